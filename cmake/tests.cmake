@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# spanflame_unit_test(test_ring SOURCES test_ring.c LIBRARIES spanflame_base [LABELS unit])
+function(spanflame_unit_test name)
+    cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+    add_executable(${name} ${TEST_SOURCES})
+    target_link_libraries(${name} PRIVATE ${TEST_LIBRARIES} spanflame_warnings PkgConfig::CMOCKA)
+    # cmocka's assertion macros cast pointers to integers.
+    target_compile_options(${name} PRIVATE -Wno-conversion -Wno-cast-qual)
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(NOT TEST_LABELS)
+        set(TEST_LABELS unit)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT 120)
+endfunction()
+
+# spanflame_fuzz_target(fuzz_wire LIBRARIES spanflame_otlp): tests/fuzz/fuzz_wire.c and its corpus in tests/fuzz/corpus/fuzz_wire.
+# With SPANFLAME_FUZZERS it is a libFuzzer program; otherwise a small main replays the corpus as a test.
+function(spanflame_fuzz_target name)
+    cmake_parse_arguments(FUZZ "" "" "LIBRARIES" ${ARGN})
+    add_executable(${name} ${name}.c)
+    target_link_libraries(${name} PRIVATE ${FUZZ_LIBRARIES} spanflame_warnings)
+    if(SPANFLAME_FUZZERS)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    else()
+        target_sources(${name} PRIVATE replay_main.c)
+        add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+        set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    endif()
+endfunction()

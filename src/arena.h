@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunked bump allocator with a cap, freed whole. One owner, one thread at a time.
+ * Under AddressSanitizer each allocation is followed by a poisoned gap. */
+#pragma once
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks;
+    size_t used_bytes; /* handed out so far */
+    size_t max_bytes;
+};
+
+void arena_init(struct arena *arena, size_t max_bytes);
+/* Frees everything that came from it. Can be used again afterwards. */
+void arena_clear(struct arena *arena);
+/* 16-byte aligned, not zeroed. Asserts that the cap is kept: for what is bounded by construction.
+ */
+void *arena_alloc(struct arena *arena, size_t size) __attribute__((returns_nonnull));
+/* NULL above the cap: for sizes that input decides. */
+void *arena_try_alloc(struct arena *arena, size_t size) __attribute__((warn_unused_result));
+/* Copies text with a terminator. Asserts that the cap is kept. */
+char *arena_copy_text(struct arena *arena, const char *text, size_t size)
+    __attribute__((returns_nonnull));

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One signal's worth of telemetry: an encoded OTLP Export…ServiceRequest as a list of parts, each a
+ * view into a counted buffer. The parts in order, concatenated, are the message (repeated field 1,
+ * so concatenated requests are one request). Immutable once handed on; who edits makes a new batch
+ * that shares every byte it did not touch. Counted, any thread. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/signal_kind.h"
+#include "src/slice.h"
+
+struct buffer;
+struct client_info;
+
+struct batch_part {
+    struct buffer
+        *owner; /* a reference of the batch's own; the same buffer may stand behind many parts */
+    struct slice bytes; /* inside owner */
+};
+
+struct batch {
+    _Atomic unsigned refs;
+    enum signal_kind signal;
+    bool is_acknowledged; /* its senders were told OK: a later failure is a drop, not a rejection */
+    uint64_t items;       /* spans, data points, log records or samples */
+    uint64_t bytes;       /* sum of the parts */
+    uint64_t arrival_ns;  /* of its oldest request, on clock_now_ns's scale */
+    struct client_info *client; /* NULL: nobody asked for it, or merged from several */
+    size_t parts_count;
+    size_t parts_capacity;
+    struct batch_part *parts;
+};
+
+/* An empty batch with room for parts_capacity parts (it grows). */
+struct batch *batch_create(enum signal_kind signal, size_t parts_capacity);
+/* A batch of the same signal, arrival, client and acknowledgement, with no parts and no items yet.
+ */
+struct batch *batch_create_like(const struct batch *model, size_t parts_capacity);
+struct batch *batch_ref(struct batch *batch);
+/* NULL is tolerated. */
+void batch_unref(struct batch *batch);
+
+/* Only while the batch has one holder. Takes a reference to owner of its own; joins a part that
+ * continues the last one. */
+void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes);
+/* Appends every part of other and adds its items. */
+void batch_append_batch(struct batch *batch, const struct batch *other);

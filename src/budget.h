@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A shared allowance: bytes of the whole process, units of a sending queue, slots of its consumers.
+ * Taking and returning are lock-free and may be done on any thread; waiting is per lane and touches
+ * a mutex only while somebody waits. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <pthread.h>
+
+struct lane;
+
+/* Somebody who was refused and wants to be called, on its own lane, once something was returned.
+ * Embedded by its user. */
+struct budget_waiter {
+    struct lane *lane;
+    void (*fn)(void *arg);
+    void *arg;
+    struct budget_waiter *next;
+    bool is_waiting;
+};
+
+struct budget {
+    _Atomic uint64_t used;
+    _Atomic uint64_t limit;
+    _Atomic uint64_t high_water; /* the most that was ever in use */
+    _Atomic uint64_t refusals;
+    _Atomic unsigned waiting;
+    pthread_mutex_t lock; /* guards waiters */
+    struct budget_waiter *waiters;
+};
+
+void budget_init(struct budget *budget, uint64_t limit);
+void budget_fini(struct budget *budget);
+/* All or nothing; a refusal is counted. */
+bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn_unused_result));
+/* Takes even beyond the limit: for the few bytes that finish what was already taken. */
+void budget_take(struct budget *budget, uint64_t amount);
+/* Returns what was taken before, and calls whoever waits. */
+void budget_return(struct budget *budget, uint64_t amount);
+uint64_t budget_used(const struct budget *budget);
+uint64_t budget_limit(const struct budget *budget);
+
+/* Calls waiter->fn(arg) once, on waiter->lane, after the next budget_return. Waiting twice is once.
+ */
+void budget_wait(struct budget *budget, struct budget_waiter *waiter);
+/* After this returns, fn will not be called. On the waiter's lane. */
+void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted bytes from the network. Filled by its creator, immutable once a second holder exists.
+ * Its memory is charged to a budget from creation to the last unref. Ref and unref on any thread.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct budget;
+
+struct buffer {
+    struct budget *budget; /* NULL: not charged */
+    size_t capacity; /* bytes that data can hold; capacity + sizeof(struct buffer) are charged */
+    size_t size;     /* bytes that it holds, advanced by the creator */
+    _Atomic unsigned refs;
+    uint8_t data[];
+};
+
+/* NULL when the budget or the allocator refuses. budget may be NULL. */
+struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
+    __attribute__((warn_unused_result));
+/* The same buffer with more room, or NULL when refused, the old one then being as it was. The
+ * caller is its only holder. */
+struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
+    __attribute__((warn_unused_result));
+struct buffer *buffer_ref(struct buffer *buffer);
+/* NULL is tolerated. */
+void buffer_unref(struct buffer *buffer);
+
+static inline struct slice buffer_slice(const struct buffer *buffer)
+{
+    return slice_of(buffer->data, buffer->size);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sent a request: address and, with include_metadata, its headers. Counted, immutable once
+ * made. Any thread. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+struct client_metadata {
+    const char *key;   /* lower case */
+    const char *value; /* one row per value; a key may occur in several rows */
+};
+
+struct client_info {
+    _Atomic unsigned refs;
+    char *address; /* without port */
+    size_t metadata_count;
+    struct client_metadata *metadata; /* strings live in the same allocation */
+};
+
+/* Copies everything; rows may be NULL when count is 0. */
+struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
+                                       size_t count);
+struct client_info *client_info_ref(struct client_info *info);
+/* NULL is tolerated. */
+void client_info_unref(struct client_info *info);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The component contract: what a receiver, processor, exporter or extension is to the core. One
+ * instance per lane (an exporter: per lane and signal; a processor: per lane and pipeline);
+ * instances share nothing but their configuration. All slots run on the instance's lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/log.h"
+#include "src/signal_kind.h"
+
+struct batch;
+struct budget;
+struct component;
+struct component_factory;
+struct config_field;
+struct counter_row;
+struct error;
+struct lane;
+struct ledger;
+struct receipt;
+struct service_view;
+
+enum component_kind { RECEIVER, PROCESSOR, EXPORTER, EXTENSION };
+
+/* Where a receiver's batches of one signal go; NULL in the receiver: no pipeline takes that signal
+ * from it. */
+struct outlet;
+
+/* First member of every instance. */
+struct component {
+    const struct component_factory *factory;
+    const char *id;         /* as in YAML: "batch/slow" */
+    const void *config;     /* the struct that the option table filled; shared by all lanes */
+    struct lane *lane;      /* the only thread that may call us */
+    struct budget *budget;  /* bytes of the whole process */
+    struct ledger *ledger;  /* of this lane */
+    struct component *next; /* processors: the next stage */
+    struct outlet *outlets[SIGNAL_KINDS]; /* receivers */
+    enum signal_kind signal;     /* processors and exporters: the signal of this instance */
+    unsigned exporters;          /* processors: how many destinations stand behind the pipeline */
+    struct component *first;     /* the same component's instance on lane 0, maybe itself */
+    struct component *next_lane; /* the same component's instance on the next lane, or NULL */
+    const struct service_view *service; /* extensions: what they may ask */
+    void *counters;                     /* counters_size bytes, zeroed, owned by the core */
+    bool is_started;
+    struct logger logger;
+};
+
+struct component_factory {
+    const char *type; /* "batch": what the user writes */
+    const char *const
+        *aliases; /* NULL-ended; deprecated names that still work, with a warning. NULL: none */
+    enum component_kind kind;
+    const char *stability; /* "stable", "beta", "alpha", "development" */
+    unsigned signals;      /* enum signal_mask */
+    size_t instance_size;  /* of the struct that embeds struct component */
+    size_t config_size;
+    const struct config_field *fields; /* NULL: no keys at all */
+    size_t counters_size;
+    const struct counter_row *counters; /* NULL: counts nothing */
+    /* Rules across the fields; runs even when the component is unused. Part of configuration
+     * checking. */
+    bool (*check)(const void *config, struct error *error);
+    /* The instance is zeroed and its component filled; allocates and prepares. On failure destroy
+     * is called. */
+    bool (*create)(struct component *self, struct error *error);
+    /* Opens sockets and timers. */
+    bool (*start)(struct component *self, struct error *error);
+    /* Takes a batch that it only borrows (who keeps it takes a reference) and sees to it that the
+     * receipt, which may be NULL, resolves exactly once: at once, later, or by passing it on.
+     * Exporters make one attempt and resolve with its result. */
+    void (*consume)(struct component *self, struct batch *batch, struct receipt *receipt);
+    /* Begins to stop: no new work, what is gathered goes on. Ends, now or later, in
+     * component_stopped(self). */
+    void (*stop)(struct component *self);
+    /* Gives back what create made; the instance may be half made and never started. The core frees
+     * the instance. */
+    void (*destroy)(struct component *self);
+};
+
+/* A component's answer to stop. */
+void component_stopped(struct component *self);
+/* Hands a batch to the next stage. */
+void component_consume(struct component *next, struct batch *batch, struct receipt *receipt);
+
+/* Receivers: hands a request to every pipeline of its signal; the receipt gets one joined answer. A
+ * full ring refuses. */
+void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
+
+/* Extensions: what the service says of itself. */
+struct service_view {
+    bool (*is_ready)(const struct service_view *view);
+    uint64_t (*ready_since_wall_ns)(const struct service_view *view);
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane: one thread, one uv loop, its timers and its inbox. Everything that runs on a lane belongs
+ * to it alone. lane_post is the only call that other threads may make. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "src/timer.h"
+
+struct lane;
+
+/* Work posted from another thread; embedded by its sender, who keeps it alive until fn runs. */
+struct lane_task {
+    void (*fn)(struct lane_task *task);
+    struct lane_task *next;
+};
+
+/* Work of this lane for the end of this turn of the loop; embedded by its user. */
+struct lane_job {
+    void (*fn)(void *arg);
+    void *arg;
+    struct lane_job *next;
+    struct lane_job *prev;
+    bool is_queued;
+};
+
+/* index 0 is the lane of the main thread. NULL when the system gives no loop. */
+struct lane *lane_create(unsigned index);
+/* The loop must have ended. NULL is tolerated. */
+void lane_destroy(struct lane *lane);
+unsigned lane_index(const struct lane *lane);
+uv_loop_t *lane_loop(struct lane *lane);
+struct timers *lane_timers(struct lane *lane);
+
+/* Runs the lane on the calling thread until lane_end. */
+void lane_run(struct lane *lane);
+/* Runs it on a thread of its own; lane_join waits for its end. */
+int lane_spawn(struct lane *lane);
+void lane_join(struct lane *lane);
+/* Ends lane_run after this turn. On the lane. */
+void lane_end(struct lane *lane);
+/* Tests: one turn that does not block (due timers, ready sockets, jobs). Returns true while
+ * anything was done. */
+bool lane_turn(struct lane *lane);
+
+/* True on the lane's thread, and everywhere while it has not been started. */
+bool lane_is_current(const struct lane *lane);
+/* Any thread. Tasks of one sender run in order. */
+void lane_post(struct lane *lane, struct lane_task *task);
+/* On the lane: runs fn(arg) at the end of this turn, before the loop sleeps. Queueing twice is
+ * once. */
+void lane_defer(struct lane *lane, struct lane_job *job);
+void lane_defer_cancel(struct lane *lane, struct lane_job *job);
+/* On the lane: (re)starts a timer that fires delay_ns from now. */
+void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns);
+void lane_timer_stop(struct lane *lane, struct timer *timer);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit that has no key of its own in the configuration, in one place. Sizes in bytes, times
+ * in nanoseconds. */
+#pragma once
+
+#include "src/clock.h"
+
+#define KIB ((uint64_t)1024)
+#define MIB (1024 * KIB)
+
+/* lanes and rings */
+enum { LANES_MAX = 64, PIPELINE_RING_SLOTS = 256, LANE_JOBS_PER_TURN_MAX = 10000 };
+
+/* wire walker */
+enum {
+    WIRE_DEPTH_MAX = 64,
+    WIRE_ANY_VALUE_DEPTH_MAX = 32,
+    WIRE_RECORDS_MAX = 200000,
+    WIRE_ATTRIBUTES_MAX = 2000000
+};
+
+/* HTTP/1.1 and HTTP/2 servers */
+enum {
+    HTTP_HEADERS_MAX = 100,
+    HTTP_HEADER_BYTES_MAX = 8192,
+    HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
+    HTTP_TRAILER_BYTES_MAX = 4096,
+    HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
+    HTTP2_STREAMS_MAX = 100,
+    HTTP2_STREAM_WINDOW_BYTES = 1 << 20,
+    HTTP2_CONNECTION_WINDOW_BYTES = 8 << 20,
+    HTTP2_STREAMS_PER_CONNECTION_MAX = 1000000,
+    HTTP2_RESETS_BURST = 200,
+    HTTP2_RESETS_PER_S = 33,
+    HTTP2_GLITCHES_BURST = 1000,
+    HTTP2_GLITCHES_PER_S = 100,
+    HTTP2_PING_STRIKES_MAX = 5,
+    CONNECTIONS_MAX = 10000,
+    LANE_READ_BYTES = 256 * 1024, /* one read buffer per lane */
+    BODY_RATE_MIN_BYTES_PER_S = 1024,
+};
+#define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
+#define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
+#define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)
+#define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
+#define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
+#define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
+
+/* inflating: at most RATIO : 1 once FREE bytes came out */
+enum { INFLATE_RATIO_MAX = 200 };
+#define INFLATE_RATIO_FREE_BYTES (1 * MIB)
+
+/* exporters */
+enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
+#define CONNECT_TIMEOUT_NS ((uint64_t)5 * NS_PER_S)
+
+/* configuration */
+enum {
+    CONFIG_FILE_BYTES_MAX = 1 << 20,
+    CONFIG_DEPTH_MAX = 64,
+    CONFIG_NODES_MAX = 100000,
+    CONFIG_ALIASES_MAX = 1000,
+    CONFIG_EXPANSIONS_MAX = 1000,
+    CONFIG_EXPANDED_BYTES_MAX = 4 << 20,
+    CONFIG_ERRORS_MAX = 100
+};
+
+/* operation */
+#define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)
+#define DRAIN_DEADLINE_NS   ((uint64_t)30 * NS_PER_S)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view of bytes that somebody else owns. Plain value, any thread; valid as long as its owner is.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct slice {
+    const uint8_t *data;
+    size_t size;
+};
+
+/* The bytes of a C string, without its terminator. */
+static inline struct slice slice_of_text(const char *text)
+{
+    return (struct slice){.data = (const uint8_t *)text, .size = strlen(text)};
+}
+
+static inline struct slice slice_of(const void *data, size_t size)
+{
+    return (struct slice){.data = data, .size = size};
+}
+
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static inline bool slice_equal_text(struct slice a, const char *text)
+{
+    return slice_equal(a, slice_of_text(text));
+}
