@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loaded configuration: what the files, flags and environment say, checked whole, decoded into
+ * the components' structs. Immutable once loaded; shared by all lanes. Loading runs on the main
+ * thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "src/config/field.h"
+#include "src/signal_kind.h"
+
+struct component_factory;
+
+/* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
+struct config_component {
+    const struct component_factory *factory;
+    const char *id;     /* "otlp/profiles", trimmed, canonical type name */
+    const void *config; /* factory->config_size bytes */
+    bool is_used;       /* some pipeline, or service::extensions, names it */
+    const char *alias;  /* the deprecated type name that the user wrote, or NULL */
+};
+
+struct config_pipeline {
+    const char *id; /* "traces/slow" */
+    enum signal_kind signal;
+    size_t receivers_count;
+    const struct config_component *const *receivers;
+    size_t processors_count;
+    const struct config_component *const *processors;
+    size_t exporters_count;
+    const struct config_component *const *exporters;
+};
+
+/* service::telemetry and our own keys below service:. */
+struct config_service {
+    uint64_t lanes;      /* 0: auto, one per core */
+    uint64_t budget_mib; /* 0: from the machine */
+    uint64_t drain_timeout_ns;
+    /* telemetry::logs */
+    int log_level;    /* enum log_level */
+    int log_encoding; /* 0 console, 1 json */
+    bool log_disable_caller;
+    bool log_is_sampled;
+    uint64_t log_sampling_tick_ns;
+    uint64_t log_sampling_initial;
+    uint64_t log_sampling_thereafter;
+    struct config_texts log_output_paths;
+    /* telemetry::metrics */
+    int metrics_level; /* 0 none, 1 basic, 2 normal, 3 detailed */
+    bool has_metrics_reader;
+    const char *metrics_host;
+    uint64_t metrics_port;
+    bool metrics_without_units;
+    bool metrics_without_type_suffix;
+    /* telemetry::resource */
+    struct config_pairs resource; /* service.name, service.version, service.instance.id resolved */
+};
+
+struct config {
+    struct config_service service;
+    size_t components_count;
+    const struct config_component *components; /* all kinds, in file order */
+    size_t extensions_count;
+    const struct config_component *const *extensions; /* as service::extensions lists them */
+    size_t pipelines_count;
+    const struct config_pipeline *pipelines;
+};
+
+struct config_request {
+    const char *const *locations; /* --config, in order */
+    size_t locations_count;
+    const char *const *settings; /* --set, in order, "a.b=c" */
+    size_t settings_count;
+    const struct component_factory *const *factories; /* NULL-ended: everything built in */
+};
+
+/* Everything that is wrong, at once, in file order. */
+struct config_problems {
+    size_t count;
+    char **texts; /* "file:line:column: path: what was found, what was expected (did you mean …)" */
+    size_t warnings_count;
+    char **warnings; /* deprecated names, integer durations, unset environment variables */
+};
+
+/* NULL when anything is wrong; problems are filled either way (warnings) and freed with
+ * config_problems_clear. */
+struct config *config_load(const struct config_request *request, struct config_problems *problems);
+/* NULL is tolerated. */
+void config_destroy(struct config *config);
+void config_problems_clear(struct config_problems *problems);
+
+/* print-config: the resolved tree; secrets as [REDACTED] unless is_unredacted; is_json: JSON, else
+ * YAML. False as config_load. */
+bool config_print(const struct config_request *request, bool is_unredacted, bool is_json, FILE *out,
+                  struct config_problems *problems);
+/* config/reference.md, from the option tables alone. */
+void config_print_reference(const struct component_factory *const *factories, FILE *out);
+/* The `components` command: YAML. */
+void config_print_components(const struct component_factory *const *factories, FILE *out);

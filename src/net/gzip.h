@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gzip both ways with ISA-L: a counted buffer in, a counted buffer out, charged to a budget while
+ * it grows. States are large and kept: one struct gzip per lane and user. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct batch_part;
+struct budget;
+struct buffer;
+struct gzip;
+
+enum gzip_result {
+    GZIP_OK,
+    GZIP_MALFORMED, /* not gzip, torn, bad checksum, trailing garbage */
+    GZIP_TOO_LARGE, /* more than max_bytes, or a bomb (INFLATE_RATIO_MAX) */
+    GZIP_NO_BUDGET,
+};
+
+struct gzip *gzip_create(void);
+/* NULL is tolerated. */
+void gzip_destroy(struct gzip *gzip);
+/* Inflates all members of data. *ret_output is owned by the caller, set on GZIP_OK only. */
+enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
+                              size_t size, uint64_t max_bytes, struct buffer **ret_output);
+/* Deflates the concatenated parts into one member. level: -1 standard (ISA-L 1), 0 stored-like fast
+ * … 3. Never GZIP_MALFORMED. */
+enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
+                              const struct batch_part *parts, size_t parts_count, int level,
+                              struct buffer **ret_output);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP client of one exporter on one lane: POSTs a body given as parts. Cleartext HTTP/1.1 is
+ * written by our own scatter/gather writer over kept connections; TLS, proxies, HTTP/2 and
+ * redirects go through libcurl's multi interface, which is loaded when it is first needed.
+ * Everything here runs on the client's lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct batch_part;
+struct config_pair;
+struct error;
+struct http_client;
+struct lane;
+
+struct http_client_settings {
+    struct lane *lane;
+    const char *url; /* where every request of this client goes */
+    const char *user_agent;
+    const struct config_pair *headers; /* extra ones, overriding ours, Host included */
+    size_t headers_count;
+    uint64_t timeout_ns;      /* whole exchange; 0: none */
+    uint64_t connections_max; /* 0: as many as requests */
+    uint64_t idle_connections_max;
+    uint64_t idle_timeout_ns; /* 0: for ever */
+    bool has_keep_alive;
+    const char *proxy_url; /* "": from the environment */
+    /* TLS, for https */
+    const char *ca_file;
+    const char *ca_pem;
+    const char *cert_file;
+    const char *cert_pem;
+    const char *key_file;
+    const char *key_pem;
+    const char *server_name_override;
+    const char *min_version; /* "1.2" … */
+    const char *max_version;
+    bool skips_verify;
+};
+
+struct http_result {
+    unsigned status;         /* 0: no answer came */
+    const char *error;       /* transport error in words, when status is 0 */
+    uint64_t retry_after_ns; /* from Retry-After on 429 and 503 (whole seconds or an HTTP date); 0:
+                                none */
+    bool has_retry_after;
+    struct slice content_type;
+    struct slice body; /* cut at RESPONSE_BYTES_MAX */
+    bool is_cut;
+};
+typedef void (*http_done_fn)(const struct http_result *result, void *arg);
+
+struct http_post {
+    const struct batch_part *parts; /* body; borrowed until done */
+    size_t parts_count;
+    uint64_t bytes; /* sum of the parts */
+    const char *content_type;
+    const char *content_encoding; /* NULL: none */
+    http_done_fn done;            /* exactly once, never from inside http_client_post */
+    void *arg;
+};
+
+/* Checks the URL ("http://host[:port]/path", https) and prepares; connects later. */
+struct http_client *http_client_create(const struct http_client_settings *settings,
+                                       struct error *error);
+void http_client_post(struct http_client *client, const struct http_post *post);
+/* Aborts what is under way (done is called with an error), closes connections, then calls
+ * closed(arg). */
+void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg);
+/* After closed, or when nothing was ever posted. NULL is tolerated. */
+void http_client_destroy(struct http_client *client);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP server of one lane: HTTP/1.1 and HTTP/2 (cleartext, prior knowledge) exchanges look alike to
+ * its handler. A body is charged to the budget before it is read; the handler hears of a request
+ * when its headers are complete. Everything here runs on the server's lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct buffer;
+struct budget;
+struct error;
+struct http_server;
+struct http_request;
+struct lane;
+
+/* Why a body did not become whole. The handler answers, in its protocol's form. */
+enum http_failure {
+    HTTP_BODY_TOO_LARGE, /* more than max_bytes, declared or sent */
+    HTTP_BODY_NO_BUDGET, /* the byte budget is short: answer "try again later" */
+    HTTP_BODY_MALFORMED, /* broken framing */
+    HTTP_BODY_TOO_SLOW,  /* under the minimum rate, or past its deadline */
+};
+
+struct http_handler {
+    /* Headers are complete. Calls http_request_read_body or http_respond, now or later. */
+    void (*on_request)(struct http_request *request, void *arg);
+    /* The whole body is there: http_request_body. Then http_respond, now or later. */
+    void (*on_body)(struct http_request *request, void *arg);
+    /* The body failed; answer with http_respond now. */
+    void (*on_body_failed)(struct http_request *request, enum http_failure failure, void *arg);
+    /* Optional. The exchange has ended, answered or not (the client may be gone): forget the
+     * request. */
+    void (*on_end)(struct http_request *request, void *arg);
+};
+
+struct http_server_settings {
+    struct lane *lane;
+    struct budget *budget;
+    bool has_http1;
+    bool has_http2;
+    bool has_keep_alive;         /* HTTP/1.1: false closes after each answer */
+    uint64_t header_deadline_ns; /* whole header block */
+    uint64_t read_deadline_ns;   /* whole request; 0: none but the minimum rate */
+    uint64_t write_deadline_ns;  /* 0: WRITE_STALL_NS without progress */
+    uint64_t idle_ns;            /* between requests */
+    uint64_t streams_max;        /* HTTP/2, per connection */
+    uint64_t
+        connection_idle_max_ns; /* HTTP/2: no stream for so long ends in GOAWAY; 0: HTTP2_IDLE_NS */
+    uint64_t connection_age_max_ns;   /* HTTP/2: GOAWAY after so long, ±10 %; 0: never */
+    uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
+    uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
+    const struct http_handler *handler;
+    void *arg;
+};
+
+struct http_server *http_server_create(const struct http_server_settings *settings);
+/* Must have stopped, or never got a connection. NULL is tolerated. */
+void http_server_destroy(struct http_server *server);
+/* Listens on endpoint ("localhost:4318", ":4318", "0.0.0.0:0", "[::1]:4318"; transport is "tcp",
+ * "tcp4", "tcp6") and deals accepted connections round robin to the servers, one per lane,
+ * servers[0] on the calling lane owning the listener. The error names the endpoint and the reason
+ * as Go does: "listen tcp 127.0.0.1:4317: bind: address already in use". */
+bool http_server_listen(struct http_server *const *servers, size_t count, const char *transport,
+                        const char *endpoint, struct error *error);
+/* "127.0.0.1:4318": where it really listens (port 0 resolved). Valid while listening. */
+const char *http_server_address(const struct http_server *server);
+/* Stops accepting, ends idle connections (GOAWAY on HTTP/2), lets exchanges finish, then calls
+ * done(arg) once. */
+void http_server_stop(struct http_server *server, void (*done)(void *arg), void *arg);
+/* Closes every connection now; the done of http_server_stop still comes, from a later turn of the
+ * loop. */
+void http_server_abort(struct http_server *server);
+/* Open connections and refused ones, for metrics. */
+struct http_server_figures {
+    uint64_t connections;
+    uint64_t connections_total;
+    uint64_t requests_total;
+    uint64_t aborted_total; /* closed by us for abuse, slowness or malformed framing */
+};
+struct http_server_figures http_server_figures(const struct http_server *server);
+
+/* What was asked. Slices live until http_respond. */
+struct slice http_request_method(const struct http_request *request);
+/* Path without query, as sent. */
+struct slice http_request_path(const struct http_request *request);
+struct slice http_request_query(const struct http_request *request);
+/* The first header of that (lower-case) name; data is NULL when there is none. */
+struct slice http_request_header(const struct http_request *request, const char *name);
+/* The index-th header in order, or false: for include_metadata. Names are lower case; no
+ * pseudo-headers. */
+bool http_request_header_at(const struct http_request *request, size_t index,
+                            struct slice *ret_name, struct slice *ret_value);
+struct slice http_request_host(const struct http_request *request);
+/* "127.0.0.1", or "" for a unix socket. */
+const char *http_request_peer_address(const struct http_request *request);
+bool http_request_is_http2(const struct http_request *request);
+void http_request_set_context(struct http_request *request, void *context);
+void *http_request_context(const struct http_request *request);
+
+/* Reads the body into one buffer, charged before a byte is read (its declared size, or growing as
+ * it comes). */
+struct http_body_plan {
+    uint64_t max_bytes;
+    /* Optional: once peek_bytes are there, on_peek sees them and returns the size of the whole body
+     * that they announce (0: unknown), or answers the request with http_respond. */
+    size_t peek_bytes;
+    uint64_t (*on_peek)(struct http_request *request, const uint8_t *data, void *arg);
+};
+void http_request_read_body(struct http_request *request, const struct http_body_plan *plan);
+/* The whole body, in on_body and until http_respond; a holder who needs it longer takes a
+ * reference. */
+struct buffer *http_request_body(const struct http_request *request);
+
+struct http_header {
+    const char *name; /* lower case */
+    const char *value;
+};
+
+struct http_response {
+    unsigned status;
+    struct http_header headers[12]; /* up to the first without name */
+    struct slice body;              /* copied */
+    struct http_header
+        trailers[4]; /* HTTP/2 only; a response with trailers and no body is "trailers-only" */
+    bool closes;     /* close the connection afterwards (HTTP/1.1) */
+};
+/* Answers, exactly once; the request is gone afterwards unless on_end is still to come.
+ * Content-Length, Date and Connection are the server's. What is left of an unread body is
+ * discarded, bounded, or the connection closed. */
+void http_respond(struct http_request *request, const struct http_response *response);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wire walker: the first to see every body. It allocates nothing, bounds depth and elements,
+ * checks every length and the wire type of every known field, and counts items. What passes it may
+ * be cut, joined and edited as bytes. Pure function; any thread. Field numbers:
+ * opentelemetry-proto 1.x, proto/ in this tree. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/signal_kind.h"
+#include "src/slice.h"
+
+struct otlp_figures {
+    uint64_t items;     /* spans, data points, log records */
+    uint64_t resources; /* Resource… messages */
+};
+
+/* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason then says
+ * why, in words that a client may read ("span: field 1 (trace_id) has 15 bytes, expected 16 or 0"),
+ * with static lifetime. */
+bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
+                const char **ret_reason);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts batches at item boundaries, copying the Resource and scope headers around borrowed bytes.
+ * Input has passed otlp_check. Pure functions over immutable batches; any thread. */
+#pragma once
+
+#include <stdint.h>
+
+struct batch;
+struct budget;
+
+struct otlp_limit {
+    uint64_t items_max; /* 0: none */
+    uint64_t bytes_max; /* 0: none */
+};
+
+/* Splits off the first part of batch that keeps the limit: *ret_head, and *ret_tail what is left
+ * (NULL: nothing). Both are new references. A single item above bytes_max becomes a head of its
+ * own. New bytes are charged to budget, beyond its limit if need be (they finish what was taken).
+ */
+void otlp_split(struct batch *batch, struct otlp_limit limit, struct budget *budget,
+                struct batch **ret_head, struct batch **ret_tail);
