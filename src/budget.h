@@ -12,14 +12,15 @@
 
 struct lane;
 
+struct budget_ticket;
+
 /* Somebody who was refused and wants to be called, on its own lane, once something was returned.
  * Embedded by its user. */
 struct budget_waiter {
     struct lane *lane;
     void (*fn)(void *arg);
     void *arg;
-    struct budget_waiter *next;
-    bool is_waiting;
+    struct budget_ticket *ticket; /* while it waits */
 };
 
 struct budget {
@@ -28,8 +29,8 @@ struct budget {
     _Atomic uint64_t high_water; /* the most that was ever in use */
     _Atomic uint64_t refusals;
     _Atomic unsigned waiting;
-    pthread_mutex_t lock; /* guards waiters */
-    struct budget_waiter *waiters;
+    pthread_mutex_t lock; /* guards tickets */
+    struct budget_ticket *tickets;
 };
 
 void budget_init(struct budget *budget, uint64_t limit);
@@ -43,8 +44,9 @@ void budget_return(struct budget *budget, uint64_t amount);
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);
 
-/* Calls waiter->fn(arg) once, on waiter->lane, after the next budget_return. Waiting twice is once.
+/* Calls waiter->fn(arg) once, on waiter->lane and never from inside this call, after the next
+ * budget_return, or soon when amount is free by now. Waiting twice is once. On the waiter's lane.
  */
-void budget_wait(struct budget *budget, struct budget_waiter *waiter);
+void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount);
 /* After this returns, fn will not be called. On the waiter's lane. */
 void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter);

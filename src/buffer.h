@@ -27,6 +27,9 @@ struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
  * caller is its only holder. */
 struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
     __attribute__((warn_unused_result));
+/* The same buffer with no more room than it fills; the rest of the charge is returned. The caller
+ * is its only holder. */
+struct buffer *buffer_shrink(struct buffer *buffer) __attribute__((warn_unused_result));
 struct buffer *buffer_ref(struct buffer *buffer);
 /* NULL is tolerated. */
 void buffer_unref(struct buffer *buffer);

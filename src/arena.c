@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunked bump allocator. Under AddressSanitizer each allocation gets a poisoned gap behind it, so
+ * that an overrun inside a chunk is seen. One thread at a time. */
+#include "src/arena.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/mem.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+enum { ARENA_GAP_BYTES = 16 };
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size)   ((void)(address), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
+enum { ARENA_GAP_BYTES = 0 };
+#endif
+
+enum { ARENA_ALIGNMENT = 16, ARENA_CHUNK_BYTES = 4096 };
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t capacity;
+    size_t used;
+    _Alignas(ARENA_ALIGNMENT) uint8_t data[];
+};
+
+void arena_init(struct arena *arena, size_t max_bytes)
+{
+    assert(arena != NULL);
+    *arena = (struct arena){.max_bytes = max_bytes};
+}
+
+void arena_clear(struct arena *arena)
+{
+    assert(arena != NULL);
+    while (arena->chunks != NULL) {
+        struct arena_chunk *chunk = arena->chunks;
+        arena->chunks = chunk->next;
+        ASAN_UNPOISON_MEMORY_REGION(chunk->data, chunk->capacity);
+        mem_free(chunk);
+    }
+    arena->used_bytes = 0;
+}
+
+static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
+{
+    /* Chunks double up to a point, so that large arenas are a few chunks and small ones waste
+     * little. */
+    size_t wanted = arena->used_bytes < ARENA_CHUNK_BYTES ? ARENA_CHUNK_BYTES : arena->used_bytes;
+    if (wanted > 16 * ARENA_CHUNK_BYTES)
+        wanted = 16 * ARENA_CHUNK_BYTES;
+    if (wanted < size)
+        wanted = size;
+    struct arena_chunk *chunk = mem_try_alloc(sizeof(*chunk) + wanted);
+    if (chunk == NULL)
+        return NULL;
+    chunk->next = arena->chunks;
+    chunk->capacity = wanted;
+    chunk->used = 0;
+    arena->chunks = chunk;
+    ASAN_POISON_MEMORY_REGION(chunk->data, wanted);
+    return chunk;
+}
+
+void *arena_try_alloc(struct arena *arena, size_t size)
+{
+    assert(arena != NULL);
+    if (size > arena->max_bytes || arena->used_bytes > arena->max_bytes - size)
+        return NULL;
+    size_t rounded =
+        (size + ARENA_GAP_BYTES + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+    struct arena_chunk *chunk = arena->chunks;
+    if (chunk == NULL || chunk->capacity - chunk->used < rounded)
+        chunk = add_chunk(arena, rounded);
+    if (chunk == NULL)
+        return NULL;
+    void *memory = chunk->data + chunk->used;
+    chunk->used += rounded;
+    arena->used_bytes += size;
+    ASAN_UNPOISON_MEMORY_REGION(memory, size);
+    return memory;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    void *memory = arena_try_alloc(arena, size);
+    assert(memory != NULL);
+    return memory;
+}
+
+char *arena_copy_text(struct arena *arena, const char *text, size_t size)
+{
+    assert(text != NULL || size == 0);
+    char *copy = arena_alloc(arena, size + 1);
+    if (size > 0)
+        memcpy(copy, text, size);
+    copy[size] = '\0';
+    return copy;
+}

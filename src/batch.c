@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches: lists of views into counted buffers. Counted, any thread; filled by one holder, then
+ * immutable. */
+#include "src/batch.h"
+
+#include <assert.h>
+
+#include "src/buffer.h"
+#include "src/client_info.h"
+#include "src/clock.h"
+#include "src/mem.h"
+
+struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
+{
+    assert(signal < SIGNAL_KINDS);
+    struct batch *batch = mem_zalloc(sizeof(*batch));
+    atomic_init(&batch->refs, 1);
+    batch->signal = signal;
+    batch->arrival_ns = clock_now_ns();
+    batch->parts_capacity = parts_capacity > 0 ? parts_capacity : 1;
+    batch->parts = mem_alloc(batch->parts_capacity * sizeof(batch->parts[0]));
+    return batch;
+}
+
+struct batch *batch_create_like(const struct batch *model, size_t parts_capacity)
+{
+    assert(model != NULL);
+    struct batch *batch = batch_create(model->signal, parts_capacity);
+    batch->arrival_ns = model->arrival_ns;
+    batch->is_acknowledged = model->is_acknowledged;
+    batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
+    return batch;
+}
+
+struct batch *batch_ref(struct batch *batch)
+{
+    assert(batch != NULL);
+    unsigned old = atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
+    assert(old > 0);
+    (void)old;
+    return batch;
+}
+
+void batch_unref(struct batch *batch)
+{
+    if (batch == NULL)
+        return;
+    unsigned old = atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel);
+    assert(old > 0);
+    if (old > 1)
+        return;
+    for (size_t i = 0; i < batch->parts_count; i++)
+        buffer_unref(batch->parts[i].owner);
+    client_info_unref(batch->client);
+    mem_free(batch->parts);
+    mem_free(batch);
+}
+
+static bool continues_last(const struct batch *batch, const struct buffer *owner,
+                           struct slice bytes)
+{
+    if (batch->parts_count == 0)
+        return false;
+    const struct batch_part *last = &batch->parts[batch->parts_count - 1];
+    return last->owner == owner && last->bytes.data + last->bytes.size == bytes.data;
+}
+
+void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
+{
+    assert(atomic_load(&batch->refs) == 1);
+    assert(owner != NULL);
+    assert(bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity);
+    if (bytes.size == 0)
+        return;
+    batch->bytes += bytes.size;
+    if (continues_last(batch, owner, bytes)) {
+        batch->parts[batch->parts_count - 1].bytes.size += bytes.size;
+        return;
+    }
+    if (batch->parts_count == batch->parts_capacity) {
+        batch->parts_capacity *= 2;
+        batch->parts = mem_resize(batch->parts, batch->parts_capacity * sizeof(batch->parts[0]));
+    }
+    batch->parts[batch->parts_count++] =
+        (struct batch_part){.owner = buffer_ref(owner), .bytes = bytes};
+}
+
+void batch_append_batch(struct batch *batch, const struct batch *other)
+{
+    assert(batch->signal == other->signal);
+    for (size_t i = 0; i < other->parts_count; i++)
+        batch_append(batch, other->parts[i].owner, other->parts[i].bytes);
+    batch->items += other->items;
+    if (other->arrival_ns < batch->arrival_ns)
+        batch->arrival_ns = other->arrival_ns;
+}

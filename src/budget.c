@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared allowances. Counting is lock-free; only waiting takes the mutex. Any thread. */
+#include "src/budget.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "src/lane.h"
+#include "src/mem.h"
+
+void budget_init(struct budget *budget, uint64_t limit)
+{
+    assert(budget != NULL);
+    *budget = (struct budget){0};
+    atomic_init(&budget->limit, limit);
+    pthread_mutex_init(&budget->lock, NULL);
+}
+
+void budget_fini(struct budget *budget)
+{
+    assert(budget != NULL);
+    assert(budget->tickets == NULL);
+    pthread_mutex_destroy(&budget->lock);
+}
+
+static void raise_high_water(struct budget *budget, uint64_t used)
+{
+    uint64_t high = atomic_load_explicit(&budget->high_water, memory_order_relaxed);
+    while (used > high &&
+           !atomic_compare_exchange_weak_explicit(&budget->high_water, &high, used,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+bool budget_try_take(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
+    do {
+        if (amount > limit || used > limit - amount) {
+            atomic_fetch_add_explicit(&budget->refusals, 1, memory_order_relaxed);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, used + amount,
+                                                    memory_order_acquire, memory_order_relaxed));
+    raise_high_water(budget, used + amount);
+    return true;
+}
+
+void budget_take(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t used = atomic_fetch_add_explicit(&budget->used, amount, memory_order_acquire);
+    assert(used + amount >= used);
+    raise_high_water(budget, used + amount);
+}
+
+/* One wait. Owned by the budget's list until it is called, then by the task that carries the call
+ * to the waiter's lane. */
+struct budget_ticket {
+    struct lane_task task; /* first: the task is the ticket */
+    struct lane *lane;
+    struct budget_waiter *waiter; /* NULL: cancelled; touched on the waiter's lane only */
+    struct budget_ticket *next;
+    bool is_posted; /* guarded by the budget's lock */
+};
+
+static void on_wake(struct lane_task *task)
+{
+    struct budget_ticket *ticket = (struct budget_ticket *)task;
+    struct budget_waiter *waiter = ticket->waiter;
+    mem_free(ticket);
+    if (waiter == NULL)
+        return;
+    waiter->ticket = NULL;
+    waiter->fn(waiter->arg);
+}
+
+static void wake_waiters(struct budget *budget)
+{
+    pthread_mutex_lock(&budget->lock);
+    struct budget_ticket *ticket = budget->tickets;
+    budget->tickets = NULL;
+    atomic_store(&budget->waiting, 0);
+    while (ticket != NULL) {
+        struct budget_ticket *next = ticket->next;
+        ticket->is_posted = true;
+        lane_post(ticket->lane, &ticket->task);
+        ticket = next;
+    }
+    pthread_mutex_unlock(&budget->lock);
+}
+
+void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount)
+{
+    assert(budget != NULL);
+    assert(waiter->fn != NULL);
+    assert(lane_is_current(waiter->lane));
+    if (waiter->ticket == NULL) {
+        struct budget_ticket *ticket = mem_zalloc(sizeof(*ticket));
+        ticket->task.fn = on_wake;
+        ticket->lane = waiter->lane;
+        ticket->waiter = waiter;
+        waiter->ticket = ticket;
+        pthread_mutex_lock(&budget->lock);
+        ticket->next = budget->tickets;
+        budget->tickets = ticket;
+        atomic_fetch_add(&budget->waiting, 1);
+        pthread_mutex_unlock(&budget->lock);
+    }
+    /* A return between the refusal and this call saw nobody waiting: look once more. */
+    uint64_t limit = atomic_load(&budget->limit);
+    if (amount <= limit && atomic_load(&budget->used) <= limit - amount)
+        wake_waiters(budget);
+}
+
+void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
+{
+    assert(budget != NULL);
+    struct budget_ticket *ticket = waiter->ticket;
+    if (ticket == NULL)
+        return;
+    assert(lane_is_current(waiter->lane));
+    waiter->ticket = NULL;
+    ticket->waiter = NULL;
+    pthread_mutex_lock(&budget->lock);
+    bool is_listed = !ticket->is_posted;
+    if (is_listed) {
+        struct budget_ticket **link = &budget->tickets;
+        while (*link != ticket)
+            link = &(*link)->next;
+        *link = ticket->next;
+        atomic_fetch_sub(&budget->waiting, 1);
+    }
+    pthread_mutex_unlock(&budget->lock);
+    if (is_listed)
+        mem_free(ticket);
+}
+
+void budget_return(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t used = atomic_fetch_sub(&budget->used, amount);
+    assert(used >= amount);
+    (void)used;
+    if (atomic_load(&budget->waiting) > 0)
+        wake_waiters(budget);
+}
+
+uint64_t budget_used(const struct budget *budget)
+{
+    assert(budget != NULL);
+    return atomic_load_explicit(&budget->used, memory_order_relaxed);
+}
+
+uint64_t budget_limit(const struct budget *budget)
+{
+    assert(budget != NULL);
+    return atomic_load_explicit(&budget->limit, memory_order_relaxed);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conservation ledger of one lane. Written on the lane, read anywhere. */
+#include "src/ledger.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/counter.h"
+
+static const char *const names[LOSS_REASONS] = {
+    [LOSS_BUSY] = "busy",
+    [LOSS_MEMORY] = "memory",
+    [LOSS_INVALID] = "invalid",
+    [LOSS_PERMANENT] = "permanent",
+    [LOSS_RETRIES_OVER] = "retries_over",
+    [LOSS_TOO_LARGE] = "too_large",
+    [LOSS_SHUTDOWN] = "shutdown",
+};
+
+const char *loss_reason_name(enum loss_reason reason)
+{
+    assert(reason < LOSS_REASONS);
+    return names[reason];
+}
+
+void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters)
+{
+    assert(ledger != NULL);
+    struct ledger_signal *row = &ledger->signals[batch->signal];
+    counter_add(&row->received, batch->items * exporters);
+    counter_add(&row->in_flight, batch->items * exporters);
+}
+
+static void leave(struct ledger_signal *row, uint64_t items)
+{
+    uint64_t in_flight = counter_read(&row->in_flight);
+    assert(in_flight >= items);
+    counter_set(&row->in_flight, in_flight - items);
+}
+
+void ledger_deliver(struct ledger *ledger, const struct batch *batch)
+{
+    assert(ledger != NULL);
+    struct ledger_signal *row = &ledger->signals[batch->signal];
+    counter_add(&row->delivered, batch->items);
+    leave(row, batch->items);
+}
+
+void ledger_lose(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+                 unsigned exporters)
+{
+    assert(ledger != NULL);
+    assert(reason < LOSS_REASONS);
+    struct ledger_signal *row = &ledger->signals[batch->signal];
+    uint64_t items = batch->items * exporters;
+    counter_add(batch->is_acknowledged ? &row->dropped[reason] : &row->rejected[reason], items);
+    leave(row, items);
+}

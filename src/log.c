@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines as the Go collector writes them: console (tab separated, fields as JSON) or JSON. One
+ * write(2) per line, so that lines of several lanes do not mix. Any thread; the sampling table is
+ * guarded by a mutex, lines are not on the hot path. */
+#include "src/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/clock.h"
+
+enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
+
+/* Times that one message was seen in this tick; messages that share a slot share a count, as zap's
+ * sampler does. */
+struct sample {
+    uint64_t tick_ends_ns;
+    uint64_t count;
+};
+
+static struct log_settings settings = {
+    .level = LOG_INFO,
+    .has_caller = true,
+    .is_sampled = true,
+    .sampling_tick_ns = (uint64_t)10 * NS_PER_S,
+    .sampling_initial = 10,
+    .sampling_thereafter = 100,
+    .fd = STDERR_FILENO,
+    .service_name = "spanflame",
+    .service_version = SPANFLAME_VERSION,
+    .service_instance_id = "",
+};
+static struct sample samples[LOG_ERROR + 1][SAMPLES_MAX];
+static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *const level_names[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
+
+struct line {
+    char text[LOG_LINE_MAX];
+    size_t size;
+    bool has_fields;
+};
+
+struct log_settings log_settings_default(void)
+{
+    struct log_settings standard = settings;
+    assert(standard.service_name != NULL);
+    return standard;
+}
+
+void log_configure(const struct log_settings *wanted)
+{
+    assert(wanted != NULL);
+    settings = *wanted;
+}
+
+bool log_is_enabled(enum log_level level)
+{
+    assert(level <= LOG_ERROR);
+    return level >= settings.level;
+}
+
+/* Room for the closing brace and the newline is always kept. */
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+    size_t room = sizeof(line->text) - line->size - 4;
+    va_start(arguments, format);
+    int length = vsnprintf(line->text + line->size, room, format, arguments);
+    va_end(arguments);
+    assert(length >= 0);
+    line->size += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void put_char(struct line *line, char c)
+{
+    if (line->size < sizeof(line->text) - 4)
+        line->text[line->size++] = c;
+}
+
+/* Quoted and escaped as JSON wants it; control characters cannot forge a line. Bytes above 0x7f
+ * pass as they are. */
+static void put_quoted(struct line *line, const char *text)
+{
+    put_char(line, '"');
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\') {
+            put_char(line, '\\');
+            put_char(line, *c);
+        } else if (*c == '\n') {
+            put(line, "\\n");
+        } else if (*c == '\t') {
+            put(line, "\\t");
+        } else if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            put(line, "\\u%04x", (unsigned)(unsigned char)*c);
+        } else {
+            put_char(line, *c);
+        }
+    }
+    put_char(line, '"');
+}
+
+static void put_key(struct line *line, const char *key)
+{
+    const char *comma = settings.is_json ? "," : ", ";
+    put(line, "%s", line->has_fields ? comma : "{");
+    line->has_fields = true;
+    put_quoted(line, key);
+    put(line, settings.is_json ? ":" : ": ");
+}
+
+static void put_text_field(struct line *line, const char *key, const char *text)
+{
+    put_key(line, key);
+    put_quoted(line, text != NULL ? text : "");
+}
+
+static void put_name(struct line *line, const char *key, const char *name)
+{
+    if (name != NULL && name[0] != '\0')
+        put_text_field(line, key, name);
+}
+
+static void put_field(struct line *line, const struct log_field *field)
+{
+    if (field->type == LOG_FIELD_TEXT) {
+        put_text_field(line, field->key, field->text);
+        return;
+    }
+    put_key(line, field->key);
+    if (field->type == LOG_FIELD_INT)
+        put(line, "%lld", (long long)field->number);
+    else
+        put(line, "%.9g", field->real);
+}
+
+static void put_time(struct line *line)
+{
+    uint64_t now_ns = clock_wall_ns();
+    time_t seconds = (time_t)(now_ns / NS_PER_S);
+    struct tm parts;
+    char date[32];
+    char zone[8];
+    localtime_r(&seconds, &parts);
+    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
+    strftime(zone, sizeof(zone), "%z", &parts);
+    put(line, "%s.%03u%s", date, (unsigned)(now_ns % NS_PER_S / NS_PER_MS),
+        parts.tm_gmtoff == 0 ? "Z" : zone);
+}
+
+static void put_speaker(struct line *line, const struct logger *logger)
+{
+    if (settings.is_json) {
+        put_key(line, "resource");
+        put(line, "{\"service.instance.id\":");
+        put_quoted(line, settings.service_instance_id);
+        put(line, ",\"service.name\":");
+        put_quoted(line, settings.service_name);
+        put(line, ",\"service.version\":");
+        put_quoted(line, settings.service_version);
+        put_char(line, '}');
+    }
+    if (logger == NULL)
+        return;
+    put_name(line, "otelcol.component.id", logger->component_id);
+    put_name(line, "otelcol.component.kind", logger->component_kind);
+    put_name(line, "otelcol.pipeline.id", logger->pipeline_id);
+    put_name(line, "otelcol.signal", logger->signal);
+}
+
+static void put_head(struct line *line, enum log_level level, const char *file, int row,
+                     const char *message)
+{
+    char caller[256];
+    snprintf(caller, sizeof(caller), "%s:%d", file, row);
+    if (!settings.is_json) {
+        put_time(line);
+        put(line, "\t%s", level_names[level]);
+        if (settings.has_caller)
+            put(line, "\t%s", caller);
+        put(line, "\t%s", message);
+        return;
+    }
+    put_text_field(line, "level", level_names[level]);
+    put_key(line, "ts");
+    put_char(line, '"');
+    put_time(line);
+    put_char(line, '"');
+    if (settings.has_caller)
+        put_text_field(line, "caller", caller);
+    put_text_field(line, "msg", message);
+}
+
+static bool is_sampled_out(enum log_level level, const char *message)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    if (!settings.is_sampled || settings.sampling_tick_ns == 0)
+        return false;
+    for (const char *c = message; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&samples_lock);
+    struct sample *sample = &samples[level][hash % SAMPLES_MAX];
+    if (now_ns >= sample->tick_ends_ns)
+        *sample = (struct sample){.tick_ends_ns = now_ns + settings.sampling_tick_ns};
+    uint64_t count = ++sample->count;
+    pthread_mutex_unlock(&samples_lock);
+    if (count <= settings.sampling_initial)
+        return false;
+    return settings.sampling_thereafter == 0 ||
+           (count - settings.sampling_initial) % settings.sampling_thereafter != 0;
+}
+
+static void write_line(const struct line *line)
+{
+    size_t written = 0;
+    while (written < line->size) {
+        ssize_t put_now = write(settings.fd, line->text + written, line->size - written);
+        if (put_now < 0 && errno == EINTR)
+            continue;
+        if (put_now <= 0)
+            return;
+        written += (size_t)put_now;
+    }
+}
+
+void log_write(const struct logger *logger, enum log_level level, const char *file, int line_number,
+               const char *message, ...)
+{
+    int saved_errno = errno;
+    assert(message != NULL);
+    if (!log_is_enabled(level) || is_sampled_out(level, message)) {
+        errno = saved_errno;
+        return;
+    }
+    struct line line = {.size = 0};
+    put_head(&line, level, file, line_number, message);
+    if (!settings.is_json)
+        put_char(&line, '\t');
+    put_speaker(&line, logger);
+    va_list fields;
+    va_start(fields, message);
+    for (unsigned i = 0; i < LOG_FIELDS_MAX; i++) {
+        struct log_field field = va_arg(fields, struct log_field);
+        if (field.type == LOG_FIELD_END)
+            break;
+        put_field(&line, &field);
+    }
+    va_end(fields);
+    if (line.has_fields)
+        line.text[line.size++] = '}';
+    else
+        line.size--; /* console without fields: no trailing tab */
+    line.text[line.size++] = '\n';
+    write_line(&line);
+    errno = saved_errno;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one allocator entry over malloc (jemalloc where it is linked). Any thread. */
+#include "src/mem.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic uint64_t tries;
+static _Atomic uint64_t refused_try; /* the number of the try to refuse; 0: none */
+
+static void out_of_memory(void)
+{
+    static const char line[] = "spanflame: out of memory, giving up\n";
+    ssize_t ignored = write(STDERR_FILENO, line, sizeof(line) - 1);
+    (void)ignored;
+    abort();
+}
+
+void *mem_alloc(size_t size)
+{
+    void *memory = malloc(size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_zalloc(size_t size)
+{
+    void *memory = calloc(1, size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_resize(void *old, size_t size)
+{
+    void *memory = realloc(old, size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_copy(const void *data, size_t size)
+{
+    assert(data != NULL || size == 0);
+    void *memory = mem_alloc(size);
+    if (size > 0)
+        memcpy(memory, data, size);
+    return memory;
+}
+
+char *mem_copy_text(const char *text)
+{
+    assert(text != NULL);
+    return mem_copy(text, strlen(text) + 1);
+}
+
+static bool is_refused(void)
+{
+    uint64_t number = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed) + 1;
+    return number == atomic_load_explicit(&refused_try, memory_order_relaxed);
+}
+
+void *mem_try_alloc(size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return malloc(size > 0 ? size : 1);
+}
+
+void mem_free(void *memory)
+{
+    free(memory);
+}
+
+void mem_refuse_nth(uint64_t n)
+{
+    atomic_store(&refused_try, n == 0 ? 0 : atomic_load(&tries) + n);
+}
+
+uint64_t mem_tries(void)
+{
+    return atomic_load(&tries);
+}

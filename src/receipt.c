@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receipts: joined answers. Runs on the lane of the party that waits. */
+#include "src/receipt.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "src/limits.h"
+#include "src/mem.h"
+
+const struct outcome outcome_accepted = {.verdict = ACCEPTED, .code = STATUS_OK};
+
+struct outcome outcome_busy(const char *message)
+{
+    assert(message != NULL);
+    return (struct outcome){
+        .verdict = REFUSED,
+        .code = STATUS_UNAVAILABLE,
+        .retry_after_ns = RETRY_AFTER_BUSY_NS,
+        .message = message,
+    };
+}
+
+struct outcome outcome_refused(enum status_code code, const char *message)
+{
+    assert(code != STATUS_OK);
+    assert(message != NULL);
+    return (struct outcome){
+        .verdict = REFUSED, .code = code, .is_permanent = true, .message = message};
+}
+
+void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg)
+{
+    assert(receipt != NULL);
+    assert(fn != NULL);
+    *receipt = (struct receipt){.fn = fn, .arg = arg, .pending = 1, .worst = outcome_accepted};
+}
+
+void receipt_expect(struct receipt *receipt, unsigned more)
+{
+    if (receipt == NULL)
+        return;
+    assert(receipt->pending > 0);
+    receipt->pending += more;
+}
+
+static bool is_worse(const struct outcome *a, const struct outcome *b)
+{
+    if (a->verdict != b->verdict)
+        return a->verdict > b->verdict;
+    return a->is_permanent && !b->is_permanent;
+}
+
+static void remember(struct receipt *receipt, const struct outcome *outcome)
+{
+    uint64_t rejected = receipt->worst.rejected_items + outcome->rejected_items;
+    if (is_worse(outcome, &receipt->worst)) {
+        char *message = outcome->message != NULL ? mem_copy_text(outcome->message) : NULL;
+        mem_free((void *)(uintptr_t)receipt->worst.message);
+        receipt->worst = *outcome;
+        receipt->worst.message = message;
+    }
+    receipt->worst.rejected_items = rejected;
+}
+
+void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
+{
+    assert(outcome != NULL);
+    if (receipt == NULL)
+        return;
+    assert(receipt->pending > 0);
+    if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0)
+        remember(receipt, outcome);
+    if (--receipt->pending > 0)
+        return;
+    struct outcome joined = receipt->worst;
+    receipt->worst.message = NULL;
+    receipt->fn(receipt, &joined, receipt->arg);
+    mem_free((void *)(uintptr_t)joined.message);
+}
