@@ -32,8 +32,10 @@ struct http_handler {
     void (*on_body)(struct http_request *request, void *arg);
     /* The body failed; answer with http_respond now. */
     void (*on_body_failed)(struct http_request *request, enum http_failure failure, void *arg);
-    /* Optional. The exchange has ended, answered or not (the client may be gone): forget the
-     * request. */
+    /* Optional, always the last call: answer written, or client gone. The request is dead when it
+     * returns. While the handler has the request (on_request, on_body and on_body_failed give it,
+     * http_request_read_body and http_respond take it back) a client that goes is not reported;
+     * http_respond is then a no-op that ends in on_end. */
     void (*on_end)(struct http_request *request, void *arg);
 };
 
@@ -43,10 +45,10 @@ struct http_server_settings {
     bool has_http1;
     bool has_http2;
     bool has_keep_alive;         /* HTTP/1.1: false closes after each answer */
-    uint64_t header_deadline_ns; /* whole header block */
+    uint64_t header_deadline_ns; /* whole header block; 0: HTTP_HEADER_DEADLINE_NS */
     uint64_t read_deadline_ns;   /* whole request; 0: none but the minimum rate */
     uint64_t write_deadline_ns;  /* 0: WRITE_STALL_NS without progress */
-    uint64_t idle_ns;            /* between requests */
+    uint64_t idle_ns;            /* HTTP/1.1, between requests; 0: HTTP1_IDLE_NS */
     uint64_t streams_max;        /* HTTP/2, per connection */
     uint64_t
         connection_idle_max_ns; /* HTTP/2: no stream for so long ends in GOAWAY; 0: HTTP2_IDLE_NS */
@@ -78,12 +80,15 @@ void http_server_abort(struct http_server *server);
 struct http_server_figures {
     uint64_t connections;
     uint64_t connections_total;
+    uint64_t refused_total; /* over CONNECTIONS_MAX, or no descriptor left */
     uint64_t requests_total;
     uint64_t aborted_total; /* closed by us for abuse, slowness or malformed framing */
 };
 struct http_server_figures http_server_figures(const struct http_server *server);
 
 /* What was asked. Slices live until http_respond. */
+/* True when nobody waits for the answer any more. */
+bool http_request_is_gone(const struct http_request *request);
 struct slice http_request_method(const struct http_request *request);
 /* Path without query, as sent. */
 struct slice http_request_path(const struct http_request *request);
@@ -110,6 +115,7 @@ struct http_body_plan {
     size_t peek_bytes;
     uint64_t (*on_peek)(struct http_request *request, const uint8_t *data, void *arg);
 };
+/* on_body or on_body_failed may come, and the request end, before it returns. */
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan);
 /* The whole body, in on_body and until http_respond; a holder who needs it longer takes a
  * reference. */
