@@ -43,19 +43,12 @@ static size_t tolerable_waste(size_t size)
     return size / 8 + INFLATE_SLACK_BYTES;
 }
 
-/* A queued body must not hold more of the budget than it fills: moves it into a buffer of its size.
- * When that is refused the larger one serves as well. */
-static struct buffer *shrunk(struct buffer *buffer, struct budget *budget)
+/* A queued body must not hold more of the budget than it fills. */
+static struct buffer *shrunk(struct buffer *buffer)
 {
     if (buffer->capacity - buffer->size <= tolerable_waste(buffer->size))
         return buffer;
-    struct buffer *exact = buffer_try_create(budget, buffer->size);
-    if (exact == NULL)
-        return buffer;
-    memcpy(exact->data, buffer->data, buffer->size);
-    exact->size = buffer->size;
-    buffer_unref(buffer);
-    return exact;
+    return buffer_shrink(buffer);
 }
 
 /* The most that may come out of size bytes: the caller's limit and the bomb limit. */
@@ -255,7 +248,7 @@ enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const ui
         buffer_unref(output);
         return result;
     }
-    *ret_output = shrunk(output, budget);
+    *ret_output = shrunk(output);
     return GZIP_OK;
 }
 
@@ -283,6 +276,6 @@ enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
         buffer_unref(output);
         return GZIP_NO_BUDGET;
     }
-    *ret_output = shrunk(output, budget);
+    *ret_output = shrunk(output);
     return GZIP_OK;
 }
