@@ -22,6 +22,7 @@ struct lane;
 struct ledger;
 struct receipt;
 struct service_view;
+struct stop_latch;
 
 enum component_kind { RECEIVER, PROCESSOR, EXPORTER, EXTENSION };
 
@@ -46,6 +47,7 @@ struct component {
     const struct service_view *service; /* extensions: what they may ask */
     void *counters;                     /* counters_size bytes, zeroed, owned by the core */
     bool is_started;
+    struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;
 };
 

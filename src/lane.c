@@ -23,7 +23,8 @@ struct lane {
     uint64_t done_count;  /* tasks, jobs and timers run so far */
     _Atomic bool is_running;
     _Atomic bool is_spawned;
-    pthread_t thread;
+    pthread_t runner; /* who is inside lane_run; written before is_running */
+    pthread_t thread; /* of lane_spawn, for lane_join */
     pthread_mutex_t inbox_lock;
     struct lane_task *inbox_first;
     struct lane_task **inbox_last;
@@ -179,7 +180,7 @@ struct timers *lane_timers(struct lane *lane)
 void lane_run(struct lane *lane)
 {
     assert(lane != NULL);
-    lane->thread = pthread_self();
+    lane->runner = pthread_self();
     atomic_store(&lane->is_running, true);
     uv_run(&lane->loop, UV_RUN_DEFAULT);
     atomic_store(&lane->is_running, false);
@@ -231,8 +232,8 @@ bool lane_turn(struct lane *lane)
 bool lane_is_current(const struct lane *lane)
 {
     assert(lane != NULL);
-    return !atomic_load_explicit(&lane->is_running, memory_order_relaxed) ||
-           pthread_equal(lane->thread, pthread_self());
+    return !atomic_load_explicit(&lane->is_running, memory_order_acquire) ||
+           pthread_equal(lane->runner, pthread_self());
 }
 
 void lane_post(struct lane *lane, struct lane_task *task)

@@ -46,13 +46,22 @@ void ledger_deliver(struct ledger *ledger, const struct batch *batch)
     leave(row, batch->items);
 }
 
-void ledger_lose(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+                   unsigned exporters)
+{
+    assert(ledger != NULL);
+    assert(reason < LOSS_REASONS);
+    struct ledger_signal *row = &ledger->signals[batch->signal];
+    counter_add(&row->rejected[reason], batch->items * exporters);
+    leave(row, batch->items * exporters);
+}
+
+void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                  unsigned exporters)
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
     struct ledger_signal *row = &ledger->signals[batch->signal];
-    uint64_t items = batch->items * exporters;
-    counter_add(batch->is_acknowledged ? &row->dropped[reason] : &row->rejected[reason], items);
-    leave(row, items);
+    counter_add(&row->dropped[reason], batch->items * exporters);
+    leave(row, batch->items * exporters);
 }

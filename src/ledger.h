@@ -42,7 +42,9 @@ const char *loss_reason_name(enum loss_reason reason);
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters);
 /* One destination has them. */
 void ledger_deliver(struct ledger *ledger, const struct batch *batch);
-/* `exporters` destinations will never have them: rejected, or dropped when the batch was
- * acknowledged. */
-void ledger_lose(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+/* `exporters` destinations will never have them, and their sender is told. */
+void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+                   unsigned exporters);
+/* `exporters` destinations will never have them, though their sender had been told OK. */
+void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                  unsigned exporters);

@@ -26,7 +26,12 @@ struct outcome outcome_refused(enum status_code code, const char *message)
     assert(code != STATUS_OK);
     assert(message != NULL);
     return (struct outcome){
-        .verdict = REFUSED, .code = code, .is_permanent = true, .message = message};
+        .verdict = REFUSED,
+        .code = code,
+        .reason = LOSS_INVALID,
+        .is_permanent = true,
+        .message = message,
+    };
 }
 
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg)

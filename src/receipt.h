@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/ledger.h"
+
 /* google.rpc.Code; the same numbers as gRPC status codes. */
 enum status_code {
     STATUS_OK = 0,
@@ -38,6 +40,7 @@ enum verdict {
 struct outcome {
     enum verdict verdict;
     enum status_code code;   /* what the client is told; STATUS_OK when accepted */
+    enum loss_reason reason; /* for the ledger, when not accepted */
     bool is_permanent;       /* offering it again cannot help */
     uint64_t retry_after_ns; /* hint for the client; 0: none */
     const char *message;     /* borrowed for the call; NULL when accepted */
