@@ -148,6 +148,13 @@ void budget_return(struct budget *budget, uint64_t amount)
         wake_waiters(budget);
 }
 
+void budget_lower(struct budget *budget, uint64_t limit)
+{
+    assert(limit > 0);
+    if (limit < atomic_load(&budget->limit))
+        atomic_store(&budget->limit, limit);
+}
+
 uint64_t budget_used(const struct budget *budget)
 {
     assert(budget != NULL);

@@ -41,6 +41,8 @@ bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn
 void budget_take(struct budget *budget, uint64_t amount);
 /* Returns what was taken before, and calls whoever waits. */
 void budget_return(struct budget *budget, uint64_t amount);
+/* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
+void budget_lower(struct budget *budget, uint64_t limit);
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);
 

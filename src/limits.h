@@ -9,7 +9,13 @@
 #define MIB (1024 * KIB)
 
 /* lanes and rings */
-enum { LANES_MAX = 64, PIPELINE_RING_SLOTS = 256, LANE_JOBS_PER_TURN_MAX = 10000 };
+enum {
+    LANES_MAX = 64,
+    PIPELINE_RING_SLOTS = 256,
+    SENDER_RING_SLOTS_MAX = 1 << 18,
+    PARTITIONS_MAX = 10000,
+    LANE_JOBS_PER_TURN_MAX = 10000
+};
 
 /* wire walker */
 enum {
@@ -35,6 +41,10 @@ enum {
     HTTP2_GLITCHES_BURST = 1000,
     HTTP2_GLITCHES_PER_S = 100,
     HTTP2_PING_STRIKES_MAX = 5,
+    HTTP2_SETTINGS_BURST = 100,
+    HTTP2_SETTINGS_PER_S = 10,
+    HTTP2_SETTINGS_ENTRIES_MAX = 32,
+    HTTP2_CONTINUATIONS_MAX = 8,
     CONNECTIONS_MAX = 10000,
     LANE_READ_BYTES = 256 * 1024, /* one read buffer per lane */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
@@ -45,6 +55,9 @@ enum {
 #define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
+#define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */
+#define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
+#define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
 
 /* inflating: at most RATIO : 1 once FREE bytes came out */
 enum { INFLATE_RATIO_MAX = 200 };
@@ -52,7 +65,14 @@ enum { INFLATE_RATIO_MAX = 200 };
 
 /* exporters */
 enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
-#define CONNECT_TIMEOUT_NS ((uint64_t)5 * NS_PER_S)
+/* Of an answer's body is read and thrown away so much, for so long, before its connection is given
+ * up. */
+#define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
+#define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
+#define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)
+/* Addresses of a back-end: how many are tried, and how long they are believed. */
+enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
+#define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
 
 /* configuration */
 enum {
@@ -62,8 +82,12 @@ enum {
     CONFIG_ALIASES_MAX = 1000,
     CONFIG_EXPANSIONS_MAX = 1000,
     CONFIG_EXPANDED_BYTES_MAX = 4 << 20,
-    CONFIG_ERRORS_MAX = 100
+    CONFIG_ERRORS_MAX = 100,
+    CONFIG_KEYS_MAX = 4096,       /* of one map */
+    CONFIG_REFERENCES_MAX = 1024, /* of one list of components */
+    CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
 };
+#define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
 
 /* operation */
 #define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch: gathers requests of one pipeline into larger ones, by size and time. It answers for what
+ * it takes (wait_for_result changes that), so it never lets go of a batch that the next stage
+ * refuses for now: it keeps it, offers it again, and refuses new input once a full batch is
+ * waiting. Runs on its pipeline's lane. */
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/counter.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/ledger.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/partition.h"
+#include "src/receipt.h"
+
+struct batch_processor_config {
+    uint64_t timeout_ns;
+    uint64_t send_batch_size;
+    uint64_t send_batch_max_size;
+    struct config_texts metadata_keys;
+    uint64_t metadata_cardinality_limit;
+    bool wait_for_result;
+};
+
+static const struct config_field batch_processor_fields[] = {
+    CONFIG_DURATION(struct batch_processor_config, timeout_ns, "timeout", "200ms", 0, INT64_MAX,
+                    "Send what has gathered after this long, whatever its size. 0: at once."),
+    CONFIG_COUNT(struct batch_processor_config, send_batch_size, "send_batch_size", "8192", 0,
+                 UINT32_MAX, "Send as soon as this many items have gathered. 0: at once."),
+    CONFIG_COUNT(struct batch_processor_config, send_batch_max_size, "send_batch_max_size", "0", 0,
+                 UINT32_MAX, "Split what is larger; 0: never split."),
+    CONFIG_TEXTS(struct batch_processor_config, metadata_keys, "metadata_keys", NULL,
+                 "Gather apart by the values of these client metadata keys."),
+    CONFIG_COUNT(struct batch_processor_config, metadata_cardinality_limit,
+                 "metadata_cardinality_limit", "1000", 0, UINT32_MAX,
+                 "At most so many combinations of metadata values; 0: no limit."),
+    CONFIG_BOOL(struct batch_processor_config, wait_for_result, "wait_for_result", "false",
+                "Answer the sender with the result of the next stage instead of at once. Not a key "
+                "of the Go collector."),
+    CONFIG_END,
+};
+
+static const uint64_t size_bounds[] = {10,   25,    50,    75,    100,   250,   500,  750,
+                                       1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
+                                       9000, 10000, 20000, 30000, 50000, 100000};
+
+struct batch_processor_counters {
+    struct histogram sizes;
+    counter size_triggers;
+    counter timeout_triggers;
+    counter cardinality;
+};
+
+static const struct counter_row batch_processor_counters[] = {
+    COUNTER_HISTOGRAM_ROW(struct batch_processor_counters, sizes,
+                          "otelcol_processor_batch_batch_send_size", size_bounds,
+                          "Number of units in the batch"),
+    COUNTER(struct batch_processor_counters, size_triggers, COUNTER_SUM,
+            "otelcol_processor_batch_batch_size_trigger_send",
+            "Number of times the batch was sent due to a size trigger"),
+    COUNTER(struct batch_processor_counters, timeout_triggers, COUNTER_SUM,
+            "otelcol_processor_batch_timeout_trigger_send",
+            "Number of times the batch was sent due to a timeout trigger"),
+    COUNTER(struct batch_processor_counters, cardinality, COUNTER_GAUGE,
+            "otelcol_processor_batch_metadata_cardinality",
+            "Number of distinct metadata value combinations being processed"),
+    COUNTER_END,
+};
+
+struct batch_processor {
+    struct component base;
+    const struct batch_processor_config *config;
+    struct partitions partitions;
+    struct output *refused; /* offered and refused for now, oldest first: it goes before all else */
+    struct timer retry;
+    unsigned outputs; /* offered and not answered, refused ones included */
+    bool is_stopping;
+};
+
+/* A batch on its way to the next stage. */
+struct output {
+    struct receipt receipt;
+    struct piece piece;
+    struct batch_processor *owner;
+    struct output *next;
+};
+
+/* Outputs under way at once: without a sending queue behind, each waits for its export. */
+enum { BATCH_OUTPUTS_MAX = 16 };
+#define BATCH_RETRY_NS ((uint64_t)10 * NS_PER_MS)
+
+extern const struct component_factory batch_processor_factory;
+static void flush_all(struct batch_processor *self);
+
+static struct batch_processor *batch_processor_of(struct component *component)
+{
+    assert(component->factory == &batch_processor_factory);
+    return (struct batch_processor *)component;
+}
+
+static bool is_blocked(const struct batch_processor *self)
+{
+    return self->refused != NULL || self->outputs >= BATCH_OUTPUTS_MAX;
+}
+
+static void end_output(struct output *output, const struct outcome *outcome)
+{
+    struct batch_processor *self = output->owner;
+    assert(self->outputs > 0);
+    self->outputs--;
+    piece_resolve(&output->piece, outcome);
+    mem_free(output);
+}
+
+static void keep_refused(struct output *output)
+{
+    struct batch_processor *self = output->owner;
+    struct output **last = &self->refused;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = output;
+    if (!timer_is_running(&self->retry))
+        lane_timer_start(self->base.lane, &self->retry, BATCH_RETRY_NS);
+}
+
+/* Nobody will ever have it: the books, a line, and whoever still waits. */
+static void lose_output(struct output *output, const struct outcome *outcome)
+{
+    struct batch_processor *self = output->owner;
+    const struct batch *batch = output->piece.batch;
+    struct outcome lost = *outcome;
+    lost.verdict = LOST;
+    log_warn(&self->base.logger, "Sender failed", log_text("error", outcome->message));
+    if (outcome->verdict == REFUSED && batch->is_acknowledged)
+        ledger_drop(self->base.ledger, batch, outcome->reason, self->base.exporters);
+    else if (outcome->verdict == REFUSED)
+        ledger_reject(self->base.ledger, batch, outcome->reason, self->base.exporters);
+    end_output(output, &lost);
+}
+
+static void on_output_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct output *output = arg;
+    struct batch_processor *self = output->owner;
+    assert(receipt == &output->receipt);
+    (void)receipt;
+    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+        keep_refused(output);
+        return;
+    }
+    bool was_full = self->outputs == BATCH_OUTPUTS_MAX;
+    if (outcome->verdict == ACCEPTED)
+        end_output(output, outcome);
+    else
+        lose_output(output, outcome);
+    /* Room again: what waited goes on from the loop, not from inside this answer. */
+    if ((was_full || self->is_stopping) && !timer_is_running(&self->retry))
+        lane_timer_start(self->base.lane, &self->retry, 0);
+}
+
+static void offer(struct output *output)
+{
+    struct batch_processor *self = output->owner;
+    assert(output->piece.batch != NULL);
+    receipt_init(&output->receipt, on_output_resolved, output);
+    component_consume(self->base.next, output->piece.batch, &output->receipt);
+}
+
+static void send_on(struct batch_processor *self, struct partition *partition)
+{
+    struct batch_processor_counters *counters = self->base.counters;
+    struct output *output = mem_zalloc(sizeof(*output));
+    struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
+    output->owner = self;
+    output->piece = gather_cut(&partition->gather, limit);
+    partition->mark_ns = clock_now_ns();
+    self->outputs++;
+    histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
+                     output->piece.batch->items);
+    offer(output);
+}
+
+/* At once: nothing is awaited, as with timeout 0. */
+static bool sends_at_once(const struct batch_processor *self)
+{
+    return self->config->timeout_ns == 0 || self->config->send_batch_size == 0 || self->is_stopping;
+}
+
+static bool is_full(const struct batch_processor *self, const struct partition *partition)
+{
+    uint64_t items = gather_items(&partition->gather);
+    return items > 0 && (sends_at_once(self) || items >= self->config->send_batch_size);
+}
+
+/* Ticks come every timeout since the last flush, as in the Go collector, but none while nothing has
+ * gathered. */
+static void arm(struct batch_processor *self, struct partition *partition)
+{
+    uint64_t timeout_ns = self->config->timeout_ns;
+    if (partition->gather.pending == NULL) {
+        lane_timer_stop(self->base.lane, &partition->timer);
+        return;
+    }
+    if (timeout_ns == 0 || timer_is_running(&partition->timer))
+        return;
+    uint64_t since_ns = clock_now_ns() - partition->mark_ns;
+    lane_timer_start(self->base.lane, &partition->timer, timeout_ns - since_ns % timeout_ns);
+}
+
+static void flush_full(struct batch_processor *self, struct partition *partition)
+{
+    struct batch_processor_counters *counters = self->base.counters;
+    while (!is_blocked(self) && is_full(self, partition)) {
+        counter_add(&counters->size_triggers, 1);
+        send_on(self, partition);
+    }
+    arm(self, partition);
+}
+
+static void on_timeout(struct timer *timer, void *arg)
+{
+    struct partition *partition = arg;
+    struct batch_processor *self = partition->owner;
+    struct batch_processor_counters *counters = self->base.counters;
+    assert(timer == &partition->timer);
+    (void)timer;
+    while (!is_blocked(self) && partition->gather.pending != NULL) {
+        counter_add(&counters->timeout_triggers, 1);
+        send_on(self, partition);
+    }
+    partition->mark_ns = clock_now_ns();
+    arm(self, partition);
+}
+
+static void on_retry(struct timer *timer, void *arg)
+{
+    struct batch_processor *self = arg;
+    assert(timer == &self->retry);
+    (void)timer;
+    struct output *refused = self->refused;
+    self->refused = NULL;
+    while (refused != NULL) {
+        struct output *next = refused->next;
+        refused->next = NULL;
+        /* One refusal is enough: those behind it keep their place. */
+        if (self->refused == NULL)
+            offer(refused);
+        else
+            keep_refused(refused);
+        refused = next;
+    }
+    flush_all(self);
+}
+
+static void flush_all(struct batch_processor *self)
+{
+    bool is_pending = false;
+    for (struct partition *p = self->partitions.first; p != NULL; p = p->next) {
+        flush_full(self, p);
+        is_pending |= p->gather.pending != NULL;
+    }
+    if (self->is_stopping && !is_pending && self->outputs == 0) {
+        lane_timer_stop(self->base.lane, &self->retry);
+        component_stopped(&self->base);
+    }
+}
+
+static bool batch_processor_check(const void *section, struct error *error)
+{
+    const struct batch_processor_config *config = section;
+    if (config->send_batch_max_size > 0 && config->send_batch_max_size < config->send_batch_size)
+        return error_set(error, "send_batch_max_size must be greater or equal to send_batch_size");
+    for (size_t i = 0; i < config->metadata_keys.count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcasecmp(config->metadata_keys.texts[i], config->metadata_keys.texts[j]) == 0)
+                return error_set(error,
+                                 "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
+                                 config->metadata_keys.texts[i]);
+    return true;
+}
+
+static bool batch_processor_create(struct component *component, struct error *error)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    assert(error != NULL);
+    self->config = component->config;
+    partitions_init(&self->partitions, component->signal, component->budget,
+                    self->config->metadata_keys, self->config->metadata_cardinality_limit);
+    partitions_owned_by(&self->partitions, on_timeout, self);
+    timer_init(&self->retry, on_retry, self);
+    return true;
+}
+
+/* While an output waits for the next stage, one full batch more is gathered and then no more. */
+static bool has_room(const struct batch_processor *self, const struct partition *partition)
+{
+    return !is_blocked(self) || (!sends_at_once(self) &&
+                                 gather_items(&partition->gather) < self->config->send_batch_size);
+}
+
+static void batch_processor_consume(struct component *component, struct batch *batch,
+                                    struct receipt *receipt)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    struct batch_processor_counters *counters = component->counters;
+    struct partition *partition = partitions_of(&self->partitions, batch->client);
+    struct outcome outcome = outcome_accepted;
+    if (partition == NULL)
+        outcome = outcome_refused(STATUS_INTERNAL, "too many batcher metadata-value combinations");
+    else if (!has_room(self, partition))
+        outcome = outcome_busy("batch is full: the next stage is busy");
+    if (outcome.verdict != ACCEPTED) {
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    counter_set(&counters->cardinality, self->partitions.count);
+    gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
+    flush_full(self, partition);
+    if (!self->config->wait_for_result)
+        receipt_resolve(receipt, &outcome_accepted);
+}
+
+static void batch_processor_stop(struct component *component)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    assert(!self->is_stopping);
+    self->is_stopping = true;
+    flush_all(self);
+}
+
+static void batch_processor_destroy(struct component *component)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    assert(self->outputs == 0);
+    partitions_fini(&self->partitions);
+}
+
+const struct component_factory batch_processor_factory = {
+    .type = "batch",
+    .kind = PROCESSOR,
+    .stability = "beta",
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .instance_size = sizeof(struct batch_processor),
+    .config_size = sizeof(struct batch_processor_config),
+    .fields = batch_processor_fields,
+    .counters_size = sizeof(struct batch_processor_counters),
+    .counters = batch_processor_counters,
+    .check = batch_processor_check,
+    .create = batch_processor_create,
+    .consume = batch_processor_consume,
+    .stop = batch_processor_stop,
+    .destroy = batch_processor_destroy,
+};

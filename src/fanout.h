@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a pipeline: gives a batch to the senders of all its exporters, or to none of them.
+ * Batches are immutable, so all share the same bytes. Runs on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct component;
+struct fanout;
+struct lane;
+struct sender;
+
+/* on_free(arg) is called when a batch that waited for room has gone on. */
+struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, size_t count,
+                             void (*on_free)(void *arg), void *arg);
+/* Must not be blocked. */
+void fanout_destroy(struct fanout *fanout);
+/* What the last processor calls next. */
+struct component *fanout_component(struct fanout *fanout);
+/* It holds a batch for a sender with block_on_overflow; until it has gone, others are refused. */
+bool fanout_is_blocked(const struct fanout *fanout);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathering and cutting. OTLP requests concatenate, so gathering is a list of slices. Runs on its
+ * owner's lane. */
+#include "src/gather.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/client_info.h"
+#include "src/mem.h"
+#include "src/receipt.h"
+
+enum { GATHER_ENTRIES_FIRST = 16, GATHER_PARTS_FIRST = 16 };
+
+void gather_init(struct gather *gather, enum signal_kind signal, struct budget *budget,
+                 struct client_info *client)
+{
+    assert(gather != NULL);
+    assert(signal < SIGNAL_KINDS);
+    *gather = (struct gather){.signal = signal, .budget = budget};
+    gather->client = client != NULL ? client_info_ref(client) : NULL;
+}
+
+void gather_fini(struct gather *gather)
+{
+    assert(gather->pending == NULL);
+    assert(gather->entries_count == 0);
+    mem_free(gather->entries);
+    gather->entries = NULL;
+    client_info_unref(gather->client);
+}
+
+uint64_t gather_items(const struct gather *gather)
+{
+    assert(gather != NULL);
+    return gather->pending != NULL ? gather->pending->items : 0;
+}
+
+uint64_t gather_bytes(const struct gather *gather)
+{
+    assert(gather != NULL);
+    return gather->pending != NULL ? gather->pending->bytes : 0;
+}
+
+static void add_entry(struct gather *gather, struct receipt *receipt, uint64_t items)
+{
+    if (gather->entries_count == gather->entries_capacity) {
+        gather->entries_capacity =
+            gather->entries_capacity > 0 ? 2 * gather->entries_capacity : GATHER_ENTRIES_FIRST;
+        gather->entries =
+            mem_resize(gather->entries, gather->entries_capacity * sizeof(gather->entries[0]));
+    }
+    gather->entries[gather->entries_count++] =
+        (struct gather_entry){.receipt = receipt, .items = items};
+}
+
+void gather_add(struct gather *gather, struct batch *batch, struct receipt *receipt)
+{
+    assert(gather != NULL);
+    assert(batch->signal == gather->signal);
+    if (gather->pending == NULL) {
+        gather->pending = batch_create(gather->signal, GATHER_PARTS_FIRST);
+        gather->pending->arrival_ns = batch->arrival_ns;
+        gather->pending->is_acknowledged = receipt == NULL || batch->is_acknowledged;
+        gather->pending->client = gather->client != NULL ? client_info_ref(gather->client) : NULL;
+    }
+    batch_append_batch(gather->pending, batch);
+    add_entry(gather, receipt, batch->items);
+}
+
+/* Attributes the first `items` of what was gathered to the piece, in order of arrival. */
+static void attribute(struct gather *gather, struct piece *piece, uint64_t items, bool is_last)
+{
+    size_t used = 0;
+    piece->receipts =
+        (struct receipt **)mem_alloc(gather->entries_count * sizeof(struct receipt *));
+    for (; used < gather->entries_count; used++) {
+        struct gather_entry *entry = &gather->entries[used];
+        bool is_whole = is_last || entry->items <= items;
+        if (entry->receipt != NULL) {
+            receipt_expect(entry->receipt, is_whole ? 0 : 1);
+            piece->receipts[piece->receipts_count++] = entry->receipt;
+        }
+        if (!is_whole) {
+            entry->items -= items;
+            break;
+        }
+        items -= is_last ? 0 : entry->items;
+        if (items == 0 && !is_last) {
+            used++;
+            break;
+        }
+    }
+    gather->entries_count -= used;
+    for (size_t i = 0; i < gather->entries_count; i++)
+        gather->entries[i] = gather->entries[used + i];
+}
+
+struct piece gather_cut(struct gather *gather, struct otlp_limit limit)
+{
+    struct piece piece = {0};
+    struct batch *rest = NULL;
+    assert(gather->pending != NULL);
+    bool fits = (limit.items_max == 0 || gather->pending->items <= limit.items_max) &&
+                (limit.bytes_max == 0 || gather->pending->bytes <= limit.bytes_max);
+    if (fits) {
+        piece.batch = gather->pending;
+    } else {
+        otlp_split(gather->pending, limit, gather->budget, &piece.batch, &rest);
+        batch_unref(gather->pending);
+    }
+    gather->pending = rest;
+    attribute(gather, &piece, piece.batch->items, rest == NULL);
+    return piece;
+}
+
+void piece_resolve(struct piece *piece, const struct outcome *outcome)
+{
+    assert(piece != NULL);
+    assert(outcome != NULL);
+    for (size_t i = 0; i < piece->receipts_count; i++)
+        receipt_resolve(piece->receipts[i], outcome);
+    mem_free((void *)piece->receipts);
+    batch_unref(piece->batch);
+    *piece = (struct piece){0};
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines and outlets. A request in a pipeline is an entry: it remembers who waits, and books the
+ * refusal when nobody behind took it. Runs on one lane. */
+#include "src/pipeline.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/fanout.h"
+#include "src/lane.h"
+#include "src/ledger.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/receipt.h"
+
+struct pipeline {
+    const char *id;
+    struct lane *lane;
+    struct ledger *ledger;
+    struct ring *ring;
+    struct lane_job job;
+    struct component *head; /* first processor, or the fan-out */
+    struct fanout *fanout;
+    unsigned exporters;
+    void (*drained)(void *arg);
+    void *drained_arg;
+};
+
+struct entry {
+    struct receipt receipt;
+    struct receipt *upstream;
+    struct pipeline *pipeline;
+    struct batch *batch;
+};
+
+struct outlet {
+    size_t count;
+    struct pipeline *pipelines[];
+};
+
+static void report_drained(struct pipeline *pipeline)
+{
+    if (pipeline->drained == NULL || ring_figures(pipeline->ring).depth > 0 ||
+        fanout_is_blocked(pipeline->fanout))
+        return;
+    void (*drained)(void *) = pipeline->drained;
+    pipeline->drained = NULL;
+    drained(pipeline->drained_arg);
+}
+
+/* REFUSED means that nobody behind has it: it ends here, and its sender hears of it. */
+static void on_entry_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct entry *entry = arg;
+    struct pipeline *pipeline = entry->pipeline;
+    assert(receipt == &entry->receipt);
+    (void)receipt;
+    if (outcome->verdict == REFUSED)
+        ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
+    receipt_resolve(entry->upstream, outcome);
+    batch_unref(entry->batch);
+    mem_free(entry);
+}
+
+/* While the fan-out holds a batch that waits for room, the ring is left to fill: that is the
+ * back-pressure. */
+static void drain_ring(void *arg)
+{
+    struct pipeline *pipeline = arg;
+    while (!fanout_is_blocked(pipeline->fanout)) {
+        struct entry *entry = ring_try_pop(pipeline->ring);
+        if (entry == NULL)
+            break;
+        component_consume(pipeline->head, entry->batch, &entry->receipt);
+    }
+    report_drained(pipeline);
+}
+
+static void on_fanout_free(void *arg)
+{
+    struct pipeline *pipeline = arg;
+    lane_defer(pipeline->lane, &pipeline->job);
+}
+
+static void chain(struct pipeline *pipeline, const struct pipeline_settings *settings)
+{
+    struct component *next = fanout_component(pipeline->fanout);
+    for (size_t i = settings->processors_count; i > 0; i--) {
+        settings->processors[i - 1]->next = next;
+        next = settings->processors[i - 1];
+    }
+    pipeline->head = next;
+}
+
+struct pipeline *pipeline_create(const struct pipeline_settings *settings)
+{
+    assert(settings->lane != NULL);
+    assert(settings->senders_count > 0);
+    struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
+    pipeline->id = settings->id;
+    pipeline->lane = settings->lane;
+    pipeline->ledger = settings->ledger;
+    pipeline->ring = ring_create(PIPELINE_RING_SLOTS);
+    pipeline->job = (struct lane_job){.fn = drain_ring, .arg = pipeline};
+    pipeline->exporters = (unsigned)settings->senders_count;
+    pipeline->fanout = fanout_create(settings->lane, settings->senders, settings->senders_count,
+                                     on_fanout_free, pipeline);
+    chain(pipeline, settings);
+    return pipeline;
+}
+
+void pipeline_destroy(struct pipeline *pipeline)
+{
+    if (pipeline == NULL)
+        return;
+    assert(pipeline->ring != NULL);
+    lane_defer_cancel(pipeline->lane, &pipeline->job);
+    fanout_destroy(pipeline->fanout);
+    ring_destroy(pipeline->ring);
+    mem_free(pipeline);
+}
+
+void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+{
+    assert(pipeline != NULL);
+    assert(lane_is_current(pipeline->lane));
+    struct entry *entry = mem_alloc(sizeof(*entry));
+    receipt_init(&entry->receipt, on_entry_resolved, entry);
+    entry->upstream = receipt;
+    entry->pipeline = pipeline;
+    entry->batch = batch_ref(batch);
+    ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    if (!ring_try_push(pipeline->ring, entry)) {
+        struct outcome busy = outcome_busy("the pipeline is busy: its ring is full");
+        receipt_resolve(&entry->receipt, &busy);
+        return;
+    }
+    lane_defer(pipeline->lane, &pipeline->job);
+}
+
+void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
+{
+    assert(pipeline->drained == NULL);
+    assert(done != NULL);
+    pipeline->drained = done;
+    pipeline->drained_arg = arg;
+    lane_defer(pipeline->lane, &pipeline->job);
+}
+
+struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
+{
+    assert(pipeline != NULL);
+    return ring_figures(pipeline->ring);
+}
+
+const char *pipeline_id(const struct pipeline *pipeline)
+{
+    assert(pipeline != NULL);
+    return pipeline->id;
+}
+
+struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)
+{
+    assert(count > 0);
+    struct outlet *outlet = mem_alloc(sizeof(*outlet) + count * sizeof(outlet->pipelines[0]));
+    outlet->count = count;
+    for (size_t i = 0; i < count; i++)
+        outlet->pipelines[i] = pipelines[i];
+    return outlet;
+}
+
+void outlet_destroy(struct outlet *outlet)
+{
+    mem_free(outlet);
+}
+
+void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
+{
+    assert(outlet != NULL);
+    assert(outlet->count > 0);
+    receipt_expect(receipt, (unsigned)outlet->count - 1);
+    for (size_t i = 0; i < outlet->count; i++)
+        pipeline_offer(outlet->pipelines[i], batch, receipt);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exponential back-off with jitter, as the Go collector's exporters do it. Pure. */
+#include "src/retry.h"
+
+#include <assert.h>
+
+#include "src/sender_config.h"
+
+void retry_init(struct retry *retry, uint64_t now_ns)
+{
+    assert(retry != NULL);
+    *retry = (struct retry){.started_ns = now_ns};
+}
+
+static uint64_t grow(const struct sender_retry_config *config, uint64_t interval_ns)
+{
+    double grown = (double)interval_ns * config->multiplier;
+    return grown >= (double)config->max_interval_ns ? config->max_interval_ns : (uint64_t)grown;
+}
+
+bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,
+                uint64_t hint_ns, double random, uint64_t *ret_delay_ns)
+{
+    assert(random >= 0 && random < 1);
+    assert(now_ns >= retry->started_ns);
+    if (retry->interval_ns == 0)
+        retry->interval_ns = config->initial_interval_ns;
+    double spread = 1 + config->randomization_factor * (2 * random - 1);
+    uint64_t delay_ns = (uint64_t)((double)retry->interval_ns * spread);
+    retry->interval_ns = grow(config, retry->interval_ns);
+    if (delay_ns < hint_ns)
+        delay_ns = hint_ns;
+    uint64_t elapsed_ns = now_ns - retry->started_ns;
+    if (config->max_elapsed_time_ns > 0 && elapsed_ns + delay_ns > config->max_elapsed_time_ns)
+        return false;
+    *ret_delay_ns = delay_ns;
+    return true;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attempts and retries of pieces, and the ledger's last word on them. Runs on the exporter's lane.
+ */
+#include "src/send.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "src/batch.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/lane.h"
+#include "src/log.h"
+#include "src/mem.h"
+#include "src/random.h"
+#include "src/sender.h"
+#include "src/sender_config.h"
+
+enum { SEND_ERROR_MAX = 1024, INTERVAL_TEXT_MAX = 32 };
+
+struct send {
+    struct sends *owner;
+    struct send *next;
+    struct send *prev;
+    struct piece piece;
+    struct receipt attempt;
+    struct retry retry;
+    struct timer timer; /* running: waits for its next attempt */
+};
+
+void sends_init(struct sends *sends, struct component *exporter, struct sender_counters *counters,
+                void (*on_end)(void *arg), void *arg)
+{
+    assert(exporter != NULL);
+    assert(on_end != NULL);
+    *sends = (struct sends){
+        .exporter = exporter,
+        .config = exporter->config,
+        .counters = counters,
+        .on_end = on_end,
+        .arg = arg,
+    };
+}
+
+/* The sender had been told OK: by the queue, or before. */
+static bool is_acknowledged(const struct sends *sends, const struct batch *batch)
+{
+    return batch->is_acknowledged ||
+           (sends->config->has_queue && !sends->config->queue.wait_for_result);
+}
+
+static const char *advice(const struct sends *sends)
+{
+    if (!sends->config->has_queue)
+        return "Exporting failed. Rejecting data. Try enabling sending_queue to survive temporary "
+               "failures.";
+    if (!sends->config->has_retry)
+        return "Exporting failed. Dropping data. Try enabling retry_on_failure config option to "
+               "retry on retryable errors.";
+    return "Exporting failed. Dropping data.";
+}
+
+static void count_loss(struct sends *sends, const struct batch *batch, enum loss_reason reason)
+{
+    struct ledger *ledger = sends->exporter->ledger;
+    counter_add(&sends->counters->send_failed[batch->signal], batch->items);
+    if (is_acknowledged(sends, batch))
+        ledger_drop(ledger, batch, reason, 1);
+    else
+        ledger_reject(ledger, batch, reason, 1);
+}
+
+static void log_loss(struct sends *sends, const struct batch *batch, const char *why,
+                     const struct outcome *outcome)
+{
+    char text[SEND_ERROR_MAX];
+    bool is_rejected = !is_acknowledged(sends, batch);
+    snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
+    log_error(&sends->exporter->logger, advice(sends), log_text("error", text),
+              log_int(is_rejected ? "rejected_items" : "dropped_items", (int64_t)batch->items));
+}
+
+static void lose(struct sends *sends, struct piece *piece, const char *why,
+                 const struct outcome *outcome)
+{
+    struct outcome lost = *outcome;
+    lost.verdict = LOST;
+    log_loss(sends, piece->batch, why, outcome);
+    count_loss(sends, piece->batch, outcome->reason);
+    piece_resolve(piece, &lost);
+}
+
+void sends_refuse(struct sends *sends, struct piece *piece, const struct outcome *outcome)
+{
+    assert(piece->batch != NULL);
+    assert(outcome->verdict == REFUSED);
+    lose(sends, piece, "", outcome);
+}
+
+static void unlink_send(struct send *send)
+{
+    struct sends *sends = send->owner;
+    if (send->prev != NULL)
+        send->prev->next = send->next;
+    else
+        sends->first = send->next;
+    if (send->next != NULL)
+        send->next->prev = send->prev;
+    sends->count--;
+    counter_set(&sends->counters->in_flight, sends->count);
+}
+
+static void end(struct send *send)
+{
+    struct sends *sends = send->owner;
+    assert(send->piece.batch == NULL);
+    unlink_send(send);
+    mem_free(send);
+    sends->on_end(sends->arg);
+}
+
+static void deliver(struct send *send, const struct outcome *outcome)
+{
+    struct sends *sends = send->owner;
+    const struct batch *batch = send->piece.batch;
+    counter_add(&sends->counters->sent[batch->signal], batch->items);
+    ledger_deliver(sends->exporter->ledger, batch);
+    piece_resolve(&send->piece, outcome);
+    end(send);
+}
+
+static void give_up(struct send *send, const char *why, enum loss_reason reason,
+                    const struct outcome *outcome)
+{
+    struct outcome final = *outcome;
+    final.reason = reason;
+    lose(send->owner, &send->piece, why, &final);
+    end(send);
+}
+
+/* As Go prints a duration: seconds with what fraction there is. */
+static void log_retry(struct sends *sends, const struct outcome *outcome, uint64_t delay_ns)
+{
+    char interval[INTERVAL_TEXT_MAX];
+    snprintf(interval, sizeof(interval), "%.9gs", (double)delay_ns / NS_PER_S);
+    log_info(&sends->exporter->logger, "Exporting failed. Will retry the request after interval.",
+             log_text("error", outcome->message != NULL ? outcome->message : ""),
+             log_text("interval", interval));
+}
+
+static void back_off(struct send *send, const struct outcome *outcome)
+{
+    struct sends *sends = send->owner;
+    uint64_t delay_ns = 0;
+    if (sends->is_stopping) {
+        give_up(send, "interrupted due to shutdown: ", LOSS_SHUTDOWN, outcome);
+    } else if (!sends->config->has_retry) {
+        give_up(send, "", LOSS_RETRIES_OVER, outcome);
+    } else if (!retry_next(&send->retry, &sends->config->retry, clock_now_ns(),
+                           outcome->retry_after_ns, random_uniform(), &delay_ns)) {
+        give_up(send, "no more retries left: ", LOSS_RETRIES_OVER, outcome);
+    } else {
+        counter_add(&sends->counters->retries, 1);
+        log_retry(sends, outcome, delay_ns);
+        lane_timer_start(sends->exporter->lane, &send->timer, delay_ns);
+    }
+}
+
+static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct send *send = arg;
+    assert(receipt == &send->attempt);
+    (void)receipt;
+    if (outcome->verdict == ACCEPTED)
+        deliver(send, outcome);
+    else if (outcome->is_permanent)
+        give_up(send, "not retryable error: ",
+                outcome->reason == LOSS_BUSY ? LOSS_PERMANENT : outcome->reason, outcome);
+    else
+        back_off(send, outcome);
+}
+
+static void attempt(struct send *send)
+{
+    struct component *exporter = send->owner->exporter;
+    assert(!timer_is_running(&send->timer));
+    receipt_init(&send->attempt, on_attempt_done, send);
+    exporter->factory->consume(exporter, send->piece.batch, &send->attempt);
+}
+
+static void on_retry_due(struct timer *timer, void *arg)
+{
+    struct send *send = arg;
+    assert(timer == &send->timer);
+    (void)timer;
+    attempt(send);
+}
+
+void sends_start(struct sends *sends, struct piece *piece)
+{
+    assert(piece->batch != NULL);
+    struct send *send = mem_zalloc(sizeof(*send));
+    send->owner = sends;
+    send->piece = *piece;
+    *piece = (struct piece){0};
+    send->next = sends->first;
+    if (send->next != NULL)
+        send->next->prev = send;
+    sends->first = send;
+    sends->count++;
+    counter_set(&sends->counters->in_flight, sends->count);
+    retry_init(&send->retry, clock_now_ns());
+    timer_init(&send->timer, on_retry_due, send);
+    attempt(send);
+}
+
+void sends_hurry(struct sends *sends)
+{
+    assert(sends->exporter != NULL);
+    sends->is_stopping = true;
+    for (struct send *send = sends->first; send != NULL; send = send->next)
+        if (timer_is_running(&send->timer))
+            lane_timer_start(sends->exporter->lane, &send->timer, 0);
+}
+
+uint64_t sends_abandon(struct sends *sends)
+{
+    uint64_t items = 0;
+    assert(sends->exporter != NULL);
+    for (struct send *send = sends->first; send != NULL; send = send->next) {
+        items += send->piece.batch->items;
+        lane_timer_stop(sends->exporter->lane, &send->timer);
+        count_loss(sends, send->piece.batch, LOSS_SHUTDOWN);
+    }
+    return items;
+}

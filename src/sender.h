@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands before every exporter: sending queue (a ring), its batching, the slots of its
+ * consumers, retries and the bookkeeping of what became of each request. One per exporter instance,
+ * so per lane and signal; what the user limits (queue_size, num_consumers) is shared by the lanes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/budget.h"
+#include "src/counter.h"
+#include "src/ring.h"
+
+struct batch;
+struct component;
+struct error;
+struct outcome;
+struct receipt;
+struct sender;
+
+/* Totals over all lanes, one per exporter and signal. */
+struct sender_shared {
+    struct budget capacity;  /* units of the queue's sizer, held until a request is done */
+    struct budget consumers; /* exports under way, waiting for a retry included */
+};
+
+struct sender_counters {
+    counter sent[SIGNAL_KINDS];
+    counter send_failed[SIGNAL_KINDS];
+    counter enqueue_failed[SIGNAL_KINDS];
+    counter retries;
+    counter in_flight; /* exports under way */
+};
+extern const struct counter_row sender_counter_rows[];
+
+/* config is the exporter's, which begins with a struct sender_config. */
+void sender_shared_init(struct sender_shared *shared, const void *config);
+void sender_shared_fini(struct sender_shared *shared);
+
+/* exporter outlives the sender. */
+struct sender *sender_create(struct component *exporter, struct sender_shared *shared);
+/* Must have stopped, or never taken anything. NULL is tolerated. */
+void sender_destroy(struct sender *sender);
+
+/* Reserves room for the batch. True: sender_take or sender_cancel must follow. False: *ret_outcome
+ * says what to answer. */
+bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome);
+void sender_cancel(struct sender *sender, const struct batch *batch);
+/* Takes the batch (a reference of its own). The receipt, which may be NULL, resolves at once when
+ * the queue answers for it, else with the result of the export. */
+void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt);
+/* True when a refusal should wait for room rather than be answered: block_on_overflow, and room can
+ * come. */
+bool sender_blocks(const struct sender *sender, const struct batch *batch);
+/* Calls waiter->fn once there may be room for the batch. */
+void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter);
+void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter);
+
+/* A shutdown has begun: without a queue, whose senders still wait for an answer, retries end now.
+ */
+void sender_hasten(struct sender *sender);
+/* No more comes: what is queued is tried once, retries end; then done(arg), once. */
+void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg);
+/* The drain is over: whatever is left is counted as dropped. Returns how many items. Nothing runs
+ * afterwards. */
+uint64_t sender_abandon(struct sender *sender);
+
+struct ring_figures sender_ring_figures(const struct sender *sender);
+struct component *sender_exporter(const struct sender *sender);
+struct sender_counters *sender_counters(struct sender *sender);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batching inside the sending queue. Runs on the sender's lane. */
+#include "src/sender_batch.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/component.h"
+#include "src/lane.h"
+#include "src/ledger.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/partition.h"
+#include "src/sender_config.h"
+
+struct sender_batch {
+    const struct sender_queue_config *config;
+    struct component *exporter;
+    void (*on_due)(void *arg);
+    void *arg;
+    struct partitions partitions;
+    bool is_flushing;
+};
+
+/* mark_ns of a partition is 0, or 1 once its flush_timeout is over. */
+enum { NOT_TIMED_OUT, TIMED_OUT };
+
+static void on_timeout(struct timer *timer, void *arg)
+{
+    struct partition *partition = arg;
+    struct sender_batch *gathering = partition->owner;
+    assert(timer == &partition->timer);
+    (void)timer;
+    partition->mark_ns = TIMED_OUT;
+    gathering->on_due(gathering->arg);
+}
+
+struct sender_batch *sender_batch_create(const struct sender_queue_config *config,
+                                         struct component *exporter, void (*on_due)(void *arg),
+                                         void *arg)
+{
+    assert(config->has_batch);
+    assert(on_due != NULL);
+    struct sender_batch *gathering = mem_zalloc(sizeof(*gathering));
+    gathering->config = config;
+    gathering->exporter = exporter;
+    gathering->on_due = on_due;
+    gathering->arg = arg;
+    partitions_init(&gathering->partitions, exporter->signal, exporter->budget,
+                    config->batch.partition.metadata_keys, PARTITIONS_MAX);
+    partitions_owned_by(&gathering->partitions, on_timeout, gathering);
+    return gathering;
+}
+
+void sender_batch_destroy(struct sender_batch *gathering)
+{
+    if (gathering == NULL)
+        return;
+    assert(gathering->exporter != NULL);
+    partitions_fini(&gathering->partitions);
+    mem_free(gathering);
+}
+
+static uint64_t size_of(const struct sender_batch *gathering, const struct gather *gather)
+{
+    return sender_batch_sizer(gathering->config) == SENDER_BYTES ? gather_bytes(gather)
+                                                                 : gather_items(gather);
+}
+
+static struct otlp_limit limit_of(const struct sender_queue_config *config)
+{
+    bool is_bytes = sender_batch_sizer(config) == SENDER_BYTES;
+    return (struct otlp_limit){
+        .items_max = is_bytes ? 0 : config->batch.max_size,
+        .bytes_max = is_bytes ? config->batch.max_size : 0,
+    };
+}
+
+static bool is_due(const struct sender_batch *gathering, const struct partition *partition)
+{
+    if (partition->gather.pending == NULL)
+        return false;
+    return gathering->is_flushing || partition->mark_ns == TIMED_OUT ||
+           size_of(gathering, &partition->gather) >= gathering->config->batch.min_size;
+}
+
+/* Beyond the limit of partitions the values are not told apart any more: nothing is lost. */
+static struct partition *partition_of(struct sender_batch *gathering, const struct batch *batch)
+{
+    struct partition *partition = partitions_of(&gathering->partitions, batch->client);
+    return partition != NULL ? partition : gathering->partitions.first;
+}
+
+void sender_batch_add(struct sender_batch *gathering, struct batch *batch, struct receipt *receipt)
+{
+    assert(receipt != NULL);
+    struct partition *partition = partition_of(gathering, batch);
+    if (partition->gather.pending == NULL)
+        lane_timer_start(gathering->exporter->lane, &partition->timer,
+                         gathering->config->batch.flush_timeout_ns);
+    gather_add(&partition->gather, batch, receipt);
+}
+
+bool sender_batch_is_due(const struct sender_batch *gathering)
+{
+    assert(gathering != NULL);
+    for (const struct partition *p = gathering->partitions.first; p != NULL; p = p->next)
+        if (is_due(gathering, p))
+            return true;
+    return false;
+}
+
+bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece)
+{
+    struct partition *partition = gathering->partitions.first;
+    assert(ret_piece != NULL);
+    while (partition != NULL && !is_due(gathering, partition))
+        partition = partition->next;
+    if (partition == NULL)
+        return false;
+    *ret_piece = gather_cut(&partition->gather, limit_of(gathering->config));
+    if (partition->gather.pending == NULL) {
+        partition->mark_ns = NOT_TIMED_OUT;
+        lane_timer_stop(gathering->exporter->lane, &partition->timer);
+    }
+    return true;
+}
+
+void sender_batch_flush(struct sender_batch *gathering)
+{
+    assert(gathering != NULL);
+    gathering->is_flushing = true;
+}
+
+uint64_t sender_batch_abandon(struct sender_batch *gathering)
+{
+    uint64_t items = 0;
+    assert(gathering != NULL);
+    for (struct partition *p = gathering->partitions.first; p != NULL; p = p->next) {
+        lane_timer_stop(gathering->exporter->lane, &p->timer);
+        if (p->gather.pending == NULL)
+            continue;
+        items += p->gather.pending->items;
+        if (gathering->config->wait_for_result && !p->gather.pending->is_acknowledged)
+            ledger_reject(gathering->exporter->ledger, p->gather.pending, LOSS_SHUTDOWN, 1);
+        else
+            ledger_drop(gathering->exporter->ledger, p->gather.pending, LOSS_SHUTDOWN, 1);
+    }
+    return items;
+}
+
+bool sender_batch_is_oversized(const struct sender_queue_config *config, const struct batch *batch)
+{
+    assert(batch != NULL);
+    if (!config->has_batch || sender_batch_sizer(config) != SENDER_BYTES)
+        return false;
+    return config->batch.max_size > 0 && batch->bytes > config->batch.max_size && batch->items <= 1;
+}
