@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench_sink: the back-end of a benchmark. Takes OTLP/HTTP requests on loopback, proves what
+ * arrived (requests, bytes, spans, ids) and answers 200: at once, late, at a bounded rate, or not
+ * at all while stalled. GET /stats answers the figures, GET /reset forgets them, GET /stall and
+ * GET /resume do what they say; SIGTERM prints the figures and ends. */
+#include "tests/bench/gzip_body.h"
+#include "tests/bench/http1_message.h"
+#include "tests/bench/span_ids.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+enum { EVENTS_MAX = 64, STATS_BYTES_MAX = 1024, SPANS_MAX_LIMIT = 1 << 30 };
+
+struct connection {
+    int fd;
+    struct http1_message message;
+    struct connection *next; /* among those whose answer is due later */
+    uint64_t due_ns;
+};
+
+struct sink {
+    int epoll;
+    int listener;
+    bool counts_spans;
+    uint64_t delay_ns;
+    uint64_t spans_per_s; /* 0: no bound */
+    const char *seen_file;
+    uint64_t spans_max;
+
+    bool is_stalled;
+    uint64_t busy_until_ns; /* bounded rate: when the work taken so far is done */
+    struct connection *first_due;
+    struct connection *last_due;
+    struct byte_buffer inflated;
+
+    uint64_t requests;
+    uint64_t body_bytes; /* inflated */
+    uint64_t wire_bytes; /* heads and bodies */
+    uint64_t malformed;
+    struct span_ids ids;
+};
+
+static volatile sig_atomic_t is_ended;
+
+static void on_end(int signal_number)
+{
+    is_ended = signal_number;
+}
+
+static const struct option long_options[] = {
+    {"port", required_argument, NULL, 'p'},
+    {"count-spans", no_argument, NULL, 'c'},
+    {"spans-max", required_argument, NULL, 'm'},
+    {"seen", required_argument, NULL, 'f'},
+    {"delay-ms", required_argument, NULL, 'd'},
+    {"spans-per-s", required_argument, NULL, 'r'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+static const char usage[] =
+    "usage: bench_sink --port PORT [--count-spans] [--spans-max N] [--seen FILE]\n"
+    "                  [--delay-ms N] [--spans-per-s N]\n"
+    "  --spans-max N  notes which of the spans 1…N arrived, and how often more than once\n"
+    "  --seen FILE    writes that as a bitmap at the end";
+
+static struct sink read_options(int argc, char **argv)
+{
+    struct sink sink = {0};
+    uint64_t port = 0;
+
+    for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
+        if (option == 'p')
+            port = number_option("port", optarg, 1, UINT16_MAX);
+        else if (option == 'c')
+            sink.counts_spans = true;
+        else if (option == 'm')
+            sink.spans_max = number_option("spans-max", optarg, 1, SPANS_MAX_LIMIT);
+        else if (option == 'f')
+            sink.seen_file = optarg;
+        else if (option == 'd')
+            sink.delay_ns = number_option("delay-ms", optarg, 0, 600000) * BENCH_NS_PER_MS;
+        else if (option == 'r')
+            sink.spans_per_s = number_option("spans-per-s", optarg, 1, UINT32_MAX);
+        else
+            die("%s", usage);
+    }
+    if (port == 0 || (sink.seen_file != NULL && sink.spans_max == 0))
+        die("%s", usage);
+    sink.listener = listen_on((uint16_t)port);
+    sink.counts_spans |= sink.spans_max > 0 || sink.spans_per_s > 0;
+    return sink;
+}
+
+static int print_stats(const struct sink *sink, char *text, size_t size)
+{
+    const struct span_ids *ids = &sink->ids;
+
+    return snprintf(text, size,
+                    "{\"requests\": %" PRIu64 ", \"body_bytes\": %" PRIu64
+                    ", \"wire_bytes\": %" PRIu64 ", \"malformed\": %" PRIu64 ", \"spans\": %" PRIu64
+                    ", \"ids_sum\": \"%016" PRIx64 "\", \"unique\": %" PRIu64
+                    ", \"duplicates\": %" PRIu64 ", \"unknown\": %" PRIu64 ", \"cpu_ns\": %" PRIu64
+                    "}\n",
+                    sink->requests, sink->body_bytes, sink->wire_bytes, sink->malformed, ids->spans,
+                    ids->sum, ids->unique, ids->duplicates, ids->unknown, cpu_ns());
+}
+
+/* Answers are small: a socket that cannot take one at once belongs to a peer that has gone. */
+static void answer(const struct connection *connection, const char *type, const char *body)
+{
+    char text[STATS_BYTES_MAX + 128];
+    int size = snprintf(text, sizeof text,
+                        "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n%s",
+                        type, strlen(body), body);
+
+    assert(size > 0 && (size_t)size < sizeof text);
+    if (send(connection->fd, text, (size_t)size, MSG_NOSIGNAL) != size && errno != EPIPE &&
+        errno != ECONNRESET)
+        die("cannot answer: %s", strerror(errno));
+}
+
+static void reset(struct sink *sink)
+{
+    free(sink->ids.bitmap);
+    span_ids_init(&sink->ids, sink->spans_max);
+    sink->requests = sink->body_bytes = sink->wire_bytes = sink->malformed = 0;
+}
+
+static void take_control(struct sink *sink, struct connection *connection)
+{
+    char text[STATS_BYTES_MAX];
+
+    if (http1_starts_with(&connection->message, "GET /reset "))
+        reset(sink);
+    else if (http1_starts_with(&connection->message, "GET /stall "))
+        sink->is_stalled = true;
+    else if (http1_starts_with(&connection->message, "GET /resume "))
+        sink->is_stalled = false;
+    print_stats(sink, text, sizeof text);
+    answer(connection, "application/json", text);
+    http1_consume(&connection->message);
+}
+
+/* Returns how many spans the request holds; 0 when they are not counted. */
+static uint64_t count_request(struct sink *sink, const struct http1_message *message)
+{
+    struct bytes body = http1_body(message);
+    uint64_t spans_before = sink->ids.spans;
+
+    sink->requests++;
+    sink->wire_bytes += message->wire_size;
+    if (!sink->counts_spans) {
+        sink->body_bytes += body.size;
+        return 0;
+    }
+    if (message->is_gzip) {
+        if (!gzip_body_inflate(body, &sink->inflated)) {
+            sink->malformed++;
+            return 0;
+        }
+        body = (struct bytes){sink->inflated.data, sink->inflated.size};
+    }
+    sink->body_bytes += body.size;
+    if (!span_ids_add_body(&sink->ids, body))
+        sink->malformed++;
+    return sink->ids.spans - spans_before;
+}
+
+static uint64_t due_time(struct sink *sink, uint64_t spans)
+{
+    uint64_t now = now_ns();
+
+    if (sink->spans_per_s == 0)
+        return now + sink->delay_ns;
+    if (sink->busy_until_ns < now)
+        sink->busy_until_ns = now;
+    sink->busy_until_ns += spans * BENCH_NS_PER_S / sink->spans_per_s;
+    return sink->busy_until_ns + sink->delay_ns;
+}
+
+/* Nothing is read from a connection whose answer is due. */
+static void answer_later(struct sink *sink, struct connection *connection, uint64_t due_ns)
+{
+    assert(sink->last_due == NULL || sink->last_due->due_ns <= due_ns);
+    rewatch(sink->epoll, connection->fd, 0, connection);
+    connection->due_ns = due_ns;
+    connection->next = NULL;
+    if (sink->last_due == NULL)
+        sink->first_due = connection;
+    else
+        sink->last_due->next = connection;
+    sink->last_due = connection;
+}
+
+static void take_request(struct sink *sink, struct connection *connection)
+{
+    if (http1_starts_with(&connection->message, "GET ")) {
+        take_control(sink, connection);
+        return;
+    }
+
+    uint64_t spans = count_request(sink, &connection->message);
+    http1_consume(&connection->message);
+    if (sink->is_stalled || sink->delay_ns > 0 || sink->spans_per_s > 0)
+        answer_later(sink, connection, due_time(sink, spans));
+    else
+        answer(connection, "application/x-protobuf", "");
+}
+
+static void answer_due(struct sink *sink)
+{
+    uint64_t now = now_ns();
+
+    while (!sink->is_stalled && sink->first_due != NULL && sink->first_due->due_ns <= now) {
+        struct connection *connection = sink->first_due;
+        sink->first_due = connection->next;
+        if (sink->first_due == NULL)
+            sink->last_due = NULL;
+        answer(connection, "application/x-protobuf", "");
+        rewatch(sink->epoll, connection->fd, EPOLLIN, connection);
+    }
+}
+
+static int wait_ms(const struct sink *sink)
+{
+    if (sink->is_stalled || sink->first_due == NULL)
+        return -1;
+    uint64_t now = now_ns();
+    if (sink->first_due->due_ns <= now)
+        return 0;
+    return (int)((sink->first_due->due_ns - now + BENCH_NS_PER_MS - 1) / BENCH_NS_PER_MS);
+}
+
+static bool is_due(const struct sink *sink, const struct connection *connection)
+{
+    for (const struct connection *at = sink->first_due; at != NULL; at = at->next)
+        if (at == connection)
+            return true;
+    return false;
+}
+
+static void on_connection(struct sink *sink, struct connection *connection)
+{
+    if (sink->first_due != NULL && is_due(sink, connection)) {
+        /* The peer went away before its answer; answer_due() meets it. */
+        epoll_ctl(sink->epoll, EPOLL_CTL_MOD, connection->fd,
+                  &(struct epoll_event){.events = EPOLLET, .data.ptr = connection});
+        return;
+    }
+    switch (http1_receive(&connection->message, connection->fd)) {
+    case HTTP1_MORE:
+        return;
+    case HTTP1_COMPLETE:
+        take_request(sink, connection);
+        return;
+    case HTTP1_CLOSED:
+    case HTTP1_BROKEN:
+        close(connection->fd);
+        http1_free(&connection->message);
+        free(connection);
+        return;
+    }
+}
+
+static void on_listener(struct sink *sink)
+{
+    int fd = accept_from(sink->listener);
+
+    if (fd < 0)
+        return;
+    struct connection *connection = allocate(sizeof *connection);
+    connection->fd = fd;
+    watch(sink->epoll, fd, EPOLLIN, connection);
+}
+
+static void run(struct sink *sink)
+{
+    struct epoll_event events[EVENTS_MAX];
+
+    while (!is_ended) {
+        int count = epoll_wait(sink->epoll, events, EVENTS_MAX, wait_ms(sink));
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr == sink)
+                on_listener(sink);
+            else
+                on_connection(sink, events[i].data.ptr);
+        }
+        answer_due(sink);
+    }
+}
+
+static void write_seen(const struct sink *sink)
+{
+    FILE *file = fopen(sink->seen_file, "wb");
+    size_t size = sink->spans_max / 8 + 1;
+
+    if (file == NULL || fwrite(sink->ids.bitmap, 1, size, file) != size || fclose(file) != 0)
+        die("cannot write %s: %s", sink->seen_file, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    struct sink sink = read_options(argc, argv);
+    char text[STATS_BYTES_MAX];
+
+    signal(SIGTERM, on_end);
+    signal(SIGINT, on_end);
+    span_ids_init(&sink.ids, sink.spans_max);
+    sink.epoll = epoll_create1(EPOLL_CLOEXEC);
+    watch(sink.epoll, sink.listener, EPOLLIN, &sink);
+    run(&sink);
+    print_stats(&sink, text, sizeof text);
+    fputs(text, stdout);
+    if (sink.seen_file != NULL)
+        write_seen(&sink);
+    return 0;
+}

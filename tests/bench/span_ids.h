@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Span ids that prove what arrived. The n-th span of a run (n from 1) has the id mix(n), a
+ * bijection, so whoever receives an id knows which span it was: lost, doubled and invented spans
+ * can be told apart. Where ids repeat on purpose (compressed bodies are made once and sent often),
+ * the order-free sum of a second mix proves the multiset. */
+#pragma once
+
+#include "tests/bench/support.h"
+
+struct span_ids {
+    uint64_t spans;
+    uint64_t sum;    /* of span_id_weight over all spans, modulo 2^64 */
+    uint64_t unique; /* kept only with a bitmap */
+    uint64_t duplicates;
+    uint64_t unknown; /* ids that no run of spans_max could have made */
+    uint8_t *bitmap;  /* bit n: span n was seen; NULL when nobody asked for it */
+    uint64_t spans_max;
+};
+
+uint64_t span_id_of(uint64_t number);
+uint64_t span_number_of(uint64_t id);
+uint64_t span_id_weight(uint64_t id);
+/* spans_max 0: no bitmap. */
+void span_ids_init(struct span_ids *ids, uint64_t spans_max);
+/* Walks an ExportTraceServiceRequest and adds every span. False: it is not one. */
+bool span_ids_add_body(struct span_ids *ids, struct bytes body);
