@@ -95,6 +95,8 @@ static enum gzip_result inflate_member(struct inflate_state *state, struct buffe
     isal_inflate_reset(state);
     state->crc_flag = ISAL_GZIP;
     while (state->block_state != ISAL_BLOCK_FINISH) {
+        if ((*output)->size == (*output)->capacity && !make_room(output, limit))
+            return GZIP_NO_BUDGET;
         struct buffer *buffer = *output;
         size_t room = buffer->capacity - buffer->size;
         assert(room > 0);
@@ -106,12 +108,8 @@ static enum gzip_result inflate_member(struct inflate_state *state, struct buffe
         buffer->size += offered - state->avail_out;
         if (buffer->size > limit)
             return GZIP_TOO_LARGE;
-        if (state->block_state == ISAL_BLOCK_FINISH)
-            break;
-        if (state->avail_out > 0)
+        if (state->block_state != ISAL_BLOCK_FINISH && state->avail_out > 0)
             return GZIP_MALFORMED; /* it wants more input, and there is none */
-        if (!make_room(output, limit))
-            return GZIP_NO_BUDGET;
     }
     return GZIP_OK;
 }
