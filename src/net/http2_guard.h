@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The abuse budgets of one HTTP/2 connection: token buckets over what costs the peer little and us
+ * much. Knows frame headers only. On the connection's lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <nghttp2/nghttp2.h>
+
+struct token_bucket {
+    uint64_t burst;
+    uint64_t per_s;
+    uint64_t tokens;
+    uint64_t filled_ns; /* up to when tokens have been added */
+};
+
+struct http2_guard {
+    struct token_bucket resets;   /* streams reset, by the peer or by us because of it */
+    struct token_bucket glitches; /* frames that carry nothing forward */
+    struct token_bucket settings;
+    uint64_t ping_interval_ns;
+    uint64_t ping_due_ns; /* a ping before this is a strike */
+    unsigned ping_strikes;
+    unsigned continuations; /* since the last HEADERS */
+};
+
+/* What the peer has done too often; NULL-worthy words for the GOAWAY frame. */
+enum http2_abuse {
+    HTTP2_NO_ABUSE,
+    HTTP2_TOO_MANY_RESETS,
+    HTTP2_TOO_MANY_GLITCHES,
+    HTTP2_TOO_MANY_SETTINGS,
+    HTTP2_TOO_MANY_PINGS,
+    HTTP2_TOO_MANY_CONTINUATIONS,
+};
+
+void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint64_t now_ns);
+/* A frame header came. */
+enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_frame_hd *head,
+                                   uint64_t now_ns);
+/* A stream was reset before its answer was complete, by either side. */
+enum http2_abuse http2_guard_reset(struct http2_guard *guard, uint64_t now_ns);
+/* A request was answered: its pings and window updates were in order (gRPC clients measure the
+ * path with pings while they send). */
+void http2_guard_progress(struct http2_guard *guard);
+/* The debug data of GOAWAY. gRPC clients look for "too_many_pings" and ping less. */
+const char *http2_abuse_text(enum http2_abuse abuse);
