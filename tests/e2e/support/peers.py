@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peers that tests/peers/build made, or the reason why one is missing."""
+
+import json
+import os
+import subprocess
+import unittest
+
+EMIT_WITHIN_S = 120
+
+
+def _directory():
+    return os.environ.get("SPANFLAME_PEERS", "")
+
+
+def status(peer):
+    try:
+        with open(os.path.join(_directory(), f"{peer}.status"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return "skipped: tests/peers/build has not run"
+
+
+def is_ready(peer):
+    return status(peer).startswith("ready")
+
+
+def need(peer):
+    """For a test that cannot do without: skips it, with the reason."""
+    if not is_ready(peer):
+        raise unittest.SkipTest(f"peer {peer}: {status(peer)}")
+
+
+def otelcol():
+    """The Go collector's path."""
+    need("otelcol")
+    return os.path.join(_directory(), "otelcol", "otelcol")
+
+
+def _command(sdk):
+    sources = os.path.join(os.path.dirname(__file__), "..", "..", "peers", sdk)
+    built = os.path.join(_directory(), sdk)
+    return {
+        "python": [os.path.join(built, "venv", "bin", "python"), os.path.join(sources, "emit.py")],
+        "node": ["node", os.path.join(built, "emit.js")],
+        "go": [os.path.join(built, "go")],
+        "java": [
+            "java",
+            "-cp",
+            f"{built}/target/peer-java-1.jar:{built}/target/lib/*",
+            "peer.Emit",
+        ],
+    }[sdk]
+
+
+def emit(sdk, **options):
+    """Runs an SDK peer to its end; returns what it says it sent."""
+    need(sdk)
+    command = _command(sdk)
+    for name, value in options.items():
+        command += [f"--{name}", str(value)]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=EMIT_WITHIN_S, env=environment
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"the {sdk} SDK failed: {done.stderr}")
+    return json.loads(done.stdout)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A back-end that keeps what it is sent and answers as a script says."""
+
+import gzip
+import http.server
+import threading
+from dataclasses import dataclass
+
+WAIT_S = 60
+PATHS = {"/v1/traces": "traces", "/v1/metrics": "metrics", "/v1/logs": "logs"}
+
+
+@dataclass
+class Received:
+    """One request: `body` as it came, `payload` after decompression."""
+
+    path: str
+    headers: dict
+    body: bytes
+    payload: bytes
+    status: int
+
+    @property
+    def signal(self):
+        return PATHS.get(self.path, self.path)
+
+
+@dataclass
+class Reply:
+    status: int = 200
+    headers: dict = None
+    body: bytes = b""
+
+
+class Sink:
+    """Serves until closed. Answers are taken from `script` in order, then `otherwise`."""
+
+    def __init__(self, port, script=(), otherwise=None):
+        self.port = port
+        self.requests = []
+        self._script = list(script)
+        self._otherwise = otherwise or Reply()
+        self._changed = threading.Condition()
+        self._open = threading.Event()
+        self._open.set()
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def hold(self):
+        """Requests are read but not answered until release()."""
+        self._open.clear()
+
+    def release(self):
+        self._open.set()
+
+    def answer_with(self, reply):
+        """From now on, once the script is used up."""
+        with self._changed:
+            self._otherwise = reply
+
+    def wait(self, predicate, within=WAIT_S):
+        """Until predicate(requests) holds; returns the requests."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: predicate(self.requests), within):
+                seen = [(r.path, r.status, len(r.payload)) for r in self.requests]
+                raise AssertionError(f"the back-end never got what it waited for, only {seen}")
+            return list(self.requests)
+
+    def wait_for_requests(self, count, within=WAIT_S):
+        return self.wait(lambda requests: len(requests) >= count, within)
+
+    def accepted(self, signal=None):
+        """What was answered with 2xx."""
+        with self._changed:
+            return [
+                request
+                for request in self.requests
+                if 200 <= request.status < 300 and signal in (None, request.signal)
+            ]
+
+    def close(self):
+        self._open.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _take(self, path, headers, body):
+        plain = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        self._open.wait(WAIT_S)
+        with self._changed:
+            reply = self._script.pop(0) if self._script else self._otherwise
+            self.requests.append(Received(path, headers, body, plain, reply.status))
+            self._changed.notify_all()
+        return reply
+
+    def _handler(self):
+        sink = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                if headers.get("transfer-encoding", "") == "chunked":
+                    body = self._chunks()
+                else:
+                    body = self.rfile.read(int(headers.get("content-length", 0)))
+                reply = sink._take(self.path, headers, body)
+                self.send_response(reply.status)
+                for name, value in (reply.headers or {}).items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(reply.body)))
+                self.end_headers()
+                self.wfile.write(reply.body)
+
+            def _chunks(self):
+                body = b""
+                while size := int(self.rfile.readline().split(b";")[0], 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return body
+
+            def log_message(self, *arguments):
+                """Quiet: failures print what is needed."""
+
+        return Handler
