@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of a newcomer; everything else is CMake's. Each installs what it needs and does not find.
+CONFIG ?= config/otel-collector-config.yaml
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 20
+IMAGE ?= spanflame
+
+.PHONY: help build run test tsan fuzz bench image reference format clean
+
+help:
+	@echo 'make run     build the daemon and run it on $(CONFIG)'
+	@echo 'make build   leave the release binary at build/spanflame'
+	@echo 'make test    everything: sanitizers, unit, pipeline, fuzz corpora, end to end'
+	@echo 'make tsan    the tests under the thread sanitizer'
+	@echo 'make fuzz    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make bench   the benchmark; OTELCOL=path adds a Go collector to the same run'
+	@echo 'make image   the container image $(IMAGE)'
+	@echo 'make clean   take away what was built'
+
+build:
+	scripts/install-packages build
+	cmake --preset release
+	cmake --build --preset release --target spanflame -j $(JOBS)
+
+run: build
+	build/spanflame --config $(CONFIG)
+
+test:
+	scripts/install-packages test
+	scripts/run-tests
+
+tsan:
+	scripts/install-packages test
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS) -LE peer
+
+fuzz:
+	scripts/install-packages fuzz
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS)
+	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+
+bench:
+	scripts/install-packages bench
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	tests/bench/run
+
+image:
+	scripts/install-packages image
+	docker build -t $(IMAGE) .
+
+# What is printed from the option tables is committed, and a test compares.
+reference: build
+	build/spanflame config-reference > config/reference.md
+
+format:
+	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+clean:
+	rm -rf build build-*
