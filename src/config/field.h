@@ -34,10 +34,12 @@ enum config_type {
 /* What a section means when its key is absent, null, or carries `enabled:` (every optional section
  * takes that key). */
 enum config_presence {
-    CONFIG_ALWAYS,       /* not optional: always there, null keeps the defaults */
-    CONFIG_DEFAULT_ON,   /* on when absent; null keeps the defaults */
-    CONFIG_NULL_ENABLES, /* off when absent; null switches it on with its defaults */
-    CONFIG_NULL_IS_OFF,  /* off when absent or null */
+    CONFIG_ALWAYS,          /* not optional: always there, null keeps the defaults */
+    CONFIG_DEFAULT_ON,      /* on when absent; null keeps the defaults */
+    CONFIG_NULL_ENABLES,    /* off when absent; null switches it on with its defaults */
+    CONFIG_NULL_IS_OFF,     /* off when absent or null */
+    CONFIG_ON_UNLESS_UNSET, /* as CONFIG_DEFAULT_ON, but a reference to an unset variable in its
+                               place turns it off (retry_on_failure) */
 };
 
 struct config_texts {
@@ -90,7 +92,9 @@ struct config_field {
     const char *default_text;      /* as the user would write it; NULL: the type's zero */
     int64_t min;                   /* COUNT, INT, DURATION */
     int64_t max;
-    const char *const *choices;        /* CHOICE: NULL-ended */
+    /* CHOICE: what may be written, NULL-ended; list "" when null may be. COUNT, optional: words
+     * that stand for their index, whatever min says ("auto" for 0). */
+    const char *const *choices;
     const struct config_field *fields; /* SECTION, SECTIONS */
     size_t section_size;               /* SECTION, SECTIONS */
     /* SECTION, SECTIONS: rules across the section's fields; NULL: none. */
@@ -110,6 +114,13 @@ struct config_field {
     {                                                                                              \
         .key = (name), .type = CONFIG_TYPE_COUNT, .default_text = (standard), .min = (lowest),     \
         .max = (highest), .help = (text), .offset = CONFIG_OFFSET(owner, field, uint64_t)          \
+    }
+/* Also takes the words of list, which stand for 0, 1, … */
+#define CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, list, text)                 \
+    {                                                                                              \
+        .key = (name), .type = CONFIG_TYPE_COUNT, .default_text = (standard), .min = (lowest),     \
+        .max = (highest), .choices = (list), .help = (text),                                       \
+        .offset = CONFIG_OFFSET(owner, field, uint64_t)                                            \
     }
 #define CONFIG_INT(owner, field, name, standard, lowest, highest, text)                            \
     {                                                                                              \

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Setters of single values. YAML is taken strictly, as in the Go collector: a number is no text and
+ * a text no number; only what a reference brought adapts to the field. A written null is the type's
+ * zero. Main thread. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/config/decode.h"
+#include "src/config/duration.h"
+#include "src/config/loader.h"
+#include "src/config/scalar.h"
+#include "src/config/suggest.h"
+
+enum { EXPECTED_TEXT_MAX = 512 };
+
+const char *decode_text_of(const struct node *node)
+{
+    assert(node != NULL);
+    if (node->verbatim != NULL)
+        return node->verbatim;
+    if (node->kind == NODE_NULL)
+        return "";
+    return node->kind == NODE_TEXT ? node->text : NULL;
+}
+
+static bool is_secret(const struct config_field *field)
+{
+    return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_HEADERS;
+}
+
+void decode_mismatch(const struct site *site, const struct config_field *field,
+                     const struct node *node, const char *expected)
+{
+    assert(site != NULL && field != NULL);
+    assert(node != NULL && expected != NULL);
+    if (node->kind == NODE_BROKEN)
+        return;
+    struct node_description found =
+        is_secret(field) ? node_describe_secret(node) : node_describe(node);
+    loader_problem(site->loader, node->position, site->path, "found %s, expected %s", found.text,
+                   expected);
+}
+
+/* "without quotes", when that is what keeps a text from being what was expected. */
+static const char *quotes_hint(const struct node *node, enum node_kind kind)
+{
+    if (node->kind != NODE_TEXT || node->reference != NULL)
+        return "";
+    enum node_kind unquoted = text_to_scalar(node->text).kind;
+    return unquoted == kind ? " (without quotes)" : "";
+}
+
+void decode_bool(const struct site *site, const struct config_field *field, const struct node *node,
+                 void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    bool *boolean = target;
+    if (node->kind == NODE_BOOL || node->kind == NODE_NULL) {
+        *boolean = node->kind == NODE_BOOL && node->boolean;
+        return;
+    }
+    snprintf(expected, sizeof(expected), "true or false%s", quotes_hint(node, NODE_BOOL));
+    decode_mismatch(site, field, node, expected);
+}
+
+/* Doubles lose their fraction, as in the Go collector, which says nothing about it. */
+static bool take_whole(const struct site *site, const struct node *node, int64_t *ret_integer)
+{
+    if (node->kind == NODE_NULL)
+        *ret_integer = 0;
+    else if (node->kind == NODE_INT)
+        *ret_integer = node->integer;
+    else if (node->kind == NODE_DOUBLE && fabs(node->real) < 9e18)
+        *ret_integer = (int64_t)node->real;
+    else
+        return false;
+    if (node->kind == NODE_DOUBLE && (double)*ret_integer != node->real)
+        loader_warning(site->loader, node->position, site->path,
+                       "found %s, which is cut to %" PRIi64 "; expected a whole number",
+                       node_describe(node).text, *ret_integer);
+    return true;
+}
+
+static void describe_words(const struct config_field *field, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s\"%s\"", i > 0 ? ", " : "",
+                                   field->choices[i]);
+}
+
+static void describe_whole(const struct config_field *field, const struct node *node,
+                           char *expected, size_t size)
+{
+    char words[EXPECTED_TEXT_MAX / 2];
+    describe_words(field, words, sizeof(words));
+    size_t length = (size_t)snprintf(expected, size, "%s%sa whole number", words,
+                                     words[0] != '\0' ? " or " : "");
+    if (field->max == INT64_MAX)
+        snprintf(expected + length, size - length, " of at least %" PRIi64 "%s", field->min,
+                 quotes_hint(node, NODE_INT));
+    else
+        snprintf(expected + length, size - length, " from %" PRIi64 " to %" PRIi64 "%s", field->min,
+                 field->max, quotes_hint(node, NODE_INT));
+}
+
+/* A word of the row stands for its index. */
+static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
+{
+    if (field->choices == NULL || node->kind != NODE_TEXT)
+        return false;
+    for (size_t i = 0; field->choices[i] != NULL; i++) {
+        if (strcmp(field->choices[i], node->text) != 0)
+            continue;
+        *ret_index = (int64_t)i;
+        return true;
+    }
+    return false;
+}
+
+/* False: reported. */
+static bool take_in_range(const struct site *site, const struct config_field *field,
+                          const struct node *node, int64_t *ret_integer)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    int64_t integer = 0;
+    if (take_word(field, node, ret_integer))
+        return true;
+    bool is_fitting = take_whole(site, node, &integer) &&
+                      (site->is_off || (integer >= field->min && integer <= field->max));
+    if (is_fitting) {
+        *ret_integer = integer;
+        return true;
+    }
+    describe_whole(field, node, expected, sizeof(expected));
+    decode_mismatch(site, field, node, expected);
+    return false;
+}
+
+void decode_count(const struct site *site, const struct config_field *field,
+                  const struct node *node, void *target)
+{
+    int64_t integer;
+    uint64_t *count = target;
+    assert(field->min >= 0);
+    if (take_in_range(site, field, node, &integer))
+        *count = integer > 0 ? (uint64_t)integer : 0;
+}
+
+void decode_int(const struct site *site, const struct config_field *field, const struct node *node,
+                void *target)
+{
+    int64_t *integer = target;
+    take_in_range(site, field, node, integer);
+}
+
+void decode_double(const struct site *site, const struct config_field *field,
+                   const struct node *node, void *target)
+{
+    double *real = target;
+    if (node->kind == NODE_NULL)
+        *real = 0;
+    else if (node->kind == NODE_INT)
+        *real = (double)node->integer;
+    else if (node->kind == NODE_DOUBLE)
+        *real = node->real;
+    else
+        decode_mismatch(site, field, node, "a number");
+}
+
+/* problem may be NULL. */
+static void describe_durations(const struct config_field *field, const char *problem,
+                               char *expected, size_t size)
+{
+    size_t length;
+    if (field->max == INT64_MAX && field->min <= 0)
+        length = (size_t)snprintf(expected, size, "a duration such as \"200ms\" or \"1m30s\"");
+    else if (field->max == INT64_MAX)
+        length = (size_t)snprintf(expected, size, "a duration of at least %s",
+                                  duration_to_text(field->min).text);
+    else
+        length =
+            (size_t)snprintf(expected, size, "a duration from %s to %s",
+                             duration_to_text(field->min).text, duration_to_text(field->max).text);
+    if (problem != NULL && length < size)
+        snprintf(expected + length, size - length, " (%s)", problem);
+}
+
+/* NULL, or what is wrong with the text. */
+static const char *take_duration(const struct site *site, const struct node *node,
+                                 int64_t *ret_duration_ns)
+{
+    if (node->kind == NODE_TEXT)
+        return text_to_duration_ns(node->text, ret_duration_ns);
+    if (!take_whole(site, node, ret_duration_ns))
+        return "";
+    if (*ret_duration_ns != 0)
+        loader_warning(site->loader, node->position, site->path,
+                       "found %s, which is taken as nanoseconds; expected a duration with its "
+                       "unit, such as \"%" PRIi64 "s\"",
+                       node_describe(node).text, *ret_duration_ns);
+    return NULL;
+}
+
+void decode_duration(const struct site *site, const struct config_field *field,
+                     const struct node *node, void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    int64_t duration_ns = 0;
+    uint64_t *field_ns = target;
+    const char *problem = take_duration(site, node, &duration_ns);
+    bool is_fitting = site->is_off ||
+                      (duration_ns >= field->min && duration_ns <= field->max && duration_ns >= 0);
+    if (problem == NULL && is_fitting) {
+        *field_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
+        return;
+    }
+    describe_durations(field, problem != NULL && *problem != '\0' ? problem : NULL, expected,
+                       sizeof(expected));
+    decode_mismatch(site, field, node, expected);
+}
+
+void decode_text(const struct site *site, const struct config_field *field, const struct node *node,
+                 void *target)
+{
+    const char **text = target;
+    const char *found = decode_text_of(node);
+    if (found != NULL)
+        *text = found;
+    else
+        decode_mismatch(site, field, node,
+                        node->kind == NODE_LIST || node->kind == NODE_MAP
+                            ? "a text"
+                            : "a text (put it in quotes)");
+}
+
+void decode_choice(const struct site *site, const struct config_field *field,
+                   const struct node *node, void *target)
+{
+    char words[EXPECTED_TEXT_MAX / 2];
+    char expected[EXPECTED_TEXT_MAX];
+    int *index = target;
+    const char *found = decode_text_of(node);
+    struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
+    assert(field->choices != NULL);
+    for (int i = 0; found != NULL && field->choices[i] != NULL; i++) {
+        if (strcmp(field->choices[i], found) == 0) {
+            *index = i;
+            return;
+        }
+        suggestion_consider(&suggestion, field->choices[i]);
+    }
+    describe_words(field, words, sizeof(words));
+    snprintf(expected, sizeof(expected), "one of %s%s", words,
+             suggestion_to_text(&suggestion).text);
+    decode_mismatch(site, field, node, expected);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Substitution. A scalar that is one reference as a whole becomes what the retrieved text is as
+ * YAML and keeps that text beside it, so that a text field gets "0123" and a number field 83; a
+ * reference within other text is replaced by the verbatim text. Main thread. */
+#include "src/config/expand.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/config/loader.h"
+#include "src/config/location.h"
+#include "src/config/merge.h"
+#include "src/config/yaml_tree.h"
+#include "src/limits.h"
+
+/* One scalar on its way. */
+struct expansion {
+    struct loader *loader;
+    const struct path *path;
+    struct position position;
+    const char *reference; /* the scalar as it was written */
+    size_t depth;
+    bool is_quiet; /* failing is no problem */
+};
+
+static void report(const struct expansion *expansion, const char *text)
+{
+    if (!expansion->is_quiet)
+        loader_problem(expansion->loader, expansion->position, expansion->path, "%s", text);
+}
+
+/* False when the limit is passed; that is reported even where other failures are not. */
+static bool charge(const struct expansion *expansion, size_t bytes)
+{
+    if (loader_charge_expanded(expansion->loader, bytes))
+        return true;
+    loader_problem(expansion->loader, expansion->position, expansion->path,
+                   "references expand to more than %d bytes in all", CONFIG_EXPANDED_BYTES_MAX);
+    return false;
+}
+
+/* The innermost reference of what follows the last candidate without "${", with its "${" and "}".
+ * An odd number of "$" before a candidate escapes it, and ends the search as in the Go collector.
+ */
+static bool find_reference(const char *text, struct slice *ret_reference)
+{
+    for (const char *close = strchr(text, '}'); close != NULL; close = strchr(text, '}')) {
+        const char *open = NULL;
+        for (const char *at = text; at + 1 < close; at++)
+            if (at[0] == '$' && at[1] == '{')
+                open = at;
+        if (open == NULL) {
+            text = close + 1;
+            continue;
+        }
+        size_t dollars = 0;
+        while (open - dollars > text && open[-1 - (ptrdiff_t)dollars] == '$')
+            dollars++;
+        *ret_reference = slice_of(open, (size_t)(close + 1 - open));
+        return dollars % 2 == 0;
+    }
+    return false;
+}
+
+static bool retrieve(const struct expansion *expansion, struct slice reference,
+                     struct retrieved *ret_retrieved)
+{
+    struct error error;
+    struct loader *loader = expansion->loader;
+    if (!charge(expansion, reference.size))
+        return false;
+    char *uri = location_of_reference(loader, slice_of(reference.data + 2, reference.size - 3));
+    if (strchr(strchr(uri, ':'), '$') != NULL) {
+        error_set(&error, "the uri \"%s\" contains unsupported characters ('$')", uri);
+        report(expansion, error.text);
+        return false;
+    }
+    if (!location_retrieve(loader, uri, ret_retrieved, &error)) {
+        report(expansion, error.text);
+        return false;
+    }
+    if (memchr(ret_retrieved->bytes.data, '\0', ret_retrieved->bytes.size) != NULL) {
+        report(expansion, "the substituted text contains a NUL character");
+        retrieved_release(ret_retrieved);
+        return false;
+    }
+    if (ret_retrieved->unset != NULL && !expansion->is_quiet)
+        loader_warning(loader, expansion->position, expansion->path,
+                       "Configuration references unset environment variable \"%s\"; its value is "
+                       "empty",
+                       ret_retrieved->unset);
+    return true;
+}
+
+/* text with every occurrence of the reference replaced, or NULL. */
+static char *replace_all(const struct expansion *expansion, const char *text,
+                         struct slice reference, struct slice replacement)
+{
+    size_t count = 0;
+    size_t text_size = strlen(text);
+    const char *end = text + text_size;
+    for (const char *at = text;
+         (at = memmem(at, (size_t)(end - at), reference.data, reference.size)) != NULL;
+         at += reference.size)
+        count++;
+    size_t size = text_size - count * reference.size + count * replacement.size;
+    if (!charge(expansion, text_size) || !charge(expansion, size))
+        return NULL;
+    char *result = loader_zalloc(expansion->loader, size + 1);
+    char *to = result;
+    for (const char *from = text;;) {
+        const char *at = memmem(from, (size_t)(end - from), reference.data, reference.size);
+        size_t kept = (size_t)((at != NULL ? at : end) - from);
+        memcpy(to, from, kept);
+        to += kept;
+        if (at == NULL)
+            return result;
+        memcpy(to, replacement.data, replacement.size);
+        to += replacement.size;
+        from = at + reference.size;
+    }
+}
+
+/* One reference within other text. NULL: reported. */
+static const char *replace_reference(const struct expansion *expansion, const char *text,
+                                     struct slice reference)
+{
+    struct retrieved retrieved;
+    if (!retrieve(expansion, reference, &retrieved))
+        return NULL;
+    const char *result = replace_all(expansion, text, reference, retrieved.bytes);
+    retrieved_release(&retrieved);
+    return result;
+}
+
+/* What the text is as YAML. A text, and what is not valid YAML, is taken verbatim, quotes included.
+ * NULL: reported. */
+static struct node *parse_value(const struct expansion *expansion, struct slice bytes)
+{
+    struct loader *loader = expansion->loader;
+    struct yaml_failure failure;
+    struct yaml_origin origin = {.position = expansion->position,
+                                 .reference = expansion->reference,
+                                 .depth = expansion->depth};
+    const char *verbatim = arena_copy_text(&loader->arena, (const char *)bytes.data, bytes.size);
+    struct node *node = yaml_tree_parse(loader, bytes, &origin, &failure);
+    if (node == NULL && failure.is_limit) {
+        report(expansion, failure.error.text);
+        return NULL;
+    }
+    if (node == NULL)
+        node = loader_try_node(loader, NODE_TEXT, expansion->position);
+    if (node == NULL) {
+        report(expansion, "the configuration has too many values");
+        return NULL;
+    }
+    node->reference = expansion->reference;
+    node->verbatim = verbatim;
+    if (node->kind == NODE_TEXT)
+        node->text = verbatim;
+    return merge_nested_keys(loader, node, expansion->depth);
+}
+
+/* The scalar is one reference as a whole. NULL: reported. */
+static struct node *replace_scalar(const struct expansion *expansion, struct slice reference)
+{
+    struct retrieved retrieved;
+    struct node *node = NULL;
+    if (!retrieve(expansion, reference, &retrieved))
+        return NULL;
+    if (charge(expansion, retrieved.bytes.size))
+        node = parse_value(expansion, retrieved.bytes);
+    retrieved_release(&retrieved);
+    return node;
+}
+
+/* One round. False: nothing to replace, or *node is NULL as that failed. */
+static bool expand_once(const struct expansion *expansion, struct node **node)
+{
+    struct slice reference;
+    const char *text = (*node)->text;
+    if ((*node)->kind != NODE_TEXT || !find_reference(text, &reference))
+        return false;
+    if (reference.size == strlen(text)) {
+        *node = replace_scalar(expansion, reference);
+        return *node != NULL;
+    }
+    const char *replaced = replace_reference(expansion, text, reference);
+    struct node *result = NULL;
+    if (replaced != NULL)
+        result = loader_try_node(expansion->loader, NODE_TEXT, expansion->position);
+    if (result != NULL) {
+        result->text = replaced;
+        result->reference = expansion->reference;
+    }
+    *node = result;
+    return result != NULL;
+}
+
+static struct node *expand_text(const struct expansion *expansion, struct node *node)
+{
+    struct node *original = node;
+    for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
+        if (expand_once(expansion, &node))
+            continue;
+        if (node == NULL)
+            original->kind = NODE_BROKEN;
+        return node != NULL ? node : original;
+    }
+    report(expansion, "too many recursive expansions");
+    original->kind = NODE_BROKEN;
+    return original;
+}
+
+/* The text beside a parsed value: references are only left in its comments. When one of them fails,
+ * the value has no text. */
+static const char *expand_verbatim(const struct expansion *expansion, const char *text)
+{
+    struct slice reference;
+    for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
+        if (text == NULL || !find_reference(text, &reference))
+            return text;
+        text = replace_reference(expansion, text, reference);
+    }
+    return NULL;
+}
+
+static const char *unescape(const struct expansion *expansion, const char *text)
+{
+    if (text == NULL || strstr(text, "$$") == NULL)
+        return text;
+    if (!charge(expansion, strlen(text)))
+        return text;
+    char *result = loader_copy_text(expansion->loader, text);
+    char *to = result;
+    for (const char *from = text; *from != '\0'; from++) {
+        *to++ = *from;
+        if (from[0] == '$' && from[1] == '$')
+            from++;
+    }
+    *to = '\0';
+    return result;
+}
+
+static struct node *expand_node(struct loader *loader, struct node *node, const struct path *path,
+                                size_t depth)
+{
+    struct expansion expansion = {.loader = loader,
+                                  .path = path,
+                                  .position = node->position,
+                                  .reference =
+                                      node->reference != NULL ? node->reference : node->text,
+                                  .depth = depth};
+    if (node->kind == NODE_TEXT)
+        node = expand_text(&expansion, node);
+    for (size_t i = 0; (node->kind == NODE_LIST || node->kind == NODE_MAP) && i < node->count;
+         i++) {
+        struct path inner = {.parent = path, .key = node->entries[i].key, .index = i};
+        struct node_entry *entry = &node->entries[i];
+        entry->value = expand_node(loader, entry->value, &inner, depth + 1);
+    }
+    if (node->verbatim != NULL && node->kind != NODE_TEXT) {
+        expansion.is_quiet = true;
+        node->verbatim = unescape(&expansion, expand_verbatim(&expansion, node->verbatim));
+    }
+    if (node->kind == NODE_TEXT) {
+        node->text = unescape(&expansion, node->text);
+        node->verbatim = node->verbatim != NULL ? node->text : NULL;
+    }
+    return node;
+}
+
+struct node *expand_tree(struct loader *loader, struct node *root)
+{
+    struct path path = {.parent = NULL};
+    assert(loader != NULL);
+    assert(root != NULL);
+    return expand_node(loader, root, &path, 0);
+}

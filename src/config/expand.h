@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ${…} in the values of the merged tree, by the Go collector's rules: innermost first, repeated
+ * until nothing changes, "$$" is "$". Main thread. */
+#pragma once
+
+#include "src/config/node.h"
+
+struct loader;
+
+/* Returns the tree with every reference replaced; what could not be is reported, at the scalar that
+ * contains the reference, and left as NODE_BROKEN. Bounded by CONFIG_EXPANSIONS_MAX rounds per
+ * scalar and CONFIG_EXPANDED_BYTES_MAX in all. */
+struct node *expand_tree(struct loader *loader, struct node *root);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Feature gates by id, and the flag that sets them, with the Go collector's texts. Main thread. */
+#include "src/config/feature_gates.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+struct gate_row {
+    const char *id;
+    const char *stage;
+    bool is_enabled;
+    const char *description;
+};
+
+/* In the order of their ids, as the table is printed. */
+static const struct gate_row rows[FEATURE_GATES] = {
+    [GATE_MERGE_APPEND] = {"confmap.enableMergeAppendOption", "Alpha", false,
+                           "Appends lists of extensions, receivers and exporters when "
+                           "configurations are merged, instead of replacing them."},
+    [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
+                          "No effect here: queues batch whenever they are told to."},
+    [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
+                            "No effect here: messages are not decoded into objects."},
+    [GATE_RECEIVER_METRICS] = {"receiverhelper.newReceiverMetrics", "Alpha", false,
+                               "No effect here yet."},
+    [GATE_ALLOW_NO_PIPELINES] = {"service.AllowNoPipelines", "Alpha", false,
+                                 "Lets a configuration without pipelines start."},
+    [GATE_PARTIAL_RELOAD] = {"service.partialReload", "Alpha", false, "No effect here yet."},
+    [GATE_PARTIAL_RELOAD_RECEIVERS] = {"service.partialReloadReceivers", "Beta", true,
+                                       "No effect here yet."},
+    [GATE_PROFILES_SUPPORT] = {"service.profilesSupport", "Alpha", true,
+                               "Allows pipelines of profiles; on here unless turned off."},
+    [GATE_PIPELINE_TELEMETRY] = {"telemetry.newPipelineTelemetry", "Alpha", false,
+                                 "No effect here yet."},
+};
+
+struct feature_gates feature_gates_default(void)
+{
+    struct feature_gates gates;
+    for (size_t i = 0; i < FEATURE_GATES; i++)
+        gates.is_enabled[i] = rows[i].is_enabled;
+    return gates;
+}
+
+bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gate gate)
+{
+    assert(gate < FEATURE_GATES);
+    return gates != NULL ? gates->is_enabled[gate] : rows[gate].is_enabled;
+}
+
+/* Adds "; " and the text. */
+__attribute__((format(printf, 2, 3))) static void add_error(struct error *error, const char *format,
+                                                            ...)
+{
+    va_list arguments;
+    size_t length = strlen(error->text);
+    if (length > 0 && length + 3 < sizeof(error->text)) {
+        memcpy(error->text + length, "; ", 3);
+        length += 2;
+    }
+    va_start(arguments, format);
+    vsnprintf(error->text + length, sizeof(error->text) - length, format, arguments);
+    va_end(arguments);
+}
+
+static void add_unknown(struct error *error, const char *id, int id_size)
+{
+    char ids[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < FEATURE_GATES; i++)
+        length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s", i > 0 ? " " : "",
+                                   rows[i].id);
+    assert(length < sizeof(ids));
+    add_error(error, "no such feature gate \"%.*s\". valid gates: [%s]", id_size, id, ids);
+}
+
+static void apply(struct feature_gates *gates, const char *element, int size, struct error *error)
+{
+    bool is_enabled = element[0] != '-';
+    if (element[0] == '-' || element[0] == '+') {
+        element++;
+        size--;
+    }
+    for (size_t i = 0; i < FEATURE_GATES; i++) {
+        if (strlen(rows[i].id) == (size_t)size && memcmp(rows[i].id, element, (size_t)size) == 0) {
+            gates->is_enabled[i] = is_enabled;
+            return;
+        }
+    }
+    add_unknown(error, element, size);
+}
+
+bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error)
+{
+    struct error problems = {.text = ""};
+    assert(gates != NULL);
+    assert(list != NULL && error != NULL);
+    if (*list == '\0')
+        return true;
+    size_t index = 0;
+    for (const char *element = list;; index++) {
+        size_t size = strcspn(element, ",");
+        if (size == 0)
+            add_error(&problems, "empty feature gate identifier at index %zu", index);
+        else
+            apply(gates, element, (int)size, &problems);
+        if (element[size] == '\0')
+            break;
+        element += size + 1;
+    }
+    if (problems.text[0] == '\0')
+        return true;
+    *error = problems;
+    return false;
+}
+
+bool feature_gates_print(const struct feature_gates *gates, const char *id, FILE *out)
+{
+    bool is_found = false;
+    assert(out != NULL);
+    if (id == NULL)
+        fprintf(out, "%-40s%-10s%-8s%s\n", "ID", "Enabled", "Stage", "Description");
+    for (size_t i = 0; i < FEATURE_GATES; i++) {
+        const char *enabled =
+            feature_gate_is_enabled(gates, (enum feature_gate)i) ? "true" : "false";
+        if (id == NULL)
+            fprintf(out, "%-40s%-10s%-8s%s\n", rows[i].id, enabled, rows[i].stage,
+                    rows[i].description);
+        else if (strcmp(id, rows[i].id) == 0)
+            fprintf(out, "Feature: %s\nEnabled: %s\nStage: %s\nDescription: %s\n", rows[i].id,
+                    enabled, rows[i].stage, rows[i].description);
+        is_found |= id == NULL || strcmp(id, rows[i].id) == 0;
+    }
+    return is_found;
+}

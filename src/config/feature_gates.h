@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Go collector's feature gates: all of its core are known, so that existing start commands run;
+ * few change anything here. Set once from --feature-gates, then read only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "src/error.h"
+
+enum feature_gate {
+    GATE_MERGE_APPEND, /* confmap.enableMergeAppendOption: lists of components grow in merges */
+    GATE_QUEUE_BATCH,
+    GATE_PROTO_POOLING,
+    GATE_RECEIVER_METRICS,
+    GATE_ALLOW_NO_PIPELINES,
+    GATE_PARTIAL_RELOAD,
+    GATE_PARTIAL_RELOAD_RECEIVERS,
+    GATE_PROFILES_SUPPORT, /* on here; off makes profiles pipelines an error */
+    GATE_PIPELINE_TELEMETRY,
+    FEATURE_GATES,
+};
+
+struct feature_gates {
+    bool is_enabled[FEATURE_GATES];
+};
+
+struct feature_gates feature_gates_default(void);
+/* gates may be NULL: the defaults. */
+bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gate gate);
+/* Applies the value of one --feature-gates flag: "id,+id,-id". All errors at once, "; " between. */
+bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error);
+/* The `featuregate` command: the table, or one gate; false when there is no gate of that id. */
+bool feature_gates_print(const struct feature_gates *gates, const char *id, FILE *out);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Identifiers by the Go collector's rules: blanks round either part do not count; a name has no
+ * separators, control characters or symbols (Unicode categories Z, C and S). Main thread. */
+#include "src/config/identifier.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/config/loader.h"
+
+enum { TYPE_BYTES_MAX = 63, NAME_BYTES_MAX = 1024 };
+
+struct range {
+    uint32_t first;
+    uint32_t last;
+};
+
+/* Z, C and S, whole blocks where a block is nothing else. Ascending. */
+static const struct range forbidden[] = {
+    {0x00, 0x20},     {0x24, 0x24},     {0x2b, 0x2b},       {0x3c, 0x3e},        {0x5e, 0x5e},
+    {0x60, 0x60},     {0x7c, 0x7c},     {0x7e, 0xa0},       {0xa2, 0xa6},        {0xa8, 0xa9},
+    {0xac, 0xb1},     {0xb4, 0xb4},     {0xb8, 0xb8},       {0xd7, 0xd7},        {0xf7, 0xf7},
+    {0x2c2, 0x2c5},   {0x2d2, 0x2df},   {0x2e5, 0x2eb},     {0x2ed, 0x2ed},      {0x2ef, 0x2ff},
+    {0x3f6, 0x3f6},   {0x600, 0x608},   {0x61c, 0x61c},     {0xe3f, 0xe3f},      {0x1680, 0x1680},
+    {0x180e, 0x180e}, {0x2000, 0x200f}, {0x2028, 0x202f},   {0x2044, 0x2044},    {0x2052, 0x2052},
+    {0x205f, 0x206f}, {0x207a, 0x207c}, {0x208a, 0x208c},   {0x20a0, 0x20cf},    {0x2100, 0x2101},
+    {0x2103, 0x2106}, {0x2108, 0x2109}, {0x2114, 0x2114},   {0x2116, 0x2118},    {0x211e, 0x2123},
+    {0x2190, 0x2307}, {0x230c, 0x2328}, {0x232b, 0x245f},   {0x249c, 0x24e9},    {0x2500, 0x2767},
+    {0x2794, 0x27c4}, {0x27c7, 0x27e5}, {0x27f0, 0x2982},   {0x2999, 0x29d7},    {0x29dc, 0x29fb},
+    {0x29fe, 0x2bff}, {0x2e80, 0x2fff}, {0x3000, 0x3000},   {0x3004, 0x3004},    {0x3012, 0x3013},
+    {0x3200, 0x321e}, {0x322a, 0x3247}, {0x3260, 0x327f},   {0x328a, 0x32b0},    {0x32c0, 0x33ff},
+    {0x4dc0, 0x4dff}, {0xd800, 0xf8ff}, {0xfeff, 0xfeff},   {0xff04, 0xff04},    {0xff0b, 0xff0b},
+    {0xff1c, 0xff1e}, {0xffe0, 0xffff}, {0x1f000, 0x1faff}, {0xe0000, 0x10ffff},
+};
+
+/* The code point at text, whose size is returned; bytes that are not UTF-8 are one symbol each. */
+static size_t take_character(const char *text, uint32_t *ret_character)
+{
+    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t *bytes = (const uint8_t *)text;
+    size_t size = bytes[0] < 0x80   ? 1
+                  : bytes[0] < 0xc0 ? 0
+                  : bytes[0] < 0xe0 ? 2
+                  : bytes[0] < 0xf0 ? 3
+                  : bytes[0] < 0xf8 ? 4
+                                    : 0;
+    uint32_t character = size > 1 ? bytes[0] & (0x7fu >> size) : bytes[0];
+    for (size_t i = 1; i < size; i++) {
+        if ((bytes[i] & 0xc0) != 0x80)
+            size = 0;
+        else
+            character = character << 6 | (bytes[i] & 0x3fu);
+    }
+    if (size == 0 || character < minimum[size])
+        character = 0xfffd;
+    *ret_character = character;
+    return size == 0 ? 1 : size;
+}
+
+static bool is_forbidden(uint32_t character)
+{
+    for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
+        if (character >= forbidden[i].first && character <= forbidden[i].last)
+            return true;
+    return false;
+}
+
+static bool is_name(const char *name)
+{
+    while (*name != '\0') {
+        uint32_t character;
+        name += take_character(name, &character);
+        if (is_forbidden(character))
+            return false;
+    }
+    return true;
+}
+
+static bool is_type(const char *type)
+{
+    size_t size = strlen(type);
+    if (!isalpha((unsigned char)type[0]) || size > TYPE_BYTES_MAX)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (!isalnum((unsigned char)type[i]) && type[i] != '_')
+            return false;
+    return true;
+}
+
+/* In place. */
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t size = strlen(text);
+    while (size > 0 && isspace((unsigned char)text[size - 1]))
+        size--;
+    text[size] = '\0';
+    return text;
+}
+
+static bool check_name(const char *text, const char *name, struct error *error)
+{
+    if (*name == '\0')
+        return error_set(error, "in \"%s\" id: the part after / should not be empty", text);
+    if (strlen(name) > NAME_BYTES_MAX)
+        return error_set(error, "in \"%.40s…\" id: the name is longer than %d bytes", text,
+                         NAME_BYTES_MAX);
+    if (!is_name(name))
+        return error_set(error,
+                         "in \"%s\" id: invalid character(s) in name \"%s\"; expected no blanks, "
+                         "control characters or symbols",
+                         text, name);
+    return true;
+}
+
+bool text_to_identifier(struct loader *loader, const char *text, struct identifier *ret_identifier,
+                        struct error *error)
+{
+    assert(loader != NULL);
+    assert(text != NULL);
+    assert(ret_identifier != NULL && error != NULL);
+    char *type = loader_copy_text(loader, text);
+    char *slash = strchr(type, '/');
+    char *name = NULL;
+    if (slash != NULL) {
+        *slash = '\0';
+        name = trim(slash + 1);
+    }
+    type = trim(type);
+    if (*type == '\0' && name == NULL)
+        return error_set(error, "id must not be empty");
+    if (*type == '\0')
+        return error_set(error, "in \"%s\" id: the part before / should not be empty", text);
+    if (name != NULL && !check_name(text, name, error))
+        return false;
+    if (!is_type(type))
+        return error_set(error,
+                         "in \"%s\" id: invalid character(s) in type \"%s\"; expected a letter, "
+                         "then at most 62 letters, digits and \"_\"",
+                         text, type);
+    size_t type_size = strlen(type);
+    char *id = loader_zalloc(loader, strlen(text) + 2);
+    memcpy(id, type, type_size);
+    if (name != NULL) {
+        id[type_size] = '/';
+        memcpy(id + type_size + 1, name, strlen(name));
+    }
+    *ret_identifier = (struct identifier){.type = type, .name = name != NULL ? name : "", .id = id};
+    return true;
+}

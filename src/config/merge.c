@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging. Recursion follows the tree, whose depth CONFIG_DEPTH_MAX bounds. Main thread. */
+#include "src/config/merge.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/config/feature_gates.h"
+#include "src/config/loader.h"
+#include "src/limits.h"
+
+/* The alpha gate confmap.enableMergeAppendOption: these lists grow instead of being replaced. */
+static bool is_appended(const struct loader *loader, const struct path *path)
+{
+    if (!feature_gate_is_enabled(loader->gates, GATE_MERGE_APPEND) || path->key == NULL)
+        return false;
+    const struct path *first = path;
+    while (first->parent != NULL && first->parent->parent != NULL)
+        first = first->parent;
+    if (first == path || first->key == NULL || strcmp(first->key, "service") != 0)
+        return false;
+    if (strcmp(path->key, "extensions") == 0)
+        return path->parent == first;
+    return strcmp(path->key, "receivers") == 0 || strcmp(path->key, "exporters") == 0;
+}
+
+static bool has_text(const struct node *list, const struct node *value)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct node *element = list->entries[i].value;
+        if (element->kind == NODE_TEXT && value->kind == NODE_TEXT &&
+            strcmp(element->text, value->text) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void append_new(struct loader *loader, struct node *base, const struct node *over)
+{
+    for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++)
+        if (!has_text(base, over->entries[i].value))
+            node_append(&loader->arena, base, over->entries[i].value);
+}
+
+static void add_or_refuse(struct loader *loader, struct node *map, struct node_entry entry)
+{
+    if (map->count == CONFIG_KEYS_MAX)
+        loader_problem(loader, entry.position, NULL, "a map has more than %d keys",
+                       CONFIG_KEYS_MAX);
+    else
+        node_add(&loader->arena, map, entry);
+}
+
+static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
+                             const struct path *path)
+{
+    if (base->kind == NODE_LIST && over->kind == NODE_LIST && is_appended(loader, path)) {
+        append_new(loader, base, over);
+        return base;
+    }
+    if (base->kind != NODE_MAP || over->kind != NODE_MAP)
+        return over;
+    for (size_t i = 0; i < over->count; i++) {
+        struct node_entry *entry = node_find(base, over->entries[i].key);
+        if (entry == NULL) {
+            add_or_refuse(loader, base, over->entries[i]);
+            continue;
+        }
+        struct path inner = {.parent = path, .key = entry->key};
+        entry->value = merge_at(loader, entry->value, over->entries[i].value, &inner);
+        if (entry->value == over->entries[i].value)
+            entry->position = over->entries[i].position;
+    }
+    return base;
+}
+
+struct node *merge_trees(struct loader *loader, struct node *base, struct node *over)
+{
+    struct path root = {.parent = NULL};
+    assert(loader != NULL);
+    assert(base != NULL && over != NULL);
+    return merge_at(loader, base, over, &root);
+}
+
+/* The entry "a::b::c: value" as "a: {b: {c: value}}". */
+static bool wrap_entry(struct loader *loader, struct node_entry *entry)
+{
+    char *key = loader_copy_text(loader, entry->key);
+    for (;;) {
+        char *last = NULL;
+        for (char *next = strstr(key, "::"); next != NULL; next = strstr(next + 2, "::"))
+            last = next;
+        if (last == NULL)
+            break;
+        struct node *map = loader_try_node(loader, NODE_MAP, entry->position);
+        if (map == NULL)
+            return false;
+        *last = '\0';
+        node_add(&loader->arena, map,
+                 (struct node_entry){
+                     .key = last + 2, .position = entry->position, .value = entry->value});
+        entry->value = map;
+    }
+    entry->key = key;
+    return true;
+}
+
+static bool has_nested_keys(const struct node *map)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strstr(map->entries[i].key, "::") != NULL)
+            return true;
+    return false;
+}
+
+/* Adds the entries one by one, as each may meet what an earlier one wrote. */
+static void unfold(struct loader *loader, struct node *map)
+{
+    struct node_entry *entries = map->entries;
+    size_t count = map->count;
+    map->entries = NULL;
+    map->count = 0;
+    map->capacity = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!wrap_entry(loader, &entries[i])) {
+            loader_problem(loader, entries[i].position, NULL,
+                           "the configuration has more than %d values", CONFIG_NODES_MAX);
+            return;
+        }
+        struct node_entry *twin = node_find(map, entries[i].key);
+        if (twin != NULL)
+            twin->value = merge_trees(loader, twin->value, entries[i].value);
+        else
+            add_or_refuse(loader, map, entries[i]);
+    }
+}
+
+struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t depth)
+{
+    assert(loader != NULL);
+    assert(node != NULL);
+    if (node->kind != NODE_MAP)
+        return node;
+    if (depth >= CONFIG_DEPTH_MAX) {
+        loader_problem(loader, node->position, NULL, "lists and maps nest deeper than %d",
+                       CONFIG_DEPTH_MAX);
+        node->kind = NODE_BROKEN;
+        return node;
+    }
+    if (has_nested_keys(node))
+        unfold(loader, node);
+    for (size_t i = 0; i < node->count; i++)
+        node->entries[i].value = merge_nested_keys(loader, node->entries[i].value, depth + 1);
+    return node;
+}

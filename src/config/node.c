@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists and maps of the configuration tree. Entries keep the order of the file; keys are compared
+ * by hash first, and CONFIG_KEYS_MAX bounds the linear search. Main thread. */
+#include "src/config/node.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/arena.h"
+
+enum { FIRST_CAPACITY = 4, SHOWN_BYTES_MAX = 60 };
+
+uint32_t node_key_hash(const char *key)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    assert(key != NULL);
+    for (; *key != '\0'; key++)
+        hash = (hash ^ (uint8_t)*key) * 16777619u;
+    return hash;
+}
+
+static void make_room(struct arena *arena, struct node *node)
+{
+    if (node->count < node->capacity)
+        return;
+    size_t capacity = node->capacity == 0 ? FIRST_CAPACITY : 2 * node->capacity;
+    struct node_entry *entries = arena_alloc(arena, capacity * sizeof(*entries));
+    if (node->count > 0)
+        memcpy(entries, node->entries, node->count * sizeof(*entries));
+    node->entries = entries;
+    node->capacity = capacity;
+}
+
+void node_append(struct arena *arena, struct node *list, struct node *value)
+{
+    assert(list != NULL && list->kind == NODE_LIST);
+    assert(value != NULL);
+    make_room(arena, list);
+    list->entries[list->count++] = (struct node_entry){.value = value, .position = value->position};
+}
+
+void node_add(struct arena *arena, struct node *map, struct node_entry entry)
+{
+    assert(map != NULL && map->kind == NODE_MAP);
+    assert(entry.key != NULL && entry.value != NULL);
+    make_room(arena, map);
+    entry.hash = node_key_hash(entry.key);
+    map->entries[map->count++] = entry;
+}
+
+struct node_entry *node_find(const struct node *map, const char *key)
+{
+    assert(key != NULL);
+    if (map == NULL || map->kind != NODE_MAP)
+        return NULL;
+    uint32_t hash = node_key_hash(key);
+    for (size_t i = 0; i < map->count; i++)
+        if (map->entries[i].hash == hash && strcmp(map->entries[i].key, key) == 0)
+            return &map->entries[i];
+    return NULL;
+}
+
+struct node *node_value(const struct node *map, const char *key)
+{
+    struct node_entry *entry = node_find(map, key);
+    return entry != NULL ? entry->value : NULL;
+}
+
+void node_remove(struct node *map, const char *key)
+{
+    struct node_entry *entry = node_find(map, key);
+    if (entry == NULL)
+        return;
+    size_t behind = map->count - 1 - (size_t)(entry - map->entries);
+    memmove(entry, entry + 1, behind * sizeof(*entry));
+    map->count--;
+}
+
+static const char *kind_name(enum node_kind kind)
+{
+    static const char *const names[] = {
+        [NODE_NULL] = "null",       [NODE_BOOL] = "a boolean",        [NODE_INT] = "a number",
+        [NODE_DOUBLE] = "a number", [NODE_TEXT] = "a text",           [NODE_LIST] = "a list",
+        [NODE_MAP] = "a map",       [NODE_BROKEN] = "nothing usable",
+    };
+    assert((size_t)kind < sizeof(names) / sizeof(names[0]));
+    return names[kind];
+}
+
+/* How many of the text's bytes to show: up to its first line break, and no half characters. */
+static int shown_bytes(const char *text)
+{
+    size_t size = strcspn(text, "\r\n");
+    if (size > SHOWN_BYTES_MAX)
+        size = SHOWN_BYTES_MAX;
+    while (size > 0 && ((uint8_t)text[size] & 0xc0) == 0x80)
+        size--;
+    return (int)size;
+}
+
+struct node_description node_describe_secret(const struct node *node)
+{
+    struct node_description description;
+    assert(node != NULL);
+    if (node->reference != NULL)
+        snprintf(description.text, sizeof(description.text), "%s from %.*s", kind_name(node->kind),
+                 shown_bytes(node->reference), node->reference);
+    else
+        snprintf(description.text, sizeof(description.text), "%s", kind_name(node->kind));
+    return description;
+}
+
+struct node_description node_describe(const struct node *node)
+{
+    struct node_description description;
+    assert(node != NULL);
+    bool is_literal = node->reference == NULL && node->text != NULL;
+    if (is_literal && node->kind == NODE_TEXT) {
+        int shown = shown_bytes(node->text);
+        snprintf(description.text, sizeof(description.text), "the text \"%.*s%s\"", shown,
+                 node->text, node->text[shown] != '\0' ? "…" : "");
+        return description;
+    }
+    if (!is_literal || node->kind == NODE_NULL)
+        return node_describe_secret(node);
+    snprintf(description.text, sizeof(description.text), "the %s %.*s",
+             node->kind == NODE_BOOL ? "boolean" : "number", shown_bytes(node->text), node->text);
+    return description;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree of a configuration: scalars, lists and maps, each knowing where it was written. Nodes
+ * live in the loader's arena. Main thread, while the configuration is loaded. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+enum node_kind {
+    NODE_NULL,
+    NODE_BOOL,
+    NODE_INT,
+    NODE_DOUBLE,
+    NODE_TEXT,
+    NODE_LIST,
+    NODE_MAP,
+    NODE_BROKEN, /* its problem is reported already: everything takes it silently */
+};
+
+/* A file, a flag or another place that configuration comes from. */
+struct source {
+    const char *name; /* as problems print it; never contains a value */
+    size_t order;     /* problems are sorted by it */
+};
+
+struct position {
+    const struct source *source;
+    size_t line;   /* from 1 */
+    size_t column; /* from 1, in characters */
+};
+
+struct node {
+    enum node_kind kind;
+    bool boolean;
+    int64_t integer;
+    double real;
+    const char *text; /* scalars: what was written, without quotes */
+    /* The whole text that took a reference's place, beside its parsed value: the field's type picks
+     * one. NULL: not substituted, or not as a whole. */
+    const char *verbatim;
+    const char *reference; /* "${env:X}": where the value came from; NULL: literal */
+    struct position position;
+    size_t count; /* LIST, MAP */
+    size_t capacity;
+    struct node_entry *entries; /* LIST: only the values are set */
+};
+
+struct node_entry {
+    const char *key;
+    uint32_t hash; /* of key */
+    struct position position;
+    struct node *value;
+};
+
+/* Appends an element to a list. */
+void node_append(struct arena *arena, struct node *list, struct node *value);
+/* Adds an entry to a map that does not have its key yet. */
+void node_add(struct arena *arena, struct node *map, struct node_entry entry);
+/* NULL: no such key, or not a map. */
+struct node_entry *node_find(const struct node *map, const char *key);
+struct node *node_value(const struct node *map, const char *key);
+void node_remove(struct node *map, const char *key);
+uint32_t node_key_hash(const char *key);
+
+enum { NODE_DESCRIPTION_MAX = 160 };
+struct node_description {
+    char text[NODE_DESCRIPTION_MAX];
+};
+/* 'the text "abc"', "the number 5", "a list": what a problem says was found. What came out of a
+ * reference is named by the reference, as it may be a secret. */
+struct node_description node_describe(const struct node *node);
+/* The same without the value. */
+struct node_description node_describe_secret(const struct node *node);

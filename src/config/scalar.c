@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves plain scalars. No table lookups by first byte as there is no speed to gain: each form is
+ * tried in turn. Pure functions. */
+#include "src/config/scalar.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBER_BYTES_MAX = 512 };
+
+struct word {
+    const char *text;
+    struct scalar scalar;
+};
+
+static const struct word words[] = {
+    {"", {.kind = NODE_NULL}},
+    {"~", {.kind = NODE_NULL}},
+    {"null", {.kind = NODE_NULL}},
+    {"Null", {.kind = NODE_NULL}},
+    {"NULL", {.kind = NODE_NULL}},
+    {"true", {.kind = NODE_BOOL, .boolean = true}},
+    {"True", {.kind = NODE_BOOL, .boolean = true}},
+    {"TRUE", {.kind = NODE_BOOL, .boolean = true}},
+    {"false", {.kind = NODE_BOOL}},
+    {"False", {.kind = NODE_BOOL}},
+    {"FALSE", {.kind = NODE_BOOL}},
+    {".nan", {.kind = NODE_DOUBLE, .real = NAN}},
+    {".NaN", {.kind = NODE_DOUBLE, .real = NAN}},
+    {".NAN", {.kind = NODE_DOUBLE, .real = NAN}},
+    {".inf", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {".Inf", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {".INF", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {"+.inf", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {"+.Inf", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {"+.INF", {.kind = NODE_DOUBLE, .real = INFINITY}},
+    {"-.inf", {.kind = NODE_DOUBLE, .real = -INFINITY}},
+    {"-.Inf", {.kind = NODE_DOUBLE, .real = -INFINITY}},
+    {"-.INF", {.kind = NODE_DOUBLE, .real = -INFINITY}},
+};
+
+/* False when the text is longer than any number. */
+static bool strip_underscores(const char *text, char *stripped)
+{
+    size_t length = 0;
+    for (; *text != '\0'; text++) {
+        if (*text == '_')
+            continue;
+        if (length == NUMBER_BYTES_MAX - 1)
+            return false;
+        stripped[length++] = *text;
+    }
+    stripped[length] = '\0';
+    return true;
+}
+
+/* Go's base 0: the prefix decides, and a leading zero is octal. Advances past the prefix. */
+static unsigned take_base(const char **text)
+{
+    const char *digits = *text;
+    if (digits[0] != '0' || digits[1] == '\0')
+        return 10;
+    char letter = (char)(digits[1] | 0x20);
+    if (letter == 'x' || letter == 'b' || letter == 'o') {
+        *text += 2;
+        return letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
+    }
+    *text += 1;
+    return 8;
+}
+
+static unsigned digit_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return (unsigned)(digit - '0');
+    char letter = (char)(digit | 0x20);
+    return letter >= 'a' && letter <= 'f' ? (unsigned)(letter - 'a') + 10 : 99;
+}
+
+/* Whole numbers beyond 64 bits are not: they become doubles, as in Go. */
+static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
+{
+    uint64_t magnitude = 0;
+    unsigned base = take_base(&text);
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        unsigned digit = digit_value(*text);
+        if (digit >= base || __builtin_mul_overflow(magnitude, (uint64_t)base, &magnitude) ||
+            __builtin_add_overflow(magnitude, (uint64_t)digit, &magnitude))
+            return false;
+    }
+    *ret_magnitude = magnitude;
+    return true;
+}
+
+/* Also numbers above INT64_MAX, which become doubles here: no option takes them. */
+static bool text_to_integer(const char *text, struct scalar *ret_scalar)
+{
+    uint64_t magnitude = 0;
+    bool is_negative = text[0] == '-';
+    bool has_sign = is_negative || text[0] == '+';
+    if (!text_to_magnitude(has_sign ? text + 1 : text, &magnitude))
+        return false;
+    if (is_negative && magnitude <= (uint64_t)INT64_MAX + 1)
+        *ret_scalar = (struct scalar){.kind = NODE_INT, .integer = (int64_t)(0 - magnitude)};
+    else if (!is_negative && magnitude <= INT64_MAX)
+        *ret_scalar = (struct scalar){.kind = NODE_INT, .integer = (int64_t)magnitude};
+    else if (!has_sign)
+        *ret_scalar = (struct scalar){.kind = NODE_DOUBLE, .real = (double)magnitude};
+    else
+        return false;
+    return true;
+}
+
+static size_t count_digits(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
+/* [-+]? (. digits | digits (. digits?)?) ([eE] [-+]? digits)? */
+static bool is_float(const char *text)
+{
+    if (*text == '-' || *text == '+')
+        text++;
+    size_t whole = count_digits(text);
+    text += whole;
+    if (*text == '.') {
+        size_t fraction = count_digits(++text);
+        if (whole == 0 && fraction == 0)
+            return false;
+        text += fraction;
+    } else if (whole == 0) {
+        return false;
+    }
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        if (*text == '-' || *text == '+')
+            text++;
+        if (count_digits(text) == 0)
+            return false;
+        text += count_digits(text);
+    }
+    return *text == '\0';
+}
+
+struct scalar text_to_scalar(const char *text)
+{
+    char number[NUMBER_BYTES_MAX];
+    struct scalar scalar = {.kind = NODE_TEXT};
+    assert(text != NULL);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i].text, text) == 0)
+            return words[i].scalar;
+    bool is_candidate = strchr("0123456789+-.", text[0]) != NULL;
+    if (!is_candidate || !strip_underscores(text, number))
+        return scalar;
+    if (text[0] != '.' && text_to_integer(number, &scalar))
+        return scalar;
+    if (is_float(text[0] == '.' ? text : number)) {
+        double real = strtod(number, NULL);
+        if (isfinite(real))
+            return (struct scalar){.kind = NODE_DOUBLE, .real = real};
+    }
+    return scalar;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edit distance with transpositions (restricted Damerau-Levenshtein), for short names. Pure
+ * functions. */
+#include "src/config/suggest.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES_MAX = 64 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_swap(const char *a, const char *b, size_t i, size_t j)
+{
+    return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+}
+
+/* Letters that differ in case alone cost nothing: the user knows the name. */
+static size_t distance_between(const char *a, const char *b)
+{
+    size_t rows[3][NAME_BYTES_MAX + 1];
+    size_t a_size = strlen(a);
+    size_t b_size = strlen(b);
+    assert(a_size <= NAME_BYTES_MAX && b_size <= NAME_BYTES_MAX);
+    for (size_t j = 0; j <= b_size; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i - 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            bool is_same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            row[j] =
+                smaller(smaller(above[j] + 1, row[j - 1] + 1), above[j - 1] + (is_same ? 0 : 1));
+            if (is_swap(a, b, i, j))
+                row[j] = smaller(row[j], rows[(i - 2) % 3][j - 2] + 1);
+        }
+    }
+    return rows[a_size % 3][b_size];
+}
+
+struct suggestion suggestion_for(const char *found)
+{
+    assert(found != NULL);
+    size_t size = strlen(found);
+    /* One slip in three letters, or two in a very short name, is still the same name. */
+    return (struct suggestion){.found = found, .distance = size < 4 ? 2 : 1 + size / 3};
+}
+
+void suggestion_consider(struct suggestion *suggestion, const char *candidate)
+{
+    assert(suggestion != NULL);
+    assert(candidate != NULL);
+    if (strlen(suggestion->found) > NAME_BYTES_MAX || strlen(candidate) > NAME_BYTES_MAX)
+        return;
+    size_t distance = distance_between(suggestion->found, candidate);
+    if (distance >= suggestion->distance || distance >= strlen(candidate))
+        return;
+    suggestion->distance = distance;
+    suggestion->nearest = candidate;
+}
+
+struct suggestion_text suggestion_to_text(const struct suggestion *suggestion)
+{
+    struct suggestion_text result = {.text = ""};
+    assert(suggestion != NULL);
+    if (suggestion->nearest != NULL)
+        snprintf(result.text, sizeof(result.text), " (did you mean \"%s\"?)", suggestion->nearest);
+    return result;
+}

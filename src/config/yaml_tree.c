@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the tree from libyaml's events with a stack of its own: nothing recurses on input but the
+ * copying of aliases, which CONFIG_DEPTH_MAX bounds. Main thread. */
+#include "src/config/yaml_tree.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "src/config/loader.h"
+#include "src/config/scalar.h"
+#include "src/limits.h"
+#include "src/mem.h"
+
+enum { KEY_BYTES_MAX = 1024 };
+
+static const char too_many_nodes[] = "the configuration has more than %d values";
+
+/* A list or map that is not closed yet. */
+struct frame {
+    struct node *node;
+    size_t anchor; /* its place among the anchors + 1; 0: none */
+    bool has_key;  /* MAP: the next node is the value of key */
+    bool is_merge; /* that key is "<<" */
+    const char *key;
+    struct position key_position;
+    struct node *merged; /* MAP: the value of "<<", NULL: none */
+};
+
+struct anchor {
+    const char *name;
+    struct node *node;
+    bool is_open; /* its end has not come yet */
+};
+
+struct builder {
+    struct loader *loader;
+    const struct yaml_origin *origin;
+    struct slice bytes;
+    struct yaml_failure *failure;
+    struct node *root;
+    size_t depth;
+    size_t aliases_count;
+    size_t anchors_count;
+    struct frame frames[CONFIG_DEPTH_MAX];
+    struct anchor anchors[CONFIG_ALIASES_MAX];
+};
+
+__attribute__((format(printf, 4, 5))) static bool fail(struct builder *builder,
+                                                       struct position position, bool is_limit,
+                                                       const char *format, ...)
+{
+    va_list arguments;
+    struct yaml_failure *failure = builder->failure;
+    failure->is_limit = is_limit;
+    failure->position = position;
+    va_start(arguments, format);
+    vsnprintf(failure->error.text, sizeof(failure->error.text), format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static struct position position_of(const struct builder *builder, yaml_mark_t mark)
+{
+    struct position position = builder->origin->position;
+    if (builder->origin->reference != NULL)
+        return position;
+    position.line = mark.line + 1;
+    position.column = mark.column + 1;
+    return position;
+}
+
+static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
+{
+    struct position position = position_of(builder, mark);
+    struct node *node = loader_try_node(builder->loader, kind, position);
+    if (node == NULL)
+        fail(builder, position, true, too_many_nodes, CONFIG_NODES_MAX);
+    else
+        node->reference = builder->origin->reference;
+    return node;
+}
+
+static bool copy_entries(struct loader *loader, const struct node *from, struct node *to,
+                         size_t depth)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        struct node_entry entry = from->entries[i];
+        entry.value = yaml_tree_try_copy(loader, entry.value, depth + 1);
+        if (entry.value == NULL)
+            return false;
+        if (to->kind == NODE_LIST)
+            node_append(&loader->arena, to, entry.value);
+        else
+            node_add(&loader->arena, to, entry);
+    }
+    return true;
+}
+
+struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth)
+{
+    assert(loader != NULL);
+    assert(node != NULL);
+    if (depth > CONFIG_DEPTH_MAX)
+        return NULL;
+    struct node *copy = loader_try_node(loader, node->kind, node->position);
+    if (copy == NULL)
+        return NULL;
+    *copy = *node;
+    copy->count = 0;
+    copy->capacity = 0;
+    copy->entries = NULL;
+    return copy_entries(loader, node, copy, depth) ? copy : NULL;
+}
+
+static bool is_open_map(const struct frame *frame)
+{
+    return frame->node->kind == NODE_MAP;
+}
+
+static struct frame *top(struct builder *builder)
+{
+    return builder->depth > 0 ? &builder->frames[builder->depth - 1] : NULL;
+}
+
+/* The node is the key of the entry to come. */
+static bool take_key(struct builder *builder, struct frame *frame, const struct node *node,
+                     bool is_plain)
+{
+    if (node->kind == NODE_LIST || node->kind == NODE_MAP)
+        return fail(builder, node->position, false, "found %s as a key, expected a text",
+                    node_describe(node).text);
+    if (node->kind == NODE_NULL || node->kind == NODE_BOOL)
+        return fail(builder, node->position, false,
+                    "found %s as a key, expected a text (put it in quotes)",
+                    node_describe(node).text);
+    if (strlen(node->text) > KEY_BYTES_MAX)
+        return fail(builder, node->position, false, "a key is longer than %d bytes", KEY_BYTES_MAX);
+    frame->has_key = true;
+    frame->key = node->text;
+    frame->key_position = node->position;
+    frame->is_merge = is_plain && strcmp(node->text, "<<") == 0;
+    return true;
+}
+
+static bool refuse_duplicate(struct builder *builder, const struct frame *frame,
+                             struct position first)
+{
+    if (builder->origin->reference != NULL)
+        return fail(builder, frame->key_position, false, "the key \"%s\" stands twice in one map",
+                    frame->key);
+    loader_problem(builder->loader, frame->key_position, NULL,
+                   "found the key \"%s\" a second time in the same map (first in line %zu), "
+                   "expected each key once",
+                   frame->key, first.line);
+    return true;
+}
+
+static bool add_entry(struct builder *builder, struct frame *frame, struct node *value)
+{
+    struct node *map = frame->node;
+    struct node_entry *twin = node_find(map, frame->key);
+    if (twin != NULL)
+        return refuse_duplicate(builder, frame, twin->position);
+    if (map->count == CONFIG_KEYS_MAX)
+        return fail(builder, frame->key_position, true, "a map has more than %d keys",
+                    CONFIG_KEYS_MAX);
+    node_add(
+        &builder->loader->arena, map,
+        (struct node_entry){.key = frame->key, .position = frame->key_position, .value = value});
+    return true;
+}
+
+static bool take_value(struct builder *builder, struct frame *frame, struct node *value)
+{
+    frame->has_key = false;
+    if (!frame->is_merge)
+        return add_entry(builder, frame, value);
+    if (frame->merged != NULL)
+        return refuse_duplicate(builder, frame, frame->merged->position);
+    frame->merged = value;
+    return true;
+}
+
+static bool attach(struct builder *builder, struct node *node, bool is_plain)
+{
+    struct frame *frame = top(builder);
+    if (frame == NULL)
+        builder->root = node;
+    else if (!is_open_map(frame))
+        node_append(&builder->loader->arena, frame->node, node);
+    else if (frame->has_key)
+        return take_value(builder, frame, node);
+    else
+        return take_key(builder, frame, node, is_plain);
+    return true;
+}
+
+/* Returns its place + 1, or 0 when there is no anchor. */
+static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct node *node,
+                       size_t *ret_place)
+{
+    *ret_place = 0;
+    if (name == NULL)
+        return true;
+    if (builder->anchors_count == CONFIG_ALIASES_MAX)
+        return fail(builder, node->position, true, "more than %d anchors", CONFIG_ALIASES_MAX);
+    builder->anchors[builder->anchors_count++] = (struct anchor){
+        .name = loader_copy_text(builder->loader, (const char *)name),
+        .node = node,
+        .is_open = node->kind == NODE_LIST || node->kind == NODE_MAP,
+    };
+    *ret_place = builder->anchors_count;
+    return true;
+}
+
+static bool is_tag(const yaml_char_t *tag, const char *name)
+{
+    return tag != NULL && strcmp((const char *)tag, name) == 0;
+}
+
+static void set_scalar(struct node *node, struct scalar scalar)
+{
+    node->kind = scalar.kind;
+    node->boolean = scalar.boolean;
+    node->integer = scalar.integer;
+    node->real = scalar.real;
+}
+
+/* An explicit tag other than !!str asks for a plain reading; the result must be what it names. */
+static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
+{
+    static const struct {
+        const char *tag;
+        enum node_kind kind;
+    } kinds[] = {
+        {YAML_NULL_TAG, NODE_NULL},    {YAML_BOOL_TAG, NODE_BOOL},      {YAML_INT_TAG, NODE_INT},
+        {YAML_FLOAT_TAG, NODE_DOUBLE}, {YAML_TIMESTAMP_TAG, NODE_TEXT},
+    };
+    set_scalar(node, text_to_scalar(node->text));
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!is_tag(tag, kinds[i].tag))
+            continue;
+        if (kinds[i].kind == NODE_DOUBLE && node->kind == NODE_INT) {
+            node->kind = NODE_DOUBLE;
+            node->real = (double)node->integer;
+        }
+        if (node->kind == kinds[i].kind)
+            return true;
+    }
+    return fail(builder, node->position, false, "cannot read %s with the tag %s",
+                node_describe(node).text, (const char *)tag);
+}
+
+static bool on_scalar(struct builder *builder, const yaml_event_t *event)
+{
+    size_t ignored;
+    const char *text = (const char *)event->data.scalar.value;
+    const yaml_char_t *tag = event->data.scalar.tag;
+    bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && tag == NULL;
+    struct node *node = new_node(builder, NODE_TEXT, event->start_mark);
+    if (node == NULL)
+        return false;
+    if (strlen(text) != event->data.scalar.length)
+        return fail(builder, node->position, false, "found a NUL character in a text");
+    node->text = loader_copy_text(builder->loader, text);
+    if (is_plain)
+        set_scalar(node, text_to_scalar(node->text));
+    else if (tag != NULL && !is_tag(tag, YAML_STR_TAG) && !is_tag(tag, "!") &&
+             !resolve_tag(builder, node, tag))
+        return false;
+    return add_anchor(builder, event->data.scalar.anchor, node, &ignored) &&
+           attach(builder, node, is_plain);
+}
+
+static bool on_start(struct builder *builder, const yaml_event_t *event)
+{
+    bool is_map = event->type == YAML_MAPPING_START_EVENT;
+    const yaml_char_t *anchor =
+        is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
+    struct frame frame = {.node =
+                              new_node(builder, is_map ? NODE_MAP : NODE_LIST, event->start_mark)};
+    if (frame.node == NULL)
+        return false;
+    if (builder->origin->depth + builder->depth >= CONFIG_DEPTH_MAX)
+        return fail(builder, frame.node->position, true, "lists and maps nest deeper than %d",
+                    CONFIG_DEPTH_MAX);
+    struct frame *parent = top(builder);
+    if (parent != NULL && is_open_map(parent) && !parent->has_key)
+        return take_key(builder, parent, frame.node, false);
+    if (!add_anchor(builder, anchor, frame.node, &frame.anchor))
+        return false;
+    builder->frames[builder->depth++] = frame;
+    return true;
+}
+
+/* What the map says itself wins over what it merges, and earlier merges win over later ones. */
+static bool merge_map(struct builder *builder, struct node *map, const struct node *from)
+{
+    if (from->kind != NODE_MAP)
+        return fail(builder, from->position, false,
+                    "found %s as the value of \"<<\", expected a map or a list of maps",
+                    node_describe(from).text);
+    for (size_t i = 0; i < from->count; i++) {
+        if (node_find(map, from->entries[i].key) != NULL)
+            continue;
+        if (map->count == CONFIG_KEYS_MAX)
+            return fail(builder, from->position, true, "a map has more than %d keys",
+                        CONFIG_KEYS_MAX);
+        node_add(&builder->loader->arena, map, from->entries[i]);
+    }
+    return true;
+}
+
+static bool merge_all(struct builder *builder, struct node *map, const struct node *merged)
+{
+    if (merged->kind != NODE_LIST)
+        return merge_map(builder, map, merged);
+    for (size_t i = 0; i < merged->count; i++)
+        if (!merge_map(builder, map, merged->entries[i].value))
+            return false;
+    return true;
+}
+
+static bool on_end(struct builder *builder)
+{
+    assert(builder->depth > 0);
+    struct frame frame = builder->frames[--builder->depth];
+    if (frame.merged != NULL && !merge_all(builder, frame.node, frame.merged))
+        return false;
+    if (frame.anchor > 0)
+        builder->anchors[frame.anchor - 1].is_open = false;
+    return attach(builder, frame.node, false);
+}
+
+static const struct anchor *find_anchor(const struct builder *builder, const char *name)
+{
+    for (size_t i = builder->anchors_count; i > 0; i--)
+        if (strcmp(builder->anchors[i - 1].name, name) == 0)
+            return &builder->anchors[i - 1];
+    return NULL;
+}
+
+static bool on_alias(struct builder *builder, const yaml_event_t *event)
+{
+    const char *name = (const char *)event->data.alias.anchor;
+    struct position position = position_of(builder, event->start_mark);
+    const struct anchor *anchor = find_anchor(builder, name);
+    if (anchor == NULL)
+        return fail(builder, position, false, "the alias *%s has no anchor &%s before it", name,
+                    name);
+    if (anchor->is_open)
+        return fail(builder, position, false, "the anchor &%s contains itself", name);
+    if (++builder->aliases_count > CONFIG_ALIASES_MAX)
+        return fail(builder, position, true, "more than %d aliases", CONFIG_ALIASES_MAX);
+    struct node *copy = yaml_tree_try_copy(builder->loader, anchor->node,
+                                           builder->origin->depth + builder->depth + 1);
+    if (copy == NULL)
+        return fail(builder, position, true,
+                    "the alias *%s grows the configuration beyond %d values or %d levels", name,
+                    CONFIG_NODES_MAX, CONFIG_DEPTH_MAX);
+    return attach(builder, copy, false);
+}
+
+static bool on_event(struct builder *builder, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return on_scalar(builder, event);
+    case YAML_ALIAS_EVENT:
+        return on_alias(builder, event);
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        return on_start(builder, event);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        return on_end(builder);
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_START_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+        return true;
+    }
+    return true;
+}
+
+/* The reader's errors carry a byte offset instead of a mark. */
+static yaml_mark_t mark_of_offset(struct slice bytes, size_t offset)
+{
+    yaml_mark_t mark = {.index = offset};
+    for (size_t i = 0; i < offset && i < bytes.size; i++) {
+        mark.column++;
+        if (bytes.data[i] == '\n') {
+            mark.line++;
+            mark.column = 0;
+        }
+    }
+    return mark;
+}
+
+static const char *hint_of(const yaml_parser_t *parser, struct slice bytes)
+{
+    size_t at = parser->problem_mark.index;
+    if (strstr(parser->problem, "cannot start any token") != NULL && at < bytes.size &&
+        bytes.data[at] == '\t')
+        return " (tabs cannot indent; use blanks)";
+    if (strstr(parser->problem, "did not find expected ','") != NULL &&
+        memmem(bytes.data, bytes.size, "${", 2) != NULL)
+        return " (inside {…} and […] a ${…} must stand in quotes)";
+    return "";
+}
+
+static bool fail_syntax(struct builder *builder, const yaml_parser_t *parser)
+{
+    const char *problem = parser->problem != NULL ? parser->problem : "not enough memory";
+    if (parser->error == YAML_READER_ERROR || parser->problem == NULL)
+        return fail(builder,
+                    position_of(builder, mark_of_offset(builder->bytes, parser->problem_offset)),
+                    false, "this is not valid YAML: %s", problem);
+    struct position position = position_of(builder, parser->problem_mark);
+    const char *hint = hint_of(parser, builder->bytes);
+    if (parser->context == NULL)
+        return fail(builder, position, false, "this is not valid YAML: %s%s", problem, hint);
+    return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s", problem,
+                parser->context, parser->context_mark.line + 1, hint);
+}
+
+static bool build(struct builder *builder, yaml_parser_t *parser)
+{
+    bool is_done = false;
+    while (!is_done) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event))
+            return fail_syntax(builder, parser);
+        bool is_fine = on_event(builder, &event);
+        is_done = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+        if (!is_fine)
+            return false;
+    }
+    return true;
+}
+
+struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
+                             const struct yaml_origin *origin, struct yaml_failure *failure)
+{
+    yaml_parser_t parser;
+    assert(loader != NULL);
+    assert(origin != NULL && failure != NULL);
+    struct builder *builder = mem_zalloc(sizeof(*builder));
+    builder->loader = loader;
+    builder->origin = origin;
+    builder->bytes = bytes;
+    builder->failure = failure;
+    struct node *root = NULL;
+    if (!yaml_parser_initialize(&parser)) {
+        fail(builder, origin->position, true, "not enough memory to parse YAML");
+    } else {
+        yaml_parser_set_input_string(&parser, bytes.data, bytes.size);
+        if (build(builder, &parser))
+            root = builder->root != NULL ? builder->root
+                                         : new_node(builder, NODE_NULL, (yaml_mark_t){.line = 0});
+        yaml_parser_delete(&parser);
+    }
+    mem_free(builder);
+    return root;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* YAML bytes to a tree with positions, through libyaml's events: anchors, aliases and merge keys
+ * are resolved by copying, so that the result is a tree and every copy counts against the limits of
+ * src/limits.h. Main thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/config/node.h"
+#include "src/error.h"
+#include "src/slice.h"
+
+struct loader;
+
+/* Where the bytes come from. */
+struct yaml_origin {
+    /* Documents: the source. Substituted texts: where the reference stands, for all their nodes. */
+    struct position position;
+    const char *reference; /* NULL: a document */
+    size_t depth;          /* of the reference in its tree */
+};
+
+struct yaml_failure {
+    bool is_limit; /* too deep, too many nodes, too many aliases: not a question of syntax */
+    struct position position;
+    struct error error;
+};
+
+/* The first document, or null when there is none. NULL on failure. Keys that stand twice in one map
+ * are reported to the loader and the first is kept in documents, and are a failure elsewhere. */
+struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
+                             const struct yaml_origin *origin, struct yaml_failure *failure);
+/* A copy that stands at this depth, or NULL when it passes a limit. */
+struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth);
