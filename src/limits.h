@@ -32,6 +32,8 @@ enum {
     HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
     HTTP_TRAILER_BYTES_MAX = 4096,
     HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
+    HTTP1_DISCARD_BYTES_MAX = 64 * 1024, /* unread body behind which a connection is kept */
+    HTTP1_LINGER_BYTES_MAX = 64 << 20,
     HTTP2_STREAMS_MAX = 100,
     HTTP2_STREAM_WINDOW_BYTES = 8 << 20,
     HTTP2_CONNECTION_WINDOW_BYTES = 24 << 20,
@@ -51,6 +53,8 @@ enum {
 };
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
+#define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the peer to close */
+#define HTTP1_LINGER_BODY_NS       ((uint64_t)5 * NS_PER_S) /* … while it still sends a body */
 #define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)
 #define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)

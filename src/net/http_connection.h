@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/socket.h>
 #include <uv.h>
 
 #include "src/timer.h"
@@ -15,7 +16,7 @@
 struct http_connection;
 struct http_server;
 
-enum { HTTP_PREFACE_SIZE = 24, PEER_TEXT_MAX = 64 };
+enum { HTTP_PREFACE_SIZE = 24, PEER_TEXT_MAX = 64 /* of INET6_ADDRSTRLEN and a zone */ };
 
 /* A protocol: http1_protocol, http2_protocol. None of these calls comes once the connection is
  * closing, but closed and destroy. Each may call http_connection_close. */
@@ -53,7 +54,8 @@ struct http_connection {
     uint64_t deadline_ns;       /* UINT64_MAX: none */
     uint64_t write_deadline_ns; /* while writes wait */
     size_t write_waiting_bytes; /* when write_deadline_ns was set */
-    unsigned refs;              /* one for the socket, one for each request */
+    unsigned writes_waiting;
+    unsigned refs; /* one for the socket, one for each request */
     uint8_t preface[HTTP_PREFACE_SIZE];
     uint8_t preface_size;
     bool is_reading;
@@ -62,7 +64,7 @@ struct http_connection {
 };
 
 /* Takes over an accepted socket. On failure the socket is closed. */
-void http_connection_open(struct http_server *server, int fd);
+void http_connection_open(struct http_server *server, int fd, const struct sockaddr *peer);
 const struct http_server_settings *http_connection_settings(
     const struct http_connection *connection);
 
@@ -71,7 +73,7 @@ const struct http_server_settings *http_connection_settings(
 bool http_connection_write(struct http_connection *connection, uv_buf_t *parts, unsigned count);
 /* True while a write waits for the peer. */
 bool http_connection_is_blocked(const struct http_connection *connection);
-/* Half-closes: the peer reads the end of input after what was written. */
+/* Half-closes: the peer reads the end of input after what was written. No write may be waiting. */
 void http_connection_shutdown(struct http_connection *connection);
 /* Idempotent; a read that is under way ends when its callback returns. */
 void http_connection_pause(struct http_connection *connection);
@@ -79,6 +81,8 @@ void http_connection_resume(struct http_connection *connection);
 /* expire() comes this long from now, unless set anew; UINT64_MAX: never. Cheap when the deadline
  * only moves away. */
 void http_connection_set_deadline(struct http_connection *connection, uint64_t delay_ns);
+/* The server stops: what is idle ends. */
+void http_connection_stop(struct http_connection *connection);
 /* Begins to close; closed() and the rest come from a later turn of the loop. Idempotent, legal
  * inside every callback. */
 void http_connection_close(struct http_connection *connection);

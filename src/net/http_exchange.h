@@ -50,6 +50,7 @@ struct http_request {
     void *context;
     bool is_with_handler;
     bool is_reading;  /* between http_request_read_body and the end of the body */
+    bool is_peeking;  /* inside on_peek */
     bool is_answered; /* http_respond was called */
     bool is_ended;    /* http_exchange_end was called: answer written, or client gone */
 };

@@ -87,8 +87,6 @@ struct http_server_figures {
 struct http_server_figures http_server_figures(const struct http_server *server);
 
 /* What was asked. Slices live until http_respond. */
-/* True when nobody waits for the answer any more. */
-bool http_request_is_gone(const struct http_request *request);
 struct slice http_request_method(const struct http_request *request);
 /* Path without query, as sent. */
 struct slice http_request_path(const struct http_request *request);
@@ -103,6 +101,8 @@ struct slice http_request_host(const struct http_request *request);
 /* "127.0.0.1", or "" for a unix socket. */
 const char *http_request_peer_address(const struct http_request *request);
 bool http_request_is_http2(const struct http_request *request);
+/* True when nobody waits for the answer any more. */
+bool http_request_is_gone(const struct http_request *request);
 void http_request_set_context(struct http_request *request, void *context);
 void *http_request_context(const struct http_request *request);
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which bytes may stand where in HTTP/1.1 (RFC 9110 §5.6.2, RFC 9112). Constant; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum http1_char {
+    HTTP1_TOKEN = 1,  /* methods, header names */
+    HTTP1_VALUE = 2,  /* header values: visible, space, tab, and bytes from 0x80 */
+    HTTP1_TARGET = 4, /* request targets: visible ASCII without '#' */
+    HTTP1_HOST = 8,   /* Host values */
+};
+
+extern const uint8_t http1_chars[256];
+
+static inline bool http1_is(uint8_t byte, enum http1_char kind)
+{
+    return (http1_chars[byte] & kind) != 0;
+}

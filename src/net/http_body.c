@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/net/http_body.h"
+
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/limits.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* What a body of unknown size starts with. */
+enum { FIRST_PIECE_BYTES = 4096 };
+
+static bool fail(enum http_failure *ret_failure, enum http_failure failure)
+{
+    *ret_failure = failure;
+    return false;
+}
+
+static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *ret_failure)
+{
+    struct buffer *grown = buffer_try_grow(body->buffer, (size_t)capacity);
+    if (grown == NULL)
+        return fail(ret_failure, HTTP_BODY_NO_BUDGET);
+    body->buffer = grown;
+    return true;
+}
+
+/* Doubling keeps the copies linear; max_bytes caps it. */
+static uint64_t grown_capacity(const struct http_body *body, uint64_t needed)
+{
+    uint64_t doubled = (uint64_t)body->buffer->capacity * 2;
+    uint64_t capacity = doubled > needed ? doubled : needed;
+    return capacity < body->plan.max_bytes ? capacity : body->plan.max_bytes;
+}
+
+bool http_body_begin(struct http_body *body, struct budget *budget,
+                     const struct http_body_plan *plan, uint64_t size_declared,
+                     enum http_failure *ret_failure)
+{
+    assert(body->buffer == NULL);
+    assert(plan->max_bytes < HTTP_SIZE_UNKNOWN);
+    assert(plan->peek_bytes == 0 || plan->on_peek != NULL);
+    body->plan = *plan;
+    body->has_peeked = false;
+    uint64_t capacity = size_declared;
+    if (size_declared == HTTP_SIZE_UNKNOWN)
+        capacity = plan->max_bytes < FIRST_PIECE_BYTES ? plan->max_bytes : FIRST_PIECE_BYTES;
+    if (capacity > plan->max_bytes)
+        return fail(ret_failure, HTTP_BODY_TOO_LARGE);
+    body->buffer = buffer_try_create(budget, (size_t)capacity);
+    if (body->buffer == NULL)
+        return fail(ret_failure, HTTP_BODY_NO_BUDGET);
+    return true;
+}
+
+bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
+                      enum http_failure *ret_failure)
+{
+    assert(body->buffer != NULL);
+    uint64_t needed = (uint64_t)body->buffer->size + size;
+    if (needed > body->plan.max_bytes)
+        return fail(ret_failure, HTTP_BODY_TOO_LARGE);
+    if (needed > body->buffer->capacity && !grow(body, grown_capacity(body, needed), ret_failure))
+        return false;
+    if (size > 0)
+        memcpy(body->buffer->data + body->buffer->size, data, size);
+    body->buffer->size += size;
+    return true;
+}
+
+uint8_t *http_body_room(struct http_body *body, size_t *ret_size)
+{
+    assert(body->buffer != NULL);
+    *ret_size = body->buffer->capacity - body->buffer->size;
+    return body->buffer->data + body->buffer->size;
+}
+
+void http_body_advance(struct http_body *body, size_t size)
+{
+    assert(body->buffer != NULL);
+    assert(size <= body->buffer->capacity - body->buffer->size);
+    body->buffer->size += size;
+}
+
+bool http_body_announce(struct http_body *body, uint64_t size_total, enum http_failure *ret_failure)
+{
+    assert(body->buffer != NULL);
+    if (size_total > body->plan.max_bytes)
+        return fail(ret_failure, HTTP_BODY_TOO_LARGE);
+    if (size_total <= body->buffer->capacity)
+        return true;
+    return grow(body, size_total, ret_failure);
+}
+
+bool http_body_wants_peek(struct http_body *body)
+{
+    assert(body->buffer != NULL);
+    if (body->has_peeked || body->plan.peek_bytes == 0 ||
+        body->buffer->size < body->plan.peek_bytes)
+        return false;
+    body->has_peeked = true;
+    return true;
+}
+
+size_t http_body_size(const struct http_body *body)
+{
+    return body->buffer == NULL ? 0 : body->buffer->size;
+}
+
+void http_body_clear(struct http_body *body)
+{
+    buffer_unref(body->buffer);
+    body->buffer = NULL;
+}
