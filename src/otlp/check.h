@@ -17,7 +17,7 @@ struct otlp_figures {
 };
 
 /* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason then says
- * why, in words that a client may read ("span: field 1 (trace_id) has 15 bytes, expected 16 or 0"),
- * with static lifetime. */
+ * why, in words that a client may read ("Span: field 1 (trace_id) has 15 bytes, expected 16 or 0").
+ * The text lives until this thread's next call. */
 bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
                 const char **ret_reason);

@@ -56,7 +56,7 @@ static void write_span(struct wire_writer *out, unsigned seed)
     wire_write_fixed64(&span, 8, 1700000000000900000u + seed);
     for (unsigned i = 0; i < ATTRIBUTES - seed % 2; i++)
         write_attribute(&span, 9, keys[i],
-                        "a value of some length or other" + (seed * 7 + i * 5) % 24);
+                        &"a value of some length or other"[(seed * 7 + i * 5) % 24]);
     write_event(&span, seed);
     wire_write_bytes(&span, 15, slice_of_text("\x18\x01"));
     wire_write_varint(&span, wire_tag(16, WIRE_FIXED32));

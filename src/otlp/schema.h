@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP's messages as tables: one row per field with its number, name and kind, and the table of a
+ * nested message. The wire walker runs on them. Constants; any thread. The names and numbers are
+ * those of proto/. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/otlp/wire.h"
+#include "src/signal_kind.h"
+
+/* In the order of their wire types; otlp_kind_wire relies on it. */
+enum otlp_kind {
+    OTLP_NONE, /* a number that the message does not use */
+    OTLP_BOOL,
+    OTLP_ENUM,
+    OTLP_INT32,
+    OTLP_INT64,
+    OTLP_UINT32,
+    OTLP_UINT64,
+    OTLP_SINT32,
+    OTLP_FIXED64,
+    OTLP_SFIXED64,
+    OTLP_DOUBLE,
+    OTLP_FIXED32,
+    OTLP_STRING,
+    OTLP_STRINGS, /* repeated */
+    OTLP_BYTES,
+    OTLP_TRACE_ID,       /* bytes: 16 or none */
+    OTLP_SPAN_ID,        /* bytes: 8 or none */
+    OTLP_PACKED_FIXED64, /* repeated; one by one is allowed too, as proto3 demands */
+    OTLP_PACKED_DOUBLE,
+    OTLP_PACKED_UINT64,
+    OTLP_MESSAGE,
+    OTLP_MESSAGES,  /* repeated */
+    OTLP_KEY_VALUE, /* repeated KeyValue: an attribute. From here on fields are counted */
+    OTLP_RESOURCES, /* repeated: the Resource… messages of a request */
+    OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record */
+};
+
+/* Table size of the fields that a one-byte tag reaches. */
+enum { OTLP_SHORT_FIELDS = 16 };
+
+struct otlp_field {
+    const char *name; /* as in the .proto file */
+    const struct otlp_message *message;
+    uint16_t number;
+    uint8_t kind; /* enum otlp_kind */
+    uint8_t wire; /* enum wire_type */
+};
+
+struct otlp_message {
+    const char *name;
+    uint8_t plan[128];                           /* by one-byte tag: enum otlp_kind */
+    struct otlp_field fields[OTLP_SHORT_FIELDS]; /* by number */
+    const struct otlp_field *more;               /* the one field with a larger number, or NULL */
+};
+
+extern const struct otlp_message otlp_any_value;
+extern const struct otlp_message otlp_key_value;
+extern const struct otlp_message otlp_resource;
+
+/* Export…ServiceRequest of that signal; NULL for profiles, which have no tables yet. */
+const struct otlp_message *otlp_request(enum signal_kind signal);
+
+/* NULL: the message has no such field. */
+const struct otlp_field *otlp_field_find(const struct otlp_message *message, uint32_t number);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protobuf's wire format: a reader and a writer over bytes that somebody else owns, both with a
+ * sticky error. They allocate nothing. Plain values, any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+enum wire_type {
+    WIRE_VARINT = 0,
+    WIRE_FIXED64 = 1,
+    WIRE_BYTES = 2,
+    WIRE_GROUP_BEGIN = 3, /* groups are refused everywhere */
+    WIRE_GROUP_END = 4,
+    WIRE_FIXED32 = 5,
+};
+
+enum {
+    WIRE_VARINT_BYTES_MAX = 10,
+    /* Tags and lengths fit in 32 bits. Longer spellings of them are refused, as protobuf's C++ and
+     * C decoders do: a back-end would refuse the whole batch. */
+    WIRE_SHORT_VARINT_BYTES_MAX = 5,
+};
+
+struct wire_field {
+    uint32_t number;
+    enum wire_type type;
+    uint64_t number_value; /* VARINT, FIXED64, FIXED32 */
+    struct slice bytes;    /* BYTES: the content */
+    struct slice whole;    /* tag and all */
+};
+
+struct wire_reader {
+    const uint8_t *at;
+    const uint8_t *end;
+    const char *failure; /* sticky: NULL, or what is wrong at `at`; then nothing more is read */
+};
+
+struct wire_reader wire_reader_of(struct slice bytes);
+/* False at the end, or when what follows is malformed; failure tells which. */
+bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
+/* 0 when it fails. bytes_max: WIRE_VARINT_BYTES_MAX or WIRE_SHORT_VARINT_BYTES_MAX. */
+uint64_t wire_read_varint(struct wire_reader *reader, unsigned bytes_max);
+
+static inline uint32_t wire_tag(uint32_t number, enum wire_type type)
+{
+    return number << 3 | (uint32_t)type;
+}
+
+static inline size_t wire_varint_size(uint64_t value)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    return (bits + 6) / 7;
+}
+
+/* Of a length-delimited field with that much content. */
+static inline size_t wire_field_size(uint32_t number, size_t content_bytes)
+{
+    return wire_varint_size(wire_tag(number, WIRE_BYTES)) + wire_varint_size(content_bytes) +
+           content_bytes;
+}
+
+struct wire_writer {
+    uint8_t *begin;
+    uint8_t *at;
+    uint8_t *end;
+    bool has_failed; /* sticky: it did not fit, and nothing more is written */
+};
+
+struct wire_writer wire_writer_of(void *room, size_t size);
+/* What was written so far. */
+struct slice wire_written(const struct wire_writer *writer);
+void wire_write_varint(struct wire_writer *writer, uint64_t value);
+void wire_write_raw(struct wire_writer *writer, struct slice bytes);
+void wire_write_fixed64(struct wire_writer *writer, uint32_t number, uint64_t value);
+void wire_write_number(struct wire_writer *writer, uint32_t number, uint64_t value);
+/* Tag and length; the caller writes the content. */
+void wire_write_header(struct wire_writer *writer, uint32_t number, size_t content_bytes);
+void wire_write_bytes(struct wire_writer *writer, uint32_t number, struct slice bytes);
