@@ -40,11 +40,14 @@ struct http_client_settings {
     const char *min_version; /* "1.2" … */
     const char *max_version;
     bool skips_verify;
+    bool adds_system_ca; /* beside ca_file or ca_pem */
+    bool forbids_http2;
 };
 
 struct http_result {
     unsigned status;         /* 0: no answer came */
     const char *error;       /* transport error in words, when status is 0 */
+    bool is_permanent;       /* trying again cannot help: redirect loops, foreign schemes */
     uint64_t retry_after_ns; /* from Retry-After on 429 and 503 (whole seconds or an HTTP date); 0:
                                 none */
     bool has_retry_after;
@@ -64,7 +67,8 @@ struct http_post {
     void *arg;
 };
 
-/* Checks the URL ("http://host[:port]/path", https) and prepares; connects later. */
+/* Checks the URL ("http://host[:port]/path", https) and the headers, and prepares; connects later.
+ * All that settings points to stays as long as the client. */
 struct http_client *http_client_create(const struct http_client_settings *settings,
                                        struct error *error);
 void http_client_post(struct http_client *client, const struct http_post *post);

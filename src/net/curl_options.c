@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of libcurl's easy handles. A failing setopt would mean a libcurl built without the
+ * option; the floor of version 7.88 has them all, so results are not looked at one by one. Runs on
+ * the client's lane. */
+#include "src/net/curl_options.h"
+
+#include "src/config/field.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/http_client.h"
+#include "src/net/http_request_head.h"
+#include "src/net/http_url.h"
+#include "src/net/proxy.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* One copy of a large body into the upload buffer is cheapest when there are few of them. */
+enum { UPLOAD_BYTES_MAX = 1 << 20, UPLOAD_BYTES_MIN = 64 * 1024 };
+
+static long to_ms(uint64_t ns)
+{
+    uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+    return ms > LONG_MAX ? LONG_MAX : (long)ms;
+}
+
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static long version_of(const char *text, const long versions[4], long standard)
+{
+    static const char *const names[] = {"1.0", "1.1", "1.2", "1.3"};
+    for (size_t i = 0; text != NULL && i < 4; i++)
+        if (strcmp(text, names[i]) == 0)
+            return versions[i];
+    return standard;
+}
+
+static void apply_versions(const struct curl_library *library, CURL *easy,
+                           const struct http_client_settings *settings)
+{
+    static const long lowest[4] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
+                                   CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
+    static const long highest[4] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
+                                    CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
+    long min = version_of(settings->min_version, lowest, CURL_SSLVERSION_TLSv1_2);
+    long max = version_of(settings->max_version, highest, CURL_SSLVERSION_MAX_DEFAULT);
+    library->easy_setopt(easy, CURLOPT_SSLVERSION, min | max);
+}
+
+static void set_blob(const struct curl_library *library, CURL *easy, CURLoption option,
+                     const char *pem)
+{
+    struct curl_blob blob = {
+        .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
+    library->easy_setopt(easy, option, &blob);
+}
+
+/* As in Go, a CA of the user's replaces the system's, unless both are asked for; without one,
+ * SSL_CERT_FILE and SSL_CERT_DIR do. */
+static void apply_ca(const struct curl_library *library, CURL *easy,
+                     const struct http_client_settings *settings)
+{
+    const char *file = getenv("SSL_CERT_FILE");
+    const char *folder = getenv("SSL_CERT_DIR");
+    bool is_own = is_set(settings->ca_file) || is_set(settings->ca_pem);
+    if (is_set(settings->ca_file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, settings->ca_file);
+    else if (is_set(settings->ca_pem))
+        set_blob(library, easy, CURLOPT_CAINFO_BLOB, settings->ca_pem);
+    else if (is_set(file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, file);
+    if (is_own && !settings->adds_system_ca)
+        library->easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    else if (is_set(folder))
+        library->easy_setopt(easy, CURLOPT_CAPATH, folder);
+}
+
+static void apply_tls(const struct curl_library *library, CURL *easy,
+                      const struct http_client_settings *settings)
+{
+    apply_ca(library, easy, settings);
+    apply_versions(library, easy, settings);
+    if (is_set(settings->cert_file))
+        library->easy_setopt(easy, CURLOPT_SSLCERT, settings->cert_file);
+    else if (is_set(settings->cert_pem))
+        set_blob(library, easy, CURLOPT_SSLCERT_BLOB, settings->cert_pem);
+    if (is_set(settings->key_file))
+        library->easy_setopt(easy, CURLOPT_SSLKEY, settings->key_file);
+    else if (is_set(settings->key_pem))
+        set_blob(library, easy, CURLOPT_SSLKEY_BLOB, settings->key_pem);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, settings->skips_verify ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, settings->skips_verify ? 0L : 2L);
+}
+
+/* 301, 302 and 303 are followed with POST and body too: what becomes a GET would lose the data. */
+static void apply_redirects(const struct curl_library *library, CURL *easy)
+{
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    library->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    library->easy_setopt(easy, CURLOPT_MAXREDIRS, (long)BACKEND_REDIRECTS_MAX);
+    library->easy_setopt(easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
+}
+
+static void apply_connection(const struct curl_library *library, CURL *easy,
+                             const struct http_client_settings *settings,
+                             const struct http_url *url)
+{
+    const char *proxy = proxy_find(url, settings->proxy_url);
+    long idle_s = to_ms(settings->idle_timeout_ns) / 1000;
+    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
+    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
+    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
+    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, settings->has_keep_alive ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                         settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
+                                                 : (long)CURL_HTTP_VERSION_2TLS);
+}
+
+static void apply_url(const struct curl_library *library, CURL *easy,
+                      const struct http_client_settings *settings, const struct http_url *url)
+{
+    char text[HTTP_URL_BYTES_MAX + 512];
+    if (url->is_https && is_set(settings->server_name_override))
+        snprintf(text, sizeof(text), "https://%s:%u%s", settings->server_name_override,
+                 (unsigned)url->port, url->target);
+    else
+        snprintf(text, sizeof(text), "%s://%s%s", url->is_https ? "https" : "http", url->authority,
+                 url->target);
+    library->easy_setopt(easy, CURLOPT_URL, text);
+}
+
+void curl_options_apply(const struct curl_library *library, CURL *easy,
+                        const struct http_client_settings *settings, const struct http_url *url)
+{
+    assert(library != NULL);
+    assert(easy != NULL);
+    apply_url(library, easy, settings, url);
+    apply_redirects(library, easy);
+    apply_connection(library, easy, settings, url);
+    apply_tls(library, easy, settings);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+add_header(const struct curl_library *library, struct curl_slist **list, const char *format, ...)
+{
+    char *line = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&line, format, arguments);
+    va_end(arguments);
+    assert(size >= 0);
+    struct curl_slist *longer = library->slist_append(*list, line);
+    free(line);
+    assert(longer != NULL);
+    *list = longer;
+}
+
+static void add_own_headers(const struct curl_library *library, struct curl_slist **list,
+                            const struct http_client_settings *settings, const struct http_url *url)
+{
+    if (request_header_find(settings, "User-Agent") == NULL)
+        add_header(library, list, "User-Agent: %s", settings->user_agent);
+    if (is_set(settings->server_name_override) && request_header_find(settings, "Host") == NULL)
+        add_header(library, list, "Host: %s", url->authority);
+    if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
+        char *value = http_url_basic_auth(url->credentials);
+        add_header(library, list, "Authorization: %s", value);
+        mem_free(value);
+    }
+    /* A name without a value takes libcurl's own header away. */
+    add_header(library, list, "Expect:");
+    if (request_header_find(settings, "Accept") == NULL)
+        add_header(library, list, "Accept:");
+}
+
+static void add_user_headers(const struct curl_library *library, struct curl_slist **list,
+                             const struct http_client_settings *settings)
+{
+    for (size_t i = 0; i < settings->headers_count; i++) {
+        const struct config_pair *header = &settings->headers[i];
+        bool is_host = strcasecmp(header->key, "Host") == 0;
+        if (request_header_is_framing(header->key) && !(is_host && is_set(header->value)))
+            continue;
+        if (is_set(header->value))
+            add_header(library, list, "%s: %s", header->key, header->value);
+        else
+            add_header(library, list, "%s;", header->key);
+    }
+}
+
+struct curl_slist *curl_options_headers(const struct curl_library *library, CURL *easy,
+                                        const struct http_client_settings *settings,
+                                        const struct http_url *url, const struct http_post *post)
+{
+    assert(post->content_type != NULL);
+    struct curl_slist *list = NULL;
+    uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;
+    if (request_header_find(settings, "Content-Type") == NULL)
+        add_header(library, &list, "Content-Type: %s", post->content_type);
+    if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
+        add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
+    add_own_headers(library, &list, settings, url);
+    add_user_headers(library, &list, settings);
+    library->easy_setopt(easy, CURLOPT_HTTPHEADER, list);
+    library->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
+                         upload < UPLOAD_BYTES_MIN ? (long)UPLOAD_BYTES_MIN : (long)upload);
+    return list;
+}
+
+struct curl_slist *curl_options_connect_to(const struct curl_library *library, CURL *easy,
+                                           const struct http_client_settings *settings,
+                                           const struct http_url *url)
+{
+    assert(library != NULL);
+    if (!url->is_https || !is_set(settings->server_name_override))
+        return NULL;
+    bool is_v6 = strchr(url->host, ':') != NULL;
+    struct curl_slist *list = NULL;
+    add_header(library, &list, "%s:%u:%s%s%s:%u", settings->server_name_override,
+               (unsigned)url->port, is_v6 ? "[" : "", url->host, is_v6 ? "]" : "",
+               (unsigned)url->port);
+    library->easy_setopt(easy, CURLOPT_CONNECT_TO, list);
+    return list;
+}

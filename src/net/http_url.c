@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking URLs apart by RFC 3986 as far as http and https need it, and putting paths behind them.
+ * Pure functions; any thread. */
+#include "src/net/http_url.h"
+
+#include "src/error.h"
+#include "src/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static char *copy_range(const char *begin, const char *end)
+{
+    assert(begin <= end);
+    size_t size = (size_t)(end - begin);
+    char *copy = mem_alloc(size + 1);
+    memcpy(copy, begin, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes %XX in place; false when a percent sign is not followed by two hex digits, or hides a NUL.
+ */
+static bool percent_decode(char *text)
+{
+    assert(text != NULL);
+    char *out = text;
+    for (const char *in = text; *in != '\0'; in++) {
+        if (*in != '%') {
+            *out++ = *in;
+            continue;
+        }
+        int high = hex_digit(in[1]);
+        int low = high < 0 ? -1 : hex_digit(in[2]);
+        if (low < 0 || high * 16 + low == 0)
+            return false;
+        *out++ = (char)(high * 16 + low);
+        in += 2;
+    }
+    *out = '\0';
+    return true;
+}
+
+static bool bytes_check(const char *text, struct error *error)
+{
+    assert(text != NULL);
+    for (const char *c = text; *c != '\0'; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte <= 0x20 || byte >= 0x7f)
+            return error_set(error,
+                             "the URL holds byte 0x%02x at position %zu; write it percent-encoded, "
+                             "as %%%02X",
+                             byte, (size_t)(c - text), byte);
+    }
+    if (strlen(text) > HTTP_URL_BYTES_MAX)
+        return error_set(error, "the URL has %zu bytes, at most %d are taken", strlen(text),
+                         HTTP_URL_BYTES_MAX);
+    return true;
+}
+
+static bool scheme_parse(const char *text, struct http_url *url, const char **ret_rest,
+                         struct error *error)
+{
+    if (strncasecmp(text, "http://", 7) == 0)
+        *ret_rest = text + 7;
+    else if (strncasecmp(text, "https://", 8) == 0)
+        *ret_rest = text + 8;
+    else
+        return error_set(error, "the URL does not begin with http:// or https://; write the "
+                                "scheme, as in http://localhost:4318");
+    url->is_https = *ret_rest == text + 8;
+    return true;
+}
+
+static bool port_parse(const char *begin, const char *end, struct http_url *url,
+                       struct error *error)
+{
+    unsigned port = 0;
+    for (const char *c = begin; c < end; c++) {
+        if (*c < '0' || *c > '9')
+            return error_set(error, "the URL's port \"%.*s\" is not a number", (int)(end - begin),
+                             begin);
+        port = port * 10 + (unsigned)(*c - '0');
+        if (port > UINT16_MAX)
+            return error_set(error, "the URL's port %.*s is above 65535", (int)(end - begin),
+                             begin);
+    }
+    if (begin == end)
+        port = url->is_https ? 443 : 80;
+    if (port == 0)
+        return error_set(error, "the URL's port is 0; give the port that the server listens on");
+    url->port = (uint16_t)port;
+    return true;
+}
+
+/* host, host:port, [v6] or [v6]:port in [begin, end). */
+static bool host_parse(const char *begin, const char *end, struct http_url *url,
+                       struct error *error)
+{
+    const char *host_end;
+    bool is_bracketed = begin < end && *begin == '[';
+    if (is_bracketed) {
+        begin++;
+        host_end = memchr(begin, ']', (size_t)(end - begin));
+        if (host_end == NULL || (host_end + 1 < end && host_end[1] != ':'))
+            return error_set(error, "the URL's IPv6 address has no closing bracket before its "
+                                    "port, as in http://[::1]:4318");
+    } else {
+        host_end = memchr(begin, ':', (size_t)(end - begin));
+        if (host_end == NULL)
+            host_end = end;
+    }
+    if (host_end == begin)
+        return error_set(error, "the URL names no host, as in http://localhost:4318");
+    if (!is_bracketed && host_end < end && memchr(host_end + 1, ':', (size_t)(end - host_end - 1)))
+        return error_set(error, "the URL's host holds several colons; write an IPv6 address in "
+                                "brackets, as in http://[::1]:4318");
+    url->host = copy_range(begin, host_end);
+    const char *port = host_end + (is_bracketed ? 1 : 0);
+    if (port < end)
+        port++;
+    url->authority = copy_range(is_bracketed ? begin - 1 : begin,
+                                port < end ? end : host_end + (is_bracketed ? 1 : 0));
+    return port_parse(port, end, url, error);
+}
+
+static bool userinfo_parse(const char *begin, const char *end, struct http_url *url,
+                           struct error *error)
+{
+    url->credentials = copy_range(begin, end);
+    if (strchr(url->credentials, ':') == NULL) {
+        size_t size = strlen(url->credentials);
+        url->credentials = mem_resize(url->credentials, size + 2);
+        memcpy(url->credentials + size, ":", 2);
+    }
+    if (!percent_decode(url->credentials))
+        return error_set(error, "the URL's user and password are not percent-encoded properly");
+    return true;
+}
+
+static void target_set(const char *begin, const char *end, struct http_url *url)
+{
+    url->target = mem_alloc((size_t)(end - begin) + 2);
+    sprintf(url->target, "%s%.*s", begin < end && *begin == '/' ? "" : "/", (int)(end - begin),
+            begin);
+    size_t size = strlen(url->authority) + strlen(url->target) + sizeof("https://");
+    url->shown = mem_alloc(size);
+    snprintf(url->shown, size, "%s://%s%s", url->is_https ? "https" : "http", url->authority,
+             begin < end ? url->target : "");
+}
+
+bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error)
+{
+    assert(text != NULL);
+    assert(ret_url != NULL);
+    struct http_url url = {0};
+    const char *rest;
+    if (!bytes_check(text, error) || !scheme_parse(text, &url, &rest, error))
+        return false;
+    const char *end = rest + strcspn(rest, "#");
+    const char *authority_end = rest + strcspn(rest, "/?#");
+    const char *at = memrchr(rest, '@', (size_t)(authority_end - rest));
+    if (at != NULL && !userinfo_parse(rest, at, &url, error))
+        goto fail;
+    if (!host_parse(at == NULL ? rest : at + 1, authority_end, &url, error))
+        goto fail;
+    target_set(authority_end, end, &url);
+    *ret_url = url;
+    return true;
+fail:
+    http_url_clear(&url);
+    return false;
+}
+
+void http_url_clear(struct http_url *url)
+{
+    assert(url != NULL);
+    mem_free(url->host);
+    mem_free(url->authority);
+    mem_free(url->target);
+    mem_free(url->credentials);
+    mem_free(url->shown);
+    *url = (struct http_url){0};
+}
+
+char *http_url_join(const char *base, const char *suffix)
+{
+    assert(base != NULL);
+    assert(suffix[0] == '/');
+    size_t path_size = strcspn(base, "?#");
+    size_t query_size = strcspn(base + path_size, "#");
+    if (path_size > 0 && base[path_size - 1] == '/')
+        suffix++;
+    size_t size = path_size + strlen(suffix) + query_size + 1;
+    char *joined = mem_alloc(size);
+    snprintf(joined, size, "%.*s%s%.*s", (int)path_size, base, suffix, (int)query_size,
+             base + path_size);
+    return joined;
+}
+
+char *http_url_basic_auth(const char *credentials)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    assert(credentials != NULL);
+    size_t size = strlen(credentials);
+    char *value = mem_alloc(sizeof("Basic ") + (size + 2) / 3 * 4);
+    char *out = stpcpy(value, "Basic ");
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t group = 0;
+        for (size_t j = 0; j < 3; j++)
+            group = group << 8 | (i + j < size ? (uint8_t)credentials[i + j] : 0U);
+        for (size_t j = 0; j < 4; j++)
+            *out++ = i + j > size ? '=' : digits[group >> (18 - 6 * j) & 63];
+    }
+    *out = '\0';
+    return value;
+}

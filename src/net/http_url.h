@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* URLs of HTTP back-ends: taken apart for the writers, joined for the exporters, shown without
+ * their secrets. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+
+enum { HTTP_URL_BYTES_MAX = 8192 };
+
+struct http_url {
+    bool is_https;
+    uint16_t port;
+    char *host;        /* without brackets */
+    char *authority;   /* host and port as written: the Host header */
+    char *target;      /* path and query as requested, at least "/" */
+    char *credentials; /* "user:password", decoded; NULL without userinfo */
+    char *shown;       /* the whole without userinfo and fragment, for messages */
+};
+
+/* The error says what was found and what was expected, never the userinfo. */
+bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error);
+/* A cleared or zeroed one is tolerated. */
+void http_url_clear(struct http_url *url);
+/* base with suffix ("/v1/traces") after its path: one slash between them, before a query, without
+ * a fragment. Freed with mem_free. */
+char *http_url_join(const char *base, const char *suffix);
+/* The value of an Authorization header, "Basic …". Freed with mem_free. */
+char *http_url_basic_auth(const char *credentials);

@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP client against a scripted back-end on loopback, both on one hand-turned lane. */
+#include "src/net/http_client.h"
+
+#include "src/batch.h"
+#include "src/clock.h"
+#include "src/config/field.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "tests/support/scripted_backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* Real time that a test may take before it counts as hung. */
+enum { TEST_SECONDS_MAX = 20 };
+
+struct seen {
+    unsigned done;
+    unsigned status;
+    char error[256];
+    bool is_permanent;
+    bool is_cut;
+    bool has_retry_after;
+    uint64_t retry_after_ns;
+    size_t body_size;
+    char body[RESPONSE_BYTES_MAX + 1];
+    char content_type[128];
+};
+
+struct fixture {
+    struct lane *lane;
+    struct scripted_backend *backend;
+    struct http_client_settings settings;
+    struct http_client *client;
+    struct seen seen;
+    bool is_closed;
+};
+
+static void on_done(const struct http_result *result, void *arg)
+{
+    struct seen *seen = arg;
+    seen->done++;
+    seen->status = result->status;
+    snprintf(seen->error, sizeof(seen->error), "%s", result->error == NULL ? "" : result->error);
+    seen->is_permanent = result->is_permanent;
+    seen->is_cut = result->is_cut;
+    seen->has_retry_after = result->has_retry_after;
+    seen->retry_after_ns = result->retry_after_ns;
+    seen->body_size = result->body.size;
+    assert_true(result->body.size <= RESPONSE_BYTES_MAX);
+    if (result->body.size > 0)
+        memcpy(seen->body, result->body.data, result->body.size);
+    seen->body[result->body.size] = '\0';
+    snprintf(seen->content_type, sizeof(seen->content_type), "%.*s", (int)result->content_type.size,
+             (const char *)result->content_type.data);
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Turns the lane until *flag; the fake clock stands still. */
+static void turn_until(struct lane *lane, const unsigned *count, unsigned wanted)
+{
+    time_t end = time(NULL) + TEST_SECONDS_MAX;
+    while (*count < wanted) {
+        lane_turn(lane);
+        if (time(NULL) > end)
+            fail_msg("nothing happened for %d seconds", TEST_SECONDS_MAX);
+    }
+}
+
+static void turn_some(struct lane *lane)
+{
+    for (int i = 0; i < 50; i++)
+        lane_turn(lane);
+}
+
+static void set_up(struct fixture *fixture, const struct backend_step *steps, size_t count)
+{
+    static char url[128];
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, 1136214245 * (uint64_t)NS_PER_S);
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->lane = lane_create(0);
+    fixture->backend = scripted_backend_create(fixture->lane, steps, count);
+    snprintf(url, sizeof(url), "%s/v1/traces", scripted_backend_url(fixture->backend));
+    fixture->settings = (struct http_client_settings){.lane = fixture->lane,
+                                                      .url = url,
+                                                      .user_agent = "test/1",
+                                                      .timeout_ns = 30 * (uint64_t)NS_PER_S,
+                                                      .idle_connections_max = 2,
+                                                      .idle_timeout_ns = 90 * (uint64_t)NS_PER_S,
+                                                      .has_keep_alive = true};
+}
+
+static void open_client(struct fixture *fixture)
+{
+    struct error error;
+    fixture->client = http_client_create(&fixture->settings, &error);
+    if (fixture->client == NULL)
+        fail_msg("%s", error.text);
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    time_t end = time(NULL) + TEST_SECONDS_MAX;
+    http_client_close(fixture->client, on_closed, &fixture->is_closed);
+    while (!fixture->is_closed && time(NULL) <= end)
+        lane_turn(fixture->lane);
+    assert_true(fixture->is_closed);
+    http_client_destroy(fixture->client);
+    scripted_backend_destroy(fixture->backend);
+    lane_destroy(fixture->lane);
+    clock_fake_stop();
+}
+
+static void post_parts(struct fixture *fixture, const struct batch_part *parts, size_t count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += parts[i].bytes.size;
+    const struct http_post post = {.parts = parts,
+                                   .parts_count = count,
+                                   .bytes = bytes,
+                                   .content_type = "application/x-protobuf",
+                                   .done = on_done,
+                                   .arg = &fixture->seen};
+    http_client_post(fixture->client, &post);
+}
+
+static const struct batch_part hello[] = {
+    {.bytes = {.data = (const uint8_t *)"hel", .size = 3}},
+    {.bytes = {.data = (const uint8_t *)"", .size = 0}},
+    {.bytes = {.data = (const uint8_t *)"lo", .size = 2}},
+};
+
+static void post_hello(struct fixture *fixture)
+{
+    unsigned before = fixture->seen.done;
+    post_parts(fixture, hello, 3);
+    assert_int_equal(fixture->seen.done, before);
+    turn_until(fixture->lane, &fixture->seen.done, before + 1);
+}
+
+#define OK_EMPTY "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+static void parts_arrive_as_one_body_with_our_headers(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct config_pair headers[] = {
+        {"X-Token", "t"}, {"host", "other.example"}, {"Content-Length", "999"}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    fixture.settings.headers = headers;
+    fixture.settings.headers_count = 3;
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    size_t size;
+    const char *body = scripted_backend_body(fixture.backend, &size);
+    assert_int_equal(size, 5);
+    assert_memory_equal(body, "hello", 5);
+    assert_string_equal(scripted_backend_head(fixture.backend),
+                        "POST /v1/traces HTTP/1.1\r\nHost: other.example\r\nUser-Agent: test/1\r\n"
+                        "X-Token: t\r\nContent-Type: application/x-protobuf\r\n"
+                        "Content-Length: 5\r\n\r\n");
+    tear_down(&fixture);
+}
+
+static void thousands_of_parts_and_megabytes_are_written_whole(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    enum { PARTS = 5000, PART_BYTES = 2000 };
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    uint8_t *bytes = mem_alloc(PARTS * PART_BYTES);
+    struct batch_part *parts = mem_zalloc(PARTS * sizeof(*parts));
+    for (size_t i = 0; i < PARTS * PART_BYTES; i++)
+        bytes[i] = (uint8_t)(i * 31 + i / 4096);
+    for (size_t i = 0; i < PARTS; i++)
+        parts[i].bytes = slice_of(bytes + i * PART_BYTES, PART_BYTES);
+    post_parts(&fixture, parts, PARTS);
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    size_t size;
+    const char *body = scripted_backend_body(fixture.backend, &size);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(size, PARTS * PART_BYTES);
+    assert_memory_equal(body, bytes, size);
+    post_hello(&fixture);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 1);
+    tear_down(&fixture);
+    mem_free(bytes);
+    mem_free(parts);
+}
+
+struct answer_case {
+    const char *name;
+    struct backend_step step;
+    unsigned status;
+    bool is_cut;
+    bool is_kept;           /* a second exchange uses the same connection */
+    uint64_t retry_after_s; /* 0: none */
+    const char *body;
+    const char *error;
+};
+
+static const struct answer_case answers[] = {
+    {"200 with a body",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi"},
+     .status = 200,
+     .is_kept = true,
+     .body = "hi"},
+    {"lower-case headers, no reason, bare line ends",
+     {.answer = "HTTP/1.1 200\ncontent-length:2\n\nhi"},
+     .status = 200,
+     .is_kept = true,
+     .body = "hi"},
+    {"interim answers",
+     {.answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"},
+     .status = 202,
+     .is_kept = true,
+     .body = ""},
+    {"chunked with extension and trailer",
+     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhi\r\n3\r\n yo\r\n"
+                "0\r\nX: y\r\n\r\n"},
+     .status = 200,
+     .is_kept = true,
+     .body = "hi yo"},
+    {"until close",
+     {.answer = "HTTP/1.1 200 OK\r\n\r\nhi", .closes = true},
+     .status = 200,
+     .body = "hi"},
+    {"HTTP/1.0",
+     {.answer = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"},
+     .status = 200,
+     .body = "hi"},
+    {"HTTP/1.0 keep-alive",
+     {.answer = "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nhi"},
+     .status = 200,
+     .is_kept = true,
+     .body = "hi"},
+    {"Connection: close",
+     {.answer = "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nhi"},
+     .status = 200,
+     .body = "hi"},
+    {"204",
+     {.answer = "HTTP/1.1 204 No Content\r\n\r\n"},
+     .status = 204,
+     .is_kept = true,
+     .body = ""},
+    {"pipelined garbage",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 500 Surprise\r\n\r\n"},
+     .status = 200,
+     .body = "hi"},
+    {"503 with seconds",
+     {.answer = "HTTP/1.1 503 S\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+     .status = 503,
+     .is_kept = true,
+     .retry_after_s = 7,
+     .body = ""},
+    {"429 with a date ten seconds on",
+     {.answer = "HTTP/1.1 429 T\r\nRetry-After: Mon, 02 Jan 2006 15:04:15 GMT\r\n"
+                "Content-Length: 0\r\n\r\n"},
+     .status = 429,
+     .is_kept = true,
+     .retry_after_s = 10,
+     .body = ""},
+    {"502 ignores the hint",
+     {.answer = "HTTP/1.1 502 B\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+     .status = 502,
+     .is_kept = true,
+     .body = ""},
+    {"413 before the body",
+     {.answer = "HTTP/1.1 413 L\r\nContent-Length: 0\r\n\r\n", .answers_at_head = true},
+     .status = 413,
+     .is_kept = true,
+     .body = ""},
+    {"closed after the head",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", .closes = true},
+     .status = 200,
+     .is_cut = true,
+     .body = "hi"},
+    {"reset after the head",
+     {.answer = "HTTP/1.1 500 E\r\nContent-Length: 9\r\n\r\n", .resets = true},
+     .status = 500,
+     .is_cut = true,
+     .body = ""},
+    {"both lengths",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "2\r\nhi\r\n0\r\n\r\n"},
+     .status = 200,
+     .body = "hi"},
+    {"closed in the head",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-", .closes = true},
+     .error = "EOF"},
+    {"no HTTP",
+     {.answer = "SSH-2.0-OpenSSH_9.2\r\n"},
+     .error = "the answer does not begin with HTTP/1.0 or HTTP/1.1 and a status"},
+    {"contradicting lengths",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n"},
+     .error = "two Content-Length headers contradict each other"},
+    {"negative length",
+     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n"},
+     .error = "Content-Length is not a number"},
+    {"unknown coding",
+     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
+     .error = "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 answer"},
+    {"folded header",
+     {.answer = "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"},
+     .error = "a header line has no proper name before its colon"},
+    {"endless headers",
+     {.answer = "HTTP/1.1 100 C\r\n\r\n", .repeated = 10000},
+     .error = "the answer's headers are larger than 64 KiB"},
+    {"broken chunk",
+     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"},
+     .status = 200,
+     .is_cut = true,
+     .body = ""},
+};
+
+static void check_answer(const struct answer_case *row)
+{
+    const struct backend_step steps[] = {row->step, {.answer = OK_EMPTY}};
+    struct fixture fixture;
+    set_up(&fixture, steps, 2);
+    open_client(&fixture);
+    post_hello(&fixture);
+    print_message("   %s\n", row->name);
+    assert_int_equal(fixture.seen.status, row->status);
+    assert_string_equal(fixture.seen.error, row->error == NULL ? "" : row->error);
+    assert_int_equal(fixture.seen.is_cut, row->is_cut);
+    assert_int_equal(fixture.seen.retry_after_ns, row->retry_after_s * NS_PER_S);
+    if (row->body != NULL)
+        assert_string_equal(fixture.seen.body, row->body);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(scripted_backend_connections(fixture.backend), row->is_kept ? 1 : 2);
+    tear_down(&fixture);
+}
+
+static void answers_are_read_strictly_and_connections_kept_when_clean(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+        check_answer(&answers[i]);
+}
+
+static void large_answers_are_cut_but_count(void **state)
+{
+    enum { BODY = 70 * 1024 };
+    struct fixture fixture;
+    (void)state;
+    static char answer[BODY + 128];
+    int head =
+        snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
+    memset(answer + head, 'x', BODY);
+    const struct backend_step steps[] = {{.answer = answer, .answer_size = (size_t)head + BODY},
+                                         {.answer = OK_EMPTY}};
+    set_up(&fixture, steps, 2);
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_true(fixture.seen.is_cut);
+    assert_int_equal(fixture.seen.body_size, RESPONSE_BYTES_MAX);
+    post_hello(&fixture);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 1);
+    tear_down(&fixture);
+}
+
+static void endless_answer_is_given_up_after_4_mib(void **state)
+{
+    static char piece[64 * 1024];
+    static const char head[] = "HTTP/1.1 200 OK\r\n\r\n";
+    struct fixture fixture;
+    (void)state;
+    memset(piece, 'x', sizeof(piece));
+    memcpy(piece, head, sizeof(head) - 1);
+    const struct backend_step steps[] = {
+        {.answer = piece, .answer_size = sizeof(piece), .repeated = 512}, {.answer = OK_EMPTY}};
+    set_up(&fixture, steps, 2);
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_true(fixture.seen.is_cut);
+    tear_down(&fixture);
+}
+
+static void silent_backend_ends_at_the_timeout(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = NULL}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_parts(&fixture, hello, 3);
+    turn_some(fixture.lane);
+    assert_int_equal(scripted_backend_requests(fixture.backend), 1);
+    clock_fake_advance(29 * (uint64_t)NS_PER_S);
+    turn_some(fixture.lane);
+    assert_int_equal(fixture.seen.done, 0);
+    clock_fake_advance(2 * (uint64_t)NS_PER_S);
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    assert_int_equal(fixture.seen.status, 0);
+    assert_string_equal(fixture.seen.error, "context deadline exceeded (Client.Timeout exceeded "
+                                            "while awaiting headers)");
+    tear_down(&fixture);
+}
+
+static void slow_body_does_not_undo_a_200(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi"}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_parts(&fixture, hello, 3);
+    turn_some(fixture.lane);
+    assert_int_equal(fixture.seen.done, 0);
+    clock_fake_advance(RESPONSE_BODY_DEADLINE_NS + 1);
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_true(fixture.seen.is_cut);
+    tear_down(&fixture);
+}
+
+static void kept_connection_closed_by_its_peer_is_noticed(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_hello(&fixture);
+    scripted_backend_hang_up(fixture.backend);
+    turn_some(fixture.lane);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
+    assert_int_equal(scripted_backend_requests(fixture.backend), 2);
+    tear_down(&fixture);
+}
+
+static void stale_connection_is_replaced_once_without_the_caller_noticing(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.answer = OK_EMPTY}, {.closes_unheard = true}, {.answer = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 3);
+    open_client(&fixture);
+    post_hello(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
+    tear_down(&fixture);
+}
+
+static void fresh_connection_that_breaks_is_an_error(void **state)
+{
+    static const struct backend_step steps[] = {{.closes_unheard = true}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 0);
+    assert_true(strlen(fixture.seen.error) > 0);
+    assert_false(fixture.seen.is_permanent);
+    assert_int_equal(scripted_backend_requests(fixture.backend), 1);
+    tear_down(&fixture);
+}
+
+static void refused_connection_names_the_address(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    char expected[128];
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    const char *port = strrchr(scripted_backend_url(fixture.backend), ':') + 1;
+    snprintf(expected, sizeof(expected), "dial tcp 127.0.0.1:%s: connect: connection refused",
+             port);
+    struct scripted_backend *other = scripted_backend_create(fixture.lane, steps, 1);
+    scripted_backend_destroy(fixture.backend);
+    fixture.backend = other;
+    post_hello(&fixture);
+    assert_string_equal(fixture.seen.error, expected);
+    tear_down(&fixture);
+}
+
+static void host_names_are_looked_up_and_all_addresses_tried(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    char url[128];
+    (void)state;
+    set_up(&fixture, steps, 1);
+    /* localhost may be ::1 first, where nobody listens. */
+    snprintf(url, sizeof(url), "http://localhost%s/",
+             strrchr(scripted_backend_url(fixture.backend), ':'));
+    fixture.settings.url = url;
+    open_client(&fixture);
+    post_hello(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 1);
+    tear_down(&fixture);
+}
+
+static void max_connections_makes_requests_wait_for_each_other(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    fixture.settings.connections_max = 2;
+    open_client(&fixture);
+    for (int i = 0; i < 10; i++)
+        post_parts(&fixture, hello, 3);
+    turn_until(fixture.lane, &fixture.seen.done, 10);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
+    tear_down(&fixture);
+}
+
+static void keep_alive_off_and_idle_timeout_close_connections(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_hello(&fixture);
+    clock_fake_advance(91 * (uint64_t)NS_PER_S);
+    turn_some(fixture.lane);
+    post_hello(&fixture);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
+    tear_down(&fixture);
+    set_up(&fixture, steps, 1);
+    fixture.settings.has_keep_alive = false;
+    open_client(&fixture);
+    post_hello(&fixture);
+    post_hello(&fixture);
+    assert_non_null(strstr(scripted_backend_head(fixture.backend), "Connection: close\r\n"));
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
+    tear_down(&fixture);
+}
+
+static void closing_answers_what_is_under_way(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = NULL}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    fixture.settings.connections_max = 1;
+    open_client(&fixture);
+    post_parts(&fixture, hello, 3);
+    post_parts(&fixture, hello, 3);
+    turn_some(fixture.lane);
+    tear_down(&fixture);
+    assert_int_equal(fixture.seen.done, 2);
+    assert_string_equal(fixture.seen.error, "the client is shutting down");
+}
+
+static void userinfo_becomes_basic_authorisation(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    char url[128];
+    (void)state;
+    set_up(&fixture, steps, 1);
+    snprintf(url, sizeof(url), "http://us%%65r:pass@%s/x?y=z#f",
+             scripted_backend_url(fixture.backend) + strlen("http://"));
+    fixture.settings.url = url;
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_non_null(
+        strstr(scripted_backend_head(fixture.backend), "Authorization: Basic dXNlcjpwYXNz\r\n"));
+    assert_non_null(strstr(scripted_backend_head(fixture.backend), "POST /x?y=z HTTP/1.1\r\n"));
+    tear_down(&fixture);
+}
+
+static void headers_that_smuggle_are_refused(void **state)
+{
+    static const struct config_pair headers[] = {{"X", "a\r\nY: b"}};
+    struct lane *lane = lane_create(0);
+    struct error error;
+    (void)state;
+    const struct http_client_settings settings = {.lane = lane,
+                                                  .url = "http://127.0.0.1:1",
+                                                  .user_agent = "t",
+                                                  .headers = headers,
+                                                  .headers_count = 1};
+    assert_null(http_client_create(&settings, &error));
+    assert_non_null(strstr(error.text, "control character"));
+    lane_destroy(lane);
+}
+
+struct redirect_case {
+    const char *name;
+    const char *answer; /* %s: the back-end's own URL */
+    unsigned status;
+    bool is_permanent;
+    unsigned requests;
+};
+
+static const struct redirect_case redirects[] = {
+    {"307", "HTTP/1.1 307 T\r\nLocation: %s/b\r\nContent-Length: 0\r\n\r\n", 200, false, 3},
+    {"308", "HTTP/1.1 308 T\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n", 200, false, 3},
+    {"301", "HTTP/1.1 301 T\r\nLocation: %s/b\r\nContent-Length: 0\r\n\r\n", 200, false, 3},
+    {"303", "HTTP/1.1 303 T\r\nLocation: %s/b\r\nContent-Length: 0\r\n\r\n", 200, false, 3},
+    {"foreign scheme",
+     "HTTP/1.1 307 T\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", 0, true, 2},
+    {"no location", "HTTP/1.1 307 T\r\nContent-Length: 0\r\n\r\n", 307, false, 2},
+};
+
+static void check_redirect(const struct redirect_case *row)
+{
+    char answer[512];
+    struct fixture fixture;
+    struct backend_step steps[] = {{.answer = answer}, {.answer = answer}, {.answer = OK_EMPTY}};
+    set_up(&fixture, steps, 3);
+    snprintf(answer, sizeof(answer), row->answer, scripted_backend_url(fixture.backend));
+    open_client(&fixture);
+    print_message("   %s\n", row->name);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, row->status);
+    assert_int_equal(fixture.seen.is_permanent, row->is_permanent);
+    assert_int_equal(scripted_backend_requests(fixture.backend), row->requests);
+    if (row->status == 200) {
+        size_t size;
+        assert_non_null(strstr(scripted_backend_head(fixture.backend), "POST /b HTTP/1.1\r\n"));
+        assert_memory_equal(scripted_backend_body(fixture.backend, &size), "hello", 5);
+        assert_int_equal(size, 5);
+    }
+    tear_down(&fixture);
+}
+
+static void redirects_are_followed_with_the_body(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++)
+        check_redirect(&redirects[i]);
+}
+
+static void redirect_loops_are_permanent(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.answer = "HTTP/1.1 307 T\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n"}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 0);
+    assert_true(fixture.seen.is_permanent);
+    assert_int_equal(scripted_backend_requests(fixture.backend), 2 + BACKEND_REDIRECTS_MAX);
+    tear_down(&fixture);
+}
+
+static void proxies_get_the_absolute_form(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.answer = "HTTP/1.1 503 S\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nno"}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+    fixture.settings.url = "http://backend.example:4318/v1/traces";
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 503);
+    assert_int_equal(fixture.seen.retry_after_ns, 3 * (uint64_t)NS_PER_S);
+    assert_string_equal(fixture.seen.body, "no");
+    assert_non_null(strstr(scripted_backend_head(fixture.backend),
+                           "POST http://backend.example:4318/v1/traces HTTP/1.1\r\n"));
+    assert_non_null(strstr(scripted_backend_head(fixture.backend), "User-Agent: test/1\r\n"));
+    assert_null(strstr(scripted_backend_head(fixture.backend), "Accept:"));
+    tear_down(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_arrive_as_one_body_with_our_headers),
+        cmocka_unit_test(thousands_of_parts_and_megabytes_are_written_whole),
+        cmocka_unit_test(answers_are_read_strictly_and_connections_kept_when_clean),
+        cmocka_unit_test(large_answers_are_cut_but_count),
+        cmocka_unit_test(endless_answer_is_given_up_after_4_mib),
+        cmocka_unit_test(silent_backend_ends_at_the_timeout),
+        cmocka_unit_test(slow_body_does_not_undo_a_200),
+        cmocka_unit_test(kept_connection_closed_by_its_peer_is_noticed),
+        cmocka_unit_test(stale_connection_is_replaced_once_without_the_caller_noticing),
+        cmocka_unit_test(fresh_connection_that_breaks_is_an_error),
+        cmocka_unit_test(refused_connection_names_the_address),
+        cmocka_unit_test(host_names_are_looked_up_and_all_addresses_tried),
+        cmocka_unit_test(max_connections_makes_requests_wait_for_each_other),
+        cmocka_unit_test(keep_alive_off_and_idle_timeout_close_connections),
+        cmocka_unit_test(closing_answers_what_is_under_way),
+        cmocka_unit_test(userinfo_becomes_basic_authorisation),
+        cmocka_unit_test(headers_that_smuggle_are_refused),
+        cmocka_unit_test(redirects_are_followed_with_the_body),
+        cmocka_unit_test(redirect_loops_are_permanent),
+        cmocka_unit_test(proxies_get_the_absolute_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
