@@ -26,6 +26,8 @@ const char *loss_reason_name(enum loss_reason reason)
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters)
 {
     assert(ledger != NULL);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
     counter_add(&row->received, batch->items * exporters);
     counter_add(&row->in_flight, batch->items * exporters);
@@ -41,6 +43,8 @@ static void leave(struct ledger_signal *row, uint64_t items)
 void ledger_deliver(struct ledger *ledger, const struct batch *batch)
 {
     assert(ledger != NULL);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
     counter_add(&row->delivered, batch->items);
     leave(row, batch->items);
@@ -51,6 +55,8 @@ void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_r
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
     counter_add(&row->rejected[reason], batch->items * exporters);
     leave(row, batch->items * exporters);
@@ -61,7 +67,24 @@ void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_rea
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
     counter_add(&row->dropped[reason], batch->items * exporters);
     leave(row, batch->items * exporters);
+}
+
+uint64_t ledger_abandon(struct ledger *ledger)
+{
+    uint64_t items = 0;
+    assert(ledger != NULL);
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+        struct ledger_signal *row = &ledger->signals[signal];
+        uint64_t in_flight = counter_read(&row->in_flight);
+        counter_add(&row->dropped[LOSS_SHUTDOWN], in_flight);
+        counter_set(&row->in_flight, 0);
+        items += in_flight;
+    }
+    atomic_store(&ledger->is_closed, 1);
+    return items;
 }

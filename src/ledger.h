@@ -34,6 +34,7 @@ struct ledger_signal {
 
 struct ledger {
     struct ledger_signal signals[SIGNAL_KINDS];
+    _Atomic int is_closed; /* after ledger_abandon: what still happens is not booked */
 };
 
 const char *loss_reason_name(enum loss_reason reason);
@@ -48,3 +49,6 @@ void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_r
 /* `exporters` destinations will never have them, though their sender had been told OK. */
 void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                  unsigned exporters);
+/* The drain is over: what is in flight is dropped, and the book is closed. Returns how many items
+ * that were. */
+uint64_t ledger_abandon(struct ledger *ledger);

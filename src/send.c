@@ -222,15 +222,3 @@ void sends_hurry(struct sends *sends)
         if (timer_is_running(&send->timer))
             lane_timer_start(sends->exporter->lane, &send->timer, 0);
 }
-
-uint64_t sends_abandon(struct sends *sends)
-{
-    uint64_t items = 0;
-    assert(sends->exporter != NULL);
-    for (struct send *send = sends->first; send != NULL; send = send->next) {
-        items += send->piece.batch->items;
-        lane_timer_stop(sends->exporter->lane, &send->timer);
-        count_loss(sends, send->piece.batch, LOSS_SHUTDOWN);
-    }
-    return items;
-}

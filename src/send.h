@@ -37,6 +37,3 @@ void sends_start(struct sends *sends, struct piece *piece);
 void sends_refuse(struct sends *sends, struct piece *piece, const struct outcome *outcome);
 /* Who waits for a retry is tried at once, for the last time. */
 void sends_hurry(struct sends *sends);
-/* Counts what is under way as lost to the shutdown; returns how many items. Nothing may run
- * afterwards. */
-uint64_t sends_abandon(struct sends *sends);

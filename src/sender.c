@@ -34,6 +34,7 @@ struct sender {
     struct lane_job job;
     struct budget_waiter slot_waiter;
     uint64_t elements; /* taken and not done */
+    counter refused_requests;
     bool is_stopping;
     void (*done)(void *arg);
     void *done_arg;
@@ -249,6 +250,7 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
     if (figures.depth < figures.capacity && budget_try_take(&sender->shared->capacity, units))
         return true;
     counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
+    counter_add(&sender->refused_requests, 1);
     *ret_outcome =
         outcome_busy(units > budget_limit(&sender->shared->capacity) ? "element size too large"
                                                                      : "sending queue is full");
@@ -326,34 +328,13 @@ void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)
     lane_defer(sender->exporter->lane, &sender->job);
 }
 
-uint64_t sender_abandon(struct sender *sender)
-{
-    uint64_t items = sends_abandon(&sender->sends);
-    struct ledger *ledger = sender->exporter->ledger;
-    bool answers_early = sender->ring != NULL && !sender->config->queue.wait_for_result;
-    assert(ledger != NULL);
-    for (struct element *element; sender->ring != NULL;) {
-        element = ring_try_pop(sender->ring);
-        if (element == NULL)
-            break;
-        items += element->batch->items;
-        if (answers_early || element->batch->is_acknowledged)
-            ledger_drop(ledger, element->batch, LOSS_SHUTDOWN, 1);
-        else
-            ledger_reject(ledger, element->batch, LOSS_SHUTDOWN, 1);
-    }
-    if (sender->gathering != NULL)
-        items += sender_batch_abandon(sender->gathering);
-    return items;
-}
-
 struct ring_figures sender_ring_figures(const struct sender *sender)
 {
     assert(sender != NULL);
     if (sender->ring == NULL)
         return (struct ring_figures){0};
     struct ring_figures figures = ring_figures(sender->ring);
-    figures.refusals += atomic_load(&sender->shared->capacity.refusals);
+    figures.refusals = counter_read(&sender->refused_requests);
     return figures;
 }
 

@@ -62,9 +62,6 @@ void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter);
 void sender_hasten(struct sender *sender);
 /* No more comes: what is queued is tried once, retries end; then done(arg), once. */
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg);
-/* The drain is over: whatever is left is counted as dropped. Returns how many items. Nothing runs
- * afterwards. */
-uint64_t sender_abandon(struct sender *sender);
 
 struct ring_figures sender_ring_figures(const struct sender *sender);
 struct component *sender_exporter(const struct sender *sender);

@@ -7,7 +7,6 @@
 #include "src/batch.h"
 #include "src/component.h"
 #include "src/lane.h"
-#include "src/ledger.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/partition.h"
@@ -130,23 +129,6 @@ void sender_batch_flush(struct sender_batch *gathering)
 {
     assert(gathering != NULL);
     gathering->is_flushing = true;
-}
-
-uint64_t sender_batch_abandon(struct sender_batch *gathering)
-{
-    uint64_t items = 0;
-    assert(gathering != NULL);
-    for (struct partition *p = gathering->partitions.first; p != NULL; p = p->next) {
-        lane_timer_stop(gathering->exporter->lane, &p->timer);
-        if (p->gather.pending == NULL)
-            continue;
-        items += p->gather.pending->items;
-        if (gathering->config->wait_for_result && !p->gather.pending->is_acknowledged)
-            ledger_reject(gathering->exporter->ledger, p->gather.pending, LOSS_SHUTDOWN, 1);
-        else
-            ledger_drop(gathering->exporter->ledger, p->gather.pending, LOSS_SHUTDOWN, 1);
-    }
-    return items;
 }
 
 bool sender_batch_is_oversized(const struct sender_queue_config *config, const struct batch *batch)

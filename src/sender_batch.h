@@ -25,7 +25,5 @@ bool sender_batch_is_due(const struct sender_batch *gathering);
 bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece);
 /* From now on everything is due at once. */
 void sender_batch_flush(struct sender_batch *gathering);
-/* Counts what is pending as lost to the shutdown; returns how many items. */
-uint64_t sender_batch_abandon(struct sender_batch *gathering);
 /* One item alone is above batch::max_size, counted in bytes: it cannot be cut. */
 bool sender_batch_is_oversized(const struct sender_queue_config *config, const struct batch *batch);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line, as the Go collector's: what was asked for. Main thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/config/feature_gates.h"
+
+enum cli_command {
+    CLI_RUN,
+    CLI_VALIDATE,
+    CLI_COMPONENTS,
+    CLI_PRINT_CONFIG,
+    CLI_CONFIG_REFERENCE,
+    CLI_FEATURE_GATE,
+    CLI_HEALTH_CHECK,
+    CLI_VERSION,
+    CLI_HELP,
+};
+
+enum { CLI_VALUES_MAX = 256 };
+
+struct cli {
+    enum cli_command command;
+    const char *program;
+    const char *configs[CLI_VALUES_MAX];
+    size_t configs_count;
+    const char *settings[CLI_VALUES_MAX];
+    size_t settings_count;
+    struct feature_gates gates;
+    bool is_unredacted;    /* print-config --mode=unredacted */
+    bool is_json;          /* print-config --format=json */
+    bool skips_validation; /* print-config --validate=false */
+    const char *argument;  /* featuregate ID, healthcheck URL; NULL: none */
+};
+
+struct error;
+
+/* False: the error says what is wrong with the arguments. Keeps pointers into arguments. */
+bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error);
+void cli_print_help(const struct cli *cli);

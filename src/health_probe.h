@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `healthcheck` command: asks a running daemon's health_check, so that an image without shell
+ * or curl can check itself. */
+#pragma once
+
+#include <stdbool.h>
+
+struct error;
+
+/* url: "http://host[:port][/path]", NULL: http://localhost:13133/. True when the answer is 200.
+ * Blocks, bounded. */
+bool health_probe(const char *url, struct error *error);

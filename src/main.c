@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spanflame: parses the command line and does what it says. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "src/cli.h"
+#include "src/components.h"
+#include "src/config/config.h"
+#include "src/error.h"
+#include "src/health_probe.h"
+#include "src/supervisor.h"
+
+static int fail(const char *text)
+{
+    assert(text != NULL);
+    fprintf(stderr, "Error: %s\n", text);
+    return 1;
+}
+
+static int print_config(const struct cli *cli, const struct config_request *request)
+{
+    struct config_problems problems = {0};
+    assert(cli->command == CLI_PRINT_CONFIG);
+    if (!cli->skips_validation && supervisor_validate(request) != 0)
+        return 1;
+    bool is_printed = config_print(request, cli->is_unredacted, cli->is_json, stdout, &problems);
+    for (size_t i = 0; !is_printed && i < problems.count; i++)
+        fail(problems.texts[i]);
+    config_problems_clear(&problems);
+    return is_printed ? 0 : 1;
+}
+
+static int with_config(const struct cli *cli)
+{
+    const struct config_request request = {
+        .locations = cli->configs,
+        .locations_count = cli->configs_count,
+        .settings = cli->settings,
+        .settings_count = cli->settings_count,
+        .factories = components,
+    };
+    if (cli->configs_count == 0 && cli->settings_count == 0)
+        return fail("at least one config flag must be provided");
+    if (cli->command == CLI_VALIDATE)
+        return supervisor_validate(&request);
+    if (cli->command == CLI_PRINT_CONFIG)
+        return print_config(cli, &request);
+    assert(cli->command == CLI_RUN);
+    return supervisor_run(&request);
+}
+
+static int feature_gate(const struct cli *cli)
+{
+    assert(cli->command == CLI_FEATURE_GATE);
+    if (feature_gates_print(&cli->gates, cli->argument, stdout))
+        return 0;
+    fprintf(stderr, "Error: feature \"%s\" not found\n", cli->argument);
+    return 1;
+}
+
+static int run(const struct cli *cli)
+{
+    struct error error = {{0}};
+    switch (cli->command) {
+    case CLI_COMPONENTS:
+        config_print_components(components, stdout);
+        return 0;
+    case CLI_CONFIG_REFERENCE:
+        config_print_reference(components, stdout);
+        return 0;
+    case CLI_FEATURE_GATE:
+        return feature_gate(cli);
+    case CLI_HEALTH_CHECK:
+        return health_probe(cli->argument, &error) ? 0 : fail(error.text);
+    case CLI_VERSION:
+        printf("%s version %s\n", cli->program, SPANFLAME_VERSION);
+        return 0;
+    case CLI_HELP:
+        cli_print_help(cli);
+        return 0;
+    case CLI_RUN:
+    case CLI_VALIDATE:
+    case CLI_PRINT_CONFIG:
+        break;
+    }
+    return with_config(cli);
+}
+
+int main(int count, char **arguments)
+{
+    static struct cli cli;
+    struct error error = {{0}};
+    assert(count > 0);
+    if (!cli_parse(&cli, count, arguments, &error))
+        return fail(error.text);
+    return run(&cli);
+}

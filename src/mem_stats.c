@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocator figures: jemalloc's where it is linked, else glibc's. Any thread. */
+#include "src/mem_stats.h"
+
+#include <assert.h>
+#include <malloc.h>
+
+#if defined(SPANFLAME_HAS_JEMALLOC)
+#include <jemalloc/jemalloc.h>
+
+static uint64_t read_figure(const char *name)
+{
+    size_t value = 0;
+    size_t size = sizeof(value);
+    assert(name != NULL);
+    return mallctl(name, &value, &size, NULL, 0) == 0 ? value : 0;
+}
+
+struct mem_stats mem_stats_read(void)
+{
+    uint64_t epoch = 1;
+    size_t size = sizeof(epoch);
+    mallctl("epoch", &epoch, &size, &epoch, size);
+    return (struct mem_stats){
+        .allocated_bytes = read_figure("stats.allocated"),
+        .resident_bytes = read_figure("stats.resident"),
+        .mapped_bytes = read_figure("stats.mapped"),
+    };
+}
+#else
+struct mem_stats mem_stats_read(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    assert(info.arena >= info.uordblks);
+    return (struct mem_stats){
+        .allocated_bytes = info.uordblks + info.hblkhd,
+        .resident_bytes = info.arena + info.hblkhd,
+        .mapped_bytes = info.arena + info.hblkhd,
+    };
+}
+#endif

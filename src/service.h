@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The running configuration: every lane's receivers, pipelines and exporters, built from a loaded
+ * configuration, started back to front and stopped front to back. Built, started and destroyed on
+ * the main thread while no lane runs; stopping is driven from lane 0. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct config;
+struct error;
+struct lane;
+struct service;
+
+/* Builds everything, opens nothing. lanes stay the caller's and outlive the service. The error
+ * reads as Go's: "failed to build pipelines: …". */
+struct service *service_create(const struct config *config, struct lane *const *lanes,
+                               unsigned lanes_count, struct error *error);
+/* Stopped or never started, and no lane runs. NULL is tolerated. */
+void service_destroy(struct service *service);
+/* Starts exporters, processors, receivers, extensions last. On failure what was started is to be
+ * stopped as usual. */
+bool service_start(struct service *service, struct error *error);
+/* On lane 0: stops receivers, drains pipelines and queues, stops exporters and extensions, then
+ * calls done(arg) on lane 0. is_forced: the drain's time ran out, or service_force came; what was
+ * left is counted as dropped and nothing of the service may be touched again, service_destroy
+ * included. */
+void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg);
+/* On lane 0, while stopping: ends the drain now. */
+void service_force(struct service *service);
+/* How many items were still undelivered when the drain was cut short. */
+uint64_t service_abandoned_items(const struct service *service);

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the process: load, build, start, run the lanes, stop on a signal, load again on
+ * SIGHUP. A configuration that does not hold changes nothing. Main thread, which is also lane 0. */
+#include "src/supervisor.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/config/config.h"
+#include "src/error.h"
+#include "src/fileops.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/log.h"
+#include "src/machine.h"
+#include "src/mem.h"
+#include "src/service.h"
+
+enum end_reason { END_SIGNAL, END_RELOAD, END_FAILED };
+
+struct supervisor {
+    const struct config_request *request;
+    struct config *config;
+    struct config *next_config; /* checked and waiting for the old one to stop */
+    struct service *service;
+    unsigned lanes_count;
+    struct lane *lanes[LANES_MAX];
+    uv_signal_t signals[3];
+    enum end_reason end_reason;
+    bool is_stopping;
+    bool is_forced;
+};
+
+static void print_problems(const struct config_problems *problems, bool is_running)
+{
+    assert(problems != NULL);
+    for (size_t i = 0; i < problems->count; i++) {
+        if (is_running)
+            log_error(NULL, "invalid configuration", log_text("error", problems->texts[i]));
+        else
+            fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems->texts[i]);
+    }
+}
+
+static void log_warnings(const struct config_problems *problems)
+{
+    assert(problems != NULL);
+    for (size_t i = 0; i < problems->warnings_count; i++)
+        log_warn(NULL, problems->warnings[i]);
+}
+
+static int open_log(const char *path)
+{
+    if (strcmp(path, "stderr") == 0)
+        return STDERR_FILENO;
+    if (strcmp(path, "stdout") == 0)
+        return STDOUT_FILENO;
+    int fd = fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
+    return fd >= 0 ? fd : STDERR_FILENO;
+}
+
+static const char *resource_value(const struct config_service *config, const char *key,
+                                  const char *standard)
+{
+    assert(key != NULL);
+    for (size_t i = 0; i < config->resource.count; i++)
+        if (strcmp(config->resource.pairs[i].key, key) == 0)
+            return config->resource.pairs[i].value;
+    return standard;
+}
+
+static void configure_log(const struct config_service *config)
+{
+    struct log_settings settings = log_settings_default();
+    assert(config->log_level >= LOG_DEBUG && config->log_level <= LOG_ERROR);
+    settings.level = (enum log_level)config->log_level;
+    settings.is_json = config->log_encoding == 1;
+    settings.has_caller = !config->log_disable_caller;
+    settings.is_sampled = config->log_is_sampled;
+    settings.sampling_tick_ns = config->log_sampling_tick_ns;
+    settings.sampling_initial = config->log_sampling_initial;
+    settings.sampling_thereafter = config->log_sampling_thereafter;
+    settings.service_name = resource_value(config, "service.name", settings.service_name);
+    settings.service_version = resource_value(config, "service.version", settings.service_version);
+    settings.service_instance_id = resource_value(config, "service.instance.id", "");
+    if (config->log_output_paths.count > 0)
+        settings.fd = open_log(config->log_output_paths.texts[0]);
+    log_configure(&settings);
+}
+
+static unsigned lanes_wanted(const struct config *config)
+{
+    uint64_t wanted = config->service.lanes > 0 ? config->service.lanes : machine_cores();
+    assert(wanted > 0);
+    return wanted < LANES_MAX ? (unsigned)wanted : LANES_MAX;
+}
+
+static void create_lanes(struct supervisor *self)
+{
+    self->lanes_count = lanes_wanted(self->config);
+    for (unsigned i = 0; i < self->lanes_count; i++) {
+        self->lanes[i] = lane_create(i);
+        assert(self->lanes[i] != NULL);
+    }
+}
+
+static void destroy_lanes(struct supervisor *self)
+{
+    assert(self->lanes_count <= LANES_MAX);
+    for (unsigned i = 0; i < self->lanes_count; i++)
+        lane_destroy(self->lanes[i]);
+    self->lanes_count = 0;
+}
+
+/* Ends a lane from another one; freed on the lane. */
+struct end_task {
+    struct lane_task task;
+    struct lane *lane;
+};
+
+static void end_lane(struct lane_task *task)
+{
+    struct end_task *end = (struct end_task *)task;
+    assert(end->lane != NULL);
+    lane_end(end->lane);
+    mem_free(end);
+}
+
+static void end_lanes(struct supervisor *self)
+{
+    assert(self->lanes_count > 0);
+    for (unsigned i = 0; i < self->lanes_count; i++) {
+        struct end_task *end = mem_zalloc(sizeof(*end));
+        end->task.fn = end_lane;
+        end->lane = self->lanes[i];
+        lane_post(end->lane, &end->task);
+    }
+}
+
+static void on_stopped(bool is_forced, void *arg)
+{
+    struct supervisor *self = arg;
+    assert(self->is_stopping);
+    self->is_forced = is_forced;
+    end_lanes(self);
+}
+
+static void stop(struct supervisor *self, enum end_reason reason)
+{
+    assert(!self->is_stopping);
+    self->is_stopping = true;
+    self->end_reason = reason;
+    service_stop(self->service, on_stopped, self);
+}
+
+/* The new configuration is built on lanes of its own, which never run: what cannot be built is
+ * known before anything stops. */
+static bool can_build(const struct config *config, struct error *error)
+{
+    struct lane *lane = lane_create(0);
+    assert(lane != NULL);
+    struct service *service = service_create(config, &lane, 1, error);
+    bool is_built = service != NULL;
+    service_destroy(service);
+    lane_destroy(lane);
+    return is_built;
+}
+
+static struct config *load(const struct config_request *request, bool is_running)
+{
+    struct config_problems problems = {0};
+    struct error error = {{0}};
+    struct config *config = config_load(request, &problems);
+    if (config != NULL && !is_running)
+        configure_log(&config->service);
+    log_warnings(&problems);
+    print_problems(&problems, is_running);
+    config_problems_clear(&problems);
+    if (config == NULL || can_build(config, &error))
+        return config;
+    if (is_running)
+        log_error(NULL, "invalid configuration", log_text("error", error.text));
+    else
+        fprintf(stderr, "Error: %s\n", error.text);
+    assert(error.text[0] != '\0');
+    config_destroy(config);
+    return NULL;
+}
+
+static void reload(struct supervisor *self)
+{
+    log_warn(NULL, "Config updated, restart service");
+    assert(self->next_config == NULL);
+    self->next_config = load(self->request, true);
+    if (self->next_config == NULL) {
+        log_error(NULL, "The new configuration does not hold: the old one keeps running.");
+        return;
+    }
+    stop(self, END_RELOAD);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct supervisor *self = handle->data;
+    const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
+    assert(self->service != NULL);
+    log_info(NULL, "Received signal from OS", log_text("signal", name));
+    if (number == SIGHUP && !self->is_stopping)
+        reload(self);
+    else if (number != SIGHUP && !self->is_stopping)
+        stop(self, END_SIGNAL);
+    else if (number != SIGHUP && self->end_reason == END_RELOAD)
+        self->end_reason = END_SIGNAL;
+    else if (number != SIGHUP)
+        service_force(self->service);
+}
+
+static void watch_signals(struct supervisor *self)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < 3; i++) {
+        int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
+        assert(failed == 0);
+        (void)failed;
+        self->signals[i].data = self;
+        uv_signal_start(&self->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static void run_lanes(struct supervisor *self)
+{
+    for (unsigned i = 1; i < self->lanes_count; i++) {
+        int failed = lane_spawn(self->lanes[i]);
+        assert(failed == 0);
+        (void)failed;
+    }
+    lane_run(self->lanes[0]);
+    for (unsigned i = 1; i < self->lanes_count; i++)
+        lane_join(self->lanes[i]);
+}
+
+/* One configuration from start to stop. */
+static void run_once(struct supervisor *self)
+{
+    struct error error = {{0}};
+    self->is_stopping = false;
+    self->is_forced = false;
+    create_lanes(self);
+    self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
+    bool is_started = self->service != NULL && service_start(self->service, &error);
+    watch_signals(self);
+    if (!is_started) {
+        assert(error.text[0] != '\0');
+        fprintf(stderr, "Error: %s\n", error.text);
+        self->end_reason = END_FAILED;
+    }
+    if (self->service != NULL) {
+        if (!is_started)
+            stop(self, END_FAILED);
+        run_lanes(self);
+    }
+    if (self->is_forced) {
+        /* Requests, timers and sockets may still be under way: the process ends around them. */
+        log_warn(NULL, "Shutdown was cut short.",
+                 log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
+        log_info(NULL, "Shutdown complete.");
+        _exit(self->end_reason == END_FAILED ? 1 : 0);
+    }
+    service_destroy(self->service);
+    self->service = NULL;
+    destroy_lanes(self);
+}
+
+int supervisor_run(const struct config_request *request)
+{
+    struct supervisor self = {.request = request};
+    assert(request != NULL);
+    signal(SIGPIPE, SIG_IGN);
+    self.config = load(request, false);
+    if (self.config == NULL)
+        return 1;
+    log_info(NULL, "Starting spanflame...", log_text("Version", SPANFLAME_VERSION),
+             log_int("NumCPU", machine_cores()));
+    for (;;) {
+        run_once(&self);
+        if (self.end_reason != END_RELOAD)
+            break;
+        config_destroy(self.config);
+        self.config = self.next_config;
+        self.next_config = NULL;
+        configure_log(&self.config->service);
+    }
+    log_info(NULL, "Shutdown complete.");
+    config_destroy(self.next_config);
+    config_destroy(self.config);
+    return self.end_reason == END_FAILED ? 1 : 0;
+}
+
+int supervisor_validate(const struct config_request *request)
+{
+    struct config *config = load(request, false);
+    assert(request != NULL);
+    config_destroy(config);
+    return config != NULL ? 0 : 1;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of the service: components' counters, rings, budget, ledger and process, under the names
+ * of the Go collector where it has them and as spanflame_… where it has not. Runs on lane 0. */
+#include "src/telemetry.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/clock.h"
+#include "src/error.h"
+#include "src/limits.h"
+#include "src/machine.h"
+#include "src/mem.h"
+#include "src/mem_stats.h"
+#include "src/metrics.h"
+#include "src/net/http_server.h"
+#include "src/pipeline.h"
+#include "src/service_parts.h"
+
+struct telemetry {
+    struct service *service;
+    struct http_server *server;
+};
+
+static void add_budget(struct service *service, struct metrics *metrics)
+{
+    const struct metric_labels none = {0};
+    struct budget *budget = &service->budget;
+    assert(budget != NULL);
+    metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
+                "Bytes of requests that are charged to the budget now.", &none,
+                (double)budget_used(budget));
+    metrics_add(metrics, "spanflame_budget_limit_bytes", COUNTER_GAUGE,
+                "Bytes that may be charged to the budget.", &none, (double)budget_limit(budget));
+    metrics_add(metrics, "spanflame_budget_high_water_bytes", COUNTER_GAUGE,
+                "The most bytes that were ever charged.", &none,
+                (double)atomic_load(&budget->high_water));
+    metrics_add(metrics, "spanflame_budget_refusals", COUNTER_SUM,
+                "Charges that the budget was too short for.", &none,
+                (double)atomic_load(&budget->refusals));
+}
+
+static void add_ring(struct metrics *metrics, const char *ring, const char *owner,
+                     struct ring_figures figures)
+{
+    const struct metric_labels labels = {.pairs = {{"ring", ring}, {"owner", owner}}};
+    assert(owner != NULL);
+    metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Entries in the ring now.", &labels,
+                (double)figures.depth);
+    metrics_add(metrics, "spanflame_ring_high_water", COUNTER_GAUGE,
+                "The most entries that the ring ever held; a sum over lanes.", &labels,
+                (double)figures.high_water);
+    metrics_add(metrics, "spanflame_ring_capacity", COUNTER_GAUGE,
+                "Entries that the ring can hold; a sum over lanes.", &labels,
+                (double)figures.capacity);
+    metrics_add(metrics, "spanflame_ring_refusals", COUNTER_SUM,
+                "Entries that the ring had no room for.", &labels, (double)figures.refusals);
+}
+
+static void add_reasons(struct metrics *metrics, const char *name, const char *help,
+                        const char *signal, const counter *cells)
+{
+    for (int reason = 0; reason < LOSS_REASONS; reason++) {
+        const struct metric_labels labels = {
+            .pairs = {{"signal", signal}, {"reason", loss_reason_name((enum loss_reason)reason)}}};
+        metrics_add(metrics, name, COUNTER_SUM, help, &labels,
+                    (double)counter_read(&cells[reason]));
+    }
+}
+
+/* received = delivered + rejected + dropped + in flight. */
+static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
+{
+    for (int s = 0; s < SIGNAL_KINDS; s++) {
+        const struct ledger_signal *row = &ledger->signals[s];
+        const char *signal = signal_name((enum signal_kind)s);
+        const struct metric_labels labels = {.pairs = {{"signal", signal}}};
+        if (counter_read(&row->received) == 0)
+            continue;
+        metrics_add(metrics, "spanflame_items_received", COUNTER_SUM,
+                    "Items that entered a pipeline, once for each of its exporters.", &labels,
+                    (double)counter_read(&row->received));
+        metrics_add(metrics, "spanflame_items_delivered", COUNTER_SUM,
+                    "Items that an exporter's destination took.", &labels,
+                    (double)counter_read(&row->delivered));
+        metrics_add(metrics, "spanflame_items_in_flight", COUNTER_GAUGE,
+                    "Items that are neither delivered, rejected nor dropped yet.", &labels,
+                    (double)counter_read(&row->in_flight));
+        add_reasons(metrics, "spanflame_items_rejected", "Items whose sender was told no.", signal,
+                    row->rejected);
+        add_reasons(metrics, "spanflame_items_dropped",
+                    "Items that were lost after their sender had been told OK.", signal,
+                    row->dropped);
+    }
+}
+
+static void add_instance(struct metrics *metrics, const struct component *component, int signal)
+{
+    if (component == NULL || component->factory->counters == NULL)
+        return;
+    const struct metric_labels labels = {
+        .pairs = {{component_kind_name(component->factory->kind), component->id}}};
+    metrics_add_counters(metrics, component->factory->counters, component->counters, &labels,
+                         signal);
+}
+
+static void add_queue(const struct service *service, struct metrics *metrics, size_t slot,
+                      const struct component *exporter)
+{
+    const struct metric_labels labels = {
+        .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+    const struct budget *capacity = &service->shared[slot].capacity;
+    if (budget_limit(capacity) == UINT64_MAX)
+        return;
+    assert(exporter->id != NULL);
+    metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
+                "Current size of the sending queue, in units of its sizer.", &labels,
+                (double)budget_used(capacity));
+    metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
+                "Fixed capacity of the sending queue, in units of its sizer.", &labels,
+                (double)budget_limit(capacity));
+    metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
+                "Requests that the sending queue had no room for.", &labels,
+                (double)atomic_load(&capacity->refusals));
+}
+
+static void add_exporters(const struct service *service, const struct service_lane *part,
+                          struct metrics *metrics)
+{
+    for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
+        const struct component *exporter = part->exporters[i];
+        if (exporter == NULL)
+            continue;
+        const struct metric_labels labels = {.pairs = {{"exporter", exporter->id}}};
+        char owner[1200];
+        snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
+        add_instance(metrics, exporter, (int)exporter->signal);
+        metrics_add_counters(metrics, sender_counter_rows, sender_counters(part->senders[i]),
+                             &labels, (int)exporter->signal);
+        add_ring(metrics, "sending_queue", owner, sender_ring_figures(part->senders[i]));
+        if (part == &service->lanes[0])
+            add_queue(service, metrics, i, exporter);
+    }
+}
+
+static void add_lane(const struct service *service, const struct service_lane *part,
+                     struct metrics *metrics)
+{
+    const struct config *config = service->config;
+    assert(part->lane != NULL);
+    for (size_t i = 0; i < config->components_count; i++)
+        add_instance(metrics, part->receivers[i], -1);
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        add_ring(metrics, "pipeline", config->pipelines[i].id,
+                 pipeline_ring_figures(part->pipelines[i]));
+        for (size_t j = 0; j < config->pipelines[i].processors_count; j++)
+            add_instance(metrics, part->processors[i][j], (int)config->pipelines[i].signal);
+    }
+    add_exporters(service, part, metrics);
+    add_ledger(&part->ledger, metrics);
+}
+
+static void add_process(const struct service *service, struct metrics *metrics)
+{
+    const struct metric_labels none = {0};
+    struct process_figures process = machine_process();
+    struct mem_stats memory = mem_stats_read();
+    assert(service != NULL);
+    metrics_add(metrics, "otelcol_process_uptime", COUNTER_SUM, "Uptime of the process", &none,
+                (double)(clock_now_ns() - service->started_ns) / NS_PER_S);
+    metrics_add(metrics, "otelcol_process_cpu_seconds", COUNTER_SUM,
+                "Total CPU user and system time in seconds", &none, process.cpu_seconds);
+    metrics_add(metrics, "otelcol_process_memory_rss", COUNTER_GAUGE,
+                "Total physical memory (resident set size)", &none, (double)process.rss_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_heap_alloc_bytes", COUNTER_GAUGE,
+                "Bytes of allocated heap objects", &none, (double)memory.allocated_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_alloc_bytes", COUNTER_SUM,
+                "Bytes mapped by the allocator so far", &none, (double)memory.mapped_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_sys_memory_bytes", COUNTER_GAUGE,
+                "Total bytes of memory obtained from the OS", &none, (double)memory.resident_bytes);
+}
+
+static void add_target(const struct service *service, struct metrics *metrics)
+{
+    const struct config_pairs *resource = &service->config->service.resource;
+    static const char *const keys[][2] = {{"service.instance.id", "service_instance_id"},
+                                          {"service.name", "service_name"},
+                                          {"service.version", "service_version"}};
+    struct metric_labels labels = {0};
+    size_t count = 0;
+    assert(METRIC_LABELS_MAX >= 3);
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < resource->count; i++)
+            if (strcmp(resource->pairs[i].key, keys[k][0]) == 0) {
+                labels.pairs[count].key = keys[k][1];
+                labels.pairs[count++].value = resource->pairs[i].value;
+            }
+    metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
+}
+
+void telemetry_print(struct service *service, FILE *out)
+{
+    struct metrics *metrics = metrics_create();
+    const struct metrics_style style = {
+        .has_type_suffix = !service->config->service.metrics_without_type_suffix,
+        .has_units = !service->config->service.metrics_without_units,
+    };
+    assert(out != NULL);
+    add_target(service, metrics);
+    add_process(service, metrics);
+    add_budget(service, metrics);
+    for (unsigned i = 0; i < service->lanes_count; i++)
+        add_lane(service, &service->lanes[i], metrics);
+    metrics_print(metrics, &style, out);
+    metrics_destroy(metrics);
+}
+
+static void answer_text(struct http_request *request, unsigned status, const char *text)
+{
+    http_respond(request, &(struct http_response){
+                              .status = status,
+                              .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                              .body = slice_of_text(text),
+                          });
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct telemetry *telemetry = arg;
+    char *page = NULL;
+    size_t size = 0;
+    struct slice method = http_request_method(request);
+    if (!slice_equal_text(http_request_path(request), "/metrics")) {
+        answer_text(request, 404, "404 page not found\n");
+        return;
+    }
+    if (!slice_equal_text(method, "GET") && !slice_equal_text(method, "HEAD")) {
+        answer_text(request, 405, "405 method not allowed, supported: [GET]\n");
+        return;
+    }
+    FILE *out = open_memstream(&page, &size);
+    assert(out != NULL);
+    telemetry_print(telemetry->service, out);
+    fclose(out);
+    http_respond(request,
+                 &(struct http_response){
+                     .status = 200,
+                     .headers = {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}},
+                     .body = slice_of(page, size),
+                 });
+    free(page);
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    assert(arg != NULL);
+    (void)arg;
+    answer_text(request, 400, "no body expected\n");
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    assert(failure <= HTTP_BODY_TOO_SLOW);
+    (void)failure;
+    on_body(request, arg);
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+};
+
+struct telemetry *telemetry_create(struct service *service, struct error *error)
+{
+    const struct config_service *config = &service->config->service;
+    struct telemetry *telemetry = mem_zalloc(sizeof(*telemetry));
+    char endpoint[512];
+    assert(error != NULL);
+    telemetry->service = service;
+    telemetry->server = http_server_create(&(struct http_server_settings){
+        .lane = service->lanes[0].lane,
+        .budget = &service->budget,
+        .has_http1 = true,
+        .has_keep_alive = true,
+        .header_deadline_ns = HTTP_HEADER_DEADLINE_NS,
+        .idle_ns = HTTP1_IDLE_NS,
+        .handler = &handler,
+        .arg = telemetry,
+    });
+    bool is_v6 = strchr(config->metrics_host, ':') != NULL && config->metrics_host[0] != '[';
+    snprintf(endpoint, sizeof(endpoint), is_v6 ? "[%s]:%u" : "%s:%u", config->metrics_host,
+             (unsigned)config->metrics_port);
+    if (http_server_listen(&telemetry->server, 1, "tcp", endpoint, error))
+        return telemetry;
+    telemetry_destroy(telemetry);
+    return NULL;
+}
+
+void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg)
+{
+    assert(telemetry != NULL);
+    http_server_stop(telemetry->server, done, arg);
+}
+
+void telemetry_destroy(struct telemetry *telemetry)
+{
+    if (telemetry == NULL)
+        return;
+    assert(telemetry->server != NULL);
+    http_server_destroy(telemetry->server);
+    mem_free(telemetry);
+}
