@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sys/epoll.h>
 
@@ -53,6 +54,7 @@ struct load {
     int epoll;
     struct client **clients;
     struct place *places;
+    uint32_t *id_offsets;       /* the same in all bodies */
     struct place **free_places; /* a ring, so that all connections have their turn */
     unsigned places_count;
     unsigned free_first;
@@ -65,6 +67,7 @@ struct load {
 
     uint64_t next_number;
     uint64_t start_ns;
+    uint64_t start_cpu_ns; /* what preparing the bodies took */
     uint64_t end_ns;
     uint64_t counts[OUTCOME_BROKEN + 1]; /* by enum outcome */
     uint64_t final;                      /* requests that will not be sent again */
@@ -259,6 +262,7 @@ static void make_places(struct load *load)
         place->payload = (struct payload){.id_offsets = payload.id_offsets, .spans = payload.spans};
         byte_buffer_append(&place->payload.body, payload.body.data, payload.body.size);
     }
+    load->id_offsets = payload.id_offsets;
     byte_buffer_free(&payload.body);
 }
 
@@ -289,6 +293,24 @@ static struct load *load_create(const struct options *options)
     for (unsigned i = 0; i < options->connections; i++)
         open_connection(load, i);
     return load;
+}
+
+static void load_destroy(struct load *load)
+{
+    for (unsigned i = 0; i < load->options.connections; i++)
+        load->options.type->destroy(load->clients[i]);
+    for (unsigned i = 0; i < load->places_count; i++)
+        byte_buffer_free(&load->places[i].payload.body);
+    for (unsigned i = 0; i < GZIP_VARIANTS; i++)
+        byte_buffer_free(&load->gzip_bodies[i]);
+    free(load->id_offsets);
+    free(load->free_places);
+    free(load->places);
+    free(load->retries);
+    free(load->acked);
+    free(load->clients);
+    close(load->epoll);
+    free(load);
 }
 
 static void send_request(struct load *load, uint64_t number, uint64_t scheduled_ns)
@@ -392,6 +414,7 @@ static bool run(struct load *load)
     struct epoll_event events[EVENTS_MAX];
 
     load->start_ns = now_ns();
+    load->start_cpu_ns = cpu_ns();
     while (load->final < load->options.requests) {
         uint64_t due_ns = send_due(load);
         write_all(load);
@@ -423,7 +446,7 @@ static void print_result(const struct load *load, bool is_complete)
            load->options.requests * load->options.spans, load->counts[OUTCOME_OK],
            load->counts[OUTCOME_REFUSED], load->counts[OUTCOME_REJECTED],
            load->counts[OUTCOME_BROKEN], load->reconnects, load->body_bytes, load->ids_sum,
-           in_ms(load->end_ns - load->start_ns) / 1000, cpu_ns());
+           in_ms(load->end_ns - load->start_ns) / 1000, cpu_ns() - load->start_cpu_ns);
     printf(", \"latency_ms\": {\"p50\": %.3f, \"p99\": %.3f, \"p999\": %.3f, \"max\": %.3f}}\n",
            in_ms(histogram_quantile(latency, 0.5)), in_ms(histogram_quantile(latency, 0.99)),
            in_ms(histogram_quantile(latency, 0.999)), in_ms(latency->max));
@@ -447,5 +470,6 @@ int main(int argc, char **argv)
     print_result(load, is_complete);
     if (options.acked_file != NULL)
         write_acked(load);
+    load_destroy(load);
     return is_complete ? 0 : 1;
 }

@@ -20,7 +20,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { EVENTS_MAX = 64, STATS_BYTES_MAX = 1024, SPANS_MAX_LIMIT = 1 << 30 };
+enum { EVENTS_MAX = 64, STATS_BYTES_MAX = 1024, SPANS_MAX_LIMIT = 1 << 30, FDS_MAX = 65536 };
 
 struct connection {
     int fd;
@@ -38,6 +38,7 @@ struct sink {
     const char *seen_file;
     uint64_t spans_max;
 
+    struct connection *connections[FDS_MAX]; /* by socket */
     bool is_stalled;
     uint64_t busy_until_ns; /* bounded rate: when the work taken so far is done */
     struct connection *first_due;
@@ -75,32 +76,30 @@ static const char usage[] =
     "  --spans-max N  notes which of the spans 1…N arrived, and how often more than once\n"
     "  --seen FILE    writes that as a bitmap at the end";
 
-static struct sink read_options(int argc, char **argv)
+static void read_options(struct sink *sink, int argc, char **argv)
 {
-    struct sink sink = {0};
     uint64_t port = 0;
 
     for (int option; (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         if (option == 'p')
             port = number_option("port", optarg, 1, UINT16_MAX);
         else if (option == 'c')
-            sink.counts_spans = true;
+            sink->counts_spans = true;
         else if (option == 'm')
-            sink.spans_max = number_option("spans-max", optarg, 1, SPANS_MAX_LIMIT);
+            sink->spans_max = number_option("spans-max", optarg, 1, SPANS_MAX_LIMIT);
         else if (option == 'f')
-            sink.seen_file = optarg;
+            sink->seen_file = optarg;
         else if (option == 'd')
-            sink.delay_ns = number_option("delay-ms", optarg, 0, 600000) * BENCH_NS_PER_MS;
+            sink->delay_ns = number_option("delay-ms", optarg, 0, 600000) * BENCH_NS_PER_MS;
         else if (option == 'r')
-            sink.spans_per_s = number_option("spans-per-s", optarg, 1, UINT32_MAX);
+            sink->spans_per_s = number_option("spans-per-s", optarg, 1, UINT32_MAX);
         else
             die("%s", usage);
     }
-    if (port == 0 || (sink.seen_file != NULL && sink.spans_max == 0))
+    if (port == 0 || (sink->seen_file != NULL && sink->spans_max == 0))
         die("%s", usage);
-    sink.listener = listen_on((uint16_t)port);
-    sink.counts_spans |= sink.spans_max > 0 || sink.spans_per_s > 0;
-    return sink;
+    sink->listener = listen_on((uint16_t)port);
+    sink->counts_spans |= sink->spans_max > 0 || sink->spans_per_s > 0;
 }
 
 static int print_stats(const struct sink *sink, char *text, size_t size)
@@ -251,6 +250,14 @@ static bool is_due(const struct sink *sink, const struct connection *connection)
     return false;
 }
 
+static void close_connection(struct sink *sink, struct connection *connection)
+{
+    sink->connections[connection->fd] = NULL;
+    close(connection->fd);
+    http1_free(&connection->message);
+    free(connection);
+}
+
 static void on_connection(struct sink *sink, struct connection *connection)
 {
     if (sink->first_due != NULL && is_due(sink, connection)) {
@@ -267,9 +274,7 @@ static void on_connection(struct sink *sink, struct connection *connection)
         return;
     case HTTP1_CLOSED:
     case HTTP1_BROKEN:
-        close(connection->fd);
-        http1_free(&connection->message);
-        free(connection);
+        close_connection(sink, connection);
         return;
     }
 }
@@ -281,7 +286,9 @@ static void on_listener(struct sink *sink)
     if (fd < 0)
         return;
     struct connection *connection = allocate(sizeof *connection);
+    assert(fd < FDS_MAX);
     connection->fd = fd;
+    sink->connections[fd] = connection;
     watch(sink->epoll, fd, EPOLLIN, connection);
 }
 
@@ -312,9 +319,10 @@ static void write_seen(const struct sink *sink)
 
 int main(int argc, char **argv)
 {
-    struct sink sink = read_options(argc, argv);
+    static struct sink sink;
     char text[STATS_BYTES_MAX];
 
+    read_options(&sink, argc, argv);
     signal(SIGTERM, on_end);
     signal(SIGINT, on_end);
     span_ids_init(&sink.ids, sink.spans_max);

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures beside the table: memory, start, overload, lanes. Each returns a list of
+{title, text, required, is_met, is_sound}; what is not sound (spans were lost) fails the run."""
+
+import dataclasses
+import statistics
+import time
+
+from rig import CORES, Sink, bootstrap, run_load
+from scenarios import SCENARIOS
+
+OVERLOAD_LIMIT_MIB = 64
+IDLE_RSS_KIB_MAX = 5 * 1024
+READY_MS_MAX = 50
+STEADY_RSS_KIB_MAX = 12 * 1024
+LANES_RATIO_MIN = 1.8
+
+
+def scenario(name, **changes):
+    return dataclasses.replace(next(row for row in SCENARIOS if row.name == name), **changes)
+
+
+def figure(title, text, required, is_met, is_sound=True):
+    return {"title": title, "text": text, "required": required, "is_met": bool(is_met and is_sound),
+            "is_sound": is_sound}
+
+
+def mib(kib):
+    return f"{kib / 1024:.1f} MiB"
+
+
+def start(bench):
+    """Exec to ready, and what a process that nobody talks to keeps in memory."""
+    sink = Sink(bench.tools, bench.output)
+    ready_ms = []
+    try:
+        for _ in range(3 if bench.seconds < 10 else 9):
+            sut = bench.start_collector(bench.spanflame, scenario("grpc"), sink, "start")
+            ready_ms.append(sut.ready_s * 1000)
+            time.sleep(0.2)
+            idle_kib, anonymous_kib = sut.memory("VmRSS"), sut.memory("RssAnon")
+            sut.stop()
+    finally:
+        sink.stop()
+    ready = statistics.median(ready_ms)
+    return [
+        figure("ready after exec", f"{ready:.1f} ms, at worst {max(ready_ms):.1f} ms",
+               f"≤ {READY_MS_MAX} ms", ready <= READY_MS_MAX),
+        figure("RSS when idle", f"{mib(idle_kib)}, of which {mib(anonymous_kib)} anonymous",
+               f"≤ {mib(IDLE_RSS_KIB_MAX)}", idle_kib <= IDLE_RSS_KIB_MAX),
+    ]
+
+
+def steady(bench):
+    """RSS and latency at 100 000 spans/s, in requests of 100, batched."""
+    row = scenario("gateway", edits=False, gzip_out=False)
+    rate = 1000
+    requests = rate * bench.seconds
+    sink = Sink(bench.tools, bench.output, *row.sink_arguments(requests))
+    sut = bench.start_collector(bench.spanflame, row, sink, "steady")
+    try:
+        sent = run_load(bench.tools, sut.port, [*row.load_arguments(), "--requests", requests,
+                                                "--rate", rate])
+        got = sink.await_spans(sent["spans"], 20)
+        peak_kib = sut.memory("VmHWM")
+        cores = sum(sut.cpu()) / sent["seconds"]
+    finally:
+        sut.stop()
+        sink.stop()
+    latency = sent["latency_ms"]
+    return [figure(
+        "100 000 spans/s", f"peak RSS {mib(peak_kib)}, {cores:.1%} of a core, answers after "
+        f"{latency['p50']:.2f} ms (p50), {latency['p99']:.2f} (p99), {latency['p999']:.2f} (p99.9)",
+        f"≤ {mib(STEADY_RSS_KIB_MAX)}", peak_kib <= STEADY_RSS_KIB_MAX,
+        got["spans"] == sent["spans"] and got["ids_sum"] == sent["ids_sum"])]
+
+
+def lost_spans(acked_path, seen_path, requests, spans):
+    """Spans in requests that were answered OK, and that the sink has never seen."""
+    acked = int.from_bytes(acked_path.read_bytes(), "little")
+    seen = int.from_bytes(seen_path.read_bytes(), "little") >> 1  # spans count from 1
+    everything = (1 << spans) - 1
+    lost = 0
+    for request in range(requests):
+        if acked >> request & 1:
+            missing = everything & ~(seen >> (request * spans) & everything)
+            lost += missing.bit_count()
+    return lost
+
+
+def overload_once(bench, row):
+    """The sink takes half of what is offered."""
+    offered = 100000
+    rate = offered // row.spans
+    requests = rate * bench.seconds
+    seen, acked = bench.output / "seen.bits", bench.output / "acked.bits"
+    sink = Sink(bench.tools, bench.output, "--spans-max", requests * row.spans, "--seen", seen,
+                "--spans-per-s", offered // 2)
+    sut = bench.start_collector(bench.spanflame, row, sink, f"overload-{row.name}",
+                                limit_mib=OVERLOAD_LIMIT_MIB)
+    try:
+        sent = run_load(bench.tools, sut.port, [*row.load_arguments(), "--requests", requests,
+                                                "--rate", rate, "--acked", acked])
+        sink.await_spans(sent["ok"] * row.spans, 60)
+        peak_kib = sut.memory("VmHWM")
+    finally:
+        sut.stop()
+        sink.stop()
+    lost = lost_spans(acked, seen, requests, row.spans)
+    limit_kib = OVERLOAD_LIMIT_MIB * 1024 * 115 // 100
+    return figure(
+        f"2 × overload over {'HTTP' if row.http else 'gRPC'}, memory_limiter {OVERLOAD_LIMIT_MIB} MiB",
+        f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken, {sent['refused']} "
+        f"refused retryably, {sent['rejected']} for good, {sent['broken']} without an answer; "
+        f"{lost} acknowledged spans lost", f"≤ {mib(limit_kib)}, none lost",
+        peak_kib <= limit_kib and sent["rejected"] == 0, lost == 0)
+
+
+def overload(bench):
+    plain = {"edits": False, "gzip_out": False}
+    return [overload_once(bench, scenario("gateway", **plain)),
+            overload_once(bench, scenario("gateway", http=True, connections=64, **plain))]
+
+
+def lanes(bench):
+    """Throughput of two lanes on both cores against one lane on one; work that costs the rig next
+    to nothing: gzip both ways, and a sink that only counts requests."""
+    row = scenario("gzip", connections=4)
+    requests = max(int(row.requests * bench.share), 8)
+    sink = Sink(bench.tools, bench.output)
+    systems = []
+    ratios = []
+    try:
+        for count in (1, 2):
+            cores = set(CORES[:count])
+            systems.append(bench.start_collector(bench.spanflame, row, sink, f"lanes-{count}",
+                                                 lanes=count, cores=cores))
+        for _ in range(bench.rounds):
+            speeds = []
+            for sut in systems:
+                sent = run_load(bench.tools, sut.port,
+                                [*row.load_arguments(), "--requests", requests])
+                speeds.append(sent["ok"] / sent["seconds"])
+            ratios.append(speeds[1] / speeds[0])
+    finally:
+        for sut in systems:
+            sut.stop()
+        sink.stop()
+    value = bootstrap(ratios)
+    return [figure("two lanes against one, gzip both ways", f"{value['median']:.2f} × "
+                   f"[{value['low']:.2f}, {value['high']:.2f}], on {len(CORES)} cores that the "
+                   f"generator and the sink share", f"≥ {LANES_RATIO_MIN} ×",
+                   value["median"] >= LANES_RATIO_MIN)]
+
+
+FIGURES = {"start": start, "steady": steady, "overload": overload, "lanes": lanes}
