@@ -13,11 +13,12 @@
 #include "src/signal_kind.h"
 
 struct component_factory;
+struct feature_gates;
 
 /* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
 struct config_component {
     const struct component_factory *factory;
-    const char *id;     /* "otlp/profiles", trimmed, canonical type name */
+    const char *id;     /* "otlp/profiles": as the user wrote it, trimmed */
     const void *config; /* factory->config_size bytes */
     bool is_used;       /* some pipeline, or service::extensions, names it */
     const char *alias;  /* the deprecated type name that the user wrote, or NULL */
@@ -75,6 +76,7 @@ struct config_request {
     const char *const *settings; /* --set, in order, "a.b=c" */
     size_t settings_count;
     const struct component_factory *const *factories; /* NULL-ended: everything built in */
+    const struct feature_gates *gates;                /* NULL: the defaults */
 };
 
 /* Everything that is wrong, at once, in file order. */

@@ -50,17 +50,18 @@ static bool is_on_when_null(const struct config_field *field, const struct node 
 }
 
 static void check_section(const struct site *site, const struct config_field *field,
-                          struct position position, const void *section)
+                          const void *section)
 {
     struct error error = {.text = ""};
     if (field->check != NULL && !site->is_off && !field->check(section, &error))
-        loader_problem(site->loader, position, site->path, "%s", error.text);
+        loader_problem(site->loader, site->position, site->path, "%s", error.text);
 }
 
-/* owner is the struct that the section is embedded in. */
-static void decode_section(const struct site *site, const struct config_field *field,
-                           const struct node *node, void *owner)
+void decode_section(const struct site *site, const struct config_field *field,
+                    const struct node *node, void *owner)
 {
+    assert(site != NULL && field != NULL);
+    assert(node != NULL && owner != NULL);
     struct site inner = *site;
     struct node empty = {.kind = NODE_MAP, .position = node->position};
     bool is_on = true;
@@ -78,7 +79,7 @@ static void decode_section(const struct site *site, const struct config_field *f
     inner.is_off = site->is_off || !is_on;
     decode_map(&inner, field, node->kind == NODE_MAP ? node : &empty, field_at(field, owner));
     if (decode_problems(site) == problems)
-        check_section(&inner, field, node->position, field_at(field, owner));
+        check_section(&inner, field, field_at(field, owner));
 }
 
 static void decode_element(const struct site *site, const struct config_field *field,
@@ -92,7 +93,7 @@ static void decode_element(const struct site *site, const struct config_field *f
     size_t problems = decode_problems(site);
     decode_map(site, field, node, section);
     if (decode_problems(site) == problems)
-        check_section(site, field, node->position, section);
+        check_section(site, field, section);
 }
 
 static void decode_sections(const struct site *site, const struct config_field *field,
@@ -110,6 +111,7 @@ static void decode_sections(const struct site *site, const struct config_field *
         struct path path = {.parent = site->path, .index = i};
         struct site element = *site;
         element.path = &path;
+        element.position = node->entries[i].position;
         decode_element(&element, field, node->entries[i].value, items + i * field->section_size);
     }
     *sections = (struct config_sections){.count = node->count, .items = items};

@@ -57,5 +57,8 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
  * an optional section takes "enabled" besides. */
 void decode_map(const struct site *site, const struct config_field *section, const struct node *map,
                 void *target);
+/* A section of the struct owner, by its presence rule: null, "enabled", its map, its rules. */
+void decode_section(const struct site *site, const struct config_field *field,
+                    const struct node *node, void *owner);
 /* How many problems there are so far. */
 size_t decode_problems(const struct site *site);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the factory of every component and lets its option table decode it. Main thread. */
+#include "src/config/component_set.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/config/contrib_names.h"
+#include "src/config/decode.h"
+#include "src/config/identifier.h"
+#include "src/config/loader.h"
+#include "src/config/suggest.h"
+
+enum { VALID_VALUES_MAX = 512 };
+
+const char *component_kind_name(enum component_kind kind)
+{
+    static const char *const names[] = {
+        [RECEIVER] = "receiver",
+        [PROCESSOR] = "processor",
+        [EXPORTER] = "exporter",
+        [EXTENSION] = "extension",
+    };
+    assert((size_t)kind < COMPONENT_KINDS);
+    return names[kind];
+}
+
+const char *component_kind_section(enum component_kind kind)
+{
+    static const char *const sections[] = {
+        [RECEIVER] = "receivers",
+        [PROCESSOR] = "processors",
+        [EXPORTER] = "exporters",
+        [EXTENSION] = "extensions",
+    };
+    assert((size_t)kind < COMPONENT_KINDS);
+    return sections[kind];
+}
+
+static bool has_alias(const struct component_factory *factory, const char *type)
+{
+    for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
+        if (strcmp(factory->aliases[i], type) == 0)
+            return true;
+    return false;
+}
+
+const struct component_factory *component_factory_find(const struct loader *loader,
+                                                       enum component_kind kind, const char *type,
+                                                       const char **ret_alias)
+{
+    assert(loader != NULL && loader->factories != NULL);
+    assert(type != NULL);
+    for (size_t i = 0; loader->factories[i] != NULL; i++) {
+        const struct component_factory *factory = loader->factories[i];
+        bool is_alias = has_alias(factory, type);
+        if (factory->kind != kind || (!is_alias && strcmp(factory->type, type) != 0))
+            continue;
+        if (ret_alias != NULL)
+            *ret_alias = is_alias ? type : NULL;
+        return factory;
+    }
+    return NULL;
+}
+
+struct config_component *component_set_find(const struct component_set *set,
+                                            enum component_kind kind, const char *id)
+{
+    assert(set != NULL);
+    assert(id != NULL);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->kinds[i] == kind && strcmp(set->items[i].id, id) == 0)
+            return &set->items[i];
+    return NULL;
+}
+
+static struct config_component *add(struct component_set *set, enum component_kind kind,
+                                    const char *id)
+{
+    assert(set->count < set->capacity);
+    set->kinds[set->count] = kind;
+    set->items[set->count] = (struct config_component){.id = id};
+    return &set->items[set->count++];
+}
+
+/* Why the type is not there, for those who know it from elsewhere. */
+static const char *known_elsewhere(const struct loader *loader, enum component_kind kind,
+                                   const char *type)
+{
+    for (size_t i = 0; i < COMPONENT_KINDS; i++)
+        if (i != (size_t)kind &&
+            component_factory_find(loader, (enum component_kind)i, type, NULL) != NULL)
+            return "; there is such a component, but of another kind";
+    if (contrib_names_has(kind, type))
+        return "; the Go collector has such a component, this build does not";
+    return "";
+}
+
+static void report_unknown(struct loader *loader, const struct path *path,
+                           const struct node_entry *entry, enum component_kind kind,
+                           const struct identifier *identifier)
+{
+    char values[VALID_VALUES_MAX] = "";
+    size_t length = 0;
+    struct suggestion suggestion = suggestion_for(identifier->type);
+    for (size_t i = 0; loader->factories[i] != NULL; i++) {
+        const struct component_factory *factory = loader->factories[i];
+        if (factory->kind != kind)
+            continue;
+        suggestion_consider(&suggestion, factory->type);
+        if (length < sizeof(values))
+            length += (size_t)snprintf(values + length, sizeof(values) - length, "%s%s",
+                                       length > 0 ? " " : "", factory->type);
+    }
+    loader_problem(loader, entry->position, path,
+                   "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s", identifier->type,
+                   identifier->id, values, known_elsewhere(loader, kind, identifier->type),
+                   suggestion_to_text(&suggestion).text);
+}
+
+static void decode_component(struct loader *loader, const struct path *path,
+                             const struct node_entry *entry, struct config_component *component)
+{
+    const struct component_factory *factory = component->factory;
+    struct config_field section = {.type = CONFIG_TYPE_SECTION,
+                                   .presence = CONFIG_ALWAYS,
+                                   .fields = factory->fields,
+                                   .section_size = factory->config_size,
+                                   .check = factory->check};
+    struct site site = {.loader = loader, .path = path, .position = entry->position};
+    void *config = loader_zalloc(loader, factory->config_size);
+    decode_defaults(loader, factory->fields, config);
+    decode_section(&site, &section, entry->value, config);
+    component->config = config;
+}
+
+static void load_component(struct loader *loader, const struct path *parent,
+                           const struct node_entry *entry, enum component_kind kind,
+                           struct component_set *set)
+{
+    struct identifier identifier;
+    struct error error;
+    struct path path = {.parent = parent, .key = entry->key};
+    if (!text_to_identifier(loader, entry->key, &identifier, &error)) {
+        loader_problem(loader, entry->position, &path, "%s", error.text);
+        return;
+    }
+    if (component_set_find(set, kind, identifier.id) != NULL) {
+        loader_problem(loader, entry->position, &path,
+                       "duplicate name \"%s\" after blanks are removed; expected each name once",
+                       identifier.id);
+        return;
+    }
+    struct config_component *component = add(set, kind, identifier.id);
+    const struct component_factory *factory =
+        component_factory_find(loader, kind, identifier.type, &component->alias);
+    if (factory == NULL) {
+        report_unknown(loader, &path, entry, kind, &identifier);
+        return;
+    }
+    component->factory = factory;
+    if (component->alias != NULL)
+        loader_warning(loader, entry->position, &path,
+                       "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,
+                       factory->type);
+    if (entry->value->kind != NODE_BROKEN)
+        decode_component(loader, &path, entry, component);
+}
+
+/* Each is one problem; what refers to it is none. */
+static void refuse_connector(struct loader *loader, const struct path *parent,
+                             const struct node_entry *entry, struct component_set *set)
+{
+    struct path path = {.parent = parent, .key = entry->key};
+    loader_problem(loader, entry->position, &path,
+                   "unknown type: \"%s\" (valid values: []); this build has no connectors",
+                   entry->key);
+    add(set, RECEIVER, entry->key);
+    add(set, EXPORTER, entry->key);
+}
+
+/* False: not a section of components. */
+static bool find_kind(const char *key, enum component_kind *ret_kind)
+{
+    for (size_t i = 0; i < COMPONENT_KINDS; i++) {
+        if (strcmp(key, component_kind_section((enum component_kind)i)) != 0)
+            continue;
+        *ret_kind = (enum component_kind)i;
+        return true;
+    }
+    return false;
+}
+
+static void load_section(struct loader *loader, const struct node_entry *section,
+                         struct component_set *set)
+{
+    enum component_kind kind = RECEIVER;
+    struct path root = {.parent = NULL};
+    struct path path = {.parent = &root, .key = section->key};
+    const struct node *node = section->value;
+    bool is_connectors = strcmp(section->key, "connectors") == 0;
+    if (!is_connectors && !find_kind(section->key, &kind))
+        return;
+    if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
+        loader_problem(loader, node->position, &path, "found %s, expected a map of components",
+                       node_describe(node).text);
+    for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++) {
+        if (is_connectors)
+            refuse_connector(loader, &path, &node->entries[i], set);
+        else
+            load_component(loader, &path, &node->entries[i], kind, set);
+    }
+}
+
+void component_set_load(struct loader *loader, const struct node *root, struct component_set *set)
+{
+    assert(loader != NULL);
+    assert(root != NULL && root->kind == NODE_MAP);
+    assert(set != NULL);
+    *set = (struct component_set){.count = 0};
+    for (size_t i = 0; i < root->count; i++)
+        set->capacity += 2 * root->entries[i].value->count;
+    set->items = loader_zalloc(loader, set->capacity * sizeof(*set->items));
+    set->kinds = loader_zalloc(loader, set->capacity * sizeof(*set->kinds));
+    for (size_t i = 0; i < root->count; i++)
+        load_section(loader, &root->entries[i], set);
+}

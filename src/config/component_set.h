@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The components of a configuration, used or not, decoded and checked. Main thread, while it is
+ * loaded. */
+#pragma once
+
+#include <stddef.h>
+
+#include "src/component.h"
+#include "src/config/config.h"
+#include "src/config/node.h"
+
+struct loader;
+
+enum { COMPONENT_KINDS = EXTENSION + 1 };
+
+struct component_set {
+    size_t count;
+    size_t capacity;
+    struct config_component *items; /* factory NULL: its problem is reported already */
+    enum component_kind *kinds;     /* beside items */
+};
+
+/* "receiver", "receivers". */
+const char *component_kind_name(enum component_kind kind);
+const char *component_kind_section(enum component_kind kind);
+/* Reads receivers, processors, exporters, extensions (and connectors, of which there are none). */
+void component_set_load(struct loader *loader, const struct node *root, struct component_set *set);
+/* NULL: not defined. */
+struct config_component *component_set_find(const struct component_set *set,
+                                            enum component_kind kind, const char *id);
+/* The factory of this kind whose type or alias this is, or NULL. ret_alias may be NULL. */
+const struct component_factory *component_factory_find(const struct loader *loader,
+                                                       enum component_kind kind, const char *type,
+                                                       const char **ret_alias);

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph. Receivers and exporters that stand twice in a pipeline count once, processors must
+ * not; every component must handle the pipeline's signal. Main thread. */
+#include "src/config/pipelines.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/config/decode.h"
+#include "src/config/feature_gates.h"
+#include "src/config/identifier.h"
+#include "src/config/loader.h"
+#include "src/config/suggest.h"
+#include "src/limits.h"
+
+/* A list of references while it is read. */
+struct references {
+    enum component_kind kind;
+    bool is_strict;            /* twice the same is a problem */
+    const struct path *blamed; /* where a wrong reference is reported */
+    size_t count;
+    const struct config_component **items;
+};
+
+static void report_undefined(struct loader *loader, const struct component_set *set,
+                             const struct references *references, struct position position,
+                             const char *id)
+{
+    enum component_kind kind = references->kind;
+    struct suggestion suggestion = suggestion_for(id);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->kinds[i] == kind)
+            suggestion_consider(&suggestion, set->items[i].id);
+    loader_problem(loader, position, references->blamed,
+                   "references %s \"%s\" which is not configured; expected one of those below "
+                   "%s:%s",
+                   component_kind_name(kind), id, component_kind_section(kind),
+                   suggestion_to_text(&suggestion).text);
+}
+
+static bool has_reference(const struct references *references,
+                          const struct config_component *component)
+{
+    for (size_t i = 0; i < references->count; i++)
+        if (references->items[i] == component)
+            return true;
+    return false;
+}
+
+static void load_reference(struct loader *loader, const struct component_set *set,
+                           const struct path *path, const struct node *node,
+                           struct references *references)
+{
+    struct identifier identifier;
+    struct error error;
+    const char *text = node->kind == NODE_NULL ? NULL : decode_text_of(node);
+    if (node->kind == NODE_BROKEN)
+        return;
+    if (text == NULL) {
+        loader_problem(loader, node->position, path, "found %s, expected the name of a component",
+                       node_describe(node).text);
+        return;
+    }
+    if (!text_to_identifier(loader, text, &identifier, &error)) {
+        loader_problem(loader, node->position, path, "%s", error.text);
+        return;
+    }
+    struct config_component *component = component_set_find(set, references->kind, identifier.id);
+    if (component == NULL) {
+        report_undefined(loader, set, references, node->position, identifier.id);
+        return;
+    }
+    component->is_used = true;
+    if (!has_reference(references, component))
+        references->items[references->count++] = component;
+    else if (references->is_strict)
+        loader_problem(loader, node->position, references->blamed,
+                       "references processor \"%s\" multiple times; expected each once",
+                       identifier.id);
+}
+
+/* node may be NULL. False: it is not a list, which is reported. */
+static bool load_references(struct loader *loader, const struct component_set *set,
+                            const struct path *path, const struct node *node,
+                            struct references *references)
+{
+    if (node == NULL || node->kind == NODE_NULL)
+        return true;
+    if (node->kind == NODE_BROKEN)
+        return false;
+    if (node->kind != NODE_LIST || node->count > CONFIG_REFERENCES_MAX) {
+        loader_problem(loader, node->position, path,
+                       "found %s, expected a list of at most %d names of components",
+                       node_describe(node).text, CONFIG_REFERENCES_MAX);
+        return false;
+    }
+    references->items = loader_zalloc(loader, node->count * sizeof(*references->items));
+    for (size_t i = 0; i < node->count; i++) {
+        struct path element = {.parent = path, .index = i};
+        load_reference(loader, set, &element, node->entries[i].value, references);
+    }
+    return true;
+}
+
+struct pipeline_site {
+    struct loader *loader;
+    const struct component_set *set;
+    const struct path *path; /* service::pipelines::traces */
+    const struct node_entry *entry;
+};
+
+/* Returns how many components of the kind the pipeline names. */
+static size_t load_stage(const struct pipeline_site *site, enum component_kind kind,
+                         const struct config_component *const **ret_items)
+{
+    struct references references = {
+        .kind = kind, .is_strict = kind == PROCESSOR, .blamed = site->path};
+    struct path path = {.parent = site->path, .key = component_kind_section(kind)};
+    const struct node *node = node_value(site->entry->value, path.key);
+    bool is_fine = load_references(site->loader, site->set, &path, node, &references);
+    if (is_fine && kind != PROCESSOR && (node == NULL || node->count == 0))
+        loader_problem(site->loader, site->entry->position, site->path, "must have at least one %s",
+                       component_kind_name(kind));
+    *ret_items = references.items;
+    return references.count;
+}
+
+static void report_unknown_keys(const struct pipeline_site *site)
+{
+    const struct node *map = site->entry->value;
+    for (size_t i = 0; i < map->count; i++) {
+        bool is_known = false;
+        const struct node_entry *entry = &map->entries[i];
+        struct path path = {.parent = site->path, .key = entry->key};
+        struct suggestion suggestion = suggestion_for(entry->key);
+        for (enum component_kind kind = RECEIVER; kind <= EXPORTER; kind++) {
+            is_known |= strcmp(entry->key, component_kind_section(kind)) == 0;
+            suggestion_consider(&suggestion, component_kind_section(kind));
+        }
+        if (!is_known)
+            loader_problem(site->loader, entry->position, &path,
+                           "found an unknown key, expected receivers, processors or exporters%s",
+                           suggestion_to_text(&suggestion).text);
+    }
+}
+
+struct misfit {
+    const struct config_component *first;
+    size_t count;
+};
+
+static void find_misfits(const struct config_component *const *items, size_t count,
+                         enum signal_kind signal, struct misfit *misfit)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct component_factory *factory = items[i]->factory;
+        if (factory == NULL || (factory->signals & 1u << signal) != 0)
+            continue;
+        if (misfit->first == NULL)
+            misfit->first = items[i];
+        misfit->count++;
+    }
+}
+
+/* "traces, metrics and logs" */
+static void describe_signals(unsigned signals, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < SIGNAL_KINDS && length < size; i++) {
+        if ((signals & 1u << i) == 0)
+            continue;
+        const char *separator = length == 0 ? "" : (signals >> (i + 1)) != 0 ? ", " : " and ";
+        length += (size_t)snprintf(text + length, size - length, "%s%s", separator,
+                                   signal_name((enum signal_kind)i));
+    }
+}
+
+/* One problem per pipeline, however many of its components do not handle the signal. */
+static void check_signals(const struct pipeline_site *site, const struct config_pipeline *pipeline)
+{
+    char signals[64];
+    char others[96] = "";
+    struct misfit misfit = {.first = NULL};
+    find_misfits(pipeline->receivers, pipeline->receivers_count, pipeline->signal, &misfit);
+    find_misfits(pipeline->processors, pipeline->processors_count, pipeline->signal, &misfit);
+    find_misfits(pipeline->exporters, pipeline->exporters_count, pipeline->signal, &misfit);
+    if (misfit.first == NULL)
+        return;
+    const struct component_factory *factory = misfit.first->factory;
+    describe_signals(factory->signals, signals, sizeof(signals));
+    if (misfit.count > 1)
+        snprintf(others, sizeof(others), " (%zu components of this pipeline do not handle it)",
+                 misfit.count);
+    loader_problem(site->loader, site->entry->position, site->path,
+                   "failed to create \"%s\" %s, in pipeline \"%s\": telemetry type is not "
+                   "supported: found %s, expected %s%s",
+                   misfit.first->id, component_kind_name(factory->kind), pipeline->id,
+                   signal_name(pipeline->signal), signals, others);
+}
+
+static bool find_signal(const char *type, enum signal_kind *ret_signal)
+{
+    for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
+        if (strcmp(type, signal_name((enum signal_kind)i)) != 0)
+            continue;
+        *ret_signal = (enum signal_kind)i;
+        return true;
+    }
+    return false;
+}
+
+/* False: reported. */
+static bool load_name(const struct pipeline_site *site, struct config_pipeline *pipeline)
+{
+    struct identifier identifier;
+    struct error error;
+    struct loader *loader = site->loader;
+    struct position position = site->entry->position;
+    if (!text_to_identifier(loader, site->entry->key, &identifier, &error)) {
+        loader_problem(loader, position, site->path, "%s", error.text);
+        return false;
+    }
+    if (!find_signal(identifier.type, &pipeline->signal)) {
+        struct suggestion suggestion = suggestion_for(identifier.type);
+        for (unsigned i = 0; i < SIGNAL_KINDS; i++)
+            suggestion_consider(&suggestion, signal_name((enum signal_kind)i));
+        loader_problem(loader, position, site->path,
+                       "unknown pipeline signal: \"%s\"; expected traces, metrics, logs or "
+                       "profiles%s",
+                       identifier.type, suggestion_to_text(&suggestion).text);
+        return false;
+    }
+    pipeline->id = identifier.id;
+    if (pipeline->signal != PROFILES ||
+        feature_gate_is_enabled(loader->gates, GATE_PROFILES_SUPPORT))
+        return true;
+    loader_problem(loader, position, site->path,
+                   "pipeline \"%s\": profiles are turned off by the \"service.profilesSupport\" "
+                   "feature gate",
+                   pipeline->id);
+    return false;
+}
+
+/* False: reported. */
+static bool load_pipeline(const struct pipeline_site *site, struct config_pipeline *pipeline)
+{
+    const struct node *node = site->entry->value;
+    if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
+        if (node->kind != NODE_BROKEN)
+            loader_problem(site->loader, node->position, site->path, "found %s, expected a map",
+                           node_describe(node).text);
+        return false;
+    }
+    if (!load_name(site, pipeline))
+        return false;
+    report_unknown_keys(site);
+    pipeline->receivers_count = load_stage(site, RECEIVER, &pipeline->receivers);
+    pipeline->processors_count = load_stage(site, PROCESSOR, &pipeline->processors);
+    pipeline->exporters_count = load_stage(site, EXPORTER, &pipeline->exporters);
+    check_signals(site, pipeline);
+    return true;
+}
+
+static bool has_pipeline(const struct config_pipeline *pipelines, size_t count, const char *id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pipelines[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+static void load_all(struct loader *loader, const struct node *node, const struct path *path,
+                     const struct component_set *set, struct config *config)
+{
+    struct config_pipeline *pipelines = loader_zalloc(loader, node->count * sizeof(*pipelines));
+    size_t count = 0;
+    for (size_t i = 0; i < node->count; i++) {
+        struct path inner = {.parent = path, .key = node->entries[i].key};
+        struct pipeline_site site = {
+            .loader = loader, .set = set, .path = &inner, .entry = &node->entries[i]};
+        if (!load_pipeline(&site, &pipelines[count]))
+            continue;
+        if (has_pipeline(pipelines, count, pipelines[count].id))
+            loader_problem(loader, site.entry->position, &inner,
+                           "duplicate name \"%s\" after blanks are removed; expected each name "
+                           "once",
+                           pipelines[count].id);
+        count++;
+    }
+    config->pipelines = pipelines;
+    config->pipelines_count = count;
+}
+
+void pipelines_load(struct loader *loader, const struct node *service, struct position position,
+                    const struct component_set *set, struct config *config)
+{
+    struct path root = {.parent = NULL};
+    struct path path = {.parent = &root, .key = "service"};
+    struct path extensions = {.parent = &path, .key = "extensions"};
+    struct path pipelines = {.parent = &path, .key = "pipelines"};
+    struct references references = {.kind = EXTENSION, .blamed = &extensions};
+    assert(loader != NULL);
+    assert(set != NULL && config != NULL);
+    load_references(loader, set, &extensions, node_value(service, "extensions"), &references);
+    config->extensions = references.items;
+    config->extensions_count = references.count;
+    const struct node *node = node_value(service, "pipelines");
+    if (node != NULL && node->kind == NODE_MAP && node->count > 0)
+        load_all(loader, node, &pipelines, set, config);
+    else if (node != NULL && node->kind == NODE_BROKEN)
+        return;
+    else if (node != NULL && node->kind != NODE_MAP && node->kind != NODE_NULL)
+        loader_problem(loader, node->position, &pipelines, "found %s, expected a map of pipelines",
+                       node_describe(node).text);
+    else if (!feature_gate_is_enabled(loader->gates, GATE_ALLOW_NO_PIPELINES))
+        loader_problem(loader, node != NULL ? node->position : position, &pipelines,
+                       "service must have at least one pipeline");
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which parts of a tree are secrets: the option tables say, for components by their type or alias.
+ * Main thread. */
+#include "src/config/print.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/config/component_set.h"
+#include "src/config/field.h"
+#include "src/config/identifier.h"
+#include "src/config/loader.h"
+#include "src/config/service.h"
+
+static void redact_text(struct node *node)
+{
+    node->kind = NODE_TEXT;
+    node->text = "[REDACTED]";
+    node->count = 0;
+}
+
+/* Numbers and booleans tell nothing. */
+static void redact_all(struct node *node)
+{
+    if (node->kind == NODE_TEXT)
+        redact_text(node);
+    for (size_t i = 0; i < node->count; i++)
+        redact_all(node->entries[i].value);
+}
+
+static void redact_headers(struct node *node)
+{
+    for (size_t i = 0; i < node->count; i++) {
+        struct node *element = node->entries[i].value;
+        if (node->kind == NODE_LIST)
+            element = node_value(element, "value");
+        if (element != NULL)
+            redact_text(element);
+    }
+}
+
+static void adapt_text(struct node *node)
+{
+    if (node->verbatim == NULL)
+        return;
+    node->kind = NODE_TEXT;
+    node->text = node->verbatim;
+    node->count = 0;
+}
+
+static const struct config_field *find_field(const struct config_field *fields, const char *key)
+{
+    for (; fields != NULL && fields->key != NULL; fields++)
+        if (strcmp(fields->key, key) == 0)
+            return fields;
+    return NULL;
+}
+
+static void prepare_leaf(const struct config_field *field, struct node *node, bool is_unredacted)
+{
+    bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET ||
+                   field->type == CONFIG_TYPE_CHOICE;
+    if (is_text)
+        adapt_text(node);
+    if (is_unredacted)
+        return;
+    if (field->type == CONFIG_TYPE_SECRET)
+        redact_text(node);
+    else if (field->type == CONFIG_TYPE_HEADERS)
+        redact_headers(node);
+    else if (field->type == CONFIG_TYPE_IGNORED)
+        redact_all(node);
+}
+
+static void prepare_map(const struct config_field *fields, struct node *map, bool is_unredacted)
+{
+    for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
+        struct node *node = map->entries[i].value;
+        const struct config_field *field = find_field(fields, map->entries[i].key);
+        if (field == NULL)
+            continue;
+        if (field->type == CONFIG_TYPE_SECTION)
+            prepare_map(field->fields, node, is_unredacted);
+        else if (field->type != CONFIG_TYPE_SECTIONS)
+            prepare_leaf(field, node, is_unredacted);
+        for (size_t j = 0; field->type == CONFIG_TYPE_SECTIONS && j < node->count; j++)
+            prepare_map(field->fields, node->entries[j].value, is_unredacted);
+    }
+}
+
+static void prepare_components(struct loader *loader, struct node *section,
+                               enum component_kind kind, bool is_unredacted)
+{
+    for (size_t i = 0; i < section->count; i++) {
+        struct identifier identifier;
+        struct error error;
+        if (!text_to_identifier(loader, section->entries[i].key, &identifier, &error))
+            continue;
+        const struct component_factory *factory =
+            component_factory_find(loader, kind, identifier.type, NULL);
+        if (factory != NULL)
+            prepare_map(factory->fields, section->entries[i].value, is_unredacted);
+    }
+}
+
+void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
+{
+    assert(loader != NULL);
+    assert(root != NULL);
+    for (unsigned i = 0; i < COMPONENT_KINDS; i++) {
+        enum component_kind kind = (enum component_kind)i;
+        struct node *section = node_value(root, component_kind_section(kind));
+        if (section != NULL && section->kind == NODE_MAP)
+            prepare_components(loader, section, kind, is_unredacted);
+    }
+    struct node *service = node_value(root, "service");
+    if (service != NULL)
+        prepare_map(service_fields, service, is_unredacted);
+}

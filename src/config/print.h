@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A resolved tree as YAML or JSON, for print-config. Main thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct loader;
+struct node;
+
+/* Gives substituted values the type of their fields, and puts [REDACTED] in the place of secrets,
+ * and of texts below keys that have no meaning here. Changes the tree. */
+void print_prepare(struct loader *loader, struct node *root, bool is_unredacted);
+/* False when out of memory or the file cannot be written. */
+bool print_yaml(const struct node *root, FILE *out);
+bool print_json(const struct node *root, FILE *out);

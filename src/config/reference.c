@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config/reference.md and the `components` command, both from the factories alone. Main thread. */
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/component.h"
+#include "src/config/component_set.h"
+#include "src/config/config.h"
+#include "src/config/duration.h"
+#include "src/config/service.h"
+
+enum { KEY_PATH_MAX = 256, DEPTH_MAX = 16 };
+
+static const char *type_name(enum config_type type)
+{
+    static const char *const names[] = {
+        [CONFIG_TYPE_BOOL] = "true or false",
+        [CONFIG_TYPE_COUNT] = "whole number",
+        [CONFIG_TYPE_INT] = "whole number",
+        [CONFIG_TYPE_DOUBLE] = "number",
+        [CONFIG_TYPE_DURATION] = "duration",
+        [CONFIG_TYPE_TEXT] = "text",
+        [CONFIG_TYPE_SECRET] = "text (secret)",
+        [CONFIG_TYPE_CHOICE] = "one of",
+        [CONFIG_TYPE_TEXTS] = "list of texts",
+        [CONFIG_TYPE_HEADERS] = "map of texts (secret)",
+        [CONFIG_TYPE_VALUE] = "any",
+        [CONFIG_TYPE_SECTION] = "section",
+        [CONFIG_TYPE_SECTIONS] = "list of sections",
+        [CONFIG_TYPE_IGNORED] = "accepted, no effect",
+    };
+    assert(type > CONFIG_TYPE_END && (size_t)type < sizeof(names) / sizeof(names[0]));
+    return names[type];
+}
+
+/* A text inside a table's cell. */
+static void write_cell(const char *text, FILE *out)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '|')
+            fputc('\\', out);
+        fputc(*text == '\n' ? ' ' : *text, out);
+    }
+}
+
+static void write_default(const struct config_field *field, FILE *out)
+{
+    static const char *const presences[] = {
+        [CONFIG_ALWAYS] = "",
+        [CONFIG_DEFAULT_ON] = "on",
+        [CONFIG_NULL_ENABLES] = "off; the bare key turns it on",
+        [CONFIG_NULL_IS_OFF] = "off",
+        [CONFIG_ON_UNLESS_UNSET] = "on",
+    };
+    if (field->type == CONFIG_TYPE_SECTION) {
+        fputs(presences[field->presence], out);
+    } else if (field->default_text != NULL && field->default_text[0] != '\0') {
+        fputc('`', out);
+        write_cell(field->default_text, out);
+        fputc('`', out);
+    }
+}
+
+static void write_bound(const struct config_field *field, int64_t bound, FILE *out)
+{
+    if (field->type == CONFIG_TYPE_DURATION)
+        fputs(duration_to_text(bound).text, out);
+    else
+        fprintf(out, "%" PRIi64, bound);
+}
+
+static void write_range(const struct config_field *field, FILE *out)
+{
+    bool has_range = field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT ||
+                     field->type == CONFIG_TYPE_DURATION;
+    for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
+        fprintf(out, "%s`%s`", i > 0 ? ", " : "",
+                field->choices[i][0] != '\0' ? field->choices[i] : "\"\"");
+    if (!has_range)
+        return;
+    if (field->choices != NULL)
+        fputs(", ", out);
+    write_bound(field, field->min, out);
+    if (field->max == INT64_MAX) {
+        fputs(" or more", out);
+        return;
+    }
+    fputs(" to ", out);
+    write_bound(field, field->max, out);
+}
+
+static void write_row(const struct config_field *field, const char *key, FILE *out)
+{
+    fprintf(out, "| `%s` | %s", key, type_name(field->type));
+    fputs(" | ", out);
+    write_default(field, out);
+    fputs(" | ", out);
+    write_range(field, out);
+    fputs(" | ", out);
+    write_cell(field->help != NULL ? field->help : "", out);
+    fputs(" |\n", out);
+}
+
+static void write_rows(const struct config_field *fields, const char *prefix, unsigned depth,
+                       FILE *out)
+{
+    char key[KEY_PATH_MAX];
+    assert(depth < DEPTH_MAX);
+    for (; fields != NULL && fields->key != NULL; fields++) {
+        bool is_list = fields->type == CONFIG_TYPE_SECTIONS;
+        snprintf(key, sizeof(key), "%s%s%s", prefix, fields->key, is_list ? "[]" : "");
+        write_row(fields, key, out);
+        snprintf(key, sizeof(key), "%s%s%s::", prefix, fields->key, is_list ? "[]" : "");
+        if (fields->fields != NULL)
+            write_rows(fields->fields, key, depth + 1, out);
+    }
+}
+
+static void write_table(const struct config_field *fields, FILE *out)
+{
+    if (fields == NULL || fields->key == NULL) {
+        fputs("No keys.\n\n", out);
+        return;
+    }
+    fputs("| key | type | default | allowed | |\n| --- | --- | --- | --- | --- |\n", out);
+    write_rows(fields, "", 0, out);
+    fputc('\n', out);
+}
+
+static void write_signals(const struct component_factory *factory, FILE *out)
+{
+    bool is_first = true;
+    if (factory->kind == EXTENSION)
+        return;
+    fputs(" Signals: ", out);
+    for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
+        if ((factory->signals & 1u << i) == 0)
+            continue;
+        fprintf(out, "%s%s", is_first ? "" : ", ", signal_name((enum signal_kind)i));
+        is_first = false;
+    }
+    fputc('.', out);
+}
+
+static void write_factory(const struct component_factory *factory, FILE *out)
+{
+    fprintf(out, "### %s: `%s`\n\nStability: %s.", component_kind_name(factory->kind),
+            factory->type, factory->stability != NULL ? factory->stability : "development");
+    write_signals(factory, out);
+    for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
+        fprintf(out, " Deprecated alias: `%s`.", factory->aliases[i]);
+    fputs("\n\n", out);
+    write_table(factory->fields, out);
+}
+
+void config_print_reference(const struct component_factory *const *factories, FILE *out)
+{
+    assert(factories != NULL);
+    assert(out != NULL);
+    fputs(
+        "# Configuration reference\n\nPrinted from the option tables by `spanflame "
+        "config-reference`; do not edit.\n\nNested keys are written with `::`. Every section that "
+        "is not always on takes `enabled: true` or `enabled: false`.\n\n",
+        out);
+    for (unsigned kind = 0; kind < COMPONENT_KINDS; kind++) {
+        fprintf(out, "## %s\n\n", component_kind_section((enum component_kind)kind));
+        for (size_t i = 0; factories[i] != NULL; i++)
+            if (factories[i]->kind == (enum component_kind)kind)
+                write_factory(factories[i], out);
+    }
+    fputs("## service\n\n", out);
+    write_table(service_fields, out);
+}
+
+static void write_stability(const struct component_factory *factory, FILE *out)
+{
+    const char *stability = factory->stability != NULL ? factory->stability : "development";
+    fputs("      stability:\n", out);
+    if (factory->kind == EXTENSION)
+        fprintf(out, "        extension: %c%s\n", toupper((unsigned char)stability[0]),
+                stability + 1);
+    /* In the order of their names, as the Go collector prints them. */
+    static const enum signal_kind order[] = {LOGS, METRICS, PROFILES, TRACES};
+    for (size_t i = 0; factory->kind != EXTENSION && i < SIGNAL_KINDS; i++) {
+        if ((factory->signals & 1u << order[i]) != 0)
+            fprintf(out, "        %s: %c%s\n", signal_name(order[i]),
+                    toupper((unsigned char)stability[0]), stability + 1);
+    }
+}
+
+static void write_kind(const struct component_factory *const *factories, enum component_kind kind,
+                       FILE *out)
+{
+    bool is_empty = true;
+    for (size_t i = 0; factories[i] != NULL; i++) {
+        if (factories[i]->kind != kind)
+            continue;
+        if (is_empty)
+            fprintf(out, "%s:\n", component_kind_section(kind));
+        is_empty = false;
+        fprintf(out, "    - name: %s\n      module: spanflame v%s\n", factories[i]->type,
+                SPANFLAME_VERSION);
+        write_stability(factories[i], out);
+    }
+    if (is_empty)
+        fprintf(out, "%s: []\n", component_kind_section(kind));
+}
+
+void config_print_components(const struct component_factory *const *factories, FILE *out)
+{
+    assert(factories != NULL);
+    assert(out != NULL);
+    fprintf(out,
+            "buildinfo:\n    command: spanflame\n    description: OpenTelemetry pipeline daemon\n"
+            "    version: %s\n",
+            SPANFLAME_VERSION);
+    write_kind(factories, RECEIVER, out);
+    write_kind(factories, PROCESSOR, out);
+    write_kind(factories, EXPORTER, out);
+    fputs("connectors: []\n", out);
+    write_kind(factories, EXTENSION, out);
+    fputs("providers:\n", out);
+    static const char *const schemes[] = {"env", "file", "yaml"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        fprintf(out, "    - scheme: %s\n      module: spanflame v%s\n", schemes[i],
+                SPANFLAME_VERSION);
+    fputs("converters: []\n", out);
+}

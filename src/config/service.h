@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys below service: that are not references to components. Main thread, while the
+ * configuration is loaded. */
+#pragma once
+
+#include "src/config/config.h"
+#include "src/config/node.h"
+
+struct loader;
+
+/* The rows of service:, for reading, printing and the reference. */
+extern const struct config_field service_fields[];
+
+/* service may be NULL: all defaults. */
+void service_load(struct loader *loader, const struct node_entry *service,
+                  struct config_service *ret_service);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service::telemetry::logs and ::metrics: their rows, and how they are read. Main thread. */
+#include "src/config/telemetry.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "src/config/loader.h"
+#include "src/config/suggest.h"
+#include "src/config/telemetry_resource.h"
+#include "src/error.h"
+#include "src/log.h"
+
+enum { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
+
+static const char *const encodings[] = {"console", "json", NULL};
+
+static const struct config_field sampling_fields[] = {
+    CONFIG_DURATION(struct telemetry_sampling, tick_ns, "tick", "10s", 0, INT64_MAX,
+                    "Lines are counted per level and message over this long."),
+    CONFIG_COUNT(struct telemetry_sampling, initial, "initial", "10", 0, INT64_MAX,
+                 "So many equal lines pass per tick."),
+    CONFIG_COUNT(struct telemetry_sampling, thereafter, "thereafter", "100", 0, INT64_MAX,
+                 "Of those after, one in so many passes; 0 means none."),
+    CONFIG_END,
+};
+
+static const struct config_field logs_fields[] = {
+    CONFIG_VALUE(struct telemetry_logs, level, "level",
+                 "debug, info (the default), warn or error; dpanic, panic and fatal mean error."),
+    CONFIG_CHOICE(struct telemetry_logs, encoding, "encoding", "console", encodings,
+                  "The form of the lines."),
+    CONFIG_BOOL(struct telemetry_logs, disable_caller, "disable_caller", "false",
+                "Leave the place in the source out of the lines."),
+    CONFIG_OPTIONAL(struct telemetry_logs, sampling, struct telemetry_sampling, is_sampled,
+                    CONFIG_DEFAULT_ON, "sampling", sampling_fields, NULL, "Thin out equal lines."),
+    CONFIG_TEXTS(struct telemetry_logs, output_paths, "output_paths", "stderr",
+                 "Where the lines go: stderr, stdout or a file."),
+    CONFIG_IGNORED("error_output_paths", "Errors of the logger itself go to stderr."),
+    CONFIG_IGNORED("development", "Changes stack traces in the Go collector."),
+    CONFIG_IGNORED("disable_stacktrace", "There are no stack traces."),
+    CONFIG_IGNORED("disable_zap_resource", "JSON lines carry the resource."),
+    CONFIG_IGNORED("initial_fields", "Lines carry no further fields."),
+    CONFIG_IGNORED("processors", "Lines are not exported over OTLP."),
+    CONFIG_END,
+};
+
+static const struct config_field prometheus_fields[] = {
+    CONFIG_TEXT(struct telemetry_prometheus, host, "host", "localhost",
+                "The address to listen on."),
+    CONFIG_COUNT(struct telemetry_prometheus, port, "port", "8888", 0, 65535,
+                 "The port to listen on; 0 takes a free one."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_scope_info, "without_scope_info", "true",
+                "Series carry no scope labels, whatever this says."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_units, "without_units", "true",
+                "Names without units, as in the Go collector since v0.152."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_type_suffix, "without_type_suffix", "true",
+                "Counters without \"_total\", as in the Go collector since v0.152."),
+    CONFIG_IGNORED("with_resource_constant_labels", "The resource is in target_info alone."),
+    CONFIG_END,
+};
+
+static const struct config_field exporter_fields[] = {
+    CONFIG_OPTIONAL(struct telemetry_exporter, prometheus, struct telemetry_prometheus,
+                    has_prometheus, CONFIG_NULL_ENABLES, "prometheus", prometheus_fields, NULL,
+                    "Serve metrics to Prometheus."),
+    CONFIG_END,
+};
+
+static const struct config_field pull_fields[] = {
+    CONFIG_SECTION(struct telemetry_pull, exporter, struct telemetry_exporter, "exporter",
+                   exporter_fields, NULL, "How metrics are fetched."),
+    CONFIG_IGNORED("producers", "No further sources of metrics."),
+    CONFIG_IGNORED("cardinality_limits", "The number of series is fixed."),
+    CONFIG_END,
+};
+
+static bool check_reader(const void *section, struct error *error)
+{
+    const struct telemetry_reader *reader = section;
+    if (!reader->has_pull || reader->pull.exporter.has_prometheus)
+        return true;
+    return error_set(error, "found a pull reader without exporter, expected "
+                            "pull: {exporter: {prometheus: {host: localhost, port: 8888}}}");
+}
+
+static const struct config_field reader_fields[] = {
+    CONFIG_OPTIONAL(struct telemetry_reader, pull, struct telemetry_pull, has_pull,
+                    CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL, "Metrics that are fetched."),
+    CONFIG_IGNORED("periodic", "Metrics are not exported over OTLP; scrape them."),
+    CONFIG_END,
+};
+
+static const struct config_field metrics_fields[] = {
+    CONFIG_VALUE(struct telemetry_metrics, level, "level",
+                 "none, basic, normal (the default) or detailed."),
+    CONFIG_SECTIONS(struct telemetry_metrics, readers, struct telemetry_reader, "readers",
+                    reader_fields, check_reader,
+                    "Where metrics are served; absent: localhost:8888."),
+    CONFIG_TEXT(struct telemetry_metrics, address, "address", NULL,
+                "The older form of a reader, host:port; deprecated."),
+    CONFIG_VALUE(struct telemetry_metrics, views, "views",
+                 "Only at level detailed; has no effect here."),
+    CONFIG_END,
+};
+
+const struct config_field telemetry_fields[] = {
+    CONFIG_SECTION(struct telemetry, logs, struct telemetry_logs, "logs", logs_fields, NULL,
+                   "The daemon's own log."),
+    CONFIG_SECTION(struct telemetry, metrics, struct telemetry_metrics, "metrics", metrics_fields,
+                   NULL, "The daemon's own metrics."),
+    CONFIG_IGNORED("traces", "The daemon makes no spans of its own."),
+    CONFIG_VALUE(struct telemetry, resource, "resource",
+                 "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
+                 "null drops a default."),
+    CONFIG_END,
+};
+
+struct word {
+    const char *text;
+    int value;
+};
+
+static const struct word log_levels[] = {
+    {"", LOG_INFO},        {"debug", LOG_DEBUG},
+    {"info", LOG_INFO},    {"warn", LOG_WARN},
+    {"error", LOG_ERROR},  {"warning", LOG_WARN},
+    {"dpanic", LOG_ERROR}, {"panic", LOG_ERROR},
+    {"fatal", LOG_ERROR},  {NULL, 0},
+};
+
+static const struct word metrics_levels[] = {
+    {"none", METRICS_NONE},         {"basic", METRICS_BASIC}, {"normal", METRICS_NORMAL},
+    {"detailed", METRICS_DETAILED}, {"", METRICS_NONE},       {NULL, 0},
+};
+
+/* A key of telemetry: below the section of that name. */
+struct telemetry_key {
+    const struct site *site;
+    const struct node *section; /* may be NULL */
+    struct path section_path;
+    struct path path;
+    const struct node *node; /* NULL: absent */
+};
+
+static void find_key(struct telemetry_key *ret_key, const struct site *site,
+                     const struct node *telemetry, const char *section, const char *key)
+{
+    ret_key->site = site;
+    ret_key->section = node_value(telemetry, section);
+    ret_key->section_path = (struct path){.parent = site->path, .key = section};
+    ret_key->path = (struct path){.parent = &ret_key->section_path, .key = key};
+    ret_key->node = node_value(ret_key->section, key);
+}
+
+static bool find_word(const struct word *words, const char *text, int *ret_value)
+{
+    for (; words->text != NULL; words++) {
+        if (strcasecmp(words->text, text) != 0)
+            continue;
+        *ret_value = words->value;
+        return true;
+    }
+    return false;
+}
+
+static void report_level(const struct telemetry_key *key, const char *expected)
+{
+    struct suggestion suggestion =
+        suggestion_for(key->node->kind == NODE_TEXT ? key->node->text : "");
+    const struct word *words = strstr(expected, "detailed") ? metrics_levels : log_levels;
+    for (; words->text != NULL; words++)
+        suggestion_consider(&suggestion, words->text);
+    loader_problem(key->site->loader, key->node->position, &key->path, "found %s, expected %s%s",
+                   node_describe(key->node).text, expected, suggestion_to_text(&suggestion).text);
+}
+
+/* Integers are zap's: -1 is debug, 2 and above are errors. */
+static int take_log_level(const struct telemetry_key *key)
+{
+    int level = LOG_INFO;
+    const struct node *node = key->node;
+    if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
+        return level;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 5)
+        return node->integer + 1 < LOG_ERROR ? (int)node->integer + 1 : LOG_ERROR;
+    if (node->kind != NODE_TEXT || !find_word(log_levels, node->text, &level))
+        report_level(key, "debug, info, warn or error");
+    return level;
+}
+
+static int take_metrics_level(const struct telemetry_key *key)
+{
+    int level = METRICS_NORMAL;
+    const struct node *node = key->node;
+    if (node == NULL || node->kind == NODE_BROKEN)
+        return level;
+    if (node->kind == NODE_NULL)
+        return METRICS_NONE;
+    if (node->kind != NODE_TEXT || !find_word(metrics_levels, node->text, &level))
+        report_level(key, "none, basic, normal or detailed");
+    return level;
+}
+
+/* host:port, [host]:port, :port */
+static bool take_address(struct loader *loader, const char *address, struct config_service *service)
+{
+    char *host = loader_copy_text(loader, address);
+    char *colon = strrchr(host, ':');
+    char *end = NULL;
+    if (colon == NULL || colon[1] < '0' || colon[1] > '9')
+        return false;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (*end != '\0' || port > 65535)
+        return false;
+    *colon = '\0';
+    size_t size = strlen(host);
+    if (size >= 2 && host[0] == '[' && host[size - 1] == ']') {
+        host[size - 1] = '\0';
+        host++;
+    }
+    service->metrics_host = *host != '\0' ? host : "0.0.0.0";
+    service->metrics_port = port;
+    return true;
+}
+
+static void resolve_address(const struct telemetry_key *key, const char *address,
+                            struct config_service *service)
+{
+    struct loader *loader = key->site->loader;
+    if (key->node == NULL || key->node->kind == NODE_NULL || key->node->kind == NODE_BROKEN)
+        return;
+    if (!take_address(loader, address, service)) {
+        loader_problem(loader, key->node->position, &key->path, "found %s, expected host:port",
+                       node_describe(key->node).text);
+        return;
+    }
+    service->has_metrics_reader = true;
+    loader_warning(loader, key->node->position, &key->path,
+                   "found a key that the Go collector no longer has; use readers: "
+                   "[{pull: {exporter: {prometheus: {host: \"%s\", port: %u}}}}]",
+                   service->metrics_host, (unsigned)service->metrics_port);
+}
+
+static void use_reader(const struct telemetry_prometheus *prometheus,
+                       struct config_service *service)
+{
+    service->has_metrics_reader = true;
+    service->metrics_host = prometheus->host;
+    service->metrics_port = prometheus->port;
+    service->metrics_without_units = prometheus->without_units;
+    service->metrics_without_type_suffix = prometheus->without_type_suffix;
+}
+
+/* The first reader that Prometheus can scrape is served; the others are only told about. */
+static void resolve_readers(const struct telemetry_key *key,
+                            const struct telemetry_metrics *metrics, struct config_service *service)
+{
+    const struct telemetry_reader *readers = metrics->readers.items;
+    struct loader *loader = key->site->loader;
+    service->has_metrics_reader = false;
+    if (metrics->readers.count == 0 && service->metrics_level != METRICS_NONE)
+        loader_problem(loader, key->node->position, &key->path,
+                       "collector telemetry metrics reader should exist when metric level is not "
+                       "none");
+    for (size_t i = 0; i < metrics->readers.count; i++) {
+        bool is_served = readers[i].has_pull && readers[i].pull.exporter.has_prometheus;
+        struct path path = {.parent = &key->path, .index = i};
+        if (is_served && !service->has_metrics_reader)
+            use_reader(&readers[i].pull.exporter.prometheus, service);
+        else
+            loader_warning(loader, key->node->entries[i].value->position, &path,
+                           "found a further or periodic reader, which has no effect here; the "
+                           "first pull reader for Prometheus has");
+    }
+}
+
+static void resolve_metrics(const struct site *site, const struct node *node,
+                            const struct telemetry_metrics *metrics, struct config_service *service)
+{
+    struct telemetry_key key;
+    static const struct telemetry_prometheus standard = {
+        .host = "localhost", .port = 8888, .without_units = true, .without_type_suffix = true};
+    find_key(&key, site, node, "metrics", "level");
+    service->metrics_level = take_metrics_level(&key);
+    use_reader(&standard, service);
+    find_key(&key, site, node, "metrics", "address");
+    resolve_address(&key, metrics->address, service);
+    find_key(&key, site, node, "metrics", "readers");
+    if (key.node != NULL && key.node->kind == NODE_LIST)
+        resolve_readers(&key, metrics, service);
+    find_key(&key, site, node, "metrics", "views");
+    if (key.node != NULL && key.node->count > 0 && service->metrics_level != METRICS_DETAILED)
+        loader_problem(site->loader, key.node->position, &key.path,
+                       "found views at a level below detailed; views can only be set at level "
+                       "detailed");
+    service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
+}
+
+void telemetry_resolve(const struct site *site, const struct node *node,
+                       const struct telemetry *telemetry, struct config_service *service)
+{
+    struct telemetry_key key;
+    const struct telemetry_logs *logs = &telemetry->logs;
+    assert(site != NULL);
+    assert(service != NULL);
+    find_key(&key, site, node, "logs", "level");
+    service->log_level = take_log_level(&key);
+    service->log_encoding = logs->encoding;
+    service->log_disable_caller = logs->disable_caller;
+    service->log_is_sampled = logs->is_sampled;
+    service->log_sampling_tick_ns = logs->sampling.tick_ns;
+    service->log_sampling_initial = logs->sampling.initial;
+    service->log_sampling_thereafter = logs->sampling.thereafter;
+    service->log_output_paths = logs->output_paths;
+    resolve_metrics(site, node, &telemetry->metrics, service);
+    telemetry_resolve_resource(site, node_value(node, "resource"), service);
+}
