@@ -4,12 +4,14 @@
 
 import dataclasses
 import statistics
+import threading
 import time
 
 from rig import CORES, Sink, bootstrap, run_load
 from scenarios import SCENARIOS
 
-OVERLOAD_LIMIT_MIB = 64
+LIMIT_MIB = 64
+LIMITED_RSS_KIB_MAX = LIMIT_MIB * 1024 * 115 // 100
 IDLE_RSS_KIB_MAX = 5 * 1024
 READY_MS_MAX = 50
 STEADY_RSS_KIB_MAX = 12 * 1024
@@ -97,7 +99,7 @@ def overload_once(bench, row):
     sink = Sink(bench.tools, bench.output, "--spans-max", requests * row.spans, "--seen", seen,
                 "--spans-per-s", offered // 2)
     sut = bench.start_collector(bench.spanflame, row, sink, f"overload-{row.name}",
-                                limit_mib=OVERLOAD_LIMIT_MIB)
+                                limit_mib=LIMIT_MIB)
     try:
         sent = run_load(bench.tools, sut.port, [*row.load_arguments(), "--requests", requests,
                                                 "--rate", rate, "--acked", acked])
@@ -107,19 +109,52 @@ def overload_once(bench, row):
         sut.stop()
         sink.stop()
     lost = lost_spans(acked, seen, requests, row.spans)
-    limit_kib = OVERLOAD_LIMIT_MIB * 1024 * 115 // 100
+    goodput = sent["ok"] * row.spans / sent["seconds"] / (offered // 2)
     return figure(
-        f"2 × overload over {'HTTP' if row.http else 'gRPC'}, memory_limiter {OVERLOAD_LIMIT_MIB} MiB",
+        f"2 × overload over {'HTTP' if row.http else 'gRPC'}, memory_limiter {LIMIT_MIB} MiB",
         f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken, {sent['refused']} "
         f"refused retryably, {sent['rejected']} for good, {sent['broken']} without an answer; "
-        f"{lost} acknowledged spans lost", f"≤ {mib(limit_kib)}, none lost",
-        peak_kib <= limit_kib and sent["rejected"] == 0, lost == 0)
+        f"{lost} acknowledged spans lost; {goodput:.0%} of what the sink can take; answers of OK "
+        f"after {sent['latency_ms']['p99']:.0f} ms (p99)", f"≤ {mib(LIMITED_RSS_KIB_MAX)}, none lost",
+        peak_kib <= LIMITED_RSS_KIB_MAX and sent["rejected"] == 0, lost == 0)
 
 
 def overload(bench):
     plain = {"edits": False, "gzip_out": False}
     return [overload_once(bench, scenario("gateway", **plain)),
             overload_once(bench, scenario("gateway", http=True, connections=64, **plain))]
+
+
+def stall(bench):
+    """The sink answers nothing for a quarter of the time; refused requests are sent again."""
+    row = scenario("gateway", edits=False, gzip_out=False)
+    rate = 200
+    requests = rate * bench.seconds
+    seen, acked = bench.output / "seen.bits", bench.output / "acked.bits"
+    sink = Sink(bench.tools, bench.output, "--spans-max", requests * row.spans, "--seen", seen)
+    sut = bench.start_collector(bench.spanflame, row, sink, "stall", limit_mib=LIMIT_MIB)
+    timers = [threading.Timer(bench.seconds * share, sink.control, [verb])
+              for share, verb in ((0.25, "stall"), (0.5, "resume"))]
+    try:
+        for timer in timers:
+            timer.start()
+        sent = run_load(bench.tools, sut.port,
+                        [*row.load_arguments(), "--requests", requests, "--rate", rate,
+                         "--retry-ms", 200, "--acked", acked])
+        sink.await_spans(sent["ok"] * row.spans, 60)
+        peak_kib = sut.memory("VmHWM")
+    finally:
+        for timer in timers:
+            timer.join()
+        sut.stop()
+        sink.stop()
+    lost = lost_spans(acked, seen, requests, row.spans)
+    return [figure(
+        f"20 000 spans/s, back-end silent for {bench.seconds / 4:g} s, memory_limiter {LIMIT_MIB} "
+        f"MiB", f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken after "
+        f"{sent['refused']} refusals; {lost} acknowledged spans lost",
+        f"≤ {mib(LIMITED_RSS_KIB_MAX)}, all taken, none lost",
+        peak_kib <= LIMITED_RSS_KIB_MAX and sent["ok"] == requests, lost == 0)]
 
 
 def lanes(bench):
@@ -153,4 +188,5 @@ def lanes(bench):
                    value["median"] >= LANES_RATIO_MIN)]
 
 
-FIGURES = {"start": start, "steady": steady, "overload": overload, "lanes": lanes}
+FIGURES = {"start": start, "steady": steady, "overload": overload, "stall": stall,
+           "lanes": lanes}

@@ -90,21 +90,21 @@ class Bench:
 
 
 def start_contenders(bench, scenario, sink):
-    """By name, in the order of their turns."""
+    """Pairs of name and contender, in the order of their turns."""
+
     def collector(binary, row, name, **options):
         process = bench.start_collector(binary, row, sink, f"{scenario.name}-{name}")
         return Contender(process, row, **options)
 
-    contenders = {"relay": Contender(bench.start_relay(scenario, sink), scenario)}
+    yield "relay", Contender(bench.start_relay(scenario, sink), scenario)
     if bench.spanflame:
-        contenders["spanflame"] = collector(bench.spanflame, scenario, "spanflame")
+        yield "spanflame", collector(bench.spanflame, scenario, "spanflame")
     if bench.spanflame and scenario.above:
         base = next(row for row in bench.scenarios if row.name == scenario.above)
-        contenders["base"] = collector(bench.spanflame, base, "base")
+        yield "base", collector(bench.spanflame, base, "base")
     if bench.otelcol:
-        contenders["otelcol"] = collector(bench.otelcol, scenario, "otelcol",
-                                          divisor=COLLECTOR_WORK, keeps_bytes=False)
-    return contenders
+        yield "otelcol", collector(bench.otelcol, scenario, "otelcol", divisor=COLLECTOR_WORK,
+                                   keeps_bytes=False)
 
 
 def run_scenario(bench, scenario):
@@ -113,7 +113,8 @@ def run_scenario(bench, scenario):
     sink = Sink(bench.tools, bench.output, *scenario.sink_arguments(requests))
     contenders = {}
     try:
-        contenders = start_contenders(bench, scenario, sink)
+        for name, contender in start_contenders(bench, scenario, sink):
+            contenders[name] = contender
         for contender in contenders.values():  # connections, allocator, caches
             one_round(bench.tools, contender, sink, max(requests // 20, 1))
         rounds = {name: [] for name in contenders}

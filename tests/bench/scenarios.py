@@ -18,13 +18,17 @@ class Scenario:
     span_bytes: int = 672
     connections: int = 2
     in_flight: int = 4
-    batches: bool = False
+    batch: str = ""  # keys of the batch processor
     edits: bool = False
     # What spanflame must reach: a multiple of the relay, µs per span, or µs above another scenario.
     ratio_max: float | None = None
     us_max: float | None = None
     above: str | None = None
     above_us_max: float | None = None
+
+    @property
+    def batches(self):
+        return self.batch != ""
 
     @property
     def keeps_bytes(self):
@@ -58,13 +62,10 @@ SCENARIOS = [
     Scenario("edit", "gRPC → resource edit → HTTP, 1000 spans/request", 10000, edits=True,
              above="grpc", above_us_max=0.04),
     Scenario("single", "gRPC, 1 span/request, batched → HTTP", 1000000, spans=1, connections=4,
-             in_flight=64, batches=True, us_max=3.0),
+             in_flight=64, batch="{}", us_max=3.0),
     Scenario("gateway", "gRPC, 100 spans/request, edit, batch → HTTP gzip", 30000, spans=100,
-             connections=4, in_flight=16, batches=True, edits=True, gzip_out=True, us_max=1.0),
+             connections=4, in_flight=16, batch="{}", edits=True, gzip_out=True, us_max=1.0),
 ]
-
-# The same traffic with spans of other sizes, for run.py --span-bytes.
-SPAN_SIZES = (250, 672, 1700)
 
 RESOURCE_EDIT = """
   resource:
@@ -101,7 +102,7 @@ def configuration(scenario, port, sink_port, limit_mib=0, lanes=0):
     if scenario.edits:
         processors["resource"] = RESOURCE_EDIT
     if scenario.batches:
-        processors["batch"] = "\n  batch: {}"
+        processors["batch"] = f"\n  batch: {scenario.batch}"
     section = f"processors:{''.join(processors.values())}\n" if processors else ""
     lanes_line = f"\n  lanes: {lanes}" if lanes else ""
     return f"""# {scenario.title}
