@@ -56,8 +56,7 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
 {
     struct http2_session *session = arg;
     (void)nghttp2;
-    if (head->type != NGHTTP2_CONTINUATION)
-        session->headers_ns = 0;
+    session->headers_ns = 0;
     session->abuse = http2_guard_frame(&session->guard, head, clock_now_ns());
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -127,6 +126,28 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
     return 0;
 }
 
+/* Frames of unknown types are ignored, but through here, so that they are counted like the rest. */
+static int on_extension_data(nghttp2_session *nghttp2, const nghttp2_frame_hd *head,
+                             const uint8_t *data, size_t size, void *arg)
+{
+    (void)nghttp2;
+    (void)head;
+    (void)data;
+    (void)size;
+    (void)arg;
+    return NGHTTP2_ERR_CANCEL;
+}
+
+static int on_extension(nghttp2_session *nghttp2, void **payload, const nghttp2_frame_hd *head,
+                        void *arg)
+{
+    (void)nghttp2;
+    (void)payload;
+    (void)head;
+    (void)arg;
+    return NGHTTP2_ERR_CANCEL;
+}
+
 static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const uint8_t *data,
                    size_t size, void *arg)
 {
@@ -147,6 +168,8 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
         session->abuse == HTTP2_NO_ABUSE)
         session->abuse = http2_guard_reset(&session->guard, clock_now_ns());
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+        session->is_doomed = true;
     if (frame->hd.type == NGHTTP2_DATA)
         session->stall_ns = 0;
     if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
@@ -172,6 +195,29 @@ static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code,
     return 0;
 }
 
+static void fill_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
+    nghttp2_session_callbacks_set_on_extension_chunk_recv_callback(callbacks, on_extension_data);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_extension);
+}
+
+static void fill_option(nghttp2_option *option)
+{
+    /* Streams that closed are not kept for a priority tree that nobody uses. */
+    nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);
+    nghttp2_option_set_max_continuations(option, HTTP2_CONTINUATIONS_MAX);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
+}
+
 int http2_callbacks_attach(struct http2_session *session)
 {
     nghttp2_session_callbacks *callbacks = NULL;
@@ -180,16 +226,8 @@ int http2_callbacks_attach(struct http2_session *session)
     if (result == 0)
         result = nghttp2_option_new(&option);
     if (result == 0) {
-        nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
-        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-        nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
-        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
-        /* Streams that closed are not kept for a priority tree that nobody uses. */
-        nghttp2_option_set_no_closed_streams(option, 1);
-        nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);
+        fill_callbacks(callbacks);
+        fill_option(option);
         result = nghttp2_session_server_new3(&session->nghttp2, callbacks, session, option,
                                              &memory_entry);
     }

@@ -8,6 +8,7 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/http2_session.h"
+#include "src/random.h"
 
 #include <assert.h>
 #include <string.h>
@@ -209,7 +210,7 @@ static void flush(void *arg)
     if (!session->is_lingering && write_output(session)) {
         if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed)
             doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
-        else if (session->is_doomed || (session->is_final && session->open == NULL))
+        else if (session->is_doomed || !nghttp2_session_want_read(session->nghttp2))
             linger(session);
         /* All is written that the windows allow: what is left waits for the peer. */
         if (session->replies == 0)
@@ -242,12 +243,10 @@ static bool is_stuck(const struct http2_session *session, uint64_t now_ns)
     return session->stall_ns > 0 && now_ns >= session->stall_ns + HTTP2_WINDOW_STALL_NS;
 }
 
-static uint64_t random_below(uint64_t limit)
+/* Up to JITTER_PERCENT of it, so that connections that began together do not end together. */
+static uint64_t jitter(uint64_t delay_ns)
 {
-    uint64_t number = 0;
-    if (limit == 0 || uv_random(NULL, NULL, &number, sizeof(number), 0, NULL) != 0)
-        return 0;
-    return number % limit;
+    return (uint64_t)(random_uniform() * (double)(delay_ns / 100 * JITTER_PERCENT));
 }
 
 static void *create(struct http_connection *connection)
@@ -261,12 +260,11 @@ static void *create(struct http_connection *connection)
     session->flush_job.arg = session;
     session->begun_ns = now_ns;
     session->idle_ns = now_ns;
-    session->idle_default_ns = HTTP2_IDLE_NS + random_below(HTTP2_IDLE_NS / 100 * JITTER_PERCENT);
+    session->idle_default_ns = HTTP2_IDLE_NS + jitter(HTTP2_IDLE_NS);
     session->age_ns = UINT64_MAX;
     if (settings->connection_age_max_ns > 0) {
-        uint64_t jitter_ns = settings->connection_age_max_ns / 100 * JITTER_PERCENT;
-        session->age_ns =
-            now_ns + settings->connection_age_max_ns - jitter_ns + random_below(2 * jitter_ns);
+        uint64_t age_ns = settings->connection_age_max_ns;
+        session->age_ns = now_ns + age_ns - age_ns / 100 * JITTER_PERCENT + 2 * jitter(age_ns);
     }
     http2_guard_init(&session->guard,
                      settings->ping_interval_min_ns > 0 ? settings->ping_interval_min_ns
@@ -281,6 +279,23 @@ static void *create(struct http_connection *connection)
     return session;
 }
 
+/* nghttp2 has given up, or a callback of ours made it. */
+static void fail(struct http2_session *session, ssize_t error)
+{
+    assert(error < 0);
+    if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        http_connection_abort(session->connection);
+        return;
+    }
+    if (error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS)
+        session->abuse = HTTP2_TOO_MANY_CONTINUATIONS;
+    if (session->abuse != HTTP2_NO_ABUSE)
+        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
+    else
+        doom(session,
+             error == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
+}
+
 static void receive(void *state, const uint8_t *data, size_t size)
 {
     struct http2_session *session = state;
@@ -289,15 +304,8 @@ static void receive(void *state, const uint8_t *data, size_t size)
     ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
     if (http_connection_is_closing(session->connection))
         return;
-    if (session->abuse != HTTP2_NO_ABUSE)
-        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
-    else if (taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
-        http_connection_abort(session->connection);
-    else if (taken < 0)
-        doom(session,
-             taken == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
-    else if (!nghttp2_session_want_read(session->nghttp2))
-        session->is_doomed = true;
+    if (taken < 0)
+        fail(session, taken);
     if (session->wants_drain)
         drain(session);
     if (session->wants_final)
@@ -305,11 +313,19 @@ static void receive(void *state, const uint8_t *data, size_t size)
     http2_session_flush_later(session);
 }
 
+static void close_for_good(struct http2_session *session)
+{
+    if (session->is_doomed)
+        http_connection_abort(session->connection);
+    else
+        http_connection_close(session->connection);
+}
+
 static void end_of_input(void *state)
 {
     struct http2_session *session = state;
     /* Who has gone takes no answers; requests that came whole are processed all the same. */
-    http_connection_close(session->connection);
+    close_for_good(session);
 }
 
 static void written(void *state)
@@ -322,7 +338,7 @@ static void expire(void *state)
     struct http2_session *session = state;
     uint64_t now_ns = clock_now_ns();
     if (session->is_lingering) {
-        http_connection_close(session->connection);
+        close_for_good(session);
         return;
     }
     if (is_stuck(session, now_ns) || (session->is_final && now_ns >= drain_deadline(session))) {

@@ -61,12 +61,6 @@ static enum http2_abuse take_settings(struct http2_guard *guard, uint64_t now_ns
     return token_bucket_take(&guard->settings, now_ns) ? HTTP2_NO_ABUSE : HTTP2_TOO_MANY_SETTINGS;
 }
 
-static enum http2_abuse take_continuation(struct http2_guard *guard)
-{
-    return ++guard->continuations > HTTP2_CONTINUATIONS_MAX ? HTTP2_TOO_MANY_CONTINUATIONS
-                                                            : HTTP2_NO_ABUSE;
-}
-
 void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint64_t now_ns)
 {
     assert(guard != NULL);
@@ -89,10 +83,8 @@ enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_fram
             return HTTP2_NO_ABUSE;
         return take_glitch(guard, now_ns);
     case NGHTTP2_HEADERS:
-        guard->continuations = 0;
+    case NGHTTP2_CONTINUATION: /* counted by nghttp2 */
         return HTTP2_NO_ABUSE;
-    case NGHTTP2_CONTINUATION:
-        return take_continuation(guard);
     case NGHTTP2_SETTINGS:
         return take_settings(guard, now_ns);
     case NGHTTP2_PING:

@@ -22,10 +22,9 @@ struct http2_guard {
     uint64_t ping_interval_ns;
     uint64_t ping_due_ns; /* a ping before this is a strike */
     unsigned ping_strikes;
-    unsigned continuations; /* since the last HEADERS */
 };
 
-/* What the peer has done too often; NULL-worthy words for the GOAWAY frame. */
+/* What the peer has done too often. */
 enum http2_abuse {
     HTTP2_NO_ABUSE,
     HTTP2_TOO_MANY_RESETS,

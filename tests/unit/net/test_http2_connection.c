@@ -1,0 +1,936 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP/2 server over loopback sockets, on a hand-turned lane and a fake clock. */
+#include "src/net/http2_connection.h"
+
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/http_server.h"
+#include "src/random.h"
+#include "tests/support/h2_peer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TURNS_MAX = 3000, HELD_MAX = 300, STREAMS_MAX = 4 };
+
+enum mode { READ_AND_ANSWER, ANSWER_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE };
+
+static struct lane *lane;
+static struct budget budget;
+static struct http_server *server;
+static char address[64];
+static enum mode mode;
+static struct http_request *held[HELD_MAX];
+static unsigned held_count;
+static unsigned requests_count;
+static unsigned bodies_count;
+static unsigned ended_count;
+static unsigned failures_count;
+static enum http_failure last_failure;
+static bool is_stopped;
+static size_t last_body_size;
+static char last_path[128];
+static char last_query[128];
+static char last_header[64];
+
+static const char *const get_fields[] = {":method", "GET",        ":scheme", "http", ":path",
+                                         "/x?a=b",  ":authority", "host",    NULL};
+static const char *const post_fields[] = {":method", "POST",       ":scheme", "http",   ":path",
+                                          "/p",      ":authority", "host",    "x-test", "one",
+                                          "x-test",  "two",        NULL};
+
+static void answer(struct http_request *request)
+{
+    http_respond(request, &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "text/plain"}},
+                              .body = slice_of_text("hello"),
+                          });
+}
+
+static void hold(struct http_request *request)
+{
+    assert_true(held_count < HELD_MAX);
+    held[held_count++] = request;
+}
+
+static void copy_text(char *target, size_t size, struct slice text)
+{
+    snprintf(target, size, "%.*s", (int)text.size, (const char *)text.data);
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    static const struct http_body_plan plan = {.max_bytes = 1 << 20};
+    (void)arg;
+    requests_count++;
+    copy_text(last_path, sizeof(last_path), http_request_path(request));
+    copy_text(last_query, sizeof(last_query), http_request_query(request));
+    copy_text(last_header, sizeof(last_header), http_request_header(request, "x-test"));
+    if (mode == ANSWER_AT_ONCE)
+        answer(request);
+    else if (mode == HOLD_AT_ONCE)
+        hold(request);
+    else
+        http_request_read_body(request, &plan);
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    (void)arg;
+    bodies_count++;
+    last_body_size = http_request_body(request)->size;
+    if (mode == READ_AND_HOLD)
+        hold(request);
+    else
+        answer(request);
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    (void)arg;
+    failures_count++;
+    last_failure = failure;
+    answer(request);
+}
+
+static void on_end(struct http_request *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    ended_count++;
+}
+
+static void on_stopped(void *arg)
+{
+    (void)arg;
+    is_stopped = true;
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+    .on_end = on_end,
+};
+
+static void listen_with(const struct http_server_settings *extra)
+{
+    struct http_server_settings settings = *extra;
+    struct error error;
+    settings.lane = lane;
+    settings.budget = &budget;
+    settings.has_http2 = true;
+    settings.handler = &handler;
+    server = http_server_create(&settings);
+    if (!http_server_listen(&server, 1, "tcp", "127.0.0.1:0", &error))
+        fail_msg("%s", error.text);
+    snprintf(address, sizeof(address), "%s", http_server_address(server));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, 1000 * (uint64_t)NS_PER_S);
+    random_fix(0.5);
+    lane = lane_create(0);
+    budget_init(&budget, 64 * MIB);
+    mode = READ_AND_ANSWER;
+    held_count = requests_count = bodies_count = ended_count = failures_count = 0;
+    is_stopped = false;
+    server = NULL;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    if (server != NULL && !is_stopped) {
+        http_server_stop(server, on_stopped, NULL);
+        http_server_abort(server);
+    }
+    for (unsigned i = 0; i < TURNS_MAX && server != NULL && !is_stopped; i++)
+        lane_turn(lane);
+    assert_int_equal(requests_count, ended_count + held_count);
+    http_server_destroy(server);
+    assert_int_equal(budget_used(&budget), 0);
+    lane_destroy(lane);
+    budget_fini(&budget);
+    random_fix(-1);
+    clock_fake_stop();
+    return 0;
+}
+
+static void turn(struct h2_peer *peer, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        h2_peer_turn(peer);
+        lane_turn(lane);
+    }
+    h2_peer_turn(peer);
+}
+
+static void turn_until_closed(struct h2_peer *peer, int32_t id)
+{
+    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_answer(peer, id)->is_closed; i++)
+        turn(peer, 1);
+    assert_true(h2_peer_answer(peer, id)->is_closed);
+}
+
+static void turn_until_end(struct h2_peer *peer)
+{
+    for (unsigned i = 0; i < TURNS_MAX && !peer->has_ended; i++)
+        turn(peer, 1);
+    assert_true(peer->has_ended);
+}
+
+/* Moves the clock in steps, so that each deadline on the way fires. */
+static void advance(struct h2_peer *peer, uint64_t by_ns)
+{
+    for (uint64_t passed = 0; passed < by_ns; passed += NS_PER_S) {
+        clock_fake_advance(by_ns - passed < NS_PER_S ? by_ns - passed : NS_PER_S);
+        turn(peer, 2);
+    }
+    turn(peer, 5);
+}
+
+static void a_request_without_body_is_answered(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn_until_closed(peer, id);
+    struct h2_answer *got = h2_peer_answer(peer, id);
+    assert_int_equal(got->status, 200);
+    assert_int_equal(got->body_size, 5);
+    assert_memory_equal(got->body, "hello", 5);
+    assert_string_equal(got->headers, "date: Thu, 01 Jan 1970 00:16:40 GMT\ncontent-length: 5\n"
+                                      "content-type: text/plain\n");
+    assert_string_equal(last_path, "/x");
+    assert_string_equal(last_query, "a=b");
+    assert_int_equal(got->close_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+static void a_large_body_arrives_whole(void **state)
+{
+    enum { SIZE = 1 << 20 };
+    uint8_t *body = mem_zalloc(SIZE);
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, post_fields, body, SIZE, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(last_body_size, SIZE);
+    assert_string_equal(last_header, "one");
+    h2_peer_close(peer);
+    mem_free(body);
+}
+
+static void a_body_above_its_limit_fails_and_the_stream_is_reset_gently(void **state)
+{
+    enum { SIZE = (1 << 20) + 1 };
+    uint8_t *body = mem_zalloc(SIZE);
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, post_fields, body, SIZE, false);
+    turn_until_closed(peer, id);
+    assert_int_equal(failures_count, 1);
+    assert_int_equal(last_failure, HTTP_BODY_TOO_LARGE);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_NO_ERROR);
+    /* The connection lives on, with its window credited. */
+    id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    h2_peer_close(peer);
+    mem_free(body);
+}
+
+static void a_short_budget_fails_the_body_at_once(void **state)
+{
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, 100);
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    uint8_t body[1000] = {0};
+    int32_t id = h2_peer_request(peer, post_fields, body, sizeof(body), true);
+    turn_until_closed(peer, id);
+    assert_int_equal(failures_count, 1);
+    assert_int_equal(last_failure, HTTP_BODY_NO_BUDGET);
+    h2_peer_close(peer);
+}
+
+static void many_streams_share_one_connection(void **state)
+{
+    enum { COUNT = 90 };
+    int32_t ids[COUNT];
+    uint8_t body[3000] = {0};
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        ids[i] = h2_peer_request(peer, post_fields, body, sizeof(body), true);
+    for (unsigned i = 0; i < COUNT; i++) {
+        turn_until_closed(peer, ids[i]);
+        assert_int_equal(h2_peer_answer(peer, ids[i])->status, 200);
+    }
+    assert_int_equal(bodies_count, COUNT);
+    h2_peer_close(peer);
+}
+
+/* The header block of a GET without dynamic table: RFC 7541 indices 2, 6, 4 and a literal. */
+static const uint8_t get_block[] = {0x82, 0x86, 0x84, 0x01, 0x04, 'h', 'o', 's', 't'};
+/* The same as POST, index 3. */
+static const uint8_t post_block[] = {0x83, 0x86, 0x84, 0x01, 0x04, 'h', 'o', 's', 't'};
+
+static void raw_request(struct h2_peer *peer, uint32_t id, bool is_complete)
+{
+    h2_peer_frame(peer, NGHTTP2_HEADERS,
+                  NGHTTP2_FLAG_END_HEADERS | (is_complete ? NGHTTP2_FLAG_END_STREAM : 0), id,
+                  is_complete ? get_block : post_block, sizeof(get_block));
+}
+
+static void raw_reset(struct h2_peer *peer, uint32_t id)
+{
+    static const uint8_t code[] = {0, 0, 0, NGHTTP2_CANCEL};
+    h2_peer_frame(peer, NGHTTP2_RST_STREAM, 0, id, code, sizeof(code));
+}
+
+static void assert_reset(struct h2_peer *peer, uint32_t id, uint32_t code)
+{
+    uint32_t size = 0;
+    uint32_t got_id = 0;
+    const uint8_t *payload = h2_peer_find_frame(peer, NGHTTP2_RST_STREAM, &size, &got_id);
+    assert_non_null(payload);
+    assert_int_equal(size, 4);
+    assert_int_equal(got_id, id);
+    assert_int_equal(payload[3], code);
+}
+
+/* Checks the GOAWAY of a raw peer: code, and its text. */
+static void assert_goaway(struct h2_peer *peer, uint32_t code, const char *text)
+{
+    uint32_t size = 0;
+    uint32_t id = 0;
+    const uint8_t *payload = h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id);
+    assert_non_null(payload);
+    assert_int_equal(payload[7], code);
+    assert_int_equal(size - 8, strlen(text));
+    assert_memory_equal(payload + 8, text, strlen(text));
+}
+
+static void the_limit_of_streams_is_advertised(void **state)
+{
+    uint32_t size = 0;
+    uint32_t id = 0;
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = STREAMS_MAX});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    const uint8_t *settings = h2_peer_find_frame(peer, NGHTTP2_SETTINGS, &size, &id);
+    assert_non_null(settings);
+    assert_int_equal(settings[1], NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+    assert_int_equal(settings[2] | settings[3] | settings[4], 0);
+    assert_int_equal(settings[5], STREAMS_MAX);
+    h2_peer_close(peer);
+}
+
+static void a_stream_too_many_is_refused_alone(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = STREAMS_MAX});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0);
+    turn(peer, 5);
+    for (uint32_t i = 0; i <= STREAMS_MAX; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 5);
+    assert_int_equal(requests_count, STREAMS_MAX);
+    assert_reset(peer, 2 * STREAMS_MAX + 1, NGHTTP2_REFUSED_STREAM);
+    while (held_count > 0)
+        answer(held[--held_count]);
+    turn(peer, 5);
+    assert_int_equal(ended_count, STREAMS_MAX);
+    raw_request(peer, 2 * STREAMS_MAX + 3, true);
+    turn(peer, 5);
+    assert_int_equal(requests_count, STREAMS_MAX + 1);
+    answer(held[--held_count]);
+    turn(peer, 5);
+    h2_peer_close(peer);
+}
+
+/* Reset by the client, but still with the pipeline: the slot is not free. */
+static void a_reset_request_keeps_its_slot_until_it_is_let_go(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = STREAMS_MAX});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < STREAMS_MAX; i++) {
+        raw_request(peer, 2 * i + 1, true);
+        raw_reset(peer, 2 * i + 1);
+    }
+    raw_request(peer, 2 * STREAMS_MAX + 1, true);
+    turn(peer, 5);
+    assert_int_equal(requests_count, STREAMS_MAX);
+    assert_reset(peer, 2 * STREAMS_MAX + 1, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(ended_count, 0);
+    assert_true(http_request_is_gone(held[0]));
+    while (held_count > 0)
+        answer(held[--held_count]);
+    assert_int_equal(ended_count, STREAMS_MAX);
+    h2_peer_close(peer);
+}
+
+static void a_client_that_leaves_ends_its_requests(void **state)
+{
+    static const enum mode modes[] = {READ_AND_ANSWER, READ_AND_HOLD, HOLD_AT_ONCE};
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (unsigned i = 0; i < 3; i++) {
+        mode = modes[i];
+        requests_count = ended_count = 0;
+        struct h2_peer *peer = h2_peer_connect_raw(address);
+        h2_peer_greet(peer);
+        raw_request(peer, 1, true);
+        raw_request(peer, 3, false); /* a body that never comes */
+        turn(peer, 5);
+        h2_peer_close(peer);
+        for (unsigned j = 0; j < 10; j++)
+            lane_turn(lane);
+        while (held_count > 0)
+            answer(held[--held_count]);
+        assert_int_equal(requests_count, 2);
+        assert_int_equal(ended_count, 2);
+        assert_int_equal(http_server_figures(server).connections, 0);
+    }
+}
+
+static void answers_given_after_the_turn_are_written(void **state)
+{
+    (void)state;
+    mode = READ_AND_HOLD;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    assert_int_equal(held_count, 1);
+    assert_false(h2_peer_answer(peer, id)->is_closed);
+    answer(held[--held_count]);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    h2_peer_close(peer);
+}
+
+static void data_before_the_handler_decides_is_refused(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, post_fields, "early", 5, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(ended_count, 0);
+    answer(held[--held_count]);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+static void trailers_follow_the_body_or_stand_alone(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t first = h2_peer_request(peer, get_fields, NULL, 0, true);
+    int32_t second = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    assert_int_equal(held_count, 2);
+    http_respond(held[0], &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "application/grpc"}},
+                              .body = slice_of("\0\0\0\0\0", 5),
+                              .trailers = {{"grpc-status", "0"}, {"grpc-message", ""}},
+                          });
+    http_respond(held[1], &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "application/grpc"}},
+                              .trailers = {{"grpc-status", "14"}, {"grpc-message", "busy"}},
+                          });
+    held_count = 0;
+    turn_until_closed(peer, first);
+    turn_until_closed(peer, second);
+    struct h2_answer *got = h2_peer_answer(peer, first);
+    assert_int_equal(got->header_blocks, 2);
+    assert_string_equal(got->headers, "content-type: application/grpc\n");
+    assert_string_equal(got->trailers, "grpc-status: 0\ngrpc-message: \n");
+    assert_int_equal(got->body_size, 5);
+    got = h2_peer_answer(peer, second);
+    assert_int_equal(got->header_blocks, 1);
+    assert_string_equal(got->headers,
+                        "content-type: application/grpc\ngrpc-status: 14\ngrpc-message: busy\n");
+    h2_peer_close(peer);
+}
+
+static void too_many_headers_reset_the_stream_alone(void **state)
+{
+    static char large[9000];
+    static const char *many[2 * (HTTP_HEADERS_MAX + 6) + 1];
+    static const char *one[] = {":method",    "GET", ":scheme", "http", ":path", "/",
+                                ":authority", "h",   "x-large", large,  NULL};
+    static const char *several[] = {
+        ":method", "GET",        ":scheme", "http",       ":path", "/",          "a", large + 4000,
+        "b",       large + 4000, "c",       large + 4000, "d",     large + 4000, NULL};
+    (void)state;
+    memset(large, 'x', sizeof(large) - 1);
+    memcpy(many, get_fields, 8 * sizeof(*many));
+    for (size_t i = 8; i < sizeof(many) / sizeof(many[0]) - 1; i++)
+        many[i] = "a";
+    const char *const *const rows[] = {one, several, many};
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        int32_t id = h2_peer_request(peer, rows[i], NULL, 0, true);
+        turn_until_closed(peer, id);
+        assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    }
+    assert_int_equal(requests_count, 0);
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    h2_peer_close(peer);
+}
+
+/* What each flood sends, frame number i. */
+static void flood_resets(struct h2_peer *peer, uint32_t i)
+{
+    raw_request(peer, 2 * i + 1, false);
+    raw_reset(peer, 2 * i + 1);
+}
+
+static void flood_made_resets(struct h2_peer *peer, uint32_t i)
+{
+    static const uint8_t overflow[] = {0x7f, 0xff, 0xff, 0xff};
+    raw_request(peer, 2 * i + 1, false);
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 2 * i + 1, overflow, sizeof(overflow));
+}
+
+static void flood_refusals(struct h2_peer *peer, uint32_t i)
+{
+    raw_request(peer, 2 * i + 1, false);
+}
+
+static void flood_settings(struct h2_peer *peer, uint32_t i)
+{
+    (void)i;
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
+}
+
+static void flood_pings(struct h2_peer *peer, uint32_t i)
+{
+    uint8_t data[8] = {(uint8_t)i};
+    h2_peer_frame(peer, NGHTTP2_PING, 0, 0, data, sizeof(data));
+}
+
+static void flood_priority(struct h2_peer *peer, uint32_t i)
+{
+    uint8_t data[5] = {0, 0, 0, 0, (uint8_t)i};
+    h2_peer_frame(peer, NGHTTP2_PRIORITY, 0, 2 * i + 1, data, sizeof(data));
+}
+
+static void flood_window_updates(struct h2_peer *peer, uint32_t i)
+{
+    static const uint8_t one[] = {0, 0, 0, 1};
+    (void)i;
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 0, one, sizeof(one));
+}
+
+static void flood_empty_data(struct h2_peer *peer, uint32_t i)
+{
+    if (i == 0)
+        raw_request(peer, 1, false);
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, NULL, 0);
+}
+
+static void flood_unknown_frames(struct h2_peer *peer, uint32_t i)
+{
+    (void)i;
+    h2_peer_frame(peer, 0xbe, 0, 0, "junk", 4);
+}
+
+static void flood_continuations(struct h2_peer *peer, uint32_t i)
+{
+    static const uint8_t literal[] = {0x00, 0x01, 'a', 0x01, 'b'};
+    if (i == 0)
+        h2_peer_frame(peer, NGHTTP2_HEADERS, 0, 1, get_block, sizeof(get_block));
+    h2_peer_frame(peer, NGHTTP2_CONTINUATION, 0, 1, literal, sizeof(literal));
+}
+
+static void every_flood_ends_in_goaway(void **state)
+{
+    static const struct {
+        void (*flood)(struct h2_peer *peer, uint32_t i);
+        uint32_t frames; /* so many are borne, one more is not */
+        const char *text;
+    } rows[] = {
+        {flood_resets, HTTP2_RESETS_BURST, "too_many_resets"},
+        {flood_made_resets, HTTP2_RESETS_BURST, "too_many_resets"},
+        {flood_refusals, HTTP2_STREAMS_MAX + HTTP2_RESETS_BURST, "too_many_resets"},
+        {flood_settings, HTTP2_SETTINGS_BURST - 1, "too_many_settings"},
+        {flood_pings, HTTP2_PING_STRIKES_MAX + 1, "too_many_pings"},
+        {flood_priority, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
+        {flood_window_updates, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
+        {flood_empty_data, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
+        {flood_unknown_frames, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
+        {flood_continuations, HTTP2_CONTINUATIONS_MAX, "too_many_continuations"},
+    };
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t size;
+        uint32_t id;
+        struct h2_peer *peer = h2_peer_connect_raw(address);
+        h2_peer_greet(peer);
+        for (uint32_t j = 0; j < rows[i].frames; j++)
+            rows[i].flood(peer, j);
+        turn(peer, 20);
+        if (h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id) != NULL)
+            fail_msg("row %zu: ended too early", i);
+        for (uint32_t j = 0; j < 3; j++)
+            rows[i].flood(peer, rows[i].frames + j);
+        turn(peer, 20);
+        if (h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id) == NULL)
+            fail_msg("row %zu: not ended", i);
+        assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, rows[i].text);
+        turn_until_end(peer);
+        h2_peer_close(peer);
+    }
+}
+
+static void budgets_fill_again_with_time(void **state)
+{
+    uint32_t size;
+    uint32_t id;
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < 3 * HTTP2_RESETS_BURST; i++) {
+        flood_resets(peer, i);
+        if (i % HTTP2_RESETS_PER_S == 0) {
+            turn(peer, 3);
+            clock_fake_advance(NS_PER_S);
+        }
+    }
+    turn(peer, 20);
+    assert_null(h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id));
+    h2_peer_close(peer);
+}
+
+static void pings_beside_requests_are_no_strikes(void **state)
+{
+    uint32_t size;
+    uint32_t id;
+    (void)state;
+    mode = ANSWER_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < 100; i++) {
+        raw_request(peer, 2 * i + 1, true);
+        flood_pings(peer, i);
+    }
+    turn(peer, 20);
+    assert_null(h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id));
+    assert_int_equal(ended_count, 100);
+    h2_peer_close(peer);
+}
+
+static void a_protocol_error_ends_in_goaway(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 2, true); /* an even stream is not the client's to open */
+    for (unsigned i = 0; i < 1000; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 10);
+    uint32_t size;
+    uint32_t id;
+    const uint8_t *payload = h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id);
+    assert_non_null(payload);
+    assert_int_equal(payload[7], NGHTTP2_PROTOCOL_ERROR);
+    assert_int_equal(requests_count, 0);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+}
+
+static void no_preface_is_closed(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_write(peer, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+}
+
+static void silence_is_ended_by_deadlines(void **state)
+{
+    static const char half_block[] = {(char)0x82, (char)0x86};
+    static const struct {
+        const char *what;
+        bool greets;
+        bool begins_headers;
+        uint64_t not_before_s;
+        uint64_t within_s; /* of that */
+    } rows[] = {
+        {"nothing at all", false, false, 9, 2},
+        {"a header block without end", true, true, 9, 2},
+        {"an idle connection", true, false, 299, 35},
+    };
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct h2_peer *peer = h2_peer_connect_raw(address);
+        if (rows[i].greets)
+            h2_peer_greet(peer);
+        if (rows[i].begins_headers)
+            h2_peer_frame(peer, NGHTTP2_HEADERS, 0, 1, half_block, sizeof(half_block));
+        turn(peer, 5);
+        advance(peer, rows[i].not_before_s * NS_PER_S);
+        if (peer->has_ended)
+            fail_msg("%s: ended too early", rows[i].what);
+        advance(peer, rows[i].within_s * NS_PER_S);
+        if (!peer->has_ended)
+            fail_msg("%s: not ended", rows[i].what);
+        h2_peer_close(peer);
+    }
+}
+
+static void a_dribbling_body_fails(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 1, false);
+    for (unsigned second = 0; second < 10; second++) {
+        h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "x", 1);
+        advance(peer, NS_PER_S);
+    }
+    assert_int_equal(failures_count, 0);
+    advance(peer, 3 * (uint64_t)NS_PER_S);
+    assert_int_equal(failures_count, 1);
+    assert_int_equal(last_failure, HTTP_BODY_TOO_SLOW);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+static void a_steady_body_is_awaited(void **state)
+{
+    static const uint8_t piece[1030];
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 1, false);
+    for (unsigned second = 0; second < 60; second++) {
+        h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, piece, sizeof(piece));
+        advance(peer, NS_PER_S);
+    }
+    assert_int_equal(failures_count, 0);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, NULL, 0);
+    turn(peer, 5);
+    assert_int_equal(bodies_count, 1);
+    assert_int_equal(last_body_size, 60 * sizeof(piece));
+    h2_peer_close(peer);
+}
+
+static void an_answer_that_gets_no_window_ends_the_connection(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    static const uint8_t no_window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 0, 0};
+    h2_peer_write(peer, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, no_window, sizeof(no_window));
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    assert_int_equal(requests_count, 1);
+    advance(peer, 4 * (uint64_t)NS_PER_S);
+    assert_false(peer->has_ended);
+    advance(peer, 2 * (uint64_t)NS_PER_S);
+    assert_true(peer->has_ended);
+    assert_int_equal(ended_count, 1);
+    assert_int_equal(http_server_figures(server).aborted_total, 1);
+    h2_peer_close(peer);
+}
+
+static void an_old_connection_is_drained(void **state)
+{
+    (void)state;
+    mode = READ_AND_HOLD;
+    listen_with(&(struct http_server_settings){
+        .connection_age_max_ns = 60 * (uint64_t)NS_PER_S,
+        .connection_age_grace_ns = 30 * (uint64_t)NS_PER_S,
+    });
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    advance(peer, 59 * (uint64_t)NS_PER_S);
+    assert_false(peer->has_goaway);
+    advance(peer, 2 * (uint64_t)NS_PER_S);
+    assert_true(peer->has_goaway);
+    assert_int_equal(peer->goaway_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(peer->goaway_last_id, id);
+    assert_false(peer->has_ended);
+    answer(held[--held_count]);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+}
+
+static void grace_ends_an_old_connection(void **state)
+{
+    (void)state;
+    mode = READ_AND_HOLD;
+    listen_with(&(struct http_server_settings){
+        .connection_age_max_ns = 60 * (uint64_t)NS_PER_S,
+        .connection_age_grace_ns = 30 * (uint64_t)NS_PER_S,
+    });
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    advance(peer, 88 * (uint64_t)NS_PER_S);
+    assert_false(peer->has_ended);
+    advance(peer, 4 * (uint64_t)NS_PER_S);
+    assert_true(peer->has_ended);
+    answer(held[--held_count]);
+    h2_peer_close(peer);
+}
+
+static void stopping_lets_requests_finish(void **state)
+{
+    (void)state;
+    mode = READ_AND_HOLD;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    struct h2_peer *idle = h2_peer_connect(address, 0);
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    turn(idle, 5);
+    http_server_stop(server, on_stopped, NULL);
+    turn(idle, 10);
+    assert_true(idle->has_goaway);
+    turn_until_end(idle);
+    h2_peer_close(idle);
+    turn(peer, 10);
+    assert_true(peer->has_goaway);
+    assert_false(is_stopped);
+    answer(held[--held_count]);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+    for (unsigned i = 0; i < TURNS_MAX && !is_stopped; i++)
+        lane_turn(lane);
+    assert_true(is_stopped);
+}
+
+static void a_deaf_client_cannot_delay_the_stop(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    http_server_stop(server, on_stopped, NULL);
+    advance(peer, HTTP2_DRAIN_PING_NS + HTTP2_LINGER_NS + NS_PER_S);
+    assert_true(is_stopped);
+    h2_peer_close(peer);
+}
+
+/* Every allocation on the way is refused once: nothing leaks, nothing crashes. */
+static void refused_allocations_end_requests_or_connections(void **state)
+{
+    uint8_t body[5000] = {0};
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (uint64_t n = 1; n < 200; n++) {
+        struct h2_peer *peer = h2_peer_connect(address, 0);
+        int32_t id = h2_peer_request(peer, post_fields, body, sizeof(body), true);
+        uint64_t tries = mem_tries();
+        mem_refuse_nth(n);
+        turn(peer, 10);
+        bool is_over = mem_tries() - tries < n;
+        mem_refuse_nth(0);
+        if (is_over)
+            assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+        h2_peer_close(peer);
+        for (unsigned i = 0; i < 5; i++)
+            lane_turn(lane);
+        if (is_over)
+            return;
+    }
+    fail_msg("the end was not reached");
+}
+
+int main(void)
+{
+#define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ROW(a_request_without_body_is_answered),
+        ROW(a_large_body_arrives_whole),
+        ROW(a_body_above_its_limit_fails_and_the_stream_is_reset_gently),
+        ROW(a_short_budget_fails_the_body_at_once),
+        ROW(many_streams_share_one_connection),
+        ROW(the_limit_of_streams_is_advertised),
+        ROW(a_stream_too_many_is_refused_alone),
+        ROW(a_reset_request_keeps_its_slot_until_it_is_let_go),
+        ROW(a_client_that_leaves_ends_its_requests),
+        ROW(answers_given_after_the_turn_are_written),
+        ROW(data_before_the_handler_decides_is_refused),
+        ROW(trailers_follow_the_body_or_stand_alone),
+        ROW(too_many_headers_reset_the_stream_alone),
+        ROW(every_flood_ends_in_goaway),
+        ROW(budgets_fill_again_with_time),
+        ROW(pings_beside_requests_are_no_strikes),
+        ROW(a_protocol_error_ends_in_goaway),
+        ROW(no_preface_is_closed),
+        ROW(silence_is_ended_by_deadlines),
+        ROW(a_dribbling_body_fails),
+        ROW(a_steady_body_is_awaited),
+        ROW(an_answer_that_gets_no_window_ends_the_connection),
+        ROW(an_old_connection_is_drained),
+        ROW(grace_ends_an_old_connection),
+        ROW(stopping_lets_requests_finish),
+        ROW(a_deaf_client_cannot_delay_the_stop),
+        ROW(refused_allocations_end_requests_or_connections),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
