@@ -53,7 +53,7 @@ static void breathe(const struct loopback *loopback)
 
 static bool take(struct loopback *loopback)
 {
-    if (loopback->has_ended)
+    if (loopback->has_ended || loopback->size == LOOPBACK_TEXT_MAX)
         return false;
     ssize_t count =
         recv(loopback->fd, loopback->text + loopback->size, LOOPBACK_TEXT_MAX - loopback->size, 0);

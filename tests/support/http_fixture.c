@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server side of the tests of src/net: a handler that is told by the path what to do. */
+#include "tests/support/http_fixture.h"
+
+#include "src/buffer.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "tests/support/loopback.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TURNS_MAX = 5000 };
+
+static bool has_path(const struct http_request *request, const char *path)
+{
+    return slice_equal_text(http_request_path(request), path);
+}
+
+static void answer(struct http_request *request, unsigned status, struct slice body)
+{
+    http_respond(request, &(struct http_response){
+                              .status = status,
+                              .headers = {{"content-type", "text/plain"}},
+                              .body = body,
+                              .closes = has_path(request, "/bye"),
+                          });
+}
+
+static uint64_t on_peek(struct http_request *request, const uint8_t *data, void *arg)
+{
+    (void)arg;
+    if (memcmp(data, "stop", 4) == 0)
+        answer(request, 400, slice_of_text("stopped"));
+    return memcmp(data, "huge", 4) == 0 ? FIXTURE_BODY_MAX + 1 : 0;
+}
+
+static void read_body(struct http_request *request)
+{
+    struct http_body_plan plan = {.max_bytes = FIXTURE_BODY_MAX};
+    if (has_path(request, "/peek")) {
+        plan.peek_bytes = 4;
+        plan.on_peek = on_peek;
+    }
+    http_request_read_body(request, &plan);
+}
+
+static void answer_large(struct http_request *request)
+{
+    uint8_t *body = mem_alloc(LARGE_ANSWER_BYTES);
+    memset(body, 'x', LARGE_ANSWER_BYTES);
+    answer(request, 200, slice_of(body, LARGE_ANSWER_BYTES));
+    mem_free(body);
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct http_fixture *fixture = arg;
+    fixture->requests++;
+    http_request_set_context(request, fixture);
+    if (has_path(request, "/hold"))
+        fixture->held = request;
+    else if (has_path(request, "/early"))
+        answer(request, 200, slice_of_text("early"));
+    else if (has_path(request, "/large"))
+        answer_large(request);
+    else
+        read_body(request);
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    struct http_fixture *fixture = arg;
+    fixture->bodies++;
+    if (has_path(request, "/keep"))
+        fixture->held = request;
+    else
+        answer(request, 200, buffer_slice(http_request_body(request)));
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    static const unsigned statuses[] = {
+        [HTTP_BODY_TOO_LARGE] = 413,
+        [HTTP_BODY_NO_BUDGET] = 503,
+        [HTTP_BODY_MALFORMED] = 400,
+        [HTTP_BODY_TOO_SLOW] = 408,
+    };
+    struct http_fixture *fixture = arg;
+    fixture->failures++;
+    fixture->failure = failure;
+    answer(request, statuses[failure], slice_of_text("failed"));
+}
+
+static void on_end(struct http_request *request, void *arg)
+{
+    struct http_fixture *fixture = arg;
+    assert_ptr_equal(http_request_context(request), fixture);
+    fixture->ends++;
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+    .on_end = on_end,
+};
+
+struct http_fixture *http_fixture_create_with(uint64_t budget_bytes,
+                                              void (*adjust)(struct http_server_settings *))
+{
+    struct http_fixture *fixture = mem_zalloc(sizeof(*fixture));
+    fixture->lane = lane_create(0);
+    assert_non_null(fixture->lane);
+    budget_init(&fixture->budget, budget_bytes);
+    struct http_server_settings settings = {
+        .lane = fixture->lane,
+        .budget = &fixture->budget,
+        .has_http1 = true,
+        .has_http2 = true,
+        .has_keep_alive = true,
+        .handler = &handler,
+        .arg = fixture,
+    };
+    if (adjust != NULL)
+        adjust(&settings);
+    fixture->server = http_server_create(&settings);
+    struct error error;
+    if (!http_server_listen(&fixture->server, 1, "tcp", "127.0.0.1:0", &error))
+        fail_msg("%s", error.text);
+    fixture->address = http_server_address(fixture->server);
+    return fixture;
+}
+
+struct http_fixture *http_fixture_create(uint64_t budget_bytes)
+{
+    return http_fixture_create_with(budget_bytes, NULL);
+}
+
+static void on_stopped(void *arg)
+{
+    struct http_fixture *fixture = arg;
+    fixture->stops++;
+    fixture->has_stopped = true;
+}
+
+void http_fixture_stop(struct http_fixture *fixture)
+{
+    fixture->is_stopping = true;
+    http_server_stop(fixture->server, on_stopped, fixture);
+}
+
+void http_fixture_destroy(struct http_fixture *fixture)
+{
+    if (!fixture->has_stopped) {
+        if (!fixture->is_stopping)
+            http_fixture_stop(fixture);
+        http_server_abort(fixture->server);
+        loopback_turn_until(fixture->lane, &fixture->has_stopped);
+    }
+    if (fixture->held != NULL)
+        http_fixture_release(fixture);
+    assert_int_equal(fixture->stops, 1);
+    assert_int_equal(fixture->requests, fixture->ends);
+    assert_int_equal(http_server_figures(fixture->server).connections, 0);
+    http_server_destroy(fixture->server);
+    lane_destroy(fixture->lane);
+    assert_int_equal(budget_used(&fixture->budget), 0);
+    budget_fini(&fixture->budget);
+    mem_free(fixture);
+}
+
+struct loopback *http_fixture_connect(struct http_fixture *fixture)
+{
+    return loopback_connect(fixture->lane, fixture->address);
+}
+
+void http_fixture_release(struct http_fixture *fixture)
+{
+    struct http_request *held = fixture->held;
+    assert_non_null(held);
+    fixture->held = NULL;
+    if (has_path(held, "/hold"))
+        read_body(held);
+    else
+        answer(held, 200, buffer_slice(http_request_body(held)));
+}
+
+static void turn_until(struct http_fixture *fixture, const unsigned *count, unsigned wanted)
+{
+    for (int turn = 0; turn < TURNS_MAX && *count < wanted; turn++) {
+        lane_turn(fixture->lane);
+        poll(NULL, 0, turn < 10 ? 0 : 1);
+    }
+    assert_int_equal(*count, wanted);
+}
+
+void http_fixture_expect_ends(struct http_fixture *fixture, unsigned ends)
+{
+    turn_until(fixture, &fixture->ends, ends);
+}
+
+void http_fixture_expect_requests(struct http_fixture *fixture, unsigned requests)
+{
+    turn_until(fixture, &fixture->requests, requests);
+}
+
+void http_fixture_expect_connections(struct http_fixture *fixture, uint64_t connections)
+{
+    for (int turn = 0; turn < TURNS_MAX; turn++) {
+        if (http_server_figures(fixture->server).connections == connections)
+            return;
+        lane_turn(fixture->lane);
+        poll(NULL, 0, turn < 10 ? 0 : 1);
+    }
+    assert_int_equal(http_server_figures(fixture->server).connections, connections);
+}
