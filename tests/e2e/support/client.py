@@ -29,13 +29,16 @@ class Answer:
 
 
 def request(port, method, path, body=b"", headers=None):
-    """One HTTP/1.1 request with these headers and no others but Host and Content-Length."""
+    """One HTTP/1.1 request with these headers and no others but Host and Content-Length. A header
+    `Transfer-Encoding: chunked` sends the body as one chunk instead."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in (headers or {}).items():
             connection.putheader(name, value)
-        if body or method == "POST":
+        if (headers or {}).get("Transfer-Encoding") == "chunked":
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        elif body or method == "POST":
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body)
         response = connection.getresponse()

@@ -17,6 +17,7 @@ REQUESTS = {
     "metrics": ExportMetricsServiceRequest,
     "logs": ExportLogsServiceRequest,
 }
+RESOURCES = {"traces": "resource_spans", "metrics": "resource_metrics", "logs": "resource_logs"}
 RESPONSE = ExportTraceServiceResponse  # of all signals: partial_success is field 1 of each
 _serial = itertools.count(1)
 

@@ -32,6 +32,18 @@ class Reply:
     body: bytes = b""
 
 
+def read_body(stream, headers):
+    """The request's body; `headers` by lower-case name."""
+    if headers.get("transfer-encoding") != "chunked":
+        return stream.read(int(headers.get("content-length", 0)))
+    body = b""
+    while size := int(stream.readline().split(b";")[0], 16):
+        body += stream.read(size)
+        stream.readline()
+    stream.readline()
+    return body
+
+
 class Sink:
     """Serves until closed. Answers are taken from `script` in order, then `otherwise`."""
 
@@ -107,10 +119,7 @@ class Sink:
 
             def do_POST(self):
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                if headers.get("transfer-encoding", "") == "chunked":
-                    body = self._chunks()
-                else:
-                    body = self.rfile.read(int(headers.get("content-length", 0)))
+                body = read_body(self.rfile, headers)
                 reply = sink._take(self.path, headers, body)
                 self.send_response(reply.status)
                 for name, value in (reply.headers or {}).items():
@@ -118,14 +127,6 @@ class Sink:
                 self.send_header("Content-Length", str(len(reply.body)))
                 self.end_headers()
                 self.wfile.write(reply.body)
-
-            def _chunks(self):
-                body = b""
-                while size := int(self.rfile.readline().split(b";")[0], 16):
-                    body += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return body
 
             def log_message(self, *arguments):
                 """Quiet: failures print what is needed."""

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what each command prints, where, and its exit code."""
+
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+from support import case
+from support.process import run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOOD = case.otlp_config(4317, 4318, "http://127.0.0.1:1")
+BAD = """\
+receivers:
+  otlp:
+    protocols:
+      grpc:
+        endpont: localhost:4317
+processors:
+  batch:
+    timeout: soon
+exporters:
+  nop:
+service:
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors: [btach]
+      exporters: [nop]
+"""
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def file(self, text, name="config.yaml"):
+        path = self.directory / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def check_refused(self, done, text):
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_version_names_the_program(self):
+        for flag in ("--version", "-v"):
+            done = run(flag)
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, r"spanflame.*\d+\.\d+\.\d+")
+
+    def test_help_names_every_command(self):
+        for flag in ("--help", "-h"):
+            done = run(flag)
+            self.assertEqual(done.returncode, 0)
+            for word in ("validate", "components", "print-config", "--config", "--set"):
+                self.assertIn(word, done.stdout)
+
+    def test_nothing_to_run_is_an_error(self):
+        self.check_refused(run(), "at least one config flag must be provided")
+
+    def test_an_unknown_flag_is_an_error(self):
+        self.check_refused(run("--confg=x"), "unknown flag: --confg")
+
+    def test_a_setting_without_equal_sign_is_an_error(self):
+        self.check_refused(run("validate", "--set", "a.b"), "missing equal sign")
+
+    def test_a_missing_file_is_an_error_that_names_it(self):
+        self.check_refused(run("validate", "--config", "/none/x.yaml"), "/none/x.yaml")
+
+    def test_validate_is_silent_on_success(self):
+        done = run("validate", "--config", self.file(GOOD))
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_validate_reports_every_mistake_with_its_place(self):
+        path = self.file(BAD)
+        done = run("validate", f"--config={path}")
+        self.check_refused(done, f"{path}:5:")
+        for place, words in (
+            (5, ("endpont", "endpoint")),
+            (8, ("soon",)),
+            (15, ("btach", "batch")),
+        ):
+            line = next((text for text in done.stderr.splitlines() if f":{place}:" in text), "")
+            for word in words:
+                self.assertIn(word, line, done.stderr)
+
+    def test_running_with_mistakes_reports_them_too(self):
+        self.check_refused(run("--config", self.file(BAD)), "endpont")
+
+    def test_later_files_and_settings_win(self):
+        first = self.file(GOOD)
+        second = self.file("exporters:\n  otlphttp:\n    timeout: 7s\n", "second.yaml")
+        for order in (
+            ("--config", first, "--config", second, "--set", "exporters.otlphttp.compression=none"),
+            (
+                "--set=exporters.otlphttp.compression=none",
+                f"--config={first}",
+                f"--config={second}",
+            ),
+        ):
+            done = run("print-config", *order)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("timeout: 7s", done.stdout)
+            self.assertIn("compression: none", done.stdout)
+
+    def test_print_config_hides_secrets_unless_told_otherwise(self):
+        text = GOOD.replace(
+            "    endpoint: http", '    headers:\n      x-token: "${env:TOKEN}"\n    endpoint: http'
+        )
+        path, environment = self.file(text), {"TOKEN": "canary-7361"}
+        hidden = run("print-config", "--config", path, environment=environment)
+        self.assertEqual(hidden.returncode, 0, hidden.stderr)
+        self.assertIn("[REDACTED]", hidden.stdout)
+        self.assertNotIn("canary-7361", hidden.stdout + hidden.stderr)
+        shown = run(
+            "print-config", "--mode", "unredacted", "--config", path, environment=environment
+        )
+        self.assertIn("canary-7361", shown.stdout)
+
+    def test_print_config_as_json_is_json(self):
+        done = run("print-config", "--format", "json", "--config", self.file(GOOD))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        printed = json.loads(done.stdout)
+        self.assertEqual(sorted(printed["service"]["pipelines"]), sorted(case.SIGNALS))
+
+    def test_components_lists_what_is_built_in(self):
+        done = run("components")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for section in ("buildinfo:", "receivers:", "processors:", "exporters:", "extensions:"):
+            self.assertIn(section, done.stdout)
+        for name in ("otlp", "batch", "memory_limiter", "resource", "otlp_http", "debug", "nop"):
+            self.assertRegex(done.stdout, rf"name: {name}\b")
+
+    def test_the_committed_reference_is_what_the_option_tables_say(self):
+        done = run("config-reference")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        committed = (ROOT / "config" / "reference.md").read_text(encoding="utf-8")
+        self.assertEqual(done.stdout, committed, "run `make reference`")
+
+
+class Shipped(unittest.TestCase):
+    """Every configuration that we ship is good, and so are the README's."""
+
+    def test_every_shipped_configuration_validates(self):
+        paths = sorted((ROOT / "config").rglob("*.yaml"))
+        self.assertGreaterEqual(len(paths), 5)
+        for path in paths:
+            with self.subTest(path.name):
+                done = run("validate", f"--config={path}", environment={"BACKEND_TOKEN": "t"})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_readme_shows_configurations_that_validate(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```yaml\n(receivers:.*?)```", readme, re.S)
+        self.assertTrue(blocks)
+        for block in blocks:
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(block)
+                file.flush()
+                done = run("validate", "--config", file.name)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    case.main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start, stop and signals: what operators and supervisors rely on."""
+
+import json
+import signal
+import socket
+import time
+import unittest
+
+from support import case, client, otlp, process
+from support.ports import free_port
+from support.sink import Reply
+
+READY_WITHIN_S = 0.5  # exec to "Everything is ready"; the benchmark measures the 50 ms
+HEALTH = "extensions:\n  health_check:\n    endpoint: 127.0.0.1:{port}\n"
+
+
+class LifeCycle(case.Case):
+    def config(self, **options):
+        self.grpc_port, self.http_port = free_port(), free_port()
+        return case.otlp_config(self.grpc_port, self.http_port, **options)
+
+    def test_start_and_stop_say_what_is_grepped_for(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        self.assertEqual(server.stop(), 0)
+        log = server.log()
+        for line in (
+            "Starting GRPC server",
+            "Starting HTTP server",
+            "Everything is ready. Begin running and processing data.",
+            "Received signal from OS",
+            "Starting shutdown...",
+            "Shutdown complete.",
+        ):
+            self.assertIn(line, log)
+
+    def test_sigint_stops_too(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        server.signal(signal.SIGINT)
+        self.assertEqual(server.wait(), 0)
+
+    @unittest.skipIf(process.is_sanitized(), "sanitizers start slowly")
+    def test_ready_soon_after_exec(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        self.assertLess(time.monotonic() - server.started_at, READY_WITHIN_S)
+
+    def test_unset_environment_variables_are_named(self):
+        backend = '"http://127.0.0.1:1/${env:E2E_UNSET}" # ${env:NOT_READ_IN_COMMENTS}'
+        server = self.daemon(self.config(backend=backend))
+        self.assertIn("Configuration references unset environment variable", server.log())
+        self.assertIn("E2E_UNSET", server.log())
+        self.assertNotIn("NOT_READ_IN_COMMENTS", server.log())
+
+    def test_a_port_in_use_ends_with_1_and_names_it(self):
+        config = self.config(backend="http://127.0.0.1:1")
+        with socket.create_server(("127.0.0.1", self.grpc_port)):
+            server = self.server(config)
+            self.assertEqual(server.wait(), 1)
+        self.assertIn(f"127.0.0.1:{self.grpc_port}", server.log())
+        self.assertIn("address already in use", server.log())
+
+    def test_health_check_follows_the_state(self):
+        port = free_port()
+        service = "  extensions: [health_check]\n" + case.QUIET
+        extra = HEALTH.format(port=port)
+        config = self.config(backend="http://127.0.0.1:1", extra=extra, service=service)
+        server = self.daemon(config)
+        answer = client.get(port, "/")
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["content-type"], "application/json")
+        self.assertEqual(json.loads(answer.body)["status"], "Server available")
+        self.assertEqual(server.stop(), 0)
+        with self.assertRaises(OSError):
+            client.get(port, "/")
+
+    def test_healthcheck_command_asks_the_endpoint(self):
+        port = free_port()
+        service = "  extensions: [health_check]\n" + case.QUIET
+        extra = HEALTH.format(port=port)
+        server = self.daemon(
+            self.config(backend="http://127.0.0.1:1", extra=extra, service=service)
+        )
+        url = f"http://127.0.0.1:{port}/"
+        self.assertEqual(process.run("healthcheck", url).returncode, 0)
+        self.assertEqual(server.stop(), 0)
+        self.assertEqual(process.run("healthcheck", url).returncode, 1)
+
+    def test_json_logs_are_one_object_a_line(self):
+        service = "  telemetry:\n    logs:\n      encoding: json\n    metrics:\n      level: none\n"
+        server = self.daemon(self.config(backend="http://127.0.0.1:1", service=service))
+        self.assertEqual(server.stop(), 0)
+        self.assertGreater(len(server.lines), 3)
+        for line in server.lines:
+            record = json.loads(line)
+            for key in ("level", "ts", "msg"):
+                self.assertIn(key, record)
+
+
+class Stopping(case.Case):
+    """What happens to telemetry that was acknowledged and not yet delivered."""
+
+    def start(self, exporter="", service="", processors=None):
+        self.back_end = self.sink()
+        self.port = free_port()
+        config = case.otlp_config(
+            free_port(),
+            self.port,
+            self.back_end.url,
+            exporter=case.UNCOMPRESSED + exporter,
+            processors=processors,
+            service=service,
+        )
+        return self.server(config).wait_until_ready()
+
+    def test_sigterm_flushes_the_batch_that_is_being_gathered(self):
+        server = self.start(processors={"batch": "    timeout: 600s\n"})
+        sent = otlp.traces(7).SerializeToString()
+        self.assertEqual(client.post(self.port, "traces", sent).status, 200)
+        self.assertEqual(self.back_end.requests, [])
+        self.assertEqual(server.stop(), 0)
+        arrived = [request.payload for request in self.back_end.requests]
+        self.assertEqual(otlp.spans_of(arrived), otlp.spans_of([sent]))
+
+    def test_sigterm_drains_the_queue(self):
+        server = self.start(exporter="    sending_queue:\n      num_consumers: 1\n")
+        self.back_end.hold()
+        sent = [otlp.traces(1).SerializeToString() for _ in range(20)]
+        for body in sent:
+            self.assertEqual(client.post(self.port, "traces", body).status, 200)
+        server.signal(signal.SIGTERM)
+        server.wait_for_line("Starting shutdown")
+        self.back_end.release()
+        self.assertEqual(server.wait(), 0)
+        arrived = [request.payload for request in self.back_end.requests]
+        self.assertEqual(otlp.spans_of(arrived), otlp.spans_of(sent))
+
+    def test_a_queue_before_a_dead_back_end_is_tried_once_and_dropped_loudly(self):
+        server = self.start()
+        self.back_end.answer_with(Reply(503))
+        self.assertEqual(
+            client.post(self.port, "traces", otlp.traces(3).SerializeToString()).status, 200
+        )
+        self.back_end.wait_for_requests(1)
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("Dropping data", server.log())
+        self.assertIn('"dropped_items": 3', server.log())
+
+    def test_a_second_sigterm_does_not_wait_for_the_back_end(self):
+        server = self.start()
+        self.back_end.hold()
+        client.post(self.port, "traces", otlp.traces(1).SerializeToString())
+        server.signal(signal.SIGTERM)
+        server.wait_for_line("Starting shutdown")
+        server.signal(signal.SIGTERM)
+        self.assertIn(server.wait(within=20), (0, 1))
+
+    def test_the_drain_ends_at_its_bound(self):
+        service = "  drain_timeout: 1s\n" + case.QUIET
+        server = self.start(service=service)
+        self.back_end.hold()
+        client.post(self.port, "traces", otlp.traces(1).SerializeToString())
+        server.stop(within=20)
+        self.assertIn("Dropping data", server.log())
+
+
+if __name__ == "__main__":
+    case.main()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon's own metrics: the names of dashboards, and that nothing is lost unseen."""
+
+from support import case, client, metrics, otlp, peers
+from support.ports import free_port
+from support.sink import Reply
+
+# What the collector shows at level normal after three requests through batch, resource and memory_limiter.
+DASHBOARD = {
+    "otelcol_receiver_accepted_spans": "counter",
+    "otelcol_receiver_refused_spans": "counter",
+    "otelcol_receiver_accepted_metric_points": "counter",
+    "otelcol_receiver_accepted_log_records": "counter",
+    "otelcol_exporter_sent_spans": "counter",
+    "otelcol_exporter_sent_metric_points": "counter",
+    "otelcol_exporter_sent_log_records": "counter",
+    "otelcol_exporter_queue_size": "gauge",
+    "otelcol_exporter_queue_capacity": "gauge",
+    "otelcol_processor_incoming_items": "counter",
+    "otelcol_processor_outgoing_items": "counter",
+    "otelcol_processor_memory_limiter_accepted_spans": "counter",
+    "otelcol_processor_batch_batch_send_size": "histogram",
+    "otelcol_processor_batch_timeout_trigger_send": "counter",
+    "otelcol_processor_batch_metadata_cardinality": "gauge",
+    "otelcol_process_uptime": "counter",
+    "otelcol_process_cpu_seconds": "counter",
+    "otelcol_process_memory_rss": "gauge",
+    "otelcol_process_runtime_heap_alloc_bytes": "gauge",
+    "otelcol_process_runtime_total_alloc_bytes": "counter",
+    "otelcol_process_runtime_total_sys_memory_bytes": "gauge",
+    "target_info": "gauge",
+}
+PROCESSORS = {
+    "memory_limiter": "    check_interval: 1s\n    limit_mib: 1000\n",
+    "resource": "    attributes:\n    - {key: a, value: b, action: insert}\n",
+    "batch": "    timeout: 50ms\n",
+}
+
+
+class Names(case.Case):
+    def scrape(self, executable):
+        sink, grpc, http, port = self.sink(), free_port(), free_port(), free_port()
+        service = case.metrics_service(port)
+        config = case.otlp_config(grpc, http, sink.url, processors=PROCESSORS, service=service)
+        self.server(config, executable=executable).wait_until_ready()
+        for signal in case.SIGNALS:
+            body = otlp.sample(signal, 3).SerializeToString()
+            self.assertEqual(client.post(http, signal, body).status, 200)
+        self.assertEqual(
+            self.grpc(grpc).export("traces", otlp.traces(2).SerializeToString())[0], "OK"
+        )
+        sink.wait(
+            lambda requests: sum(
+                len(otlp.spans_of([r.payload])) for r in requests if r.signal == "traces"
+            )
+            >= 5
+        )
+        return self.until_counted(port)
+
+    def until_counted(self, port):
+        """The exporter counts after it has read the answer, so the scrape may come too early."""
+        for _ in range(1000):
+            scraped = metrics.Metrics(port)
+            if scraped.sum("otelcol_exporter_sent_spans") >= 5:
+                return scraped
+        self.fail("otelcol_exporter_sent_spans never reached 5")
+
+    def check(self, scraped):
+        types = {name: scraped.types.get(name) for name in DASHBOARD}
+        self.assertEqual(types, DASHBOARD)
+        self.assertTrue(scraped.content_type.startswith("text/plain"))
+        for transport, spans in (("http", 3), ("grpc", 2)):
+            labels = {"receiver": "otlp", "transport": transport}
+            self.assertEqual(scraped.sum("otelcol_receiver_accepted_spans", **labels), spans)
+        self.assertEqual(scraped.sum("otelcol_exporter_queue_capacity", data_type="traces"), 1000)
+        self.assertEqual(
+            scraped.sum(
+                "otelcol_processor_incoming_items", processor="resource", otel_signal="traces"
+            ),
+            5,
+        )
+        self.assertTrue(scraped.has("target_info", service_version=scraped_version(scraped)))
+
+    def test_spanflame_shows_what_dashboards_use(self):
+        self.check(self.scrape(None))
+
+    def test_go_collector_shows_the_same(self):
+        self.check(self.scrape(peers.otelcol()))
+
+
+def scraped_version(scraped):
+    return next(
+        labels["service_version"] for name, labels, _ in scraped.samples if name == "target_info"
+    )
+
+
+class Conservation(case.Case):
+    def start(self, exporter="", sink_script=(), processors=None):
+        self.back_end = self.sink(script=sink_script)
+        self.http, self.port = free_port(), free_port()
+        config = case.otlp_config(
+            free_port(),
+            self.http,
+            self.back_end.url,
+            exporter=exporter,
+            processors=processors,
+            service=case.metrics_service(self.port),
+        )
+        return self.daemon(config)
+
+    def send(self, spans):
+        return client.post(self.http, "traces", otlp.traces(spans).SerializeToString()).status
+
+    def settle(self, expected):
+        """Until the figures are these; on the way they always add up."""
+        for _ in range(2000):
+            figures = metrics.assert_conserved(self, self.port, "traces")
+            if figures == expected:
+                return
+        self.fail(f"the figures ended at {figures}, expected {expected}")
+
+    def test_delivered(self):
+        self.start(exporter=case.DIRECT)
+        for spans in (1, 20, 300):
+            self.assertEqual(self.send(spans), 200)
+        self.settle((321, 321, 0, 0, 0))
+
+    def test_in_flight_while_the_back_end_hangs(self):
+        self.start()
+        self.back_end.hold()
+        self.assertEqual(self.send(10), 200)
+        self.settle((10, 0, 0, 0, 10))
+        self.back_end.release()
+        self.settle((10, 10, 0, 0, 0))
+
+    def test_rejected_with_the_senders_knowledge(self):
+        self.start(exporter=case.DIRECT + case.NO_RETRY, sink_script=[Reply(503), Reply(400)])
+        self.assertEqual(self.send(5), 503)
+        self.assertEqual(self.send(6), 400)
+        self.assertEqual(self.send(7), 200)
+        self.settle((18, 7, 11, 0, 0))
+
+    def test_dropped_after_an_acknowledgement(self):
+        self.start(sink_script=[Reply(400)], processors={"batch": "    timeout: 10ms\n"})
+        self.assertEqual(self.send(8), 200)
+        self.settle((8, 0, 0, 8, 0))
+
+    def test_bad_requests_are_not_received(self):
+        self.start(exporter=case.DIRECT)
+        self.assertEqual(client.post(self.http, "traces", b"\xff").status, 400)
+        self.settle((0, 0, 0, 0, 0))
+
+    def test_metrics_and_logs_too(self):
+        self.start(exporter=case.DIRECT)
+        for signal in ("metrics", "logs"):
+            body = otlp.sample(signal, 4).SerializeToString()
+            self.assertEqual(client.post(self.http, signal, body).status, 200)
+            figures = metrics.assert_conserved(self, self.port, signal)
+            self.assertEqual(figures[0], 4)
+
+
+if __name__ == "__main__":
+    case.main()
