@@ -29,6 +29,9 @@ struct batch {
     uint64_t items;       /* spans, data points, log records or samples */
     uint64_t bytes;       /* sum of the parts */
     uint64_t arrival_ns;  /* of its oldest request, on clock_now_ns's scale */
+    /* Set by otlp_split on what it leaves over: how deep in the first Resource… message, always
+     * following the first child, everything else stands before the children. */
+    unsigned sorted_levels;
     struct client_info *client; /* NULL: nobody asked for it, or merged from several */
     size_t parts_count;
     size_t parts_capacity;

@@ -19,6 +19,15 @@ static void uncharge(struct budget *budget, size_t amount)
         budget_return(budget, amount);
 }
 
+static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, size_t capacity)
+{
+    buffer->budget = budget;
+    buffer->capacity = capacity;
+    buffer->size = 0;
+    atomic_init(&buffer->refs, 1);
+    return buffer;
+}
+
 struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
 {
     assert(capacity <= SIZE_MAX - sizeof(struct buffer));
@@ -30,11 +39,16 @@ struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
         uncharge(budget, total);
         return NULL;
     }
-    buffer->budget = budget;
-    buffer->capacity = capacity;
-    buffer->size = 0;
-    atomic_init(&buffer->refs, 1);
-    return buffer;
+    return filled_in(buffer, budget, capacity);
+}
+
+struct buffer *buffer_create(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    size_t total = sizeof(struct buffer) + capacity;
+    if (budget != NULL)
+        budget_take(budget, total);
+    return filled_in(mem_alloc(total), budget, capacity);
 }
 
 /* One holder: nobody else can see the move. */

@@ -23,6 +23,10 @@ struct buffer {
 /* NULL when the budget or the allocator refuses. budget may be NULL. */
 struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
     __attribute__((warn_unused_result));
+/* Never refused: for the few bytes that finish what was already taken, beyond the budget's limit if
+ * need be. */
+struct buffer *buffer_create(struct budget *budget, size_t capacity)
+    __attribute__((returns_nonnull));
 /* The same buffer with more room, or NULL when refused, the old one then being as it was. The
  * caller is its only holder. */
 struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)

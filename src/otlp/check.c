@@ -192,6 +192,7 @@ static const uint8_t *skip_plain(struct walk *walk, const struct otlp_message *m
         case OTLP_PACKED_UINT64:
         case OTLP_MESSAGE:
         case OTLP_MESSAGES:
+        case OTLP_HOLDERS:
         case OTLP_RESOURCES:
         case OTLP_RECORDS:
         default:

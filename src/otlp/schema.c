@@ -116,10 +116,10 @@ static MESSAGE(otlp_span, "Span", SPAN_FIELDS, &span_more);
 static MESSAGE(otlp_scope_spans, "ScopeSpans", SCOPE_SPANS_FIELDS, NULL);
 
 static const struct otlp_field resource_spans_more =
-    ROW(1000, deprecated_scope_spans, MESSAGES, &otlp_scope_spans);
+    ROW(1000, deprecated_scope_spans, HOLDERS, &otlp_scope_spans);
 #define RESOURCE_SPANS_FIELDS(X)                                                                   \
     X(1, resource, MESSAGE, &otlp_resource)                                                        \
-    X(2, scope_spans, MESSAGES, &otlp_scope_spans)                                                 \
+    X(2, scope_spans, HOLDERS, &otlp_scope_spans)                                                  \
     X(3, schema_url, STRING, NULL)
 static MESSAGE(otlp_resource_spans, "ResourceSpans", RESOURCE_SPANS_FIELDS, &resource_spans_more);
 
@@ -225,25 +225,25 @@ static MESSAGE(otlp_summary, "Summary", SUMMARY_FIELDS, NULL);
     X(1, name, STRING, NULL)                                                                       \
     X(2, description, STRING, NULL)                                                                \
     X(3, unit, STRING, NULL)                                                                       \
-    X(5, gauge, MESSAGE, &otlp_gauge)                                                              \
-    X(7, sum, MESSAGE, &otlp_sum)                                                                  \
-    X(9, histogram, MESSAGE, &otlp_histogram)                                                      \
-    X(10, exponential_histogram, MESSAGE, &otlp_exponential_histogram)                             \
-    X(11, summary, MESSAGE, &otlp_summary)                                                         \
+    X(5, gauge, HOLDERS, &otlp_gauge)                                                              \
+    X(7, sum, HOLDERS, &otlp_sum)                                                                  \
+    X(9, histogram, HOLDERS, &otlp_histogram)                                                      \
+    X(10, exponential_histogram, HOLDERS, &otlp_exponential_histogram)                             \
+    X(11, summary, HOLDERS, &otlp_summary)                                                         \
     X(12, metadata, KEY_VALUE, &otlp_key_value)
 static MESSAGE(otlp_metric, "Metric", METRIC_FIELDS, NULL);
 
 #define SCOPE_METRICS_FIELDS(X)                                                                    \
     X(1, scope, MESSAGE, &otlp_scope)                                                              \
-    X(2, metrics, MESSAGES, &otlp_metric)                                                          \
+    X(2, metrics, HOLDERS, &otlp_metric)                                                           \
     X(3, schema_url, STRING, NULL)
 static MESSAGE(otlp_scope_metrics, "ScopeMetrics", SCOPE_METRICS_FIELDS, NULL);
 
 static const struct otlp_field resource_metrics_more =
-    ROW(1000, deprecated_scope_metrics, MESSAGES, &otlp_scope_metrics);
+    ROW(1000, deprecated_scope_metrics, HOLDERS, &otlp_scope_metrics);
 #define RESOURCE_METRICS_FIELDS(X)                                                                 \
     X(1, resource, MESSAGE, &otlp_resource)                                                        \
-    X(2, scope_metrics, MESSAGES, &otlp_scope_metrics)                                             \
+    X(2, scope_metrics, HOLDERS, &otlp_scope_metrics)                                              \
     X(3, schema_url, STRING, NULL)
 static MESSAGE(otlp_resource_metrics, "ResourceMetrics", RESOURCE_METRICS_FIELDS,
                &resource_metrics_more);
@@ -273,10 +273,10 @@ static MESSAGE(otlp_log_record, "LogRecord", LOG_RECORD_FIELDS, NULL);
 static MESSAGE(otlp_scope_logs, "ScopeLogs", SCOPE_LOGS_FIELDS, NULL);
 
 static const struct otlp_field resource_logs_more =
-    ROW(1000, deprecated_scope_logs, MESSAGES, &otlp_scope_logs);
+    ROW(1000, deprecated_scope_logs, HOLDERS, &otlp_scope_logs);
 #define RESOURCE_LOGS_FIELDS(X)                                                                    \
     X(1, resource, MESSAGE, &otlp_resource)                                                        \
-    X(2, scope_logs, MESSAGES, &otlp_scope_logs)                                                   \
+    X(2, scope_logs, HOLDERS, &otlp_scope_logs)                                                    \
     X(3, schema_url, STRING, NULL)
 static MESSAGE(otlp_resource_logs, "ResourceLogs", RESOURCE_LOGS_FIELDS, &resource_logs_more);
 

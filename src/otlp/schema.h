@@ -34,6 +34,7 @@ enum otlp_kind {
     OTLP_MESSAGE,
     OTLP_MESSAGES,  /* repeated */
     OTLP_KEY_VALUE, /* repeated KeyValue: an attribute. From here on fields are counted */
+    OTLP_HOLDERS,   /* messages with items somewhere below: splitting goes into them */
     OTLP_RESOURCES, /* repeated: the Resource… messages of a request */
     OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record */
 };

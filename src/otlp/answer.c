@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads answers with the wire reader: known fields with the wrong type are malformed, unknown ones
+ * are passed over, the last of a repeated scalar wins. Pure functions; any thread. */
+#include "src/otlp/answer.h"
+
+#include "src/otlp/wire.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
+static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number > 2)
+            continue;
+        if (field.type != (field.number == 1 ? WIRE_VARINT : WIRE_BYTES))
+            return false;
+        if (field.number == 1)
+            partial->rejected = (int64_t)field.number_value;
+        else
+            partial->message = field.bytes;
+    }
+    return reader.failure == NULL;
+}
+
+bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success *ret_partial)
+{
+    assert(ret_partial != NULL);
+    struct otlp_partial_success partial = {0};
+    struct wire_reader reader = wire_reader_of(body);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != 1)
+            continue;
+        if (field.type != WIRE_BYTES || !read_partial(field.bytes, &partial))
+            return false;
+    }
+    if (reader.failure != NULL)
+        return false;
+    *ret_partial = partial;
+    return true;
+}
+
+/* google.rpc.Status: 1 code, 2 message, 3 details. */
+bool otlp_answer_status(struct slice body, struct otlp_status *ret_status)
+{
+    assert(ret_status != NULL);
+    struct otlp_status status = {.body = body};
+    struct wire_reader reader = wire_reader_of(body);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number > 3)
+            continue;
+        if (field.type != (field.number == 1 ? WIRE_VARINT : WIRE_BYTES))
+            return false;
+        if (field.number == 1)
+            status.code = (int32_t)field.number_value;
+        else if (field.number == 2)
+            status.message = field.bytes;
+    }
+    if (reader.failure != NULL)
+        return false;
+    *ret_status = status;
+    return true;
+}
+
+/* google.protobuf.Any: 1 type_url. */
+static struct slice type_url_of(struct slice any)
+{
+    struct slice url = {0};
+    struct wire_reader reader = wire_reader_of(any);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number == 1 && field.type == WIRE_BYTES)
+            url = field.bytes;
+    return url;
+}
+
+void otlp_status_details_text(const struct otlp_status *status, char *text, size_t size)
+{
+    assert(status != NULL);
+    assert(size >= sizeof("[]"));
+    struct wire_reader reader = wire_reader_of(status->body);
+    struct wire_field field;
+    size_t used = (size_t)snprintf(text, size, "[");
+    const char *separator = "";
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != 3 || field.type != WIRE_BYTES)
+            continue;
+        struct slice url = type_url_of(field.bytes);
+        size_t needed = url.size + sizeof(" type_url:\"\"]");
+        if (needed > size - used)
+            break;
+        used += (size_t)snprintf(text + used, size - used, "%stype_url:\"%.*s\"", separator,
+                                 (int)url.size, (const char *)url.data);
+        separator = " ";
+    }
+    snprintf(text + used, size - used, "]");
+}

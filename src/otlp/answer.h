@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What back-ends answer: google.rpc.Status and the partial_success of Export…ServiceResponse, read
+ * from the bytes without allocating. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct otlp_partial_success {
+    int64_t rejected;     /* spans, data points, log records or samples */
+    struct slice message; /* inside the body */
+};
+
+struct otlp_status {
+    int32_t code;
+    struct slice message; /* inside the body */
+    struct slice body;
+};
+
+/* Of the response of any signal; all zero when the field is absent. False when body is malformed.
+ */
+bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success *ret_partial);
+/* False when body is no google.rpc.Status. */
+bool otlp_answer_status(struct slice body, struct otlp_status *ret_status);
+/* The details as text, "[]" without any: the type of each, cut to fit. */
+void otlp_status_details_text(const struct otlp_status *status, char *text, size_t size);

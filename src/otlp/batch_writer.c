@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* New and borrowed bytes into one batch. Runs on the lane that owns the batch. */
+#include "src/otlp/batch_writer.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+
+enum {
+    COPY_BYTES_MAX = 512, /* longer runs are borrowed */
+    BUFFER_BYTES_FIRST = 1024,
+    BUFFER_BYTES_MAX = 128 * 1024,
+    HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
+};
+
+void batch_writer_init(struct batch_writer *writer, struct batch *batch, struct budget *budget)
+{
+    assert(writer != NULL);
+    assert(batch != NULL);
+    *writer = (struct batch_writer){.batch = batch, .budget = budget};
+}
+
+void batch_writer_fini(struct batch_writer *writer)
+{
+    buffer_unref(writer->buffer);
+    writer->buffer = NULL;
+}
+
+/* Each buffer is twice as large as the one before, so that small edits stay small. */
+static void replace_buffer(struct batch_writer *writer, size_t bytes)
+{
+    size_t capacity = BUFFER_BYTES_FIRST;
+    if (writer->buffer != NULL && writer->buffer->capacity < BUFFER_BYTES_MAX)
+        capacity = 2 * writer->buffer->capacity;
+    else if (writer->buffer != NULL)
+        capacity = BUFFER_BYTES_MAX;
+    buffer_unref(writer->buffer);
+    writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
+}
+
+uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
+{
+    assert(writer->batch != NULL);
+    if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size)
+        replace_buffer(writer, bytes);
+    uint8_t *room = writer->buffer->data + writer->buffer->size;
+    writer->buffer->size += bytes;
+    batch_append(writer->batch, writer->buffer, slice_of(room, bytes));
+    return room;
+}
+
+void batch_writer_copy(struct batch_writer *writer, struct slice bytes)
+{
+    uint8_t *room = batch_writer_room(writer, bytes.size);
+    if (bytes.size > 0)
+        memcpy(room, bytes.data, bytes.size);
+}
+
+void batch_writer_header(struct batch_writer *writer, uint32_t number, uint64_t content_bytes)
+{
+    uint8_t room[HEADER_BYTES_MAX];
+    struct wire_writer header = wire_writer_of(room, sizeof(room));
+    assert(content_bytes <= UINT32_MAX);
+    wire_write_header(&header, number, (size_t)content_bytes);
+    batch_writer_copy(writer, wire_written(&header));
+}
+
+void batch_writer_borrow(struct batch_writer *writer, struct rope from, uint64_t bytes)
+{
+    assert(from.batch != writer->batch);
+    if (bytes == 0)
+        return;
+    if (bytes <= COPY_BYTES_MAX) {
+        rope_copy(from, bytes, batch_writer_room(writer, (size_t)bytes));
+        return;
+    }
+    while (bytes > 0) {
+        struct slice piece = rope_contiguous(&from, bytes);
+        batch_append(writer->batch, from.batch->parts[from.part].owner, piece);
+        bytes -= piece.size;
+        rope_skip(&from, piece.size);
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telemetry as text that people read, in the forms of the Go collector's debug exporter. Input has
+ * passed otlp_check; output is bounded. Plain values, any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/signal_kind.h"
+#include "src/slice.h"
+
+enum { TEXT_BYTES_MAX = 4 << 20 };
+
+/* Text that grows, up to TEXT_BYTES_MAX or what memory allows; then it ends in a line that says so.
+ */
+struct text {
+    char *data; /* with a terminator */
+    size_t size;
+    size_t capacity;
+    bool is_cut;
+};
+
+void text_init(struct text *text);
+void text_fini(struct text *text);
+void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_add_slice(struct text *text, struct slice bytes);
+
+struct otlp_text_figures {
+    uint64_t resources;
+    uint64_t metrics; /* METRICS only */
+};
+struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice request);
+/* About one line per item, or every field of it. Traces, metrics and logs. */
+void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
+                     bool is_detailed);
