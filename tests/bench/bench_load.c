@@ -20,7 +20,7 @@
 
 #include <sys/epoll.h>
 
-enum { GZIP_VARIANTS = 16, EVENTS_MAX = 256, CONNECTIONS_MAX = 20000, RECONNECTS_MAX = 1000 };
+enum { GZIP_VARIANTS = 16, EVENTS_MAX = 256, CONNECTIONS_MAX = 20000, FAILURES_MAX = 1000 };
 
 struct options {
     struct client_options client;
@@ -73,6 +73,7 @@ struct load {
     uint64_t final;                      /* requests that will not be sent again */
     uint64_t ids_sum;                    /* of the spans in requests answered OK */
     uint64_t reconnects;
+    unsigned failures; /* connections lost since the last answer */
     uint64_t body_bytes;
     uint8_t *acked; /* bit n: request n was answered OK */
     struct histogram latency;
@@ -221,6 +222,8 @@ static void on_done(void *arg, struct exchange *exchange, enum outcome outcome)
     bool may_retry = outcome == OUTCOME_REFUSED || outcome == OUTCOME_BROKEN;
 
     load->counts[outcome]++;
+    if (outcome != OUTCOME_BROKEN)
+        load->failures = 0;
     if (outcome == OUTCOME_OK)
         on_acknowledged(load, exchange);
     if (may_retry && load->options.retries)
@@ -368,7 +371,8 @@ static void reopen(struct load *load, unsigned index)
 {
     struct client *client = load->clients[index];
 
-    if (++load->reconnects > RECONNECTS_MAX)
+    load->reconnects++;
+    if (++load->failures > FAILURES_MAX)
         die("the connections to port %u keep breaking", load->options.client.port);
     load->options.type->destroy(client);
     open_connection(load, index);

@@ -111,7 +111,7 @@ def overload_once(bench, row):
     lost = lost_spans(acked, seen, requests, row.spans)
     goodput = sent["ok"] * row.spans / sent["seconds"] / (offered // 2)
     return figure(
-        f"2 × overload over {'HTTP' if row.http else 'gRPC'}, memory_limiter {LIMIT_MIB} MiB",
+        f"2 × overload, {'HTTP' if row.http else 'gRPC'}, memory_limiter {LIMIT_MIB} MiB",
         f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken, {sent['refused']} "
         f"refused retryably, {sent['rejected']} for good, {sent['broken']} without an answer; "
         f"{lost} acknowledged spans lost; {goodput:.0%} of what the sink can take; answers of OK "

@@ -108,8 +108,12 @@ class Gate:
         return read(result)
 
     def per_request(self, row, tool):
-        once = self.count(row, tool, row.requests)
-        return (self.count(row, tool, 2 * row.requests) - once) / row.requests
+        """How a large body falls into reads is chance: of three tries the least is taken."""
+        tries = []
+        for _ in range(3 if tool == "syscalls" else 1):
+            once = self.count(row, tool, row.requests)
+            tries.append((self.count(row, tool, 2 * row.requests) - once) / row.requests)
+        return min(tries)
 
 
 def conditions():
@@ -167,8 +171,8 @@ def main():
             measured[row.name][tool] = round(value, 1)
             failures += is_worse
     if arguments.update and not arguments.relay:
-        BASELINE.write_text(json.dumps({"conditions": conditions(), "workloads": measured}, indent=1)
-                            + "\n", encoding="utf-8")
+        stored = {"conditions": conditions(), "workloads": measured}
+        BASELINE.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
         return 0
     return 1 if failures else 0
 

@@ -40,7 +40,8 @@ COLLECTOR_WORK = 12  # the collector gets a twelfth of the work: its rounds last
 def read_arguments():
     parser = argparse.ArgumentParser(description="The benchmark of spanflame.")
     parser.add_argument("--tools", type=pathlib.Path, required=True, help="where bench_load is")
-    parser.add_argument("--spanflame", type=pathlib.Path, help="the daemon; without it only the relay runs")
+    parser.add_argument("--spanflame", type=pathlib.Path,
+                        help="the daemon; without it only the relay runs")
     parser.add_argument("--otelcol", type=pathlib.Path, default=os.environ.get("OTELCOL") or None,
                         help="the Go collector; also from the environment, OTELCOL")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench"))
@@ -163,7 +164,8 @@ def judge(scenario, result):
     """What was required, and whether it was reached. A voided row reaches nothing."""
     own = result["systems"]["spanflame"]
     if scenario.ratio_max is not None:
-        text, is_met = f"≤ {scenario.ratio_max} × relay", own["ratio"]["median"] <= scenario.ratio_max
+        text = f"≤ {scenario.ratio_max} × relay"
+        is_met = own["ratio"]["median"] <= scenario.ratio_max
     elif scenario.us_max is not None:
         text, is_met = f"≤ {scenario.us_max} µs", own["us_per_span"] <= scenario.us_max
     else:
@@ -202,10 +204,9 @@ HEADINGS = ["scenario", "relay µs/span", "spanflame µs/span", "÷ relay [95 %]
 
 
 def conditions(bench):
-    sizes = {scenario.span_bytes for scenario in bench.scenarios}
-    work = ("" if bench.share == 1 else f", {bench.share:.0%} of the work: not a measurement")
-    return (f"{'/'.join(map(str, sizes))} B spans, {bench.rounds} alternating rounds{work}; system "
-            f"under test on core {SUT_CORE}, generator and sink on core {RIG_CORE}; loopback, no "
+    work = "" if bench.share == 1 else f", {bench.share:.0%} of the work: not a measurement"
+    return (f"{bench.scenarios[0].span_bytes} B spans, {bench.rounds} alternating rounds{work}; "
+            f"system under test on core {SUT_CORE}, generator and sink on core {RIG_CORE}; loopback, no "
             f"TLS; gzip in by zlib 6, out by each system's default; answers wait for the sink "
             f"unless batched; {platform.system()} {platform.release()}, {cpu_model()}, "
             f"{datetime.date.today().isoformat()}.")

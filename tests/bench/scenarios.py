@@ -20,7 +20,7 @@ class Scenario:
     in_flight: int = 4
     batch: str = ""  # keys of the batch processor
     edits: bool = False
-    # What spanflame must reach: a multiple of the relay, µs per span, or µs above another scenario.
+    # What spanflame must reach: a multiple of the relay, µs per span, or µs above another row.
     ratio_max: float | None = None
     us_max: float | None = None
     above: str | None = None
@@ -50,7 +50,8 @@ class Scenario:
         """The relay cannot edit: there it does the rest of the work."""
         flags = {"--http": self.http, "--inflate": self.gzip_in, "--deflate": self.gzip_out,
                  "--batch": self.batches}
-        return ["--port", port, "--sink-port", sink_port, *(key for key, on in flags.items() if on)]
+        chosen = [flag for flag, is_on in flags.items() if is_on]
+        return ["--port", port, "--sink-port", sink_port, *chosen]
 
 
 SCENARIOS = [
