@@ -23,3 +23,11 @@ const uint8_t http1_chars[256] = {
     [0x80 ... 0xff] = HTTP1_VALUE,
 };
 /* clang-format on */
+
+bool http1_is_token(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!http1_is(text.data[i], HTTP1_TOKEN))
+            return false;
+    return text.size > 0;
+}

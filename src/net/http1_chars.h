@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/slice.h"
+
 enum http1_char {
     HTTP1_TOKEN = 1,  /* methods, header names */
     HTTP1_VALUE = 2,  /* header values: visible, space, tab, and bytes from 0x80 */
@@ -18,3 +20,6 @@ static inline bool http1_is(uint8_t byte, enum http1_char kind)
 {
     return (http1_chars[byte] & kind) != 0;
 }
+
+/* A method or a header name: at least one byte, all of them HTTP1_TOKEN. */
+bool http1_is_token(struct slice text);

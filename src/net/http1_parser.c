@@ -125,7 +125,7 @@ static bool parse_request_line(struct http1_parser *parser, const uint8_t *data,
     struct slice target;
     if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target))
         return refuse(parser, 400, "malformed request line");
-    if (method.size == 0 || method.size > METHOD_SIZE_MAX || !is_all(method, HTTP1_TOKEN))
+    if (method.size > METHOD_SIZE_MAX || !http1_is_token(method))
         return refuse(parser, 400, "invalid method");
     parser->method = span_of(data, method);
     return parse_target(parser, data, target) && parse_version(parser, line);
@@ -219,7 +219,7 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
     struct slice value = line;
     if (!cut(&value, ':', &name))
         return refuse(parser, 400, "header line without colon");
-    if (name.size == 0 || !is_all(name, HTTP1_TOKEN))
+    if (!http1_is_token(name))
         return refuse(parser, 400, "invalid header name");
     value = trim(value);
     assert(is_all(value, HTTP1_VALUE));

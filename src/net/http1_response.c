@@ -81,10 +81,10 @@ static void append(struct http1_response *text, const char *piece)
 static void append_name(struct http1_response *text, const char *name)
 {
     size_t size = strlen(name);
+    assert(http1_is_token(slice_of(name, size)));
     char *target = room(text, size);
     bool is_start = true;
     for (size_t i = 0; i < size; i++) {
-        assert(http1_is((uint8_t)name[i], HTTP1_TOKEN));
         bool is_lower = name[i] >= 'a' && name[i] <= 'z';
         target[i] = is_start && is_lower ? (char)(name[i] - 'a' + 'A') : name[i];
         is_start = name[i] == '-';

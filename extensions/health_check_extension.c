@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health_check: tells probes over HTTP/1.1 whether the service is ready. Answers as the Go
+ * collector's extension does: 200 once pipelines run, 503 before and while they stop. Runs on
+ * lane 0. */
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/log.h"
+#include "src/net/http1_chars.h"
+#include "src/net/http_server.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* How often it looks whether the service has become ready; once it has, never again. */
+#define READY_CHECK_NS ((uint64_t)20 * NS_PER_MS)
+
+enum { EXTRA_HEADERS_MAX = 8, TIME_TEXT_MAX = 64, ANSWER_TEXT_MAX = 256 };
+
+struct health_check_body_config {
+    const char *healthy;
+    const char *unhealthy;
+};
+
+struct health_check_extension_config {
+    const char *endpoint;
+    const char *transport;
+    const char *path;
+    bool has_response_body;
+    struct health_check_body_config response_body;
+    struct config_pairs response_headers;
+    bool keep_alives_enabled;
+    uint64_t read_timeout_ns;
+    uint64_t read_header_timeout_ns;
+    uint64_t write_timeout_ns;
+    uint64_t idle_timeout_ns;
+};
+
+struct health_check_extension {
+    struct component base;
+    struct http_server *server;
+    struct timer ready_check;
+    bool was_ready;
+    bool is_stopping;
+};
+
+static const struct config_field health_check_body_fields[] = {
+    CONFIG_TEXT(struct health_check_body_config, healthy, "healthy", "",
+                "Body of the answer while the service is ready."),
+    CONFIG_TEXT(struct health_check_body_config, unhealthy, "unhealthy", "",
+                "Body of the answer while it is not."),
+    CONFIG_END,
+};
+
+#define OWNER struct health_check_extension_config
+static const struct config_field health_check_extension_fields[] = {
+    CONFIG_TEXT(OWNER, endpoint, "endpoint", "localhost:13133", "Where to listen."),
+    CONFIG_TEXT(OWNER, transport, "transport", "tcp", "tcp, tcp4 or tcp6."),
+    CONFIG_TEXT(OWNER, path, "path", "/",
+                "Path of the answer; one that ends in / stands for all paths below it."),
+    CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
+                    CONFIG_NULL_IS_OFF, "response_body", health_check_body_fields, NULL,
+                    "Fixed bodies instead of the JSON status."),
+    CONFIG_HEADERS(OWNER, response_headers, "response_headers",
+                   "Headers of every answer, at most eight."),
+    CONFIG_BOOL(OWNER, keep_alives_enabled, "keep_alives_enabled", "true",
+                "Keep connections open between requests."),
+    CONFIG_DURATION(OWNER, read_timeout_ns, "read_timeout", "0s", 0, INT64_MAX,
+                    "Time for a whole request; 0 is no limit but the minimum rate."),
+    CONFIG_DURATION(OWNER, read_header_timeout_ns, "read_header_timeout", "10s", 0, INT64_MAX,
+                    "Time for the head of a request; 0 is 10s."),
+    CONFIG_DURATION(OWNER, write_timeout_ns, "write_timeout", "30s", 0, INT64_MAX,
+                    "Time for writing an answer; 0 is 30s without progress."),
+    CONFIG_DURATION(OWNER, idle_timeout_ns, "idle_timeout", "1m", 0, INT64_MAX,
+                    "Time between requests; 0 is 1m."),
+    CONFIG_IGNORED("check_collector_pipeline",
+                   "It never worked in the Go collector, which ignores it too."),
+    CONFIG_IGNORED("max_request_body_size", "Request bodies are not read."),
+    CONFIG_IGNORED("compression_algorithms", "Request bodies are not read."),
+    CONFIG_IGNORED("include_metadata", "Nothing behind this extension sees request headers."),
+    CONFIG_IGNORED("dialer", "Servers do not dial."),
+    CONFIG_END,
+};
+#undef OWNER
+
+extern const struct component_factory health_check_extension_factory;
+
+static struct health_check_extension *health_check_extension_of(struct component *base)
+{
+    assert(base->factory == &health_check_extension_factory);
+    return (struct health_check_extension *)base;
+}
+
+static const struct health_check_extension_config *config_of(
+    const struct health_check_extension *self)
+{
+    return self->base.config;
+}
+
+static bool is_ready(const struct health_check_extension *self)
+{
+    const struct service_view *service = self->base.service;
+    return !self->is_stopping && service->is_ready(service);
+}
+
+/* Logs a change since the last look. */
+static void note_state(struct health_check_extension *self, bool is_now_ready)
+{
+    if (is_now_ready == self->was_ready)
+        return;
+    self->was_ready = is_now_ready;
+    log_info(&self->base.logger, "Health Check state change",
+             log_text("status", is_now_ready ? "ready" : "unavailable"));
+}
+
+static void on_ready_check(struct timer *timer, void *arg)
+{
+    struct health_check_extension *self = arg;
+    assert(timer == &self->ready_check);
+    note_state(self, is_ready(self));
+    if (!self->was_ready)
+        lane_timer_start(self->base.lane, timer, READY_CHECK_NS);
+}
+
+/* The fraction of a second as Go prints it: ".5", or nothing. */
+static void print_fraction(char text[TIME_TEXT_MAX], uint64_t ns)
+{
+    text[0] = '\0';
+    if (ns == 0)
+        return;
+    int size = snprintf(text, TIME_TEXT_MAX, ".%09" PRIu64, ns);
+    while (text[size - 1] == '0')
+        text[--size] = '\0';
+}
+
+/* RFC 3339 in UTC. */
+static void print_time(char text[TIME_TEXT_MAX], uint64_t wall_ns)
+{
+    time_t second = (time_t)(wall_ns / NS_PER_S);
+    struct tm utc;
+    char fraction[TIME_TEXT_MAX];
+    gmtime_r(&second, &utc);
+    size_t size = strftime(text, TIME_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &utc);
+    print_fraction(fraction, wall_ns % NS_PER_S);
+    snprintf(text + size, TIME_TEXT_MAX - size, "%.10sZ", fraction);
+}
+
+/* "1h1m1.5s", as Go prints durations of a second and more; shorter ones are in milliseconds. */
+static void print_uptime(char text[TIME_TEXT_MAX], uint64_t ns)
+{
+    char fraction[TIME_TEXT_MAX];
+    uint64_t seconds = ns / NS_PER_S;
+    if (seconds == 0) {
+        print_fraction(fraction, ns % NS_PER_MS * 1000);
+        snprintf(text, TIME_TEXT_MAX, "%" PRIu64 "%.10sms", ns / NS_PER_MS, fraction);
+        return;
+    }
+    print_fraction(fraction, ns % NS_PER_S);
+    int size = 0;
+    if (seconds >= 3600)
+        size += snprintf(text, TIME_TEXT_MAX, "%" PRIu64 "h", seconds / 3600);
+    if (seconds >= 60)
+        size +=
+            snprintf(text + size, TIME_TEXT_MAX - (size_t)size, "%" PRIu64 "m", seconds / 60 % 60);
+    snprintf(text + size, TIME_TEXT_MAX - (size_t)size, "%" PRIu64 "%.10ss", seconds % 60,
+             fraction);
+}
+
+static void print_status(const struct health_check_extension *self, bool is_now_ready,
+                         char text[ANSWER_TEXT_MAX])
+{
+    char since[TIME_TEXT_MAX] = "0001-01-01T00:00:00Z";
+    char uptime[TIME_TEXT_MAX] = "";
+    if (is_now_ready) {
+        uint64_t now_ns = clock_wall_ns();
+        uint64_t since_ns = self->base.service->ready_since_wall_ns(self->base.service);
+        print_time(since, since_ns);
+        print_uptime(uptime, now_ns > since_ns ? now_ns - since_ns : 0);
+    }
+    snprintf(text, ANSWER_TEXT_MAX, "{\"status\":\"%s\",\"upSince\":\"%s\",\"uptime\":\"%s\"}",
+             is_now_ready ? "Server available" : "Server not available", since, uptime);
+}
+
+/* As Go's mux: a path is itself, one that ends in "/" is all below it too. */
+static bool has_path(const struct http_request *request, const char *path)
+{
+    struct slice asked = http_request_path(request);
+    size_t size = strlen(path);
+    if (path[size - 1] == '/' && asked.size > size)
+        asked.size = size;
+    return slice_equal_text(asked, path);
+}
+
+static void add_headers(struct http_response *response, const struct config_pairs *extra)
+{
+    for (size_t i = 0; i < extra->count && i < EXTRA_HEADERS_MAX; i++)
+        response->headers[i + 1] =
+            (struct http_header){.name = extra->pairs[i].key, .value = extra->pairs[i].value};
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct health_check_extension *self = arg;
+    const struct health_check_extension_config *config = config_of(self);
+    bool is_now_ready = is_ready(self);
+    char status[ANSWER_TEXT_MAX];
+    const char *body = status;
+    struct http_response response = {.status = is_now_ready ? 200 : 503};
+    response.headers[0] = (struct http_header){"content-type", "text/plain; charset=utf-8"};
+    note_state(self, is_now_ready);
+    if (!has_path(request, config->path)) {
+        response.status = 404;
+        body = "404 page not found\n";
+    } else if (config->has_response_body) {
+        body = is_now_ready ? config->response_body.healthy : config->response_body.unhealthy;
+    } else {
+        response.headers[0].value = "application/json";
+        print_status(self, is_now_ready, status);
+    }
+    response.body = slice_of_text(body);
+    add_headers(&response, &config->response_headers);
+    http_respond(request, &response);
+}
+
+/* Bodies are not read: nothing else can come. */
+static const struct http_handler health_check_handler = {.on_request = on_request};
+
+static bool check_headers(const struct config_pairs *headers, struct error *error)
+{
+    if (headers->count > EXTRA_HEADERS_MAX)
+        return error_set(error, "response_headers: found %zu headers, expected at most %d",
+                         headers->count, EXTRA_HEADERS_MAX);
+    for (size_t i = 0; i < headers->count; i++)
+        if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
+            return error_set(error, "response_headers: \"%s\" is no header name",
+                             headers->pairs[i].key);
+    return true;
+}
+
+static bool health_check_extension_check(const void *config, struct error *error)
+{
+    const struct health_check_extension_config *self = config;
+    if (self->endpoint[0] == '\0')
+        return error_set(error, "endpoint: missing, expected host:port such as localhost:13133");
+    if (self->path[0] != '/')
+        return error_set(error, "path: found \"%s\", expected a path that starts with /",
+                         self->path);
+    if (strcmp(self->transport, "tcp") != 0 && strcmp(self->transport, "tcp4") != 0 &&
+        strcmp(self->transport, "tcp6") != 0)
+        return error_set(error, "transport: found \"%s\", expected tcp, tcp4 or tcp6",
+                         self->transport);
+    return check_headers(&self->response_headers, error);
+}
+
+static bool health_check_extension_create(struct component *base, struct error *error)
+{
+    struct health_check_extension *self = health_check_extension_of(base);
+    const struct health_check_extension_config *config = config_of(self);
+    assert(base->service != NULL);
+    (void)error;
+    timer_init(&self->ready_check, on_ready_check, self);
+    self->server = http_server_create(&(struct http_server_settings){
+        .lane = base->lane,
+        .budget = base->budget,
+        .has_http1 = true,
+        .has_keep_alive = config->keep_alives_enabled,
+        .header_deadline_ns = config->read_header_timeout_ns,
+        .read_deadline_ns = config->read_timeout_ns,
+        .write_deadline_ns = config->write_timeout_ns,
+        .idle_ns = config->idle_timeout_ns,
+        .handler = &health_check_handler,
+        .arg = self,
+    });
+    return true;
+}
+
+static bool health_check_extension_start(struct component *base, struct error *error)
+{
+    struct health_check_extension *self = health_check_extension_of(base);
+    const struct health_check_extension_config *config = config_of(self);
+    if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
+        return error_prefix(error, "failed to bind to address %s", config->endpoint);
+    log_info(&base->logger, "Starting health_check extension",
+             log_text("endpoint", http_server_address(self->server)));
+    lane_timer_start(base->lane, &self->ready_check, 0);
+    return true;
+}
+
+static void on_stopped(void *arg)
+{
+    component_stopped(arg);
+}
+
+static void health_check_extension_stop(struct component *base)
+{
+    struct health_check_extension *self = health_check_extension_of(base);
+    self->is_stopping = true;
+    note_state(self, false);
+    lane_timer_stop(base->lane, &self->ready_check);
+    http_server_stop(self->server, on_stopped, base);
+}
+
+static void health_check_extension_destroy(struct component *base)
+{
+    struct health_check_extension *self = health_check_extension_of(base);
+    http_server_destroy(self->server);
+}
+
+const struct component_factory health_check_extension_factory = {
+    .type = "health_check",
+    .kind = EXTENSION,
+    .stability = "beta",
+    .instance_size = sizeof(struct health_check_extension),
+    .config_size = sizeof(struct health_check_extension_config),
+    .fields = health_check_extension_fields,
+    .check = health_check_extension_check,
+    .create = health_check_extension_create,
+    .start = health_check_extension_start,
+    .stop = health_check_extension_stop,
+    .destroy = health_check_extension_destroy,
+};
