@@ -18,6 +18,7 @@
 #include "src/log.h"
 #include "src/machine.h"
 #include "src/mem.h"
+#include "src/net/kept_sockets.h"
 #include "src/service.h"
 
 enum end_reason { END_SIGNAL, END_RELOAD, END_FAILED };
@@ -200,6 +201,7 @@ static void reload(struct supervisor *self)
         log_error(NULL, "The new configuration does not hold: the old one keeps running.");
         return;
     }
+    kept_sockets_begin();
     stop(self, END_RELOAD);
 }
 
@@ -252,6 +254,7 @@ static void run_once(struct supervisor *self)
     create_lanes(self);
     self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
+    kept_sockets_end();
     watch_signals(self);
     if (!is_started) {
         assert(error.text[0] != '\0');

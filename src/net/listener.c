@@ -8,6 +8,7 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/endpoint.h"
+#include "src/net/kept_sockets.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -38,6 +39,8 @@ struct listener {
     bool is_closing;
     bool is_closed;
     char address[ENDPOINT_TEXT_MAX];
+    char *transport; /* as configured: a reload finds the socket by them */
+    char *endpoint;
 };
 
 /* An accepted socket on its way to another lane. */
@@ -52,6 +55,8 @@ static void free_if_unused(struct listener *listener)
 {
     if (!listener->is_closed || listener->member_count > 0)
         return;
+    mem_free(listener->transport);
+    mem_free(listener->endpoint);
     mem_free(listener);
 }
 
@@ -199,6 +204,9 @@ static bool open_endpoint(const char *transport, const char *text, int *ret_fd, 
 {
     struct endpoint endpoint;
     struct endpoint_address address;
+    *ret_fd = kept_sockets_take(transport, text);
+    if (*ret_fd >= 0)
+        return true;
     if (!endpoint_parse(text, &endpoint, error) ||
         !endpoint_resolve(&endpoint, transport, &address, error))
         return error_prefix(error, "listen %s", transport);
@@ -230,6 +238,8 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
     listener->fd = fd;
     listener->spare_fd = open_spare();
     listener->open_max = open_max;
+    listener->transport = mem_copy_text(transport);
+    listener->endpoint = mem_copy_text(endpoint);
     listener->member_count = count;
     for (size_t i = 0; i < count; i++) {
         assert(members[i]->listener == NULL);
@@ -274,7 +284,8 @@ static void on_poll_closed(uv_handle_t *handle)
 {
     struct listener *listener = handle->data;
     struct listener_member *first = listener->members[0];
-    close(listener->fd);
+    if (!kept_sockets_put(listener->fd, listener->transport, listener->endpoint))
+        close(listener->fd);
     if (listener->spare_fd >= 0)
         close(listener->spare_fd);
     remove_member(listener, first);
