@@ -172,6 +172,7 @@ static struct options read_options(int argc, char **argv)
 
 static uint64_t first_span(const struct load *load, uint64_t request)
 {
+    assert(request < load->options.requests || load->options.client.is_gzip);
     return request * load->options.spans + 1;
 }
 
@@ -209,6 +210,7 @@ static void on_acknowledged(struct load *load, const struct exchange *exchange)
 {
     uint64_t number = exchange->number;
 
+    assert(number < load->options.requests);
     load->acked[number / 8] |= (uint8_t)(1U << (number % 8));
     load->ids_sum += load->options.client.is_gzip
                          ? load->gzip_weights[number % GZIP_VARIANTS]
@@ -221,6 +223,8 @@ static void on_done(void *arg, struct exchange *exchange, enum outcome outcome)
     struct load *load = arg;
     bool may_retry = outcome == OUTCOME_REFUSED || outcome == OUTCOME_BROKEN;
 
+    assert(exchange->owner != NULL);
+    assert(load->final < load->options.requests);
     load->counts[outcome]++;
     if (outcome != OUTCOME_BROKEN)
         load->failures = 0;
@@ -273,6 +277,7 @@ static void open_connection(struct load *load, unsigned index)
 {
     struct client *client = load->options.type->create(&load->options.client);
 
+    assert(index < load->options.connections);
     load->clients[index] = client;
     watch(load->epoll, client->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
           (void *)(uintptr_t)index);
@@ -282,6 +287,8 @@ static struct load *load_create(const struct options *options)
 {
     struct load *load = allocate(sizeof *load);
 
+    assert(options->requests > 0);
+    assert(options->connections > 0);
     load->options = *options;
     load->options.client.on_done = on_done;
     load->options.client.arg = load;
@@ -322,6 +329,7 @@ static void send_request(struct load *load, uint64_t number, uint64_t scheduled_
     struct client *client = load->clients[place->connection];
     struct byte_buffer *body = &place->payload.body;
 
+    assert(client->in_flight < load->options.client.slots);
     if (load->options.client.is_gzip)
         body = &load->gzip_bodies[number % GZIP_VARIANTS];
     else
@@ -337,6 +345,7 @@ static uint64_t due_time(const struct load *load, uint64_t number)
 {
     uint64_t rate = load->options.rate;
 
+    assert(number < load->options.requests);
     if (rate == 0)
         return 0;
     return load->start_ns + number / rate * BENCH_NS_PER_S + number % rate * BENCH_NS_PER_S / rate;
@@ -371,6 +380,7 @@ static void reopen(struct load *load, unsigned index)
 {
     struct client *client = load->clients[index];
 
+    assert(index < load->options.connections);
     load->reconnects++;
     if (++load->failures > FAILURES_MAX)
         die("the connections to port %u keep breaking", load->options.client.port);
@@ -385,6 +395,7 @@ static void on_event(struct load *load, const struct epoll_event *event)
     bool is_ended = (event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
     bool is_usable = true;
 
+    assert(index < load->options.connections);
     client->is_writable |= (event->events & EPOLLOUT) != 0;
     if ((event->events & EPOLLIN) != 0 || is_ended)
         is_usable = load->options.type->read(client);
@@ -417,6 +428,7 @@ static bool run(struct load *load)
 {
     struct epoll_event events[EVENTS_MAX];
 
+    assert(load->free_count == load->places_count);
     load->start_ns = now_ns();
     load->start_cpu_ns = cpu_ns();
     while (load->final < load->options.requests) {
@@ -442,6 +454,7 @@ static void print_result(const struct load *load, bool is_complete)
 {
     const struct histogram *latency = &load->latency;
 
+    assert(latency->count == load->counts[OUTCOME_OK]);
     printf("{\"complete\": %s, \"requests\": %" PRIu64 ", \"spans\": %" PRIu64 ", \"ok\": %" PRIu64
            ", \"refused\": %" PRIu64 ", \"rejected\": %" PRIu64 ", \"broken\": %" PRIu64
            ", \"reconnects\": %" PRIu64 ", \"body_bytes\": %" PRIu64 ", \"ids_sum\": \"%016" PRIx64
@@ -461,6 +474,7 @@ static void write_acked(const struct load *load)
     FILE *file = fopen(load->options.acked_file, "wb");
     size_t size = load->options.requests / 8 + 1;
 
+    assert(load->options.acked_file != NULL);
     if (file == NULL || fwrite(load->acked, 1, size, file) != size || fclose(file) != 0)
         die("cannot write %s: %s", load->options.acked_file, strerror(errno));
 }

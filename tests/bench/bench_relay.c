@@ -63,6 +63,7 @@ struct job *relay_job(struct relay *relay)
 
 void relay_job_free(struct relay *relay, struct job *job)
 {
+    assert(job->bytes.size <= job->bytes.capacity);
     job->bytes.size = 0;
     job->next = relay->spare_jobs;
     relay->spare_jobs = job;
@@ -70,6 +71,7 @@ void relay_job_free(struct relay *relay, struct job *job)
 
 void relay_at_turn_end(struct relay *relay, struct turn_end *end)
 {
+    assert(end->fn != NULL);
     if (end->is_due)
         return;
     end->is_due = true;
@@ -79,6 +81,7 @@ void relay_at_turn_end(struct relay *relay, struct turn_end *end)
 
 void relay_submit(struct relay *relay, struct job *job)
 {
+    assert(job->on_answer != NULL);
     job->next = NULL;
     if (relay->first_job == NULL)
         relay->first_job = job;
@@ -108,6 +111,7 @@ static void make_body(struct upstream *upstream)
     struct bytes bodies[BATCH_JOBS_MAX];
     unsigned count = 0;
 
+    assert(upstream->jobs != NULL);
     for (const struct job *job = upstream->jobs; job != NULL; job = job->next)
         bodies[count++] = job->body;
     if (upstream->relay->inflates) {
@@ -155,6 +159,7 @@ static void begin_post(struct relay *relay, struct upstream *upstream)
 {
     size_t size = 0;
 
+    assert(upstream->jobs == NULL);
     take_jobs(relay, upstream);
     make_body(upstream);
     for (unsigned i = 1; i < upstream->parts_count; i++)
@@ -174,6 +179,7 @@ static void finish_post(struct upstream *upstream)
     bool is_ok = upstream->reply.status == 200;
     struct job *next;
 
+    assert(upstream->jobs != NULL);
     http1_consume(&upstream->reply);
     for (struct job *job = upstream->jobs; job != NULL; job = next) {
         next = job->next;

@@ -141,6 +141,7 @@ static void take_control(struct sink *sink, struct connection *connection)
 {
     char text[STATS_BYTES_MAX];
 
+    assert(connection->message.head_size > 0);
     if (http1_starts_with(&connection->message, "GET /reset "))
         reset(sink);
     else if (http1_starts_with(&connection->message, "GET /stall "))
@@ -158,6 +159,7 @@ static uint64_t count_request(struct sink *sink, const struct http1_message *mes
     struct bytes body = http1_body(message);
     uint64_t spans_before = sink->ids.spans;
 
+    assert(message->wire_size >= message->head_size);
     sink->requests++;
     sink->wire_bytes += message->wire_size;
     if (!sink->counts_spans) {
@@ -227,6 +229,7 @@ static void answer_due(struct sink *sink)
         sink->first_due = connection->next;
         if (sink->first_due == NULL)
             sink->last_due = NULL;
+        assert(sink->connections[connection->fd] == connection);
         answer(connection, "application/x-protobuf", "");
         rewatch(sink->epoll, connection->fd, EPOLLIN, connection);
     }
@@ -252,6 +255,7 @@ static bool is_due(const struct sink *sink, const struct connection *connection)
 
 static void close_connection(struct sink *sink, struct connection *connection)
 {
+    assert(sink->connections[connection->fd] == connection);
     sink->connections[connection->fd] = NULL;
     close(connection->fd);
     http1_free(&connection->message);
@@ -260,6 +264,7 @@ static void close_connection(struct sink *sink, struct connection *connection)
 
 static void on_connection(struct sink *sink, struct connection *connection)
 {
+    assert(sink->connections[connection->fd] == connection);
     if (sink->first_due != NULL && is_due(sink, connection)) {
         /* The peer went away before its answer; answer_due() meets it. */
         epoll_ctl(sink->epoll, EPOLL_CTL_MOD, connection->fd,
@@ -313,6 +318,7 @@ static void write_seen(const struct sink *sink)
     FILE *file = fopen(sink->seen_file, "wb");
     size_t size = sink->spans_max / 8 + 1;
 
+    assert(sink->ids.bitmap != NULL);
     if (file == NULL || fwrite(sink->ids.bitmap, 1, size, file) != size || fclose(file) != 0)
         die("cannot write %s: %s", sink->seen_file, strerror(errno));
 }

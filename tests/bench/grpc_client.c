@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -166,6 +165,7 @@ static void begin_stream(struct grpc_client *client, struct stream *stream)
     size_t size = h2_request_head(block, client->base.options.is_gzip, !client->has_sent_head,
                                   client->table_bytes);
 
+    assert(stream->id == 0);
     stream->id = client->next_id;
     stream->window = client->stream_window;
     client->next_id += 2;
@@ -182,6 +182,7 @@ static void begin_stream(struct grpc_client *client, struct stream *stream)
 
 static size_t left_of(const struct stream *stream)
 {
+    assert(stream->exchange != NULL);
     return GRPC_PREFIX_BYTES + stream->exchange->body.size - stream->sent;
 }
 
@@ -238,6 +239,7 @@ static void add_stream(struct grpc_client *client, struct stream *stream)
 
 static void fill(struct grpc_client *client)
 {
+    assert(client->segment_at == client->segments_count);
     client->segments_count = client->segment_at = 0;
     client->scratch_size = 0;
     if (client->control.size > 0) {
@@ -319,30 +321,19 @@ static struct stream *find_stream(struct grpc_client *client, uint32_t id)
     return NULL;
 }
 
-/* Every block must be decoded, for the sake of the table; only grpc-status is of interest. */
 static bool read_headers(struct grpc_client *client, const struct h2_frame *frame,
                          const uint8_t *payload)
 {
-    size_t padding = (frame->flags & H2_PADDED) != 0 ? 1U + payload[0] : 0;
-    const uint8_t *at = payload + ((frame->flags & H2_PADDED) != 0);
-    const uint8_t *end = payload + frame->size - (padding > 0 ? padding - 1 : 0);
     struct stream *stream = find_stream(client, frame->stream);
+    unsigned status;
 
     if ((frame->flags & H2_END_HEADERS) == 0)
         die("the peer sends CONTINUATION frames, which bench_load cannot read");
-    at += (frame->flags & H2_PRIORITY) != 0 ? 5 : 0;
-    for (int state = 0; (state & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
-        nghttp2_nv field;
-        ssize_t used =
-            nghttp2_hd_inflate_hd2(client->inflater, &field, &state, at, (size_t)(end - at), 1);
-        if (used < 0)
-            return false;
-        at += used;
-        if ((state & NGHTTP2_HD_INFLATE_EMIT) != 0 && stream != NULL && field.namelen == 11 &&
-            memcmp(field.name, "grpc-status", 11) == 0)
-            stream->grpc_status = (unsigned)strtoul((const char *)field.value, NULL, 10);
-    }
-    nghttp2_hd_inflate_end_headers(client->inflater);
+    status = stream != NULL ? stream->grpc_status : GRPC_MISSING;
+    if (!h2_read_grpc_status(client->inflater, frame, payload, &status))
+        return false;
+    if (stream != NULL)
+        stream->grpc_status = status;
     return true;
 }
 

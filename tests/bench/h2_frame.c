@@ -3,6 +3,7 @@
 #include "tests/bench/h2_frame.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -114,4 +115,40 @@ size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], bool is_gz
     }
     assert(at <= out + H2_REQUEST_HEAD_BYTES_MAX);
     return (size_t)(at - out);
+}
+
+/* Within the payload there may be a pad length, a priority, and padding (RFC 9113 §6.2). */
+static struct bytes block_of(const struct h2_frame *frame, const uint8_t *payload)
+{
+    enum { PRIORITY_BYTES = 5 };
+    bool is_padded = (frame->flags & H2_PADDED) != 0;
+    size_t before =
+        (is_padded ? 1U : 0U) + ((frame->flags & H2_PRIORITY) != 0 ? PRIORITY_BYTES : 0);
+    size_t padding = is_padded ? payload[0] : 0;
+
+    if (before + padding > frame->size)
+        return (struct bytes){0};
+    return (struct bytes){payload + before, frame->size - before - padding};
+}
+
+bool h2_read_grpc_status(nghttp2_hd_inflater *inflater, const struct h2_frame *frame,
+                         const uint8_t *payload, unsigned *status)
+{
+    static const char name[] = "grpc-status";
+    struct bytes block = block_of(frame, payload);
+
+    assert(frame->type == H2_HEADERS);
+    for (int state = 0; (state & NGHTTP2_HD_INFLATE_FINAL) == 0;) {
+        nghttp2_nv field;
+        ssize_t used = nghttp2_hd_inflate_hd2(inflater, &field, &state, block.data, block.size, 1);
+        if (used < 0)
+            return false;
+        block.data += used;
+        block.size -= (size_t)used;
+        if ((state & NGHTTP2_HD_INFLATE_EMIT) != 0 && field.namelen == sizeof name - 1 &&
+            memcmp(field.name, name, sizeof name - 1) == 0)
+            *status = (unsigned)strtoul((const char *)field.value, NULL, 10);
+    }
+    nghttp2_hd_inflate_end_headers(inflater);
+    return true;
 }

@@ -5,6 +5,8 @@
 
 #include "tests/bench/support.h"
 
+#include <nghttp2/nghttp2.h>
+
 enum h2_frame_type {
     H2_DATA = 0,
     H2_HEADERS = 1,
@@ -34,3 +36,7 @@ struct h2_frame h2_frame_read(const uint8_t data[static H2_FRAME_HEAD_BYTES]);
  * table, which holds table_bytes; the later ones are indices into it. Returns the size. */
 size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], bool is_gzip, bool is_first,
                        size_t table_bytes);
+/* Decodes the block of a HEADERS frame, as must be done with each for the sake of the table.
+ * *status is set when the block has a grpc-status. False: it cannot be decoded. */
+bool h2_read_grpc_status(nghttp2_hd_inflater *inflater, const struct h2_frame *frame,
+                         const uint8_t *payload, unsigned *status);

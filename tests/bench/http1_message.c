@@ -58,6 +58,7 @@ static enum http1_state read_chunks(struct http1_message *message)
 {
     for (;;) {
         uint8_t *data = message->received.data;
+        assert(message->scanned <= message->received.size);
         size_t available = message->received.size - message->scanned;
         size_t content = available < message->chunk_left ? available : message->chunk_left;
         memmove(data + message->head_size + message->body_size, data + message->scanned, content);
@@ -104,6 +105,7 @@ enum http1_state http1_receive(struct http1_message *message, int fd)
     struct byte_buffer *received = &message->received;
     size_t wanted = READ_BYTES;
 
+    assert(fd >= 0);
     if (message->head_size > 0 && message->wire_size > received->size + wanted)
         wanted = message->wire_size - received->size;
     byte_buffer_reserve(received, wanted + 1);

@@ -97,6 +97,7 @@ static void finish(struct http_client *client, enum outcome outcome)
 {
     struct exchange *exchange = client->exchange;
 
+    assert(exchange != NULL);
     client->exchange = NULL;
     client->base.in_flight = 0;
     client->base.options.on_done(client->base.options.arg, exchange, outcome);

@@ -95,6 +95,7 @@ static void put_fixed64(struct byte_buffer *out, unsigned field, uint64_t value)
 
 static void put_bytes(struct byte_buffer *out, unsigned field, const void *data, size_t size)
 {
+    assert(data != NULL || size == 0);
     put_tag(out, field, LENGTH_DELIMITED);
     put_varint(out, size);
     byte_buffer_append(out, data, size);
@@ -113,6 +114,7 @@ static void put_attribute(struct byte_buffer *out, unsigned field, const char *k
     struct byte_buffer pair = {0};
     struct byte_buffer value = {0};
 
+    assert(key != NULL);
     if (text != NULL)
         put_bytes(&value, 1, text, strlen(text));
     else
@@ -127,6 +129,7 @@ static void put_row(struct byte_buffer *out, unsigned field, const struct attrib
 {
     char text[128];
 
+    assert(row->format != NULL || row->limit > 4);
     if (row->format == NULL) {
         put_attribute(out, field, row->key, NULL, row->limit - seed % 4);
         return;
@@ -195,6 +198,7 @@ static void put_span(struct byte_buffer *spans, uint32_t span_bytes, uint64_t nu
     size_t content_size = span_bytes - 1 - varint_size(span_bytes);
     size_t row = 0;
 
+    assert(span_bytes >= PAYLOAD_SPAN_BYTES_MIN);
     put_span_head(&span, number);
     for (; row < COUNT(span_attributes); row++) {
         size_t size_before = span.size;
@@ -238,6 +242,7 @@ struct payload payload_make(uint32_t spans, uint32_t span_bytes, uint64_t first)
     struct byte_buffer scope_spans = {0};
     struct byte_buffer resource_spans = {0};
 
+    assert(first >= 1);
     assert(spans >= 1 && spans <= PAYLOAD_SPANS_MAX);
     assert(span_bytes >= PAYLOAD_SPAN_BYTES_MIN && span_bytes <= PAYLOAD_SPAN_BYTES_MAX);
     put_bytes(&scope, 1, scope_name, sizeof scope_name - 1);
@@ -253,6 +258,8 @@ struct payload payload_make(uint32_t spans, uint32_t span_bytes, uint64_t first)
 
 void payload_renumber(struct payload *payload, uint64_t first)
 {
+    assert(first >= 1);
+    assert(payload->id_offsets != NULL);
     for (uint32_t i = 0; i < payload->spans; i++) {
         uint64_t id = span_id_of(first + i);
         memcpy(payload->body.data + payload->id_offsets[i], &id, sizeof id);
@@ -263,6 +270,7 @@ uint64_t payload_weight(uint32_t spans, uint64_t first)
 {
     uint64_t sum = 0;
 
+    assert(first >= 1);
     for (uint32_t i = 0; i < spans; i++)
         sum += span_id_weight(span_id_of(first + i));
     return sum;
@@ -273,6 +281,7 @@ struct byte_buffer payload_gzip(const struct payload *payload)
     struct byte_buffer out = {0};
     z_stream stream = {0};
 
+    assert(payload->body.size <= UINT32_MAX);
     if (deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         die("zlib cannot start");
     byte_buffer_reserve(&out, deflateBound(&stream, payload->body.size));

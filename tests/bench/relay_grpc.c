@@ -63,6 +63,7 @@ static void on_turn_end(struct turn_end *end)
     const uint8_t *data;
     ssize_t size;
 
+    assert(!end->is_due);
     if (front->is_gone) {
         if (front->jobs == 0)
             close_front(front);
@@ -128,6 +129,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 
     (void)flags;
     (void)arg;
+    assert(job != NULL);
     if (bytes->size == 0 && size >= GRPC_PREFIX_BYTES)
         byte_buffer_reserve(bytes, GRPC_PREFIX_BYTES + ((size_t)data[1] << 24 | data[2] << 16 |
                                                         data[3] << 8 | data[4]));

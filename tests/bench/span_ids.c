@@ -44,6 +44,7 @@ void span_ids_init(struct span_ids *ids, uint64_t spans_max)
 
 static void mark(struct span_ids *ids, uint64_t number)
 {
+    assert(ids->bitmap != NULL);
     if (number == 0 || number > ids->spans_max) {
         ids->unknown++;
         return;

@@ -72,6 +72,7 @@ void byte_buffer_reserve(struct byte_buffer *buffer, size_t extra)
 
 void byte_buffer_append(struct byte_buffer *buffer, const void *data, size_t size)
 {
+    assert(data != NULL);
     byte_buffer_reserve(buffer, size);
     memcpy(buffer->data + buffer->size, data, size);
     buffer->size += size;
@@ -138,6 +139,7 @@ int listen_on(uint16_t port)
 
 int accept_from(int listener)
 {
+    assert(listener >= 0);
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0)
@@ -159,6 +161,8 @@ int connect_to(uint16_t port)
 
 static void control(int epoll, int operation, int fd, struct epoll_event event)
 {
+    assert(epoll >= 0);
+    assert(fd >= 0);
     if (epoll_ctl(epoll, operation, fd, &event) != 0)
         die("epoll_ctl: %s", strerror(errno));
 }

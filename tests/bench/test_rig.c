@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 
 enum { SPANS = 100, FIRST = 41, SPANS_MAX = FIRST + SPANS - 1 };
