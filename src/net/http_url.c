@@ -153,10 +153,11 @@ static void target_set(const char *begin, const char *end, struct http_url *url)
     url->target = mem_alloc((size_t)(end - begin) + 2);
     sprintf(url->target, "%s%.*s", begin < end && *begin == '/' ? "" : "/", (int)(end - begin),
             begin);
-    size_t size = strlen(url->authority) + strlen(url->target) + sizeof("https://");
+    int path_size = (int)strcspn(begin, "?#");
+    size_t size = strlen(url->authority) + (size_t)path_size + sizeof("https://");
     url->shown = mem_alloc(size);
-    snprintf(url->shown, size, "%s://%s%s", url->is_https ? "https" : "http", url->authority,
-             begin < end ? url->target : "");
+    snprintf(url->shown, size, "%s://%s%.*s", url->is_https ? "https" : "http", url->authority,
+             path_size, begin);
 }
 
 bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error)

@@ -17,7 +17,7 @@ struct http_url {
     char *authority;   /* host and port as written: the Host header */
     char *target;      /* path and query as requested, at least "/" */
     char *credentials; /* "user:password", decoded; NULL without userinfo */
-    char *shown;       /* the whole without userinfo and fragment, for messages */
+    char *shown; /* without userinfo, query and fragment, which may hold secrets: for messages */
 };
 
 /* The error says what was found and what was expected, never the userinfo. */

@@ -185,6 +185,27 @@ void text_add_time(struct text *text, uint64_t unix_ns)
     text_add(text, "%s%.*s +0000 UTC", date, size > 1 ? (int)size : 0, fraction);
 }
 
+void text_add_line(struct text *text, const char *head, struct slice value)
+{
+    text_add(text, "%s", head);
+    text_add_slice(text, value);
+    text_add(text, "\n");
+}
+
+void text_add_id_line(struct text *text, const char *head, struct slice id)
+{
+    text_add(text, "%s", head);
+    text_add_id(text, id);
+    text_add(text, "\n");
+}
+
+void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
+{
+    text_add(text, "%s", head);
+    text_add_time(text, unix_ns);
+    text_add(text, "\n");
+}
+
 size_t text_add_pairs(struct text *text, const struct message *message, uint32_t number,
                       const char *separator)
 {

@@ -49,6 +49,10 @@ void text_add_json_number(struct text *text, double number);
 void text_add_id(struct text *text, struct slice id);
 /* "2020-02-11 20:26:12.000000321 +0000 UTC" */
 void text_add_time(struct text *text, uint64_t unix_ns);
+/* Whole lines: what comes before the value, the value, a line end. */
+void text_add_line(struct text *text, const char *head, struct slice value);
+void text_add_id_line(struct text *text, const char *head, struct slice id);
+void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns);
 /* AnyValue: "Str(…)", and the value alone. */
 void text_add_typed_value(struct text *text, struct slice value);
 void text_add_value(struct text *text, struct slice value);

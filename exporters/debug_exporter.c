@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debug: prints what passes, as a line of figures, a line per item, or every field. To the log, or
+ * to files of its own. One instance per lane and signal, on its lane. */
+#include "src/batch.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/error.h"
+#include "src/fileops.h"
+#include "src/mem.h"
+#include "src/otlp/text.h"
+#include "src/receipt.h"
+#include "src/sender_config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OUTPUTS_MAX = 16, SAMPLES = 4096 };
+
+enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
+static const char *const verbosities[] = {"basic", "normal", "detailed", NULL};
+
+struct debug_exporter_config {
+    struct sender_config sender;
+    int verbosity;
+    uint64_t sampling_initial;
+    uint64_t sampling_thereafter;
+    bool use_internal_logger;
+    struct config_texts output_paths;
+};
+
+static const struct config_field debug_exporter_fields[] = {
+    CONFIG_CHOICE(struct debug_exporter_config, verbosity, "verbosity", "basic", verbosities,
+                  "basic: a line of figures for each batch; normal: a line per item; detailed: "
+                  "every field."),
+    CONFIG_COUNT(struct debug_exporter_config, sampling_initial, "sampling_initial", "2", 0,
+                 INT64_MAX, "So many equal messages are printed in each second …"),
+    CONFIG_COUNT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1", 0,
+                 INT64_MAX, "… and then every so-manieth; 0: no more."),
+    CONFIG_BOOL(struct debug_exporter_config, use_internal_logger, "use_internal_logger", "true",
+                "Print to the log, with its level, form and sampling."),
+    CONFIG_TEXTS(struct debug_exporter_config, output_paths, "output_paths", NULL,
+                 "Where to print with use_internal_logger: false: stdout, stderr or files."),
+    CONFIG_IGNORED("loglevel", "Key of the old logging exporter; verbosity took its place."),
+    SENDER_QUEUE_ROW(struct debug_exporter_config, CONFIG_NULL_ENABLES),
+    CONFIG_END,
+};
+
+/* How often messages of one hash came in this second; as in zap's sampler, collisions share. */
+struct sample {
+    uint64_t ends_ns;
+    uint64_t count;
+};
+
+struct debug_exporter {
+    struct component base;
+    struct sample *samples; /* SAMPLES of them, once something is printed */
+    int outputs[OUTPUTS_MAX];
+    size_t outputs_count; /* 0: the log */
+};
+
+extern const struct component_factory debug_exporter_factory;
+
+static struct debug_exporter *debug_exporter_of(struct component *base)
+{
+    assert(base->factory == &debug_exporter_factory);
+    return (struct debug_exporter *)base;
+}
+
+static bool debug_exporter_check(const void *text, struct error *error)
+{
+    const struct debug_exporter_config *config = text;
+    assert(config != NULL);
+    if (config->use_internal_logger && config->output_paths.count > 0)
+        return error_set(error, "output_paths is not supported when use_internal_logger is true; "
+                                "set use_internal_logger: false");
+    if (config->output_paths.count > OUTPUTS_MAX)
+        return error_set(error, "output_paths: found %zu paths, at most %d are taken",
+                         config->output_paths.count, OUTPUTS_MAX);
+    return true;
+}
+
+/* FNV-1a over the message: whether it is printed. */
+static bool is_sampled(struct debug_exporter *exporter, const char *message)
+{
+    const struct debug_exporter_config *config = exporter->base.config;
+    uint64_t now_ns = clock_now_ns();
+    uint32_t hash = 2166136261U;
+    for (const char *c = message; *c != '\0'; c++)
+        hash = (hash ^ (uint8_t)*c) * 16777619U;
+    if (exporter->samples == NULL)
+        exporter->samples = mem_zalloc(SAMPLES * sizeof(*exporter->samples));
+    struct sample *sample = &exporter->samples[hash % SAMPLES];
+    if (now_ns >= sample->ends_ns) {
+        sample->ends_ns = now_ns + NS_PER_S;
+        sample->count = 0;
+    }
+    uint64_t count = ++sample->count;
+    if (count <= config->sampling_initial)
+        return true;
+    return config->sampling_thereafter != 0 &&
+           (count - config->sampling_initial) % config->sampling_thereafter == 0;
+}
+
+/* What cannot be written is dropped: the destination is a terminal or a log of last resort. */
+static void write_all(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, text, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return;
+        text += written;
+        size -= (size_t)written;
+    }
+}
+
+static void print(const struct debug_exporter *exporter, const struct text *text)
+{
+    for (size_t i = 0; i < exporter->outputs_count; i++)
+        write_all(exporter->outputs[i], text->data, text->size);
+}
+
+struct figure {
+    const char *name; /* NULL: none */
+    uint64_t number;
+};
+
+struct figures {
+    const char *title;
+    struct figure rows[3];
+};
+
+static struct figures figures_of(const struct batch *batch, struct slice request)
+{
+    struct otlp_text_figures counted = otlp_text_count(batch->signal, request);
+    if (batch->signal == TRACES)
+        return (struct figures){"Traces",
+                                {{"resource spans", counted.resources}, {"spans", batch->items}}};
+    if (batch->signal == METRICS)
+        return (struct figures){"Metrics",
+                                {{"resource metrics", counted.resources},
+                                 {"metrics", counted.metrics},
+                                 {"data points", batch->items}}};
+    return (struct figures){"Logs",
+                            {{"resource logs", counted.resources}, {"log records", batch->items}}};
+}
+
+static void tell_figures(struct debug_exporter *exporter, const struct figures *figures)
+{
+    const struct figure *rows = figures->rows;
+    if (!is_sampled(exporter, figures->title))
+        return;
+    if (exporter->outputs_count > 0) {
+        struct text line;
+        text_init(&line);
+        text_add(&line, "%s\t{", figures->title);
+        for (size_t i = 0; i < 3 && rows[i].name != NULL; i++)
+            text_add(&line, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", rows[i].name, rows[i].number);
+        text_add(&line, "}\n");
+        print(exporter, &line);
+        text_fini(&line);
+    } else if (rows[2].name != NULL) {
+        log_info(&exporter->base.logger, figures->title,
+                 log_int(rows[0].name, (int64_t)rows[0].number),
+                 log_int(rows[1].name, (int64_t)rows[1].number),
+                 log_int(rows[2].name, (int64_t)rows[2].number));
+    } else {
+        log_info(&exporter->base.logger, figures->title,
+                 log_int(rows[0].name, (int64_t)rows[0].number),
+                 log_int(rows[1].name, (int64_t)rows[1].number));
+    }
+}
+
+static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
+                       struct slice request)
+{
+    const struct debug_exporter_config *config = exporter->base.config;
+    struct text text;
+    text_init(&text);
+    otlp_text_write(&text, signal, request, config->verbosity == VERBOSITY_DETAILED);
+    if (text.data != NULL && is_sampled(exporter, text.data)) {
+        if (exporter->outputs_count == 0)
+            log_info(&exporter->base.logger, text.data);
+        text_add(&text, "\n");
+        print(exporter, &text);
+    }
+    text_fini(&text);
+}
+
+/* The parts as one range: they are cut anywhere, and only here does somebody read through them.
+ * *ret_copy is freed with mem_free. False when memory is short. */
+static bool join_parts(const struct batch *batch, struct slice *ret_request, uint8_t **ret_copy)
+{
+    *ret_copy = NULL;
+    *ret_request = batch->parts_count == 0 ? (struct slice){0} : batch->parts[0].bytes;
+    if (batch->parts_count <= 1)
+        return true;
+    uint8_t *copy = mem_try_alloc(batch->bytes);
+    if (copy == NULL)
+        return false;
+    size_t size = 0;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        assert(bytes.size <= batch->bytes - size);
+        if (bytes.size > 0)
+            memcpy(copy + size, bytes.data, bytes.size);
+        size += bytes.size;
+    }
+    *ret_copy = copy;
+    *ret_request = slice_of(copy, size);
+    return true;
+}
+
+static void debug_exporter_consume(struct component *self, struct batch *batch,
+                                   struct receipt *receipt)
+{
+    struct debug_exporter *exporter = debug_exporter_of(self);
+    const struct debug_exporter_config *config = self->config;
+    struct slice request;
+    uint8_t *copy;
+    assert(batch->signal == self->signal);
+    if (!join_parts(batch, &request, &copy)) {
+        struct outcome outcome = outcome_busy("no memory left to print a batch");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct figures figures = figures_of(batch, request);
+    tell_figures(exporter, &figures);
+    if (config->verbosity != VERBOSITY_BASIC)
+        tell_items(exporter, batch->signal, request);
+    mem_free(copy);
+    receipt_resolve(receipt, &outcome_accepted);
+}
+
+static bool output_open(struct debug_exporter *exporter, const char *path, struct error *error)
+{
+    int fd;
+    if (strcmp(path, "stdout") == 0)
+        fd = STDOUT_FILENO;
+    else if (strcmp(path, "stderr") == 0)
+        fd = STDERR_FILENO;
+    else
+        fd = fileops()->open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
+    if (fd < 0)
+        return error_set(error, "output_paths: cannot open %s: %s", path, strerror(-fd));
+    exporter->outputs[exporter->outputs_count++] = fd;
+    return true;
+}
+
+static bool debug_exporter_create(struct component *self, struct error *error)
+{
+    struct debug_exporter *exporter = debug_exporter_of(self);
+    const struct debug_exporter_config *config = self->config;
+    if (config->use_internal_logger)
+        return true;
+    if (config->output_paths.count == 0)
+        return output_open(exporter, "stdout", error);
+    for (size_t i = 0; i < config->output_paths.count; i++)
+        if (!output_open(exporter, config->output_paths.texts[i], error))
+            return false;
+    return true;
+}
+
+static void debug_exporter_destroy(struct component *self)
+{
+    struct debug_exporter *exporter = debug_exporter_of(self);
+    for (size_t i = 0; i < exporter->outputs_count; i++)
+        if (exporter->outputs[i] > STDERR_FILENO)
+            fileops()->close(exporter->outputs[i]);
+    mem_free(exporter->samples);
+}
+
+static const char *const debug_exporter_aliases[] = {"logging", NULL};
+
+const struct component_factory debug_exporter_factory = {
+    .type = "debug",
+    .aliases = debug_exporter_aliases,
+    .kind = EXPORTER,
+    .stability = "alpha",
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .instance_size = sizeof(struct debug_exporter),
+    .config_size = sizeof(struct debug_exporter_config),
+    .fields = debug_exporter_fields,
+    .check = debug_exporter_check,
+    .create = debug_exporter_create,
+    .consume = debug_exporter_consume,
+    .destroy = debug_exporter_destroy,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Go collector's rules for refusals of OTLP/HTTP back-ends. Pure functions; any thread. */
+#include "exporters/http_outcome.h"
+
+#include "src/net/http_client.h"
+#include "src/otlp/answer.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* gRPC's code for what an HTTP back-end says, as the Go collector maps it. */
+static enum status_code code_of(unsigned status)
+{
+    static const struct {
+        unsigned status;
+        enum status_code code;
+    } codes[] = {
+        {400, STATUS_INVALID_ARGUMENT},   {401, STATUS_UNAUTHENTICATED},
+        {403, STATUS_PERMISSION_DENIED},  {404, STATUS_UNIMPLEMENTED},
+        {429, STATUS_RESOURCE_EXHAUSTED}, {502, STATUS_UNAVAILABLE},
+        {503, STATUS_UNAVAILABLE},        {504, STATUS_UNAVAILABLE},
+    };
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return STATUS_UNKNOWN;
+}
+
+static bool is_retryable(unsigned status)
+{
+    return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+/* "error exporting items, request to URL responded with HTTP Status Code N, Message=…, Details=[…]"
+ */
+static void describe_refusal(const struct http_result *result, const char *url,
+                             char text[HTTP_OUTCOME_TEXT_MAX])
+{
+    char details[512];
+    struct otlp_status status;
+    int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
+                        "error exporting items, request to %s responded with HTTP Status Code %u",
+                        url, result->status);
+    int room = HTTP_OUTCOME_TEXT_MAX - size - (int)sizeof(details) - 32;
+    if (result->status < 400 || room < 0 || !otlp_answer_status(result->body, &status))
+        return;
+    otlp_status_details_text(&status, details, sizeof(details));
+    snprintf(text + size, HTTP_OUTCOME_TEXT_MAX - (size_t)size, ", Message=%.*s, Details=%s",
+             (int)(status.message.size < (size_t)room ? status.message.size : (size_t)room),
+             (const char *)status.message.data, details);
+}
+
+struct outcome http_outcome_refused(const struct http_result *result, const char *url,
+                                    char text[HTTP_OUTCOME_TEXT_MAX])
+{
+    assert(url != NULL);
+    assert(result->status < 200 || result->status >= 300);
+    if (result->status != 0) {
+        describe_refusal(result, url, text);
+        return (struct outcome){
+            .verdict = REFUSED,
+            .code = code_of(result->status),
+            .is_permanent = !is_retryable(result->status),
+            .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
+            .message = text,
+        };
+    }
+    assert(result->error != NULL);
+    snprintf(text, HTTP_OUTCOME_TEXT_MAX, "failed to make an HTTP request: Post \"%s\": %s", url,
+             result->error);
+    return (struct outcome){
+        .verdict = REFUSED,
+        .code = result->is_permanent ? STATUS_INTERNAL : STATUS_UNAVAILABLE,
+        .is_permanent = result->is_permanent,
+        .message = text,
+    };
+}
