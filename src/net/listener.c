@@ -31,6 +31,7 @@ struct listener {
     int spare_fd; /* given up for a moment when descriptors run out, to close what waits */
     uv_poll_t poll;
     struct timer rest;
+    const struct listener_member *first; /* its leaving ends the listening; compared only */
     struct listener_member *members[LANES_MAX];
     size_t member_count;
     size_t next_member;
@@ -241,6 +242,7 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
     listener->transport = mem_copy_text(transport);
     listener->endpoint = mem_copy_text(endpoint);
     listener->member_count = count;
+    listener->first = members[0];
     for (size_t i = 0; i < count; i++) {
         assert(members[i]->listener == NULL);
         listener->members[i] = members[i];
@@ -329,7 +331,7 @@ void listener_leave(struct listener_member *member)
     assert(lane_is_current(member->lane));
     struct listener *listener = member->listener;
     assert(listener != NULL);
-    if (member == listener->members[0]) {
+    if (member == listener->first) {
         close_listener(listener);
         return;
     }
