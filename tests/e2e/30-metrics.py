@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's own metrics: the names of dashboards, and that nothing is lost unseen."""
 
-from support import case, client, metrics, otlp, peers
+from support import case, client, metrics, otlp, peers, process
 from support.ports import free_port
 from support.sink import Reply
 
@@ -58,12 +58,13 @@ class Names(case.Case):
         return self.until_counted(port)
 
     def until_counted(self, port):
-        """The exporter counts after it has read the answer, so the scrape may come too early."""
-        for _ in range(1000):
-            scraped = metrics.Metrics(port)
-            if scraped.sum("otelcol_exporter_sent_spans") >= 5:
-                return scraped
-        self.fail("otelcol_exporter_sent_spans never reached 5")
+        """The exporter counts after it has read the answer, so a scrape may come too early."""
+        process.poll_until(
+            lambda: metrics.Metrics(port).sum("otelcol_exporter_sent_spans") >= 5,
+            within=30,
+            what="5 spans counted as sent",
+        )
+        return metrics.Metrics(port)
 
     def check(self, scraped):
         types = {name: scraped.types.get(name) for name in DASHBOARD}
@@ -113,11 +114,11 @@ class Conservation(case.Case):
 
     def settle(self, expected):
         """Until the figures are these; on the way they always add up."""
-        for _ in range(2000):
-            figures = metrics.assert_conserved(self, self.port, "traces")
-            if figures == expected:
-                return
-        self.fail(f"the figures ended at {figures}, expected {expected}")
+        process.poll_until(
+            lambda: metrics.assert_conserved(self, self.port, "traces") == expected,
+            within=30,
+            what=f"the figures (received, delivered, rejected, dropped, in flight) {expected}",
+        )
 
     def test_delivered(self):
         self.start(exporter=case.DIRECT)

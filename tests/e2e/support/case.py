@@ -17,8 +17,8 @@ class Case(unittest.TestCase):
 
     maxDiff = None
 
-    def sink(self, **options):
-        sink = Sink(free_port(), **options)
+    def sink(self, port=None, **options):
+        sink = Sink(port or free_port(), **options)
         self.addCleanup(sink.close)
         return sink
 

@@ -48,6 +48,11 @@ def request(port, method, path, body=b"", headers=None):
         connection.close()
 
 
+def open_connection(port):
+    """A bare TCP connection."""
+    return socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+
+
 def post(port, signal, body, compressed=False):
     """One OTLP/HTTP request as an SDK makes it."""
     headers = {"Content-Type": PROTOBUF}

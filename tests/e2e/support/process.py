@@ -119,6 +119,16 @@ class Server:
         return now, peak
 
 
+def poll_until(predicate, within, what):
+    """For what has no event to wait for, as /proc; fails when `what` did not come about in time."""
+    deadline = time.monotonic() + within
+    pause = threading.Event()
+    while not predicate():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never within {within} s: {what}")
+        pause.wait(0.05)
+
+
 def run(*arguments, environment=None, within=STOP_WITHIN_S):
     """Runs the daemon to its end, as for `validate`."""
     return subprocess.run(

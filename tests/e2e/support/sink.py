@@ -44,6 +44,14 @@ def read_body(stream, headers):
     return body
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        """A daemon that is killed resets its connections: nothing to print."""
+
+
 class Sink:
     """Serves until closed. Answers are taken from `script` in order, then `otherwise`."""
 
@@ -55,8 +63,7 @@ class Sink:
         self._changed = threading.Condition()
         self._open = threading.Event()
         self._open.set()
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
@@ -75,6 +82,11 @@ class Sink:
         """From now on, once the script is used up."""
         with self._changed:
             self._otherwise = reply
+
+    def answer_first(self, script):
+        """These in turn, before what answer_with() says."""
+        with self._changed:
+            self._script = list(script)
 
     def wait(self, predicate, within=WAIT_S):
         """Until predicate(requests) holds; returns the requests."""
