@@ -84,7 +84,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
     if (root != NULL)
         check_tree(loader, root, config);
     *ret_root = root;
-    return root != NULL && loader->problems.count == 0;
+    return root != NULL && loader_problems(loader) == 0;
 }
 
 struct config *config_load(const struct config_request *request, struct config_problems *problems)

@@ -22,11 +22,6 @@ static bool *enabled_at(const struct config_field *field, void *target)
     return (bool *)((char *)target + field->enabled_offset);
 }
 
-size_t decode_problems(const struct site *site)
-{
-    return site->loader->problems.count + site->loader->problems.dropped;
-}
-
 /* "enabled" of an optional section. */
 static bool take_enabled(const struct site *site, const struct node *map)
 {
@@ -75,10 +70,10 @@ void decode_section(const struct site *site, const struct config_field *field,
     }
     if (field->presence != CONFIG_ALWAYS)
         *enabled_at(field, owner) = is_on;
-    size_t problems = decode_problems(site);
+    size_t problems = loader_problems(site->loader);
     inner.is_off = site->is_off || !is_on;
     decode_map(&inner, field, node->kind == NODE_MAP ? node : &empty, field_at(field, owner));
-    if (decode_problems(site) == problems)
+    if (loader_problems(site->loader) == problems)
         check_section(&inner, field, field_at(field, owner));
 }
 
@@ -90,9 +85,9 @@ static void decode_element(const struct site *site, const struct config_field *f
         decode_mismatch(site, field, node, "a map");
         return;
     }
-    size_t problems = decode_problems(site);
+    size_t problems = loader_problems(site->loader);
     decode_map(site, field, node, section);
-    if (decode_problems(site) == problems)
+    if (loader_problems(site->loader) == problems)
         check_section(site, field, section);
 }
 
@@ -161,15 +156,20 @@ static void set_default(struct loader *loader, const struct config_field *field,
     struct site site = {.loader = loader, .path = &path, .position = position};
     struct yaml_origin origin = {.position = position, .reference = "default"};
     struct yaml_failure failure;
+    /* Defaults do not count against the user's limits. */
     size_t nodes = loader->nodes_count;
-    size_t problems = decode_problems(&site);
+    size_t bytes = loader->expanded_bytes;
+    loader->nodes_count = 0;
+    loader->expanded_bytes = 0;
+    size_t problems = loader_problems(loader);
     struct node *node =
         yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
     assert(node != NULL);
     node->verbatim = field->default_text;
     set_field(&site, field, node, owner);
-    loader->nodes_count = nodes; /* defaults do not count against the user */
-    assert(decode_problems(&site) == problems);
+    loader->nodes_count = nodes;
+    loader->expanded_bytes = bytes;
+    assert(loader_problems(loader) == problems);
 }
 
 void decode_defaults(struct loader *loader, const struct config_field *fields, void *target)

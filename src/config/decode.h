@@ -60,5 +60,3 @@ void decode_map(const struct site *site, const struct config_field *section, con
 /* A section of the struct owner, by its presence rule: null, "enabled", its map, its rules. */
 void decode_section(const struct site *site, const struct config_field *field,
                     const struct node *node, void *owner);
-/* How many problems there are so far. */
-size_t decode_problems(const struct site *site);

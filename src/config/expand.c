@@ -29,13 +29,17 @@ static void report(const struct expansion *expansion, const char *text)
         loader_problem(expansion->loader, expansion->position, expansion->path, "%s", text);
 }
 
-/* False when the limit is passed; that is reported even where other failures are not. */
+/* False when the limit is passed. That is told once, even where other failures are no problem; all
+ * further references then fail silently. */
 static bool charge(const struct expansion *expansion, size_t bytes)
 {
-    if (loader_charge_expanded(expansion->loader, bytes))
+    struct loader *loader = expansion->loader;
+    if (!loader->is_exhausted && loader_charge_expanded(loader, bytes))
         return true;
-    loader_problem(expansion->loader, expansion->position, expansion->path,
-                   "references expand to more than %d bytes in all", CONFIG_EXPANDED_BYTES_MAX);
+    if (!loader->is_exhausted)
+        loader_problem(loader, expansion->position, expansion->path,
+                       "references expand to more than %d bytes in all", CONFIG_EXPANDED_BYTES_MAX);
+    loader->is_exhausted = true;
     return false;
 }
 
@@ -251,6 +255,7 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
                                   .reference =
                                       node->reference != NULL ? node->reference : node->text,
                                   .depth = depth};
+    size_t problems = loader_problems(loader);
     if (node->kind == NODE_TEXT)
         node = expand_text(&expansion, node);
     for (size_t i = 0; (node->kind == NODE_LIST || node->kind == NODE_MAP) && i < node->count;
@@ -259,6 +264,8 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
         struct node_entry *entry = &node->entries[i];
         entry->value = expand_node(loader, entry->value, &inner, depth + 1);
     }
+    if (loader_problems(loader) > problems)
+        return node; /* what is broken needs no text */
     if (node->verbatim != NULL && node->kind != NODE_TEXT) {
         expansion.is_quiet = true;
         node->verbatim = unescape(&expansion, expand_verbatim(&expansion, node->verbatim));

@@ -49,6 +49,12 @@ void loader_warning(struct loader *loader, struct position position, const struc
     va_end(arguments);
 }
 
+size_t loader_problems(const struct loader *loader)
+{
+    assert(loader != NULL);
+    return loader->problems.count + loader->problems.dropped;
+}
+
 void *loader_zalloc(struct loader *loader, size_t size)
 {
     assert(loader != NULL);

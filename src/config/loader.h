@@ -24,6 +24,7 @@ struct loader {
     size_t sources_count;
     size_t nodes_count;
     size_t expanded_bytes;
+    bool is_exhausted; /* that was too many of them, and is reported */
 };
 
 /* name is copied. */
@@ -35,6 +36,8 @@ void loader_problem(struct loader *loader, struct position position, const struc
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 void loader_warning(struct loader *loader, struct position position, const struct path *path,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* How many problems there are so far. */
+size_t loader_problems(const struct loader *loader);
 /* arena_alloc, zeroed. */
 void *loader_zalloc(struct loader *loader, size_t size) __attribute__((returns_nonnull));
 char *loader_copy_text(struct loader *loader, const char *text) __attribute__((returns_nonnull));

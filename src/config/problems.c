@@ -90,7 +90,7 @@ static char **take_texts(struct problem_list *list, size_t *ret_count)
         texts[i] = list->items[i].text;
     if (list->dropped > 0) {
         char text[64];
-        snprintf(text, sizeof(text), "… and %zu more of that kind", list->dropped);
+        snprintf(text, sizeof(text), "… and %zu more", list->dropped);
         texts[count - 1] = mem_copy_text(text);
     }
     *ret_count = count;
