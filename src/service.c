@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "src/clock.h"
+#include "src/config/component_set.h"
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/log.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "src/clock.h"
+#include "src/config/component_set.h"
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/limits.h"
@@ -14,16 +15,6 @@
 #include "src/service.h"
 #include "src/service_parts.h"
 #include "src/telemetry.h"
-
-const char *component_kind_name(enum component_kind kind)
-{
-    static const char *const names[] = {[RECEIVER] = "receiver",
-                                        [PROCESSOR] = "processor",
-                                        [EXPORTER] = "exporter",
-                                        [EXTENSION] = "extension"};
-    assert(kind <= EXTENSION);
-    return names[kind];
-}
 
 /* An instance with its component filled in, before its create. */
 static struct component *allocate(struct service *service, struct service_lane *part,

@@ -59,6 +59,3 @@ static inline size_t component_slot(const struct service *service,
 {
     return (size_t)(component - service->config->components);
 }
-
-/* What a component of that kind is called in errors and logs: "receiver". */
-const char *component_kind_name(enum component_kind kind);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/clock.h"
+#include "src/config/component_set.h"
 #include "src/error.h"
 #include "src/limits.h"
 #include "src/machine.h"
