@@ -34,7 +34,7 @@ static void report_undefined(struct loader *loader, const struct component_set *
             suggestion_consider(&suggestion, set->items[i].id);
     loader_problem(loader, position, references->blamed,
                    "references %s \"%s\" which is not configured; expected one of those below "
-                   "%s:%s",
+                   "%s%s",
                    component_kind_name(kind), id, component_kind_section(kind),
                    suggestion_to_text(&suggestion).text);
 }

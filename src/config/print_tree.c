@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
 
 #include "src/config/node.h"
@@ -48,11 +49,21 @@ static struct number_text scalar_to_text(const struct node *node)
     return result;
 }
 
+/* Texts that some reader of YAML, if not ours, takes for something else stand in quotes. */
+static bool needs_quotes(const char *text)
+{
+    static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasecmp(words[i], text) == 0)
+            return true;
+    return text_to_scalar(text).kind != NODE_TEXT;
+}
+
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
 {
     yaml_event_t event;
     yaml_char_t bytes[] = "(not UTF-8)";
-    int is_plain = !is_text || text_to_scalar(text).kind == NODE_TEXT;
+    int is_plain = !is_text || !needs_quotes(text);
     size_t size = strlen(text);
     /* libyaml copies the value, though its parameter is not const. */
     yaml_char_t *value = (yaml_char_t *)(uintptr_t)text;

@@ -71,10 +71,10 @@ static const struct {
      "service::pipelines::traces: must have at least one exporter"},
     {PIPELINE("traces: {receivers: [nop/2], exporters: [nop]}"),
      "otel.yaml:4:44: service::pipelines::traces: references receiver \"nop/2\" which is not "
-     "configured; expected one of those below receivers: (did you mean \"nop\"?)"},
+     "configured; expected one of those below receivers"},
     {PIPELINE("traces: {receivers: [nop], processors: [bacth], exporters: [nop]}"),
      "references processor \"bacth\" which is not configured; expected one of those below "
-     "processors: (did you mean \"batch\"?)"},
+     "processors (did you mean \"batch\"?)"},
     {PIPELINE("traces: {receivers: [nop], exporters: [otlp_http]}"),
      "references exporter \"otlp_http\" which is not configured"},
     {PLAIN "service: {extensions: [zpages], pipelines: {traces: {receivers: [nop], exporters: "
