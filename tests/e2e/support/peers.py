@@ -37,11 +37,17 @@ def otelcol():
     return os.path.join(_directory(), "otelcol", "otelcol")
 
 
+def python():
+    """The Python that has the SDK."""
+    need("python")
+    return os.path.join(_directory(), "python", "venv", "bin", "python")
+
+
 def _command(sdk):
     sources = os.path.join(os.path.dirname(__file__), "..", "..", "peers", sdk)
     built = os.path.join(_directory(), sdk)
     return {
-        "python": [os.path.join(built, "venv", "bin", "python"), os.path.join(sources, "emit.py")],
+        "python": [python(), os.path.join(sources, "emit.py")],
         "node": ["node", os.path.join(built, "emit.js")],
         "go": [os.path.join(built, "go")],
         "java": [
