@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nop: a receiver from which nothing ever comes. Runs on its lane. */
+#include "src/component.h"
+
+const struct component_factory nop_receiver_factory = {
+    .type = "nop",
+    .kind = RECEIVER,
+    .stability = "beta",
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
+    .instance_size = sizeof(struct component),
+};

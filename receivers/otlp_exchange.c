@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One OTLP request from its body to its answer: inflate, check, batch, offer, receipt. Runs on its
+ * receiver's lane. */
+#include "receivers/otlp_receiver.h"
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/client_info.h"
+#include "src/clock.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/gzip.h"
+#include "src/otlp/check.h"
+#include "src/random.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 1, REASON_BYTES_MAX = 512 };
+
+static void release(struct otlp_exchange *exchange)
+{
+    struct otlp_receiver *receiver = exchange->receiver;
+    if (exchange->request != NULL || exchange->is_pending)
+        return;
+    lane_timer_stop(receiver->base.lane, &exchange->deadline);
+    mem_free(exchange);
+    assert(receiver->exchanges > 0);
+    receiver->exchanges--;
+    otlp_receiver_check_stopped(receiver);
+}
+
+static void count(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
+    counter(*cells)[SIGNAL_KINDS] =
+        outcome->verdict == ACCEPTED ? counters->accepted : counters->refused;
+    counter_add(&cells[exchange->transport][exchange->signal], exchange->items);
+}
+
+static void on_receipt(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct otlp_exchange *exchange = arg;
+    assert(receipt == &exchange->receipt);
+    (void)receipt;
+    exchange->is_pending = false;
+    count(exchange, outcome);
+    /* Answering may end the request at once, and the exchange with it. */
+    if (exchange->request != NULL && !exchange->is_answered)
+        otlp_exchange_answer(exchange, outcome);
+    else
+        release(exchange);
+}
+
+static void on_deadline(struct timer *timer, void *arg)
+{
+    struct otlp_exchange *exchange = arg;
+    struct outcome outcome = outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
+    assert(timer == &exchange->deadline);
+    (void)timer;
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
+                                           struct http_request *request,
+                                           enum otlp_transport transport)
+{
+    assert(request != NULL);
+    assert(lane_is_current(receiver->base.lane));
+    struct otlp_exchange *exchange = mem_zalloc(sizeof(*exchange));
+    exchange->receiver = receiver;
+    exchange->request = request;
+    exchange->transport = transport;
+    timer_init(&exchange->deadline, on_deadline, exchange);
+    http_request_set_context(request, exchange);
+    receiver->exchanges++;
+    return exchange;
+}
+
+void otlp_exchange_on_end(struct http_request *request, void *arg)
+{
+    struct otlp_exchange *exchange = http_request_context(request);
+    assert(arg != NULL);
+    (void)arg;
+    if (exchange == NULL)
+        return;
+    exchange->request = NULL;
+    release(exchange);
+}
+
+void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    assert(exchange->request != NULL);
+    if (exchange->is_answered)
+        return;
+    exchange->is_answered = true;
+    lane_timer_stop(exchange->receiver->base.lane, &exchange->deadline);
+    struct outcome told = *outcome;
+    /* Clients that were refused together must not come back together. */
+    if (told.verdict == REFUSED && told.retry_after_ns > 0)
+        told.retry_after_ns += (uint64_t)(random_uniform() * (double)told.retry_after_ns);
+    if (exchange->transport == OTLP_GRPC)
+        otlp_grpc_answer(exchange, &told);
+    else
+        otlp_http_answer(exchange, &told);
+}
+
+struct outcome otlp_body_failure(enum http_failure failure, const char *too_large)
+{
+    switch (failure) {
+    case HTTP_BODY_TOO_LARGE:
+        return outcome_refused(STATUS_RESOURCE_EXHAUSTED, too_large);
+    case HTTP_BODY_NO_BUDGET:
+        return outcome_busy("the memory budget is used up, try again later");
+    case HTTP_BODY_TOO_SLOW:
+        return outcome_refused(STATUS_DEADLINE_EXCEEDED, "the request body came too slowly");
+    case HTTP_BODY_MALFORMED:
+        break;
+    }
+    return outcome_refused(STATUS_INVALID_ARGUMENT, "the request body is malformed");
+}
+
+/* What an accepted request is told: a set but empty partial_success, as the Go collector says it,
+ * or the number of items that were not taken. */
+size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room)
+{
+    enum { PARTIAL_SUCCESS_TAG = 0x0a, REJECTED_TAG = 0x08 };
+    size_t used = 2;
+    uint64_t rejected = outcome->rejected_items;
+    room[0] = PARTIAL_SUCCESS_TAG;
+    if (rejected > 0) {
+        room[used++] = REJECTED_TAG;
+        for (; rejected > 0x7f; rejected >>= 7)
+            room[used++] = (uint8_t)(rejected | 0x80);
+        room[used++] = (uint8_t)rejected;
+    }
+    room[1] = (uint8_t)(used - 2);
+    assert(used <= OTLP_RESPONSE_BYTES_MAX);
+    return used;
+}
+
+static void refuse(struct otlp_exchange *exchange, enum status_code code, const char *message)
+{
+    struct outcome outcome = outcome_refused(code, message);
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+/* Names and values with terminators, as client_info_create wants them. */
+static size_t collect_metadata(const struct http_request *request, struct client_metadata *rows,
+                               char *text)
+{
+    struct slice name;
+    struct slice value;
+    size_t count = 0;
+    for (size_t i = 0;
+         count < METADATA_ROWS_MAX - 1 && http_request_header_at(request, i, &name, &value); i++) {
+        if (slice_equal_text(name, "host"))
+            continue;
+        rows[count++] = (struct client_metadata){text, text + name.size + 1};
+        text += sprintf(text, "%.*s", (int)name.size, (const char *)name.data) + 1;
+        text += sprintf(text, "%.*s", (int)value.size, (const char *)value.data) + 1;
+    }
+    struct slice host = http_request_host(request);
+    if (host.size > 0) {
+        rows[count++] = (struct client_metadata){"host", text};
+        sprintf(text, "%.*s", (int)host.size, (const char *)host.data);
+    }
+    return count;
+}
+
+static size_t metadata_bytes(const struct http_request *request)
+{
+    struct slice name;
+    struct slice value;
+    size_t size = http_request_host(request).size + 1;
+    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
+        size += name.size + value.size + 2;
+    return size;
+}
+
+/* The address alone is shared by all requests of a client. */
+static struct client_info *client_by_address(struct otlp_receiver *receiver, const char *address)
+{
+    struct client_info *last = receiver->last_client;
+    if (last == NULL || strcmp(last->address, address) != 0) {
+        client_info_unref(last);
+        receiver->last_client = client_info_create(address, NULL, 0);
+    }
+    return client_info_ref(receiver->last_client);
+}
+
+static struct client_info *client_of(const struct otlp_exchange *exchange)
+{
+    const struct otlp_protocols_config *config = exchange->receiver->config;
+    const char *address = http_request_peer_address(exchange->request);
+    bool wants_metadata = exchange->transport == OTLP_GRPC ? config->grpc.listen.include_metadata
+                                                           : config->http.listen.include_metadata;
+    if (!wants_metadata)
+        return client_by_address(exchange->receiver, address);
+    struct client_metadata rows[METADATA_ROWS_MAX];
+    char *text = mem_alloc(metadata_bytes(exchange->request));
+    size_t count = collect_metadata(exchange->request, rows, text);
+    struct client_info *client = client_info_create(address, rows, count);
+    mem_free(text);
+    return client;
+}
+
+static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
+{
+    struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
+    assert(outlet != NULL);
+    struct batch *batch = batch_create(exchange->signal, 1);
+    batch_append(batch, owner, message);
+    batch->items = exchange->items;
+    batch->arrival_ns = clock_now_ns();
+    batch->client = client_of(exchange);
+    exchange->is_pending = true;
+    receipt_init(&exchange->receipt, on_receipt, exchange);
+    outlet_offer(outlet, batch, &exchange->receipt);
+    batch_unref(batch);
+}
+
+/* message has been inflated and lies in owner. */
+static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner,
+                            struct slice message)
+{
+    struct otlp_figures figures = {.items = 0};
+    const char *reason = NULL;
+    if (!otlp_check(exchange->signal, message, &figures, &reason)) {
+        char text[REASON_BYTES_MAX];
+        snprintf(text, sizeof(text), "%s%s",
+                 exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "",
+                 reason);
+        refuse(exchange, STATUS_INVALID_ARGUMENT, text);
+        return;
+    }
+    exchange->items = figures.items;
+    if (figures.items == 0)
+        otlp_exchange_answer(exchange, &outcome_accepted);
+    else
+        offer(exchange, owner, message);
+}
+
+static void take_gzip(struct otlp_exchange *exchange, struct slice message, uint64_t bytes_max)
+{
+    struct otlp_receiver *receiver = exchange->receiver;
+    struct buffer *plain = NULL;
+    struct outcome outcome;
+    switch (gzip_inflate(receiver->gzip, receiver->base.budget, message.data, message.size,
+                         bytes_max, &plain)) {
+    case GZIP_OK:
+        check_and_offer(exchange, plain, buffer_slice(plain));
+        buffer_unref(plain);
+        return;
+    case GZIP_NO_BUDGET:
+        outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+        break;
+    case GZIP_TOO_LARGE:
+        exchange->http_status = OTLP_HTTP_TOO_LARGE;
+        outcome = otlp_body_failure(HTTP_BODY_TOO_LARGE,
+                                    exchange->transport == OTLP_GRPC
+                                        ? "grpc: received message after decompression larger than "
+                                          "max"
+                                        : "http: request body too large");
+        break;
+    case GZIP_MALFORMED:
+    default:
+        outcome = outcome_refused(exchange->transport == OTLP_GRPC ? STATUS_INTERNAL
+                                                                   : STATUS_INVALID_ARGUMENT,
+                                  exchange->transport == OTLP_GRPC
+                                      ? "grpc: failed to decompress the received message: gzip: "
+                                        "invalid header or checksum, or torn"
+                                      : "gzip: invalid header or checksum, or torn");
+    }
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                        bool is_gzip, uint64_t bytes_max)
+{
+    assert(owner != NULL);
+    assert(!exchange->is_pending);
+    if (is_gzip)
+        take_gzip(exchange, message, bytes_max);
+    else
+        check_and_offer(exchange, owner, message);
+}

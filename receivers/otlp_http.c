@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP over HTTP: one path per signal, POST, protobuf. The order of the checks and the texts are
+ * the Go collector's. Runs on its receiver's lane. */
+#include "receivers/otlp_receiver.h"
+
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/http_path.h"
+#include "src/net/media_type.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ENCODING_SHOWN_MAX = 128 };
+
+static const char protobuf_type[] = "application/x-protobuf";
+static const char json_type[] = "application/json";
+
+/* A response under construction: its own headers first, then those that the user configured. */
+static void respond(const struct otlp_receiver *receiver, struct http_request *request,
+                    struct http_response *response)
+{
+    const struct config_pairs *extra = &receiver->config->http.response_headers;
+    size_t used = 0;
+    while (response->headers[used].name != NULL)
+        used++;
+    assert(used + extra->count <= sizeof(response->headers) / sizeof(response->headers[0]));
+    for (size_t i = 0; i < extra->count; i++)
+        response->headers[used + i] =
+            (struct http_header){receiver->response_header_names[i], extra->pairs[i].value};
+    http_respond(request, response);
+}
+
+static void respond_text(const struct otlp_receiver *receiver, struct http_request *request,
+                         unsigned status, const char *text)
+{
+    respond(receiver, request,
+            &(struct http_response){
+                .status = status,
+                .headers = {{"content-type", "text/plain"}},
+                .body = slice_of_text(text),
+            });
+}
+
+static void respond_not_found(const struct otlp_receiver *receiver, struct http_request *request)
+{
+    respond(receiver, request,
+            &(struct http_response){
+                .status = 404,
+                .headers = {{"content-type", "text/plain; charset=utf-8"},
+                            {"x-content-type-options", "nosniff"}},
+                .body = slice_of_text("404 page not found\n"),
+            });
+}
+
+/* Go answers in the request's form; when that is unknown it gives up with this. */
+static void respond_unmarshalable(const struct otlp_receiver *receiver,
+                                  struct http_request *request)
+{
+    respond(receiver, request,
+            &(struct http_response){
+                .status = 500,
+                .headers = {{"content-type", json_type}},
+                .body = slice_of_text(
+                    "{\"code\": 13, \"message\": \"failed to marshal error message\"}"),
+            });
+}
+
+/* google.rpc.Status in the form that the request has; JSON when it named none. */
+static void respond_status(const struct otlp_receiver *receiver, struct http_request *request,
+                           unsigned http_status, const struct rpc_status *status,
+                           enum otlp_encoding encoding)
+{
+    char text[RPC_STATUS_JSON_MAX];
+    uint8_t bytes[RPC_STATUS_BYTES_MAX];
+    char retry_after[24];
+    struct http_response response = {.status = http_status};
+    if (encoding == OTLP_PROTOBUF) {
+        response.headers[0] = (struct http_header){"content-type", protobuf_type};
+        response.body = slice_of(bytes, rpc_status_to_protobuf(status, bytes));
+    } else {
+        response.headers[0] = (struct http_header){"content-type", json_type};
+        response.body = slice_of(text, rpc_status_to_json(status, text));
+    }
+    if (status->retry_after_ns > 0) {
+        uint64_t seconds = status->retry_after_ns / NS_PER_S;
+        snprintf(retry_after, sizeof(retry_after), "%" PRIu64, seconds > 0 ? seconds : 1);
+        response.headers[1] = (struct http_header){"retry-after", retry_after};
+    }
+    respond(receiver, request, &response);
+}
+
+/* Content-Type without parameters; OTLP_NO_ENCODING for anything else. */
+static enum otlp_encoding encoding_of(const struct http_request *request)
+{
+    struct slice type = http_request_header(request, "content-type");
+    if (media_type_is(type, protobuf_type))
+        return OTLP_PROTOBUF;
+    return media_type_is(type, json_type) ? OTLP_JSON : OTLP_NO_ENCODING;
+}
+
+/* Before anything else, as in Go. False: it has answered. */
+static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
+                              bool *ret_is_gzip)
+{
+    struct slice found = http_request_header(request, "content-encoding");
+    *ret_is_gzip = slice_equal_text(found, "gzip");
+    if (found.size == 0 ? receiver->takes_plain : *ret_is_gzip && receiver->takes_gzip)
+        return true;
+    char text[ENCODING_SHOWN_MAX + 64];
+    int size = (int)(found.size < ENCODING_SHOWN_MAX ? found.size : ENCODING_SHOWN_MAX);
+    snprintf(text, sizeof(text), "unsupported Content-Encoding: %.*s", size,
+             found.size == 0 ? "" : (const char *)found.data);
+    struct rpc_status status = {.code = STATUS_INVALID_ARGUMENT, .message = text};
+    enum otlp_encoding encoding = encoding_of(request);
+    bool has_type = http_request_header(request, "content-type").size > 0;
+    if (encoding == OTLP_NO_ENCODING && has_type)
+        respond_unmarshalable(receiver, request);
+    else
+        respond_status(receiver, request, 400, &status, encoding);
+    return false;
+}
+
+static void redirect(const struct otlp_receiver *receiver, struct http_request *request,
+                     const char *path)
+{
+    char location[HTTP_PATH_ESCAPED_MAX];
+    if (!http_path_escape(path, http_request_query(request), location)) {
+        respond_not_found(receiver, request);
+        return;
+    }
+    respond(receiver, request,
+            &(struct http_response){.status = 307, .headers = {{"location", location}}});
+}
+
+/* The signal that the path asks for; false: it has answered that there is none. */
+static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
+                        enum signal_kind *ret_signal)
+{
+    char path[HTTP_PATH_MAX];
+    char clean[HTTP_PATH_MAX];
+    if (!http_path_decode(http_request_path(request), path)) {
+        respond_not_found(receiver, request);
+        return false;
+    }
+    http_path_clean(path, clean);
+    if (strcmp(path, clean) != 0) {
+        redirect(receiver, request, clean);
+        return false;
+    }
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
+        if (receiver->base.outlets[signal] != NULL &&
+            strcmp(path, receiver->url_paths[signal]) == 0) {
+            *ret_signal = signal;
+            return true;
+        }
+    }
+    respond_not_found(receiver, request);
+    return false;
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct otlp_receiver *receiver = arg;
+    enum signal_kind signal;
+    bool is_gzip;
+    if (!check_compression(receiver, request, &is_gzip) || !find_signal(receiver, request, &signal))
+        return;
+    if (!slice_equal_text(http_request_method(request), "POST")) {
+        respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
+        return;
+    }
+    if (encoding_of(request) != OTLP_PROTOBUF) {
+        /* JSON payloads come in here, once there is a decoder. */
+        respond_text(receiver, request, 415,
+                     "415 unsupported media type, supported: [application/x-protobuf]");
+        return;
+    }
+    struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_HTTP);
+    exchange->signal = signal;
+    exchange->encoding = OTLP_PROTOBUF;
+    exchange->is_gzip = is_gzip;
+    http_request_read_body(
+        request,
+        &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    struct otlp_exchange *exchange = http_request_context(request);
+    struct otlp_receiver *receiver = arg;
+    struct buffer *body = http_request_body(request);
+    otlp_exchange_take(exchange, body, buffer_slice(body), exchange->is_gzip,
+                       otlp_config_body_bytes_max(&receiver->config->http));
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    struct otlp_exchange *exchange = http_request_context(request);
+    struct outcome outcome = otlp_body_failure(failure, "http: request body too large");
+    (void)arg;
+    if (failure == HTTP_BODY_TOO_LARGE)
+        exchange->http_status = OTLP_HTTP_TOO_LARGE;
+    else if (failure == HTTP_BODY_TOO_SLOW)
+        exchange->http_status = OTLP_HTTP_TOO_SLOW;
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    if (outcome->verdict == ACCEPTED) {
+        uint8_t body[OTLP_RESPONSE_BYTES_MAX];
+        respond(exchange->receiver, exchange->request,
+                &(struct http_response){
+                    .status = 200,
+                    .headers = {{"content-type", protobuf_type}},
+                    .body = slice_of(body, otlp_response_encode(outcome, body)),
+                });
+        return;
+    }
+    struct rpc_status status = {
+        .code = outcome->code,
+        .message = outcome->message,
+        .retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,
+    };
+    unsigned http_status =
+        exchange->http_status > 0 ? exchange->http_status : rpc_code_to_http(outcome->code);
+    /* The Go collector's code for a body that is too large. */
+    if (http_status == OTLP_HTTP_TOO_LARGE)
+        status.code = STATUS_INVALID_ARGUMENT;
+    respond_status(exchange->receiver, exchange->request, http_status, &status, exchange->encoding);
+}
+
+const struct http_handler otlp_http_handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+    .on_end = otlp_exchange_on_end,
+};

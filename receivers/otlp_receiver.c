@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp: takes traces, metrics and logs over gRPC and HTTP. One listener per protocol, opened by the
+ * instance on lane 0, deals its connections to the servers of all lanes. Runs on its lane. */
+#include "receivers/otlp_receiver.h"
+
+#include "src/client_info.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/gzip.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
+
+#define ROWS(field, what, text)                                                                    \
+    COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_GRPC], COUNTER_SUM,                \
+                      "otelcol_receiver_" what "_%s", SIGNALS, "transport", "grpc", text),         \
+        COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_HTTP], COUNTER_SUM,            \
+                          "otelcol_receiver_" what "_%s", SIGNALS, "transport", "http", text)
+
+static const struct counter_row otlp_receiver_counters[] = {
+    ROWS(accepted, "accepted", "Number of items successfully pushed into the pipeline."),
+    ROWS(refused, "refused", "Number of items that could not be pushed into the pipeline."),
+    ROWS(failed, "failed", "Number of items that failed to be processed by the receiver."),
+    COUNTER_END,
+};
+
+extern const struct component_factory otlp_receiver_factory;
+
+static struct otlp_receiver *otlp_receiver_of(struct component *component)
+{
+    assert(component->factory == &otlp_receiver_factory);
+    return (struct otlp_receiver *)component;
+}
+
+static struct http_server *create_grpc_server(struct otlp_receiver *self)
+{
+    const struct otlp_grpc_config *config = &self->config->grpc;
+    return http_server_create(&(struct http_server_settings){
+        .lane = self->base.lane,
+        .budget = self->base.budget,
+        .has_http2 = true,
+        .has_keep_alive = true,
+        .streams_max = config->streams_max,
+        .connection_idle_max_ns = config->keepalive.lifetime.idle_max_ns,
+        .connection_age_max_ns = config->keepalive.lifetime.age_max_ns,
+        .connection_age_grace_ns = config->keepalive.lifetime.age_grace_ns,
+        .ping_interval_min_ns = config->keepalive.ping.interval_min_ns,
+        .handler = &otlp_grpc_handler,
+        .arg = self,
+    });
+}
+
+static struct http_server *create_http_server(struct otlp_receiver *self)
+{
+    const struct otlp_http_config *config = &self->config->http;
+    return http_server_create(&(struct http_server_settings){
+        .lane = self->base.lane,
+        .budget = self->base.budget,
+        .has_http1 = true,
+        .has_http2 = true,
+        .has_keep_alive = config->has_keep_alive,
+        .header_deadline_ns = config->read_header_timeout_ns,
+        .read_deadline_ns = config->read_timeout_ns,
+        .write_deadline_ns = config->write_timeout_ns,
+        .idle_ns = config->idle_timeout_ns,
+        .handler = &otlp_http_handler,
+        .arg = self,
+    });
+}
+
+/* Of what the list names, "" and gzip exist here; without a list both are on. */
+static bool takes_compression(const struct otlp_http_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->compressions.count; i++)
+        if (strcmp(config->compressions.texts[i], name) == 0)
+            return true;
+    return config->compressions.count == 0;
+}
+
+/* HTTP/2 knows no capitals in names. */
+static char *lower_case(const char *text)
+{
+    char *copy = mem_copy_text(text);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return copy;
+}
+
+static void prepare_http(struct otlp_receiver *self)
+{
+    const struct otlp_http_config *config = &self->config->http;
+    assert(config->response_headers.count <= OTLP_RESPONSE_HEADERS_MAX);
+    self->takes_plain = takes_compression(config, "");
+    self->takes_gzip = takes_compression(config, "gzip");
+    for (size_t i = 0; i < config->response_headers.count; i++)
+        self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
+        self->url_paths[signal] = otlp_config_url_path(config->url_paths[signal]);
+        assert(self->url_paths[signal] != NULL);
+    }
+    self->servers[OTLP_HTTP] = create_http_server(self);
+}
+
+static bool otlp_receiver_create(struct component *component, struct error *error)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    const struct otlp_receiver_config *config = component->config;
+    assert(error != NULL);
+    (void)error;
+    self->config = &config->protocols;
+    self->gzip = gzip_create();
+    if (self->config->has_grpc)
+        self->servers[OTLP_GRPC] = create_grpc_server(self);
+    if (self->config->has_http)
+        prepare_http(self);
+    return true;
+}
+
+/* Opens the listener of one protocol for the servers of all lanes. */
+static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
+                       const struct otlp_listen_config *config, struct error *error)
+{
+    struct http_server *servers[LANES_MAX];
+    size_t count = 0;
+    for (struct component *c = &first->base; c != NULL; c = c->next_lane) {
+        assert(count < LANES_MAX);
+        servers[count++] = otlp_receiver_of(c)->servers[transport];
+    }
+    if (!http_server_listen(servers, count, config->transport, config->endpoint, error))
+        return false;
+    log_info(&first->base.logger,
+             transport == OTLP_GRPC ? "Starting GRPC server" : "Starting HTTP server",
+             log_text("endpoint", http_server_address(servers[0])));
+    return true;
+}
+
+static bool otlp_receiver_start(struct component *component, struct error *error)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    if (component->first != component)
+        return true;
+    if (self->config->has_grpc && !listen_for(self, OTLP_GRPC, &self->config->grpc.listen, error))
+        return false;
+    return !self->config->has_http ||
+           listen_for(self, OTLP_HTTP, &self->config->http.listen, error);
+}
+
+void otlp_receiver_check_stopped(struct otlp_receiver *self)
+{
+    if (self->is_stopping && self->servers_open == 0 && self->exchanges == 0) {
+        self->is_stopping = false;
+        component_stopped(&self->base);
+    }
+}
+
+static void on_server_stopped(void *arg)
+{
+    struct otlp_receiver *self = arg;
+    assert(self->servers_open > 0);
+    self->servers_open--;
+    otlp_receiver_check_stopped(self);
+}
+
+static void otlp_receiver_stop(struct component *component)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    assert(!self->is_stopping);
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        self->servers_open += self->servers[transport] != NULL;
+    self->is_stopping = true;
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        if (self->servers[transport] != NULL)
+            http_server_stop(self->servers[transport], on_server_stopped, self);
+    otlp_receiver_check_stopped(self);
+}
+
+static void otlp_receiver_destroy(struct component *component)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        http_server_destroy(self->servers[transport]);
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
+        mem_free(self->url_paths[signal]);
+    for (size_t i = 0; i < OTLP_RESPONSE_HEADERS_MAX; i++)
+        mem_free(self->response_header_names[i]);
+    client_info_unref(self->last_client);
+    gzip_destroy(self->gzip);
+}
+
+const struct component_factory otlp_receiver_factory = {
+    .type = "otlp",
+    .kind = RECEIVER,
+    .stability = "stable",
+    .signals = SIGNALS,
+    .instance_size = sizeof(struct otlp_receiver),
+    .config_size = sizeof(struct otlp_receiver_config),
+    .fields = otlp_receiver_fields,
+    .counters_size = sizeof(struct otlp_receiver_counters),
+    .counters = otlp_receiver_counters,
+    .check = otlp_config_check,
+    .create = otlp_receiver_create,
+    .start = otlp_receiver_start,
+    .stop = otlp_receiver_stop,
+    .destroy = otlp_receiver_destroy,
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the otlp receiver share: the component (otlp_receiver.c), its configuration
+ * (otlp_config.c), one request on its way (otlp_exchange.c) and the two protocols (otlp_grpc.c,
+ * otlp_http.c). Everything runs on the lane of its instance. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/counter.h"
+#include "src/net/grpc.h"
+#include "src/net/http_server.h"
+#include "src/receipt.h"
+#include "src/timer.h"
+
+struct batch;
+struct buffer;
+struct client_info;
+struct gzip;
+
+struct otlp_middleware_config {
+    const char *id;
+};
+
+struct otlp_auth_config {
+    const char *authenticator;
+};
+
+/* Of sections that only hold keys without effect. */
+struct otlp_unused_config {
+    bool unused;
+};
+
+/* Settings that both protocols have. */
+struct otlp_listen_config {
+    const char *endpoint;
+    const char *transport;
+    bool include_metadata;
+    bool has_tls;
+    bool has_auth;
+    struct otlp_unused_config tls;
+    struct otlp_unused_config dialer;
+    struct otlp_auth_config auth;
+    struct config_sections middlewares;
+};
+
+struct otlp_lifetime_config {
+    uint64_t idle_max_ns;
+    uint64_t age_max_ns;
+    uint64_t age_grace_ns;
+};
+
+struct otlp_ping_config {
+    uint64_t interval_min_ns;
+};
+
+struct otlp_keepalive_config {
+    struct otlp_lifetime_config lifetime;
+    struct otlp_ping_config ping;
+};
+
+struct otlp_grpc_config {
+    struct otlp_listen_config listen;
+    uint64_t message_mib_max;
+    uint64_t streams_max;
+    uint64_t unused_bytes;
+    struct otlp_keepalive_config keepalive;
+};
+
+struct otlp_cors_config {
+    struct config_texts allowed_origins;
+};
+
+struct otlp_http_config {
+    struct otlp_listen_config listen;
+    const char *url_paths[SIGNAL_KINDS];
+    int64_t body_bytes_max;
+    struct config_texts compressions;
+    uint64_t read_timeout_ns;
+    uint64_t read_header_timeout_ns;
+    uint64_t write_timeout_ns;
+    uint64_t idle_timeout_ns;
+    bool has_keep_alive;
+    struct config_pairs response_headers;
+    struct otlp_cors_config cors;
+};
+
+struct otlp_protocols_config {
+    bool has_grpc;
+    bool has_http;
+    struct otlp_grpc_config grpc;
+    struct otlp_http_config http;
+};
+
+struct otlp_receiver_config {
+    struct otlp_protocols_config protocols;
+};
+
+extern const struct config_field otlp_receiver_fields[];
+bool otlp_config_check(const void *section, struct error *error);
+uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http);
+/* The path of a *_url_path key as requests are compared with it; to be freed. NULL when it is no
+ * URL. */
+char *otlp_config_url_path(const char *text);
+
+enum { OTLP_HTTP_TOO_LARGE = 413, OTLP_HTTP_TOO_SLOW = 408, OTLP_RESPONSE_HEADERS_MAX = 7 };
+
+enum otlp_transport { OTLP_GRPC, OTLP_HTTP, OTLP_TRANSPORTS };
+
+struct otlp_receiver_counters {
+    counter accepted[OTLP_TRANSPORTS][SIGNAL_KINDS];
+    counter refused[OTLP_TRANSPORTS][SIGNAL_KINDS];
+    counter failed[OTLP_TRANSPORTS][SIGNAL_KINDS]; /* never counts, as in the Go collector */
+};
+
+struct otlp_receiver {
+    struct component base;
+    const struct otlp_protocols_config *config;
+    struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
+    char *url_paths[SIGNAL_KINDS];
+    char *response_header_names[OTLP_RESPONSE_HEADERS_MAX]; /* in lower case */
+    bool takes_plain; /* HTTP: bodies without Content-Encoding */
+    bool takes_gzip;
+    struct gzip *gzip;
+    struct client_info *last_client; /* of the last request; the next has it often too */
+    unsigned exchanges;              /* requests, and receipts that outlive them */
+    unsigned servers_open;
+    bool is_stopping;
+};
+
+/* A body is one of these; more forms hang in here. */
+enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON, OTLP_NO_ENCODING };
+
+/* One request. Lives until both its exchange has ended and its receipt has resolved. */
+struct otlp_exchange {
+    struct otlp_receiver *receiver;
+    struct http_request *request; /* NULL once ended */
+    enum otlp_transport transport;
+    enum signal_kind signal;
+    enum otlp_encoding encoding; /* HTTP: of the request, and so of the answer */
+    bool is_gzip;                /* HTTP: Content-Encoding */
+    unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
+    bool is_answered;
+    bool is_pending; /* the receipt is with the pipeline */
+    struct grpc_call call;
+    uint64_t items;
+    struct receipt receipt;
+    struct timer deadline; /* grpc-timeout */
+};
+
+/* Each protocol's way to answer: outcome is accepted, or says what the client is told. */
+void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+extern const struct http_handler otlp_grpc_handler;
+extern const struct http_handler otlp_http_handler;
+
+struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
+                                           struct http_request *request,
+                                           enum otlp_transport transport);
+/* on_end of both handlers. */
+void otlp_exchange_on_end(struct http_request *request, void *arg);
+/* The request's payload, compressed or not: inflates, checks and hands it to the pipelines; the
+ * answer follows. message lies in owner. */
+void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                        bool is_gzip, uint64_t bytes_max);
+/* Answers once; later calls do nothing. */
+void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+/* The answer to a body that did not come whole. */
+struct outcome otlp_body_failure(enum http_failure failure, const char *too_large);
+/* Room for an Export…ServiceResponse; returns its size. */
+enum { OTLP_RESPONSE_BYTES_MAX = 64 };
+size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room);
+/* The receiver may have become idle while it stops. */
+void otlp_receiver_check_stopped(struct otlp_receiver *receiver);

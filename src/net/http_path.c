@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Request paths. Pure functions, any thread. */
+#include "src/net/http_path.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
+{
+    size_t used = 0;
+    if (path.size >= HTTP_PATH_MAX)
+        return false;
+    for (size_t i = 0; i < path.size; i++) {
+        int byte = path.data[i];
+        if (byte == '%') {
+            if (path.size - i < 3 || hex_digit(path.data[i + 1]) < 0 ||
+                hex_digit(path.data[i + 2]) < 0)
+                return false;
+            byte = hex_digit(path.data[i + 1]) << 4 | hex_digit(path.data[i + 2]);
+            i += 2;
+        }
+        if (byte == '\0')
+            return false;
+        room[used++] = (char)byte;
+    }
+    room[used] = '\0';
+    return true;
+}
+
+/* Takes the last segment off; the root stays. */
+static size_t without_last_segment(const char *room, size_t used)
+{
+    while (used > 0 && room[used - 1] != '/')
+        used--;
+    return used > 0 ? used - 1 : 0;
+}
+
+/* used never ends in a slash: each segment brings its own. */
+void http_path_clean(const char *path, char room[HTTP_PATH_MAX])
+{
+    size_t used = 0;
+    assert(strlen(path) < HTTP_PATH_MAX);
+    for (const char *at = path; *at != '\0';) {
+        size_t size = strcspn(at, "/");
+        if (size == 2 && memcmp(at, "..", 2) == 0) {
+            used = without_last_segment(room, used);
+        } else if (size > 0 && !(size == 1 && *at == '.') && used + size + 2 < HTTP_PATH_MAX) {
+            room[used++] = '/';
+            memcpy(room + used, at, size);
+            used += size;
+        }
+        at += size;
+        at += *at == '/';
+    }
+    size_t length = strlen(path);
+    if (used == 0 || (length > 0 && path[length - 1] == '/'))
+        room[used++] = '/';
+    room[used] = '\0';
+}
+
+bool http_path_escape(const char *path, struct slice query, char room[HTTP_PATH_ESCAPED_MAX])
+{
+    static const char plain[] = "-._~!$&'()*+,;=:@/";
+    size_t used = 0;
+    assert(path[0] == '/');
+    for (const char *at = path; *at != '\0'; at++) {
+        char c = *at;
+        bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                        (c >= '0' && c <= '9') || strchr(plain, c) != NULL;
+        if (used + 4 > HTTP_PATH_ESCAPED_MAX)
+            return false;
+        used += (size_t)sprintf(room + used, is_plain ? "%c" : "%%%02X", (unsigned char)c);
+    }
+    if (used + query.size + 2 > HTTP_PATH_ESCAPED_MAX)
+        return false;
+    if (query.size > 0) {
+        room[used++] = '?';
+        memcpy(room + used, query.data, query.size);
+        used += query.size;
+    }
+    room[used] = '\0';
+    return true;
+}

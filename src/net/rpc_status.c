@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* google.rpc.Status in its four forms. Pure functions, any thread. */
+#include "src/net/rpc_status.h"
+
+#include "src/clock.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <google/rpc/error_details.pb-c.h>
+#include <google/rpc/status.pb-c.h>
+
+static const char retry_info_url[] = "type.googleapis.com/google.rpc.RetryInfo";
+
+/* Protobuf and JSON want UTF-8; what is not plain text in a message came from a client. */
+static void copy_plain(const char *message, char *room)
+{
+    size_t size = strnlen(message, RPC_MESSAGE_MAX);
+    for (size_t i = 0; i < size; i++)
+        room[i] = message[i] < ' ' || message[i] > '~' ? '?' : message[i];
+    room[size] = '\0';
+}
+
+static size_t pack_retry_info(uint64_t retry_after_ns, uint8_t *room, size_t room_size)
+{
+    Google__Protobuf__Duration delay = GOOGLE__PROTOBUF__DURATION__INIT;
+    Google__Rpc__RetryInfo info = GOOGLE__RPC__RETRY_INFO__INIT;
+    delay.seconds = (int64_t)(retry_after_ns / NS_PER_S);
+    delay.nanos = (int32_t)(retry_after_ns % NS_PER_S);
+    info.retry_delay = &delay;
+    assert(google__rpc__retry_info__get_packed_size(&info) <= room_size);
+    (void)room_size;
+    return google__rpc__retry_info__pack(&info, room);
+}
+
+size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
+{
+    char message[RPC_MESSAGE_MAX + 1];
+    uint8_t info[32];
+    char url[sizeof(retry_info_url)];
+    Google__Protobuf__Any detail = GOOGLE__PROTOBUF__ANY__INIT;
+    Google__Protobuf__Any *details[] = {&detail};
+    Google__Rpc__Status row = GOOGLE__RPC__STATUS__INIT;
+    assert(status->message != NULL);
+    copy_plain(status->message, message);
+    row.code = (int32_t)status->code;
+    row.message = message;
+    if (status->retry_after_ns > 0) {
+        memcpy(url, retry_info_url, sizeof(url));
+        detail.type_url = url;
+        detail.value.data = info;
+        detail.value.len = pack_retry_info(status->retry_after_ns, info, sizeof(info));
+        row.details = details;
+        row.n_details = 1;
+    }
+    assert(google__rpc__status__get_packed_size(&row) <= RPC_STATUS_BYTES_MAX);
+    return google__rpc__status__pack(&row, room);
+}
+
+size_t rpc_status_to_json(const struct rpc_status *status, char *room)
+{
+    char message[RPC_MESSAGE_MAX + 1];
+    assert(status->message != NULL);
+    copy_plain(status->message, message);
+    size_t used = (size_t)sprintf(room, "{\"code\":%d,\"message\":\"", (int)status->code);
+    for (const char *at = message; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
+            room[used++] = '\\';
+        room[used++] = *at;
+    }
+    room[used++] = '"';
+    if (status->retry_after_ns > 0)
+        used += (size_t)sprintf(room + used,
+                                ",\"details\":[{\"@type\":\"%s\",\"retryDelay\":\"%.9gs\"}]",
+                                retry_info_url, (double)status->retry_after_ns / NS_PER_S);
+    room[used++] = '}';
+    room[used] = '\0';
+    assert(used < RPC_STATUS_JSON_MAX);
+    return used;
+}
+
+void rpc_status_to_base64(const struct rpc_status *status, char *room)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t bytes[RPC_STATUS_BYTES_MAX + 2];
+    size_t size = rpc_status_to_protobuf(status, bytes);
+    size_t used = 0;
+    bytes[size] = bytes[size + 1] = 0;
+    for (size_t i = 0; i < size; i += 3) {
+        unsigned group = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8 | bytes[i + 2];
+        size_t digits = size - i >= 3 ? 4 : size - i + 1;
+        for (size_t j = 0; j < digits; j++)
+            room[used++] = alphabet[group >> (18 - 6 * j) & 63];
+    }
+    assert(used < RPC_STATUS_BASE64_MAX);
+    room[used] = '\0';
+}
+
+void rpc_message_to_grpc(const char *message, char *room)
+{
+    assert(message != NULL);
+    size_t size = strnlen(message, RPC_MESSAGE_MAX);
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)message[i];
+        if (byte >= ' ' && byte <= '~' && byte != '%')
+            *room++ = (char)byte;
+        else
+            room += sprintf(room, "%%%02X", byte);
+    }
+    *room = '\0';
+}
+
+unsigned rpc_code_to_http(enum status_code code)
+{
+    switch (code) {
+    case STATUS_OK:
+        return 200;
+    case STATUS_CANCELLED:
+    case STATUS_DEADLINE_EXCEEDED:
+    case STATUS_ABORTED:
+    case STATUS_OUT_OF_RANGE:
+    case STATUS_UNAVAILABLE:
+    case STATUS_DATA_LOSS:
+        return 503;
+    case STATUS_RESOURCE_EXHAUSTED:
+        return 429;
+    case STATUS_INVALID_ARGUMENT:
+        return 400;
+    case STATUS_UNAUTHENTICATED:
+        return 401;
+    case STATUS_PERMISSION_DENIED:
+        return 403;
+    case STATUS_UNIMPLEMENTED:
+        return 404;
+    case STATUS_UNKNOWN:
+    case STATUS_NOT_FOUND:
+    case STATUS_ALREADY_EXISTS:
+    case STATUS_FAILED_PRECONDITION:
+    case STATUS_INTERNAL:
+        return 500;
+    }
+    return 500;
+}
