@@ -25,6 +25,9 @@ enum {
     WIRE_ATTRIBUTES_MAX = 2000000
 };
 
+/* editing: what the actions may put into one Resource; beyond it values stay as they are */
+enum { EDIT_BYTES_MAX = 64 << 20 };
+
 /* HTTP/1.1 and HTTP/2 servers */
 enum {
     HTTP_HEADERS_MAX = 100,

@@ -21,7 +21,7 @@ static inline struct slice slice_of_text(const char *text)
 
 static inline struct slice slice_of(const void *data, size_t size)
 {
-    return (struct slice){.data = data, .size = size};
+    return (struct slice){.data = (const uint8_t *)data, .size = size};
 }
 
 static inline bool slice_equal(struct slice a, struct slice b)

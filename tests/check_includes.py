@@ -24,7 +24,7 @@ def base_modules():
     """Names of headers directly below src/ that everybody may include."""
     lists = (ROOT / "src/CMakeLists.txt").read_text(encoding="utf-8")
     linked = re.search(r"add_library\(spanflame_base STATIC([^)]*)\)", lists).group(1)
-    return {name.removesuffix(".c") for name in linked.split()}.union(HEADERS_ONLY)
+    return {pathlib.PurePath(name).stem for name in linked.split()}.union(HEADERS_ONLY)
 
 
 def breach(source, included, base):

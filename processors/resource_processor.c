@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resource: edits the attributes of every Resource, by a list of actions that are applied in order.
+ * A batch that changes is replaced by one that shares all bytes outside its Resources. Runs on its
+ * pipeline's lane. */
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/counter.h"
+#include "src/error.h"
+#include "src/otlp/attribute_actions.h"
+#include "src/otlp/resource_edit.h"
+
+struct resource_config {
+    struct config_sections attributes; /* struct attribute_action_config */
+};
+
+static const struct config_field resource_fields[] = {
+    CONFIG_SECTIONS(struct resource_config, attributes, struct attribute_action_config,
+                    "attributes", attribute_action_fields, NULL,
+                    "Actions on the attributes of each resource, applied in order."),
+    CONFIG_END,
+};
+
+struct resource_counters {
+    counter incoming[SIGNAL_KINDS];
+    counter outgoing[SIGNAL_KINDS];
+};
+
+#define EDITED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
+
+static const struct counter_row resource_counters[] = {
+    COUNTER_BY_SIGNAL(struct resource_counters, incoming, COUNTER_SUM,
+                      "otelcol_processor_incoming_items", EDITED_SIGNALS, NULL, NULL,
+                      "Items passed to the processor."),
+    COUNTER_BY_SIGNAL(struct resource_counters, outgoing, COUNTER_SUM,
+                      "otelcol_processor_outgoing_items", EDITED_SIGNALS, NULL, NULL,
+                      "Items that the processor passed on."),
+    COUNTER_END,
+};
+
+struct resource_processor {
+    struct component base;
+    struct attribute_actions *actions;
+    struct resource_editor editor;
+};
+
+extern const struct component_factory resource_processor_factory;
+
+static struct resource_processor *resource_processor_of(struct component *component)
+{
+    assert(component->factory == &resource_processor_factory);
+    return (struct resource_processor *)component;
+}
+
+static bool resource_check(const void *section, struct error *error)
+{
+    const struct resource_config *config = section;
+    if (config->attributes.count == 0)
+        return error_set(error, "missing required field \"attributes\": a list of actions, "
+                                "{key: …, action: …, value: …}");
+    return true;
+}
+
+static bool resource_create(struct component *component, struct error *error)
+{
+    struct resource_processor *self = resource_processor_of(component);
+    const struct resource_config *config = component->config;
+    assert(error != NULL);
+    self->actions =
+        attribute_actions_create(config->attributes.items, config->attributes.count, error);
+    if (self->actions == NULL)
+        return false;
+    resource_editor_init(&self->editor, self->actions, component->budget);
+    return true;
+}
+
+static void resource_consume(struct component *component, struct batch *batch,
+                             struct receipt *receipt)
+{
+    struct resource_processor *self = resource_processor_of(component);
+    struct resource_counters *counters = component->counters;
+    assert(batch->signal == component->signal);
+    counter_add(&counters->incoming[batch->signal], batch->items);
+    struct batch *edited = resource_edit(&self->editor, batch);
+    counter_add(&counters->outgoing[batch->signal], edited->items);
+    component_consume(component->next, edited, receipt);
+    batch_unref(edited);
+}
+
+static void resource_destroy(struct component *component)
+{
+    struct resource_processor *self = resource_processor_of(component);
+    if (self->actions != NULL)
+        resource_editor_fini(&self->editor);
+    attribute_actions_destroy(self->actions);
+}
+
+const struct component_factory resource_processor_factory = {
+    .type = "resource",
+    .kind = PROCESSOR,
+    .stability = "beta",
+    .signals = EDITED_SIGNALS,
+    .instance_size = sizeof(struct resource_processor),
+    .config_size = sizeof(struct resource_config),
+    .fields = resource_fields,
+    .counters_size = sizeof(struct resource_counters),
+    .counters = resource_counters,
+    .check = resource_check,
+    .create = resource_create,
+    .consume = resource_consume,
+    .destroy = resource_destroy,
+};

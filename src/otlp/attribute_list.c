@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes while they are edited. One owner, one thread at a time. */
+#include "src/otlp/attribute_list.h"
+
+#include <assert.h>
+
+#include "src/mem.h"
+#include "src/otlp/wire.h"
+#include "src/pattern.h"
+
+enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32 };
+
+void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max)
+{
+    assert(list != NULL);
+    *list = (struct attribute_list){0};
+    arena_init(&list->arena, arena_bytes_max);
+}
+
+void attribute_list_fini(struct attribute_list *list)
+{
+    arena_clear(&list->arena);
+    mem_free(list->items);
+    list->items = NULL;
+    list->capacity = 0;
+}
+
+void attribute_list_clear(struct attribute_list *list)
+{
+    arena_clear(&list->arena);
+    list->count = 0;
+    list->has_changed = false;
+}
+
+static struct attribute *append(struct attribute_list *list)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
+        list->items = mem_resize(list->items, list->capacity * sizeof(list->items[0]));
+    }
+    struct attribute *attribute = &list->items[list->count++];
+    *attribute = (struct attribute){0};
+    return attribute;
+}
+
+/* A value in several fields is one message: the contents one after the other. */
+static void merge_value(struct attribute_list *list, struct attribute *attribute, struct slice more)
+{
+    if (attribute->value.size == 0 || more.size == 0) {
+        attribute->value = more.size > 0 ? more : attribute->value;
+        return;
+    }
+    uint8_t *merged = arena_try_alloc(&list->arena, attribute->value.size + more.size);
+    if (merged == NULL) {
+        attribute->value = more;
+        return;
+    }
+    memcpy(merged, attribute->value.data, attribute->value.size);
+    memcpy(merged + attribute->value.size, more.data, more.size);
+    attribute->value = slice_of(merged, attribute->value.size + more.size);
+}
+
+void attribute_list_add(struct attribute_list *list, struct slice key_value)
+{
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    struct attribute *attribute = append(list);
+    attribute->whole = key_value;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == KEY)
+            attribute->key = field.bytes;
+        else if (field.number == VALUE)
+            merge_value(list, attribute, field.bytes);
+    }
+    assert(reader.failure == NULL);
+}
+
+struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (slice_equal(list->items[i].key, key))
+            return &list->items[i];
+    return NULL;
+}
+
+void attribute_list_set(struct attribute_list *list, struct attribute *attribute,
+                        struct slice value)
+{
+    assert(attribute >= list->items);
+    assert(attribute < list->items + list->count);
+    if (slice_equal(attribute->value, value))
+        return;
+    attribute->value = value;
+    attribute->has_new_value = true;
+    list->has_changed = true;
+}
+
+void attribute_list_put(struct attribute_list *list, struct slice key, struct slice value)
+{
+    struct attribute *attribute = attribute_list_find(list, key);
+    if (attribute != NULL) {
+        attribute_list_set(list, attribute, value);
+        return;
+    }
+    attribute = append(list);
+    attribute->key = key;
+    attribute->value = value;
+    attribute->has_new_value = true;
+    list->has_changed = true;
+}
+
+void attribute_list_remove(struct attribute_list *list, struct slice key)
+{
+    struct attribute *attribute = attribute_list_find(list, key);
+    if (attribute == NULL)
+        return;
+    *attribute = list->items[--list->count];
+    list->has_changed = true;
+}
+
+void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (!pattern_matches(pattern, list->items[i].key))
+            list->items[kept++] = list->items[i];
+    list->has_changed |= kept < list->count;
+    list->count = kept;
+}
+
+/* Fields of a changed KeyValue that are neither key nor value survive. */
+static size_t other_bytes(const struct attribute *attribute, struct wire_writer *writer)
+{
+    size_t size = 0;
+    struct wire_reader reader = wire_reader_of(attribute->whole);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == KEY || field.number == VALUE)
+            continue;
+        size += field.whole.size;
+        if (writer != NULL)
+            wire_write_raw(writer, field.whole);
+    }
+    return size;
+}
+
+static size_t content_bytes(const struct attribute *attribute)
+{
+    if (!attribute->has_new_value)
+        return attribute->whole.size;
+    return wire_field_size(KEY, attribute->key.size) +
+           wire_field_size(VALUE, attribute->value.size) + other_bytes(attribute, NULL);
+}
+
+size_t attribute_list_bytes(const struct attribute_list *list, unsigned number)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < list->count; i++)
+        size += wire_field_size(number, content_bytes(&list->items[i]));
+    return size;
+}
+
+void attribute_list_write(const struct attribute_list *list, unsigned number,
+                          struct wire_writer *writer)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct attribute *attribute = &list->items[i];
+        wire_write_header(writer, number, content_bytes(attribute));
+        if (!attribute->has_new_value) {
+            wire_write_raw(writer, attribute->whole);
+            continue;
+        }
+        wire_write_bytes(writer, KEY, attribute->key);
+        wire_write_bytes(writer, VALUE, attribute->value);
+        other_bytes(attribute, writer);
+    }
+}

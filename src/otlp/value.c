@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing AnyValue. Pure functions; any thread. */
+#include "src/otlp/value.h"
+
+#include <assert.h>
+
+#include "src/arena.h"
+#include "src/config/field.h"
+#include "src/mem.h"
+#include "src/otlp/wire.h"
+
+enum {
+    SCALAR_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX,
+    HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARINT_BYTES_MAX,
+    TEXT = 1,
+    BOOL = 2,
+    INT = 3,
+    DOUBLE = 4,
+    LIST = 5,
+    MAP = 6,
+    BYTES = 7,
+};
+
+static double double_of(uint64_t bits)
+{
+    double real;
+    memcpy(&real, &bits, sizeof(real));
+    return real;
+}
+
+static uint64_t bits_of(double real)
+{
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof(bits));
+    return bits;
+}
+
+static struct value value_of_field(const struct wire_field *field)
+{
+    switch (field->number) {
+    case TEXT:
+        return (struct value){.type = VALUE_TEXT, .bytes = field->bytes};
+    case BOOL:
+        return (struct value){.type = VALUE_BOOL, .boolean = field->number_value != 0};
+    case INT:
+        return (struct value){.type = VALUE_INT, .integer = (int64_t)field->number_value};
+    case DOUBLE:
+        return (struct value){.type = VALUE_DOUBLE, .real = double_of(field->number_value)};
+    case LIST:
+        return (struct value){.type = VALUE_LIST, .bytes = field->bytes};
+    case MAP:
+        return (struct value){.type = VALUE_MAP, .bytes = field->bytes};
+    case BYTES:
+        return (struct value){.type = VALUE_BYTES, .bytes = field->bytes};
+    default:
+        return (struct value){.type = VALUE_EMPTY};
+    }
+}
+
+struct value value_read(struct slice encoded)
+{
+    struct value value = {.type = VALUE_EMPTY};
+    struct wire_reader reader = wire_reader_of(encoded);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number <=
+            BYTES + 1) /* BYTES + 1 is string_value_strindex: empty outside profiles */
+            value = value_of_field(&field);
+    assert(reader.failure == NULL);
+    return value;
+}
+
+static void write_value(struct wire_writer *writer, const struct value *value)
+{
+    switch (value->type) {
+    case VALUE_EMPTY:
+        return;
+    case VALUE_BOOL:
+        wire_write_number(writer, BOOL, value->boolean);
+        return;
+    case VALUE_INT:
+        wire_write_number(writer, INT, (uint64_t)value->integer);
+        return;
+    case VALUE_DOUBLE:
+        wire_write_fixed64(writer, DOUBLE, bits_of(value->real));
+        return;
+    case VALUE_TEXT:
+        wire_write_bytes(writer, TEXT, value->bytes);
+        return;
+    case VALUE_LIST:
+        wire_write_bytes(writer, LIST, value->bytes);
+        return;
+    case VALUE_MAP:
+        wire_write_bytes(writer, MAP, value->bytes);
+        return;
+    case VALUE_BYTES:
+        wire_write_bytes(writer, BYTES, value->bytes);
+        return;
+    default:
+        assert(false);
+    }
+}
+
+bool value_write(struct arena *arena, const struct value *value, struct slice *ret_encoded)
+{
+    assert(arena != NULL);
+    size_t room_bytes = SCALAR_BYTES_MAX + HEADER_BYTES_MAX + value->bytes.size;
+    void *room = arena_try_alloc(arena, room_bytes);
+    if (room == NULL)
+        return false;
+    struct wire_writer writer = wire_writer_of(room, room_bytes);
+    write_value(&writer, value);
+    *ret_encoded = wire_written(&writer);
+    return true;
+}
+
+bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_encoded)
+{
+    struct value value = {.type = VALUE_TEXT, .bytes = text};
+    return value_write(arena, &value, ret_encoded);
+}
+
+/* Upper bound of what write_config writes. Recursion is bounded by CONFIG_DEPTH_MAX. */
+static size_t config_bytes(const struct config_value *config)
+{
+    size_t size = SCALAR_BYTES_MAX + 2 * HEADER_BYTES_MAX;
+    if (config->type == CONFIG_VALUE_TEXT)
+        size += strlen(config->text);
+    for (size_t i = 0; i < config->count; i++) {
+        size += config_bytes(&config->items[i]) + 2 * HEADER_BYTES_MAX;
+        if (config->type == CONFIG_VALUE_MAP)
+            size += strlen(config->keys[i]);
+    }
+    return size;
+}
+
+static struct value value_of_config(const struct config_value *config)
+{
+    switch (config->type) {
+    case CONFIG_VALUE_BOOL:
+        return (struct value){.type = VALUE_BOOL, .boolean = config->boolean};
+    case CONFIG_VALUE_INT:
+        return (struct value){.type = VALUE_INT, .integer = config->integer};
+    case CONFIG_VALUE_DOUBLE:
+        return (struct value){.type = VALUE_DOUBLE, .real = config->real};
+    case CONFIG_VALUE_TEXT:
+        return (struct value){.type = VALUE_TEXT, .bytes = slice_of_text(config->text)};
+    case CONFIG_VALUE_LIST:
+        return (struct value){.type = VALUE_LIST};
+    case CONFIG_VALUE_MAP:
+        return (struct value){.type = VALUE_MAP};
+    case CONFIG_VALUE_NULL:
+    default:
+        return (struct value){.type = VALUE_EMPTY};
+    }
+}
+
+/* One element of a list or map: an AnyValue, or a KeyValue, as field 1 of its container. */
+static void write_element(struct wire_writer *writer, const char *key, struct slice encoded)
+{
+    if (key == NULL) {
+        wire_write_bytes(writer, 1, encoded);
+        return;
+    }
+    struct slice name = slice_of_text(key);
+    wire_write_header(writer, 1, wire_field_size(1, name.size) + wire_field_size(2, encoded.size));
+    wire_write_bytes(writer, 1, name);
+    wire_write_bytes(writer, 2, encoded);
+}
+
+/* Recursion is bounded by CONFIG_DEPTH_MAX. */
+struct slice value_from_config(const struct config_value *config)
+{
+    assert(config != NULL);
+    size_t room_bytes = config_bytes(config);
+    struct value value = value_of_config(config);
+    struct wire_writer content = wire_writer_of(mem_alloc(room_bytes), room_bytes);
+    for (size_t i = 0; i < config->count; i++) {
+        struct slice item = value_from_config(&config->items[i]);
+        const char *key = config->type == CONFIG_VALUE_MAP ? config->keys[i] : NULL;
+        write_element(&content, key, item);
+        mem_free((void *)(uintptr_t)item.data);
+    }
+    if (config->count > 0)
+        value.bytes = wire_written(&content);
+    struct wire_writer writer = wire_writer_of(mem_alloc(room_bytes), room_bytes);
+    write_value(&writer, &value);
+    mem_free(content.begin);
+    return wire_written(&writer);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversions between values and texts. Pure functions; any thread. */
+#include "src/otlp/value_text.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "src/arena.h"
+#include "src/otlp/json_text.h"
+#include "src/otlp/value.h"
+
+enum { NUMBER_BYTES_MAX = 1024, DOUBLE_DIGITS_MAX = 17 };
+
+bool text_to_int(struct slice text, int64_t *ret_number)
+{
+    assert(ret_number != NULL);
+    size_t at = text.size > 0 && (text.data[0] == '+' || text.data[0] == '-');
+    bool is_negative = at == 1 && text.data[0] == '-';
+    uint64_t limit = (uint64_t)INT64_MAX + is_negative;
+    uint64_t number = 0;
+    if (at == text.size)
+        return false;
+    for (; at < text.size; at++) {
+        unsigned digit = (unsigned)text.data[at] - '0';
+        if (digit > 9 || number > (limit - digit) / 10)
+            return false;
+        number = number * 10 + digit;
+    }
+    *ret_number = is_negative ? (int64_t)(0 - number) : (int64_t)number;
+    return true;
+}
+
+static bool is_special(const char *text)
+{
+    const char *name = text + (text[0] == '+' || text[0] == '-');
+    return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
+           strcasecmp(text, "nan") == 0;
+}
+
+/* Copies without underscores, each of which must stand between digits, or between 0x and a digit.
+ */
+static bool strip_underscores(struct slice text, char *ret_text)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        char byte = (char)text.data[i];
+        if (byte != '_') {
+            ret_text[used++] = byte;
+            continue;
+        }
+        bool follows = i > 0 && (isxdigit(text.data[i - 1]) || (text.data[i - 1] | 0x20) == 'x');
+        if (!follows || i + 1 == text.size || !isxdigit(text.data[i + 1]))
+            return false;
+    }
+    ret_text[used] = '\0';
+    return true;
+}
+
+/* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
+static bool is_number(const char *text)
+{
+    const char *digits = text + (text[0] == '+' || text[0] == '-');
+    bool is_hexadecimal = digits[0] == '0' && (digits[1] | 0x20) == 'x';
+    if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
+        return false;
+    return !is_hexadecimal || strpbrk(digits, "pP") != NULL;
+}
+
+bool text_to_double(struct slice text, double *ret_real)
+{
+    char number[NUMBER_BYTES_MAX + 1];
+    assert(ret_real != NULL);
+    if (text.size == 0 || text.size > NUMBER_BYTES_MAX ||
+        memchr(text.data, '\0', text.size) != NULL)
+        return false;
+    if (!strip_underscores(text, number) || (!is_special(number) && !is_number(number)))
+        return false;
+    char *end;
+    double real = strtod(number, &end);
+    if (*end != '\0' || (isinf(real) && !is_special(number)))
+        return false;
+    *ret_real = real;
+    return true;
+}
+
+/* The fewest digits that read back as the same number; returns the decimal exponent of the first.
+ */
+static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
+{
+    char text[DOUBLE_DIGITS_MAX + 16];
+    for (int precision = 0; precision < DOUBLE_DIGITS_MAX; precision++) {
+        snprintf(text, sizeof(text), "%.*e", precision, real);
+        if (strtod(text, NULL) == real)
+            break;
+    }
+    size_t used = 0;
+    const char *at = text;
+    for (; *at != 'e'; at++)
+        if (isdigit((unsigned char)*at))
+            digits[used++] = *at;
+    digits[used] = '\0';
+    return (int)strtol(at + 1, NULL, 10);
+}
+
+static size_t write_plain(char *text, const char *digits, int exponent)
+{
+    int count = (int)strlen(digits);
+    size_t used = 0;
+    if (exponent < 0) {
+        text[used++] = '0';
+        text[used++] = '.';
+        for (int i = exponent + 1; i < 0; i++)
+            text[used++] = '0';
+    }
+    for (int i = 0; i < count || i <= exponent; i++) {
+        if (i == exponent + 1 && exponent >= 0)
+            text[used++] = '.';
+        text[used++] = i < count ? digits[i] : '0';
+    }
+    return used;
+}
+
+size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
+{
+    char digits[DOUBLE_DIGITS_MAX + 1];
+    if (isnan(real))
+        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, "NaN");
+    if (isinf(real))
+        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, real < 0 ? "-Infinity" : "Infinity");
+    double size = fabs(real);
+    size_t used = 0;
+    if (signbit(real))
+        text[used++] = '-';
+    int exponent = shortest_digits(size, digits);
+    if (size == 0 || (size >= 1e-6 && size < 1e21))
+        return used + write_plain(text + used, digits, exponent);
+    used += (size_t)snprintf(text + used, DOUBLE_TEXT_BYTES_MAX - used, "%c%s%se%+03d", digits[0],
+                             digits[1] != '\0' ? "." : "", digits + 1, exponent);
+    /* e-09 is written e-9; e+21 has two digits anyway. */
+    if (text[used - 4] == 'e' && text[used - 3] == '-' && text[used - 2] == '0') {
+        text[used - 2] = text[used - 1];
+        used--;
+    }
+    text[used] = '\0';
+    return used;
+}
+
+bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
+{
+    assert(arena != NULL);
+    struct value value = value_read(encoded);
+    struct json_text json = {.arena = arena};
+    char number[DOUBLE_TEXT_BYTES_MAX];
+    switch (value.type) {
+    case VALUE_TEXT:
+        *ret_text = value.bytes;
+        return true;
+    case VALUE_DOUBLE:
+        json_text_raw(&json, slice_of(number, double_to_text(value.real, number)));
+        break;
+    case VALUE_BYTES:
+        json_text_base64(&json, value.bytes);
+        break;
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_LIST:
+    case VALUE_MAP:
+        json_text_value(&json, encoded);
+        break;
+    case VALUE_EMPTY:
+    default:
+        break;
+    }
+    return json_text_finish(&json, ret_text);
+}

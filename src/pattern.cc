@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A C face for RE2. Any thread. */
+#include "src/pattern.h"
+
+#include <cassert>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <re2/re2.h>
+
+extern "C" {
+#include "src/error.h"
+}
+
+namespace
+{
+const int64_t memory_bytes_max = 8
+                                 << 20; /* of the automaton; beyond it RE2 is slower, not larger */
+const size_t text_bytes_max = 64 << 10;
+
+re2::StringPiece piece_of(struct slice text)
+{
+    return re2::StringPiece(reinterpret_cast<const char *>(text.data), text.size);
+}
+
+/* Go also writes (?<name>…), which this RE2 may not know yet. */
+std::string with_old_group_names(std::string text)
+{
+    for (size_t at = text.find("(?<"); at != std::string::npos; at = text.find("(?<", at + 4))
+        if (at + 3 < text.size() && text[at + 3] != '=' && text[at + 3] != '!')
+            text.insert(at + 2, "P");
+    return text;
+}
+
+std::unique_ptr<re2::RE2> compile(const std::string &text)
+{
+    re2::RE2::Options options;
+    options.set_log_errors(false);
+    options.set_max_mem(memory_bytes_max);
+    return std::unique_ptr<re2::RE2>(new re2::RE2(text, options));
+}
+} // namespace
+
+struct pattern {
+    std::unique_ptr<re2::RE2> expression;
+    std::vector<std::string> names; /* by group; empty: none */
+};
+
+struct pattern *pattern_create(const char *text, struct error *error)
+{
+    assert(text != nullptr);
+    if (std::string(text).size() > text_bytes_max) {
+        error_set(error, "pattern of more than %zu bytes", text_bytes_max);
+        return nullptr;
+    }
+    std::unique_ptr<re2::RE2> expression = compile(text);
+    if (!expression->ok())
+        expression = compile(with_old_group_names(text));
+    if (!expression->ok()) {
+        error_set(error, "invalid pattern \"%s\": %s", text, expression->error().c_str());
+        return nullptr;
+    }
+    struct pattern *pattern = new struct pattern;
+    pattern->names.resize(static_cast<size_t>(expression->NumberOfCapturingGroups()) + 1);
+    for (const auto &group : expression->CapturingGroupNames())
+        pattern->names[static_cast<size_t>(group.first)] = group.second;
+    pattern->expression = std::move(expression);
+    return pattern;
+}
+
+void pattern_destroy(struct pattern *pattern)
+{
+    delete pattern;
+}
+
+bool pattern_matches(const struct pattern *pattern, struct slice text)
+{
+    assert(pattern != nullptr);
+    return re2::RE2::PartialMatch(piece_of(text), *pattern->expression);
+}
+
+size_t pattern_groups(const struct pattern *pattern)
+{
+    assert(pattern != nullptr);
+    return pattern->names.size() - 1;
+}
+
+const char *pattern_group_name(const struct pattern *pattern, size_t group)
+{
+    assert(group > 0);
+    assert(group < pattern->names.size());
+    return pattern->names[group].empty() ? nullptr : pattern->names[group].c_str();
+}
+
+bool pattern_find(const struct pattern *pattern, struct slice text, struct slice *ret_groups,
+                  size_t count)
+{
+    assert(count <= pattern_groups(pattern));
+    std::vector<re2::StringPiece> found(count + 1);
+    if (!pattern->expression->Match(piece_of(text), 0, text.size, re2::RE2::UNANCHORED,
+                                    found.data(), static_cast<int>(found.size())))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        ret_groups[i] = slice_of(found[i + 1].data(), found[i + 1].size());
+    return true;
+}
