@@ -178,7 +178,9 @@ static void send_on(struct batch_processor *self, struct partition *partition)
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
     output->owner = self;
     output->piece = gather_cut(&partition->gather, limit);
+    /* The next tick counts from here. */
     partition->mark_ns = clock_now_ns();
+    lane_timer_stop(self->base.lane, &partition->timer);
     self->outputs++;
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
                      output->piece.batch->items);
@@ -202,11 +204,7 @@ static bool is_full(const struct batch_processor *self, const struct partition *
 static void arm(struct batch_processor *self, struct partition *partition)
 {
     uint64_t timeout_ns = self->config->timeout_ns;
-    if (partition->gather.pending == NULL) {
-        lane_timer_stop(self->base.lane, &partition->timer);
-        return;
-    }
-    if (timeout_ns == 0 || timer_is_running(&partition->timer))
+    if (partition->gather.pending == NULL || timeout_ns == 0 || timer_is_running(&partition->timer))
         return;
     uint64_t since_ns = clock_now_ns() - partition->mark_ns;
     lane_timer_start(self->base.lane, &partition->timer, timeout_ns - since_ns % timeout_ns);
@@ -308,8 +306,12 @@ static void batch_processor_consume(struct component *component, struct batch *b
 {
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
-    struct partition *partition = partitions_of(&self->partitions, batch->client);
     struct outcome outcome = outcome_accepted;
+    if (batch->items == 0) {
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct partition *partition = partitions_of(&self->partitions, batch->client);
     if (partition == NULL)
         outcome = outcome_refused(STATUS_INTERNAL, "too many batcher metadata-value combinations");
     else if (!has_room(self, partition))
@@ -318,6 +320,8 @@ static void batch_processor_consume(struct component *component, struct batch *b
         receipt_resolve(receipt, &outcome);
         return;
     }
+    if (partition->mark_ns == 0)
+        partition->mark_ns = clock_now_ns();
     counter_set(&counters->cardinality, self->partitions.count);
     gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
     flush_full(self, partition);
