@@ -74,10 +74,10 @@ static void log_loss(struct sends *sends, const struct batch *batch, const char 
                      const struct outcome *outcome)
 {
     char text[SEND_ERROR_MAX];
-    bool is_rejected = !is_acknowledged(sends, batch);
     snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
     log_error(&sends->exporter->logger, advice(sends), log_text("error", text),
-              log_int(is_rejected ? "rejected_items" : "dropped_items", (int64_t)batch->items));
+              log_int(sends->config->has_queue ? "dropped_items" : "rejected_items",
+                      (int64_t)batch->items));
 }
 
 static void lose(struct sends *sends, struct piece *piece, const char *why,

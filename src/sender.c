@@ -11,6 +11,7 @@
 #include "src/component.h"
 #include "src/lane.h"
 #include "src/limits.h"
+#include "src/log.h"
 #include "src/mem.h"
 #include "src/send.h"
 #include "src/sender_batch.h"
@@ -235,6 +236,17 @@ void sender_destroy(struct sender *sender)
     mem_free(sender);
 }
 
+/* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
+static void note_refusal(struct sender *sender, const struct batch *batch, const char *why)
+{
+    counter_add(&sender->refused_requests, 1);
+    if (batch->is_acknowledged)
+        return;
+    counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
+    log_error(&sender->exporter->logger, "Exporting failed. Rejecting data.",
+              log_text("error", why), log_int("rejected_items", (int64_t)batch->items));
+}
+
 bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome)
 {
     assert(sender != NULL);
@@ -249,11 +261,15 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
     struct ring_figures figures = ring_figures(sender->ring);
     if (figures.depth < figures.capacity && budget_try_take(&sender->shared->capacity, units))
         return true;
-    counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
-    counter_add(&sender->refused_requests, 1);
-    *ret_outcome =
-        outcome_busy(units > budget_limit(&sender->shared->capacity) ? "element size too large"
-                                                                     : "sending queue is full");
+    *ret_outcome = outcome_busy("sending queue is full");
+    if (units > budget_limit(&sender->shared->capacity)) {
+        /* The code of a busy queue, as in the Go collector, but no room will ever do. */
+        ret_outcome->message = "element size too large";
+        ret_outcome->reason = LOSS_TOO_LARGE;
+        ret_outcome->is_permanent = true;
+        ret_outcome->retry_after_ns = 0;
+    }
+    note_refusal(sender, batch, ret_outcome->message);
     return false;
 }
 
