@@ -83,6 +83,13 @@ static bool is_due(const struct sender_batch *gathering, const struct partition 
            size_of(gathering, &partition->gather) >= gathering->config->batch.min_size;
 }
 
+static void start_timer(struct sender_batch *gathering, struct partition *partition)
+{
+    assert(gathering->config->batch.flush_timeout_ns > 0);
+    lane_timer_start(gathering->exporter->lane, &partition->timer,
+                     gathering->config->batch.flush_timeout_ns);
+}
+
 /* Beyond the limit of partitions the values are not told apart any more: nothing is lost. */
 static struct partition *partition_of(struct sender_batch *gathering, const struct batch *batch)
 {
@@ -95,8 +102,7 @@ void sender_batch_add(struct sender_batch *gathering, struct batch *batch, struc
     assert(receipt != NULL);
     struct partition *partition = partition_of(gathering, batch);
     if (partition->gather.pending == NULL)
-        lane_timer_start(gathering->exporter->lane, &partition->timer,
-                         gathering->config->batch.flush_timeout_ns);
+        start_timer(gathering, partition);
     gather_add(&partition->gather, batch, receipt);
 }
 
@@ -121,6 +127,9 @@ bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece)
     if (partition->gather.pending == NULL) {
         partition->mark_ns = NOT_TIMED_OUT;
         lane_timer_stop(gathering->exporter->lane, &partition->timer);
+    } else if (partition->mark_ns == NOT_TIMED_OUT) {
+        /* What is left over is a new batch, with all of its time before it. */
+        start_timer(gathering, partition);
     }
     return true;
 }
