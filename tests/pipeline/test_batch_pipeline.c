@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The batch processor in a pipeline: when it sends, how much, whose receipts it answers, and that
+ * it loses nothing while the next stage is busy. */
+#include "tests/support/harness.h"
+
+#include "src/client_info.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PIPELINE                                                                                   \
+    "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: "           \
+    "[test]}}}\n"
+/* No queue: what the batch processor sends is attempted at once. */
+#define DIRECT "exporters: {test: {sending_queue: {enabled: false}}}\n" PIPELINE
+
+static void expect_sizes(const struct test_exporter *exporter, const uint64_t *sizes, size_t count)
+{
+    assert_int_equal(exporter->attempts_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(exporter->attempts[i].items, sizes[i]);
+}
+
+static void an_item_waits_for_the_timeout_and_its_sender_does_not(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 200ms}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    struct test_request *request = harness_send_now(h, 3);
+    assert_true(request->is_answered);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_advance(h, 199 * MS);
+    assert_int_equal(exporter->attempts_count, 0);
+    harness_advance(h, 1 * MS);
+    expect_sizes(exporter, (const uint64_t[]){3}, 1);
+    harness_destroy(h);
+}
+
+static void ticks_come_every_timeout_after_the_last_flush(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 200ms}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    harness_send_now(h, 1);
+    harness_advance(h, 200 * MS);
+    harness_advance(h, 350 * MS);
+    harness_send_now(h, 1);
+    harness_advance(h, 49 * MS);
+    assert_int_equal(exporter->attempts_count, 1);
+    harness_advance(h, 1 * MS);
+    assert_int_equal(exporter->attempts_count, 2);
+    harness_destroy(h);
+}
+
+static void a_flush_by_size_starts_the_timeout_anew(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 200ms, send_batch_size: 10, "
+                                       "send_batch_max_size: 10}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    harness_send_now(h, 4);
+    harness_advance(h, 150 * MS);
+    harness_send_now(h, 8);
+    expect_sizes(exporter, (const uint64_t[]){10}, 1);
+    harness_advance(h, 199 * MS);
+    assert_int_equal(exporter->attempts_count, 1);
+    harness_advance(h, 1 * MS);
+    expect_sizes(exporter, (const uint64_t[]){10, 2}, 2);
+    assert_int_equal(exporter->doubled_items, 0);
+    harness_destroy(h);
+}
+
+struct size_case {
+    const char *name;
+    const char *yaml;
+    uint64_t sent[4];
+    uint64_t got[8]; /* at once, without a tick */
+};
+
+static const struct size_case size_cases[] = {
+    {"send_batch_size is a trigger, not a cap", "{timeout: 1h, send_batch_size: 5}", {3, 9}, {12}},
+    {"send_batch_max_size cuts what is larger",
+     "{timeout: 1h, send_batch_size: 4, send_batch_max_size: 4}",
+     {11},
+     {4, 4}},
+    {"a cap above the trigger is kept and the rest waits",
+     "{timeout: 1h, send_batch_size: 4, send_batch_max_size: 10}",
+     {3, 20},
+     {10, 10}},
+    {"what is left over may itself be enough",
+     "{timeout: 1h, send_batch_size: 4, send_batch_max_size: 10}",
+     {25},
+     {10, 10, 5}},
+    {"timeout 0 passes on at once", "{timeout: 0s, send_batch_size: 100}", {1, 2}, {1, 2}},
+    {"timeout 0 still keeps the cap",
+     "{timeout: 0s, send_batch_size: 2, send_batch_max_size: 2}",
+     {5},
+     {2, 2, 1}},
+    {"send_batch_size 0 passes on at once", "{timeout: 1h, send_batch_size: 0}", {7, 1}, {7, 1}},
+    {"below the trigger nothing is sent", "{timeout: 1h, send_batch_size: 8192}", {8191}, {0}},
+};
+
+static void sizes_decide_what_is_sent_at_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(size_cases) / sizeof(size_cases[0]); i++) {
+        const struct size_case *row = &size_cases[i];
+        char yaml[1024];
+        print_message("  %s\n", row->name);
+        snprintf(yaml, sizeof(yaml), "processors: {batch: %s}\n" DIRECT, row->yaml);
+        struct harness *h = harness_create(yaml);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        uint64_t sent = 0;
+        for (size_t j = 0; row->sent[j] > 0; sent += row->sent[j++])
+            harness_send_now(h, row->sent[j]);
+        size_t count = 0;
+        while (row->got[count] > 0)
+            count++;
+        expect_sizes(exporter, row->got, count);
+        harness_stop(h);
+        harness_turn(h);
+        assert_int_equal(exporter->delivered_items, sent);
+        assert_int_equal(exporter->doubled_items, 0);
+        harness_destroy(h);
+    }
+}
+
+static void requests_gather_in_one_batch_in_order(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 1h, send_batch_size: 10}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    for (int i = 0; i < 10; i++)
+        harness_send(h, 1);
+    harness_turn(h);
+    expect_sizes(exporter, (const uint64_t[]){10}, 1);
+    assert_int_equal(exporter->attempts[0].parts, 10);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(exporter->seen[i], 1);
+    harness_destroy(h);
+}
+
+static void an_empty_request_is_taken_and_holds_nothing_up(void **state)
+{
+    (void)state;
+    static const char *const timings[] = {"{timeout: 200ms}", "{timeout: 0s}"};
+    for (size_t i = 0; i < 2; i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), "processors: {batch: %s}\n" DIRECT, timings[i]);
+        struct harness *h = harness_create(yaml);
+        struct test_request *request = harness_send_now(h, 0);
+        assert_true(request->is_answered);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        harness_stop(h);
+        harness_turn(h);
+        assert_true(h->has_stopped);
+        harness_destroy(h);
+    }
+}
+
+static void a_refused_batch_is_kept_and_offered_again(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1}}}\n" PIPELINE);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    struct test_request *refused = harness_send_now(h, 1);
+    assert_int_equal(refused->outcome.verdict, REFUSED);
+    assert_int_equal(refused->outcome.code, STATUS_UNAVAILABLE);
+    assert_true(refused->outcome.retry_after_ns > 0);
+    harness_advance(h, 100 * MS);
+    assert_int_equal(exporter->attempts_count, 1);
+    exporter->answer = ANSWER_OK;
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_advance(h, 20 * MS);
+    assert_int_equal(exporter->delivered_items, 2);
+    assert_int_equal(exporter->doubled_items, 0);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], 1);
+    harness_destroy(h);
+}
+
+static void a_full_batch_is_gathered_while_one_waits_and_no_more(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1h, send_batch_size: 4}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1}}}\n" PIPELINE);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    unsigned accepted = 0;
+    exporter->answer = ANSWER_HOLD;
+    for (int i = 0; i < 20; i++)
+        accepted += harness_send_now(h, 1)->outcome.verdict == ACCEPTED;
+    assert_int_equal(accepted, 12); /* one at the exporter, one refused, one gathered */
+    exporter->answer = ANSWER_OK;
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_advance(h, 100 * MS);
+    expect_sizes(exporter, (const uint64_t[]){4, 4, 4}, 3);
+    harness_destroy(h);
+}
+
+static void what_can_never_fit_the_queue_is_lost_and_counted(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1h, send_batch_size: 10}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 5, sizer: items}}}\n" PIPELINE);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    assert_int_equal(harness_send_now(h, 10)->outcome.verdict, ACCEPTED);
+    harness_advance(h, 1 * S);
+    struct harness_books books = harness_books(h, TRACES);
+    assert_int_equal(books.dropped, 10);
+    assert_int_equal(books.by_reason[LOSS_TOO_LARGE], 10);
+    assert_int_equal(exporter->attempts_count, 0);
+    assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+static void a_permanent_error_is_a_drop_when_the_sender_was_told_ok(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 0s}}\n" DIRECT);
+    harness_exporter(h, "test")->answer = ANSWER_PERMANENT;
+    assert_int_equal(harness_send_now(h, 5)->outcome.verdict, ACCEPTED);
+    struct harness_books books = harness_books(h, TRACES);
+    assert_int_equal(books.dropped, 5);
+    assert_int_equal(books.by_reason[LOSS_PERMANENT], 5);
+    harness_destroy(h);
+}
+
+static void wait_for_result_answers_when_all_pieces_have_an_answer(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 1h, send_batch_size: 4, "
+                                       "send_batch_max_size: 4, wait_for_result: true}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    struct test_request *small = harness_send_now(h, 3);
+    struct test_request *large = harness_send_now(h, 4);
+    assert_int_equal(exporter->attempts_count, 1);
+    assert_false(small->is_answered);
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_true(small->is_answered);
+    assert_false(large->is_answered);
+    struct test_request *last = harness_send_now(h, 1);
+    test_exporter_release(exporter, ANSWER_PERMANENT);
+    harness_turn(h);
+    assert_int_equal(small->outcome.verdict, ACCEPTED);
+    assert_int_equal(large->outcome.verdict, LOST);
+    assert_int_equal(last->outcome.verdict, LOST);
+    assert_int_equal(harness_books(h, TRACES).rejected, 4);
+    assert_int_equal(harness_books(h, TRACES).delivered, 4);
+    harness_destroy(h);
+}
+
+static void metadata_keys_keep_clients_apart_up_to_a_limit(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 100ms, metadata_keys: [Tenant],"
+                       " metadata_cardinality_limit: 2}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    static const char *const tenants[] = {"a", "b", "a", "c"};
+    struct test_request *requests[4];
+    for (int i = 0; i < 4; i++) {
+        struct client_metadata rows[] = {{"other", "x"}, {"tenant", tenants[i]}};
+        struct client_info *client = client_info_create("10.0.0.1", rows, 2);
+        requests[i] = harness_offer(h, (struct harness_offer){.items = 1, .client = client});
+        client_info_unref(client);
+    }
+    harness_turn(h);
+    assert_int_equal(requests[3]->outcome.verdict, REFUSED);
+    assert_true(requests[3]->outcome.is_permanent);
+    assert_string_equal(requests[3]->text, "too many batcher metadata-value combinations");
+    harness_advance(h, 100 * MS);
+    assert_int_equal(exporter->attempts_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(exporter->attempts[i].items,
+                         strcmp(exporter->attempts[i].client, "a") == 0 ? 2 : 1);
+    assert_string_not_equal(exporter->attempts[0].client, exporter->attempts[1].client);
+    harness_destroy(h);
+}
+
+static void more_outputs_than_may_be_under_way_wait_their_turn(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 0s}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    unsigned accepted = 0;
+    for (int i = 0; i < 30; i++)
+        accepted += harness_send_now(h, 1)->outcome.verdict == ACCEPTED;
+    assert_int_equal(accepted, 16);
+    exporter->answer = ANSWER_OK;
+    test_exporter_release(exporter, ANSWER_OK);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(exporter->delivered_items, 17);
+    harness_destroy(h);
+}
+
+static void the_metrics_page_says_why_batches_were_sent(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 100ms, send_batch_size: 10}}\n" DIRECT);
+    harness_send_now(h, 12);
+    harness_send_now(h, 1);
+    harness_advance(h, 100 * MS);
+    char *page = harness_metrics(h);
+    static const char *const lines[] = {
+        "otelcol_processor_batch_batch_size_trigger_send{processor=\"batch\"} 1\n",
+        "otelcol_processor_batch_timeout_trigger_send{processor=\"batch\"} 1\n",
+        "otelcol_processor_batch_batch_send_size_bucket{processor=\"batch\",le=\"10\"} 1\n",
+        "otelcol_processor_batch_batch_send_size_bucket{processor=\"batch\",le=\"25\"} 2\n",
+        "otelcol_processor_batch_batch_send_size_sum{processor=\"batch\"} 13\n",
+        "otelcol_processor_batch_metadata_cardinality{processor=\"batch\"} 1\n",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (strstr(page, lines[i]) == NULL)
+            fail_msg("missing: %s", lines[i]);
+    free(page);
+    harness_destroy(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_item_waits_for_the_timeout_and_its_sender_does_not),
+        cmocka_unit_test(ticks_come_every_timeout_after_the_last_flush),
+        cmocka_unit_test(a_flush_by_size_starts_the_timeout_anew),
+        cmocka_unit_test(sizes_decide_what_is_sent_at_once),
+        cmocka_unit_test(requests_gather_in_one_batch_in_order),
+        cmocka_unit_test(an_empty_request_is_taken_and_holds_nothing_up),
+        cmocka_unit_test(a_refused_batch_is_kept_and_offered_again),
+        cmocka_unit_test(a_full_batch_is_gathered_while_one_waits_and_no_more),
+        cmocka_unit_test(what_can_never_fit_the_queue_is_lost_and_counted),
+        cmocka_unit_test(a_permanent_error_is_a_drop_when_the_sender_was_told_ok),
+        cmocka_unit_test(wait_for_result_answers_when_all_pieces_have_an_answer),
+        cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),
+        cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
+        cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

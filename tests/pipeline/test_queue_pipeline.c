@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sending queue in a pipeline: what it takes, counts and refuses, who waits for what, its
+ * consumers, and its batching. */
+#include "tests/support/harness.h"
+
+#include "src/client_info.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PIPELINE    "service: {pipelines: {traces: {receivers: [test], exporters: [test]}}}\n"
+#define QUEUE(keys) "exporters: {test: {sending_queue: {" keys "}}}\n" PIPELINE
+
+static struct harness *create_held(const char *yaml)
+{
+    struct harness *h = harness_create(yaml);
+    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    return h;
+}
+
+static void release_all(struct harness *h)
+{
+    harness_exporter(h, "test")->answer = ANSWER_OK;
+    test_exporter_release(harness_exporter(h, "test"), ANSWER_OK);
+    harness_turn(h);
+}
+
+static void the_queue_answers_for_what_it_takes(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE(""));
+    struct test_request *request = harness_send_now(h, 5);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_books(h, TRACES).in_flight, 5);
+    release_all(h);
+    assert_int_equal(harness_books(h, TRACES).delivered, 5);
+    harness_destroy(h);
+}
+
+static void a_full_queue_answers_busy_and_resumes_after_it_drained(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("queue_size: 3, num_consumers: 2"));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    struct test_request *refused = harness_send_now(h, 7);
+    assert_int_equal(refused->outcome.verdict, REFUSED);
+    assert_int_equal(refused->outcome.code, STATUS_UNAVAILABLE);
+    assert_false(refused->outcome.is_permanent);
+    assert_true(refused->outcome.retry_after_ns > 0);
+    assert_string_equal(refused->text, "sending queue is full");
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], 7);
+    assert_int_equal(harness_exporter(h, "test")->attempts_count, 2);
+    release_all(h);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, 4);
+    harness_destroy(h);
+}
+
+static void room_is_held_until_the_export_has_ended(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(QUEUE("queue_size: 1"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->script[0] = ANSWER_BUSY;
+    exporter->script_count = 1;
+    harness_send_now(h, 1);
+    assert_int_equal(exporter->attempts_count, 1);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, REFUSED);
+    harness_advance(h, 5 * S);
+    assert_int_equal(exporter->attempts_count, 2);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+struct sizer_case {
+    const char *name;
+    const char *keys;
+    uint64_t sent[4];
+    unsigned taken;
+    const char *message; /* of the first that is not */
+};
+
+/* Numbered spans take 12 bytes each and 10 for the messages around them. */
+static const struct sizer_case sizer_cases[] = {
+    {"requests count one each", "queue_size: 2", {1000, 1, 1}, 2, "sending queue is full"},
+    {"items are counted", "queue_size: 10, sizer: items", {4, 6, 1}, 2, "sending queue is full"},
+    {"bytes are counted", "queue_size: 68, sizer: bytes", {2, 2, 1}, 2, "sending queue is full"},
+    {"one item too many", "queue_size: 10, sizer: items", {11}, 0, "element size too large"},
+    {"one byte too many", "queue_size: 33, sizer: bytes", {2}, 0, "element size too large"},
+};
+
+static void the_sizer_says_what_queue_size_counts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizer_cases) / sizeof(sizer_cases[0]); i++) {
+        const struct sizer_case *row = &sizer_cases[i];
+        char yaml[512];
+        print_message("  %s\n", row->name);
+        snprintf(yaml, sizeof(yaml), "exporters: {test: {sending_queue: {%s}}}\n" PIPELINE,
+                 row->keys);
+        struct harness *h = create_held(yaml);
+        for (unsigned j = 0; j < 4 && row->sent[j] > 0; j++) {
+            struct test_request *request = harness_send_now(h, row->sent[j]);
+            assert_int_equal(request->outcome.verdict, j < row->taken ? ACCEPTED : REFUSED);
+            if (j == row->taken)
+                assert_string_equal(request->text, row->message);
+        }
+        harness_destroy(h);
+    }
+}
+
+static void an_element_larger_than_the_queue_is_unavailable_for_good(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(QUEUE("queue_size: 10, sizer: items"));
+    struct test_request *request = harness_send_now(h, 11);
+    assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+    assert_true(request->outcome.is_permanent);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_TOO_LARGE], 11);
+    harness_destroy(h);
+}
+
+static void block_on_overflow_makes_the_sender_wait_for_room(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held(QUEUE("queue_size: 1, num_consumers: 1, block_on_overflow: true"));
+    harness_send_now(h, 1);
+    struct test_request *second = harness_send_now(h, 1);
+    struct test_request *third = harness_send_now(h, 1);
+    harness_advance(h, 60 * S);
+    assert_false(second->is_answered);
+    assert_false(third->is_answered);
+    release_all(h);
+    assert_int_equal(second->outcome.verdict, ACCEPTED);
+    assert_int_equal(third->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, 3);
+    harness_destroy(h);
+}
+
+static void what_never_fits_does_not_wait_for_room(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("queue_size: 5, sizer: items, block_on_overflow: true"));
+    struct test_request *request = harness_send_now(h, 6);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    harness_destroy(h);
+}
+
+static void the_ring_before_a_blocked_queue_fills_and_then_refuses(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held(QUEUE("queue_size: 1, num_consumers: 1, block_on_overflow: true"));
+    unsigned refused = 0;
+    for (int i = 0; i < 300; i++) {
+        struct test_request *request = harness_send_now(h, 1);
+        refused += request->is_answered && request->outcome.verdict == REFUSED;
+    }
+    assert_int_equal(refused, 300 - 1 - 1 - 256);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], refused);
+    release_all(h);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, 258);
+    harness_destroy(h);
+}
+
+static void wait_for_result_answers_with_the_end_of_the_export(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("wait_for_result: true"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    struct test_request *good = harness_send_now(h, 2);
+    assert_false(good->is_answered);
+    test_exporter_release(exporter, ANSWER_PARTIAL);
+    harness_turn(h);
+    assert_int_equal(good->outcome.verdict, ACCEPTED);
+    assert_int_equal(good->outcome.rejected_items, 1);
+    struct test_request *bad = harness_send_now(h, 3);
+    test_exporter_release(exporter, ANSWER_PERMANENT);
+    harness_turn(h);
+    assert_int_equal(bad->outcome.verdict, LOST);
+    assert_int_equal(bad->outcome.code, STATUS_INVALID_ARGUMENT);
+    assert_int_equal(harness_books(h, TRACES).rejected, 3);
+    harness_destroy(h);
+}
+
+static void without_a_queue_the_sender_hears_the_export(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("enabled: false"));
+    struct test_request *request = harness_send_now(h, 2);
+    assert_false(request->is_answered);
+    test_exporter_release(harness_exporter(h, "test"), ANSWER_BUSY);
+    harness_turn(h);
+    assert_false(request->is_answered); /* a retry is due */
+    harness_advance(h, 5 * S);
+    test_exporter_release(harness_exporter(h, "test"), ANSWER_PERMANENT);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, LOST);
+    assert_string_equal(request->text, "back-end says no");
+    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    harness_destroy(h);
+}
+
+static void so_many_consumers_export_at_once(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("num_consumers: 3"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    for (int i = 0; i < 8; i++)
+        harness_send(h, 1);
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, 3);
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, 6);
+    harness_destroy(h);
+}
+
+static void the_metrics_page_shows_the_queue(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("queue_size: 2, num_consumers: 1"));
+    for (int i = 0; i < 3; i++)
+        harness_send_now(h, 4);
+    char *page = harness_metrics(h);
+    static const char *const lines[] = {
+        "otelcol_exporter_queue_size{data_type=\"traces\",exporter=\"test\"} 2\n",
+        "otelcol_exporter_queue_capacity{data_type=\"traces\",exporter=\"test\"} 2\n",
+        "otelcol_exporter_enqueue_failed_spans{exporter=\"test\"} 4\n",
+        "spanflame_items_received{signal=\"traces\"} 12\n",
+        "spanflame_items_in_flight{signal=\"traces\"} 8\n",
+        "spanflame_items_rejected{signal=\"traces\",reason=\"busy\"} 4\n",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (strstr(page, lines[i]) == NULL)
+            fail_msg("missing: %s in\n%s", lines[i], page);
+    free(page);
+    harness_destroy(h);
+}
+
+static void a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(QUEUE("batch: {min_size: 10, flush_timeout: 200ms}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    assert_int_equal(harness_send_now(h, 4)->outcome.verdict, ACCEPTED);
+    harness_advance(h, 150 * MS);
+    harness_send_now(h, 6);
+    assert_int_equal(exporter->attempts_count, 1);
+    assert_int_equal(exporter->attempts[0].items, 10);
+    harness_send_now(h, 3);
+    harness_advance(h, 199 * MS);
+    assert_int_equal(exporter->attempts_count, 1);
+    harness_advance(h, 1 * MS);
+    assert_int_equal(exporter->attempts[1].items, 3);
+    harness_destroy(h);
+}
+
+static void max_size_cuts_and_a_short_rest_waits_anew(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create(QUEUE("batch: {min_size: 4, max_size: 4, flush_timeout: 200ms}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    harness_send_now(h, 3);
+    harness_advance(h, 100 * MS);
+    harness_send_now(h, 7);
+    assert_int_equal(exporter->attempts_count, 2);
+    harness_advance(h, 199 * MS);
+    assert_int_equal(exporter->attempts_count, 2);
+    harness_advance(h, 1 * MS);
+    assert_int_equal(exporter->attempts_count, 3);
+    assert_int_equal(exporter->attempts[2].items, 2);
+    assert_int_equal(exporter->doubled_items, 0);
+    harness_destroy(h);
+}
+
+static void a_request_holds_its_room_until_all_its_pieces_are_done(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(QUEUE("queue_size: 2, num_consumers: 10, wait_for_result: true,"
+                                          "batch: {min_size: 2, max_size: 2, sizer: items}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    struct test_request *first = harness_send_now(h, 3);
+    struct test_request *second = harness_send_now(h, 3);
+    assert_int_equal(exporter->attempts_count, 3);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, REFUSED);
+    assert_false(first->is_answered || second->is_answered);
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_true(first->is_answered && second->is_answered);
+    assert_false(harness_send_now(h, 1)->is_answered);
+    harness_destroy(h);
+}
+
+static void one_failed_piece_fails_the_requests_in_it(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create(QUEUE("wait_for_result: true, batch: {min_size: 2, max_size: 2}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->script[0] = ANSWER_OK;
+    exporter->script[1] = ANSWER_PERMANENT;
+    exporter->script_count = 2;
+    struct test_request *whole = harness_send(h, 2);
+    struct test_request *torn = harness_send(h, 4);
+    harness_turn(h);
+    assert_int_equal(whole->outcome.verdict, ACCEPTED);
+    assert_int_equal(torn->outcome.verdict, LOST);
+    assert_int_equal(harness_books(h, TRACES).delivered, 4);
+    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    harness_destroy(h);
+}
+
+static void bytes_cut_too_and_what_cannot_be_cut_is_lost(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(QUEUE("batch: {sizer: bytes, min_size: 20, max_size: 40}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    harness_send_now(h, 6);
+    harness_advance(h, 200 * MS);
+    assert_int_equal(exporter->delivered_items, 6);
+    for (size_t i = 0; i < exporter->attempts_count; i++)
+        assert_true(exporter->attempts[i].bytes <= 40);
+    harness_destroy(h);
+    h = harness_create(QUEUE("batch: {sizer: bytes, min_size: 2, max_size: 15}"));
+    harness_send_now(h, 3);
+    harness_advance(h, 200 * MS);
+    assert_int_equal(harness_exporter(h, "test")->attempts_count, 0);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_TOO_LARGE], 3);
+    assert_int_equal(harness_books(h, TRACES).dropped, 3);
+    harness_destroy(h);
+}
+
+static void partitions_keep_clients_apart(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        QUEUE("batch: {min_size: 2, flush_timeout: 100ms, partition: {metadata_keys: [tenant]}}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    static const char *const tenants[] = {"a", "b", "a", "c"};
+    for (int i = 0; i < 4; i++) {
+        struct client_metadata row = {"tenant", tenants[i]};
+        struct client_info *client = client_info_create("10.0.0.1", &row, 1);
+        harness_offer(h, (struct harness_offer){.items = 1, .client = client});
+        client_info_unref(client);
+    }
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, 1);
+    assert_string_equal(exporter->attempts[0].client, "a");
+    assert_int_equal(exporter->attempts[0].items, 2);
+    harness_advance(h, 100 * MS);
+    assert_int_equal(exporter->attempts_count, 3);
+    harness_destroy(h);
+}
+
+static void full_consumers_hold_the_gathering_back_and_lose_nothing(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held(QUEUE("num_consumers: 1, batch: {min_size: 1, flush_timeout: 10ms}"));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    for (int i = 0; i < 20; i++) {
+        harness_send_now(h, 1);
+        harness_advance(h, 15 * MS);
+    }
+    assert_int_equal(exporter->attempts_count, 1);
+    release_all(h);
+    harness_advance(h, 100 * MS);
+    assert_int_equal(exporter->delivered_items, 20);
+    assert_int_equal(exporter->doubled_items, 0);
+    harness_destroy(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_queue_answers_for_what_it_takes),
+        cmocka_unit_test(a_full_queue_answers_busy_and_resumes_after_it_drained),
+        cmocka_unit_test(room_is_held_until_the_export_has_ended),
+        cmocka_unit_test(the_sizer_says_what_queue_size_counts),
+        cmocka_unit_test(an_element_larger_than_the_queue_is_unavailable_for_good),
+        cmocka_unit_test(block_on_overflow_makes_the_sender_wait_for_room),
+        cmocka_unit_test(what_never_fits_does_not_wait_for_room),
+        cmocka_unit_test(the_ring_before_a_blocked_queue_fills_and_then_refuses),
+        cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
+        cmocka_unit_test(without_a_queue_the_sender_hears_the_export),
+        cmocka_unit_test(so_many_consumers_export_at_once),
+        cmocka_unit_test(the_metrics_page_shows_the_queue),
+        cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
+        cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),
+        cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),
+        cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
+        cmocka_unit_test(bytes_cut_too_and_what_cannot_be_cut_is_lost),
+        cmocka_unit_test(partitions_keep_clients_apart),
+        cmocka_unit_test(full_consumers_hold_the_gathering_back_and_lose_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

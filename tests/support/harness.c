@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The in-process service. Looks into the service's own tables, which nobody else may. */
+#include "tests/support/harness.h"
+
+#include "src/batch.h"
+#include "src/client_info.h"
+#include "src/config/config.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "src/random.h"
+#include "src/service.h"
+#include "src/service_parts.h"
+#include "src/telemetry.h"
+#include "tests/support/telemetry_bytes.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char base_yaml[] = "yaml:\n"
+                                "receivers: {test: {}}\n"
+                                "service: {telemetry: {metrics: {level: none}}}\n";
+
+static struct config *load(const char *yaml, bool is_tried)
+{
+    size_t size = strlen(yaml) + sizeof("yaml:\n");
+    char *location = mem_alloc(size);
+    struct config_problems problems = {0};
+    snprintf(location, size, "yaml:\n%s", yaml);
+    struct config *config = config_load(
+        &(struct config_request){
+            .locations = (const char *const[]){base_yaml, location},
+            .locations_count = 2,
+            .factories = test_components,
+        },
+        &problems);
+    for (size_t i = 0; config == NULL && !is_tried && i < problems.count; i++)
+        print_error("%s\n", problems.texts[i]);
+    config_problems_clear(&problems);
+    mem_free(location);
+    return config;
+}
+
+static struct harness *build(const char *yaml, unsigned lanes, bool is_tried)
+{
+    struct error error = {{0}};
+    assert(lanes > 0 && lanes <= HARNESS_LANES_MAX);
+    clock_fake_start(1000 * S, 1700000000 * S);
+    random_fix(0.5);
+    test_events_clear();
+    struct config *config = load(yaml, is_tried);
+    if (config == NULL)
+        return NULL;
+    struct harness *harness = mem_zalloc(sizeof(*harness));
+    harness->config = config;
+    harness->lanes_count = lanes;
+    for (unsigned i = 0; i < lanes; i++)
+        harness->lanes[i] = lane_create(i);
+    harness->service = service_create(config, harness->lanes, lanes, &error);
+    if (harness->service != NULL)
+        return harness;
+    if (!is_tried)
+        print_error("%s\n", error.text);
+    harness_discard(harness);
+    return NULL;
+}
+
+struct harness *harness_try_build(const char *yaml, unsigned lanes)
+{
+    return build(yaml, lanes, true);
+}
+
+struct harness *harness_create_on(const char *yaml, unsigned lanes)
+{
+    struct error error = {{0}};
+    struct harness *harness = build(yaml, lanes, false);
+    assert_non_null(harness);
+    if (!service_start(harness->service, &error))
+        fail_msg("%s", error.text);
+    return harness;
+}
+
+struct harness *harness_create(const char *yaml)
+{
+    return harness_create_on(yaml, 1);
+}
+
+void harness_discard(struct harness *harness)
+{
+    service_destroy(harness->service);
+    for (unsigned i = 0; i < harness->lanes_count; i++)
+        lane_destroy(harness->lanes[i]);
+    config_destroy(harness->config);
+    for (size_t i = 0; i < harness->requests_count; i++)
+        mem_free(harness->requests[i]);
+    mem_free(harness);
+    clock_fake_stop();
+    random_fix(-1);
+}
+
+void harness_abandon(struct harness *harness)
+{
+    static struct harness *kept[8];
+    static size_t kept_count;
+    assert(harness->was_forced);
+    assert(kept_count < sizeof(kept) / sizeof(kept[0]));
+    kept[kept_count++] = harness;
+    clock_fake_stop();
+}
+
+struct harness_books harness_books(const struct harness *harness, enum signal_kind signal)
+{
+    struct harness_books books = {0};
+    for (unsigned i = 0; i < harness->lanes_count; i++) {
+        const struct ledger_signal *row = &harness->service->lanes[i].ledger.signals[signal];
+        books.received += atomic_load(&row->received);
+        books.delivered += atomic_load(&row->delivered);
+        books.in_flight += atomic_load(&row->in_flight);
+        for (int reason = 0; reason < LOSS_REASONS; reason++) {
+            books.rejected += atomic_load(&row->rejected[reason]);
+            books.dropped += atomic_load(&row->dropped[reason]);
+            books.by_reason[reason] +=
+                atomic_load(&row->rejected[reason]) + atomic_load(&row->dropped[reason]);
+        }
+    }
+    return books;
+}
+
+static uint64_t delivered_items(const struct harness *harness, enum signal_kind signal)
+{
+    uint64_t items = 0;
+    for (unsigned lane = 0; lane < harness->lanes_count; lane++)
+        for (size_t i = 0; i < harness->config->components_count; i++) {
+            struct component *exporter =
+                harness->service->lanes[lane].exporters[sender_slot(i, signal)];
+            if (exporter != NULL)
+                items += test_exporter_of(exporter)->delivered_items;
+        }
+    return items;
+}
+
+/* The books add up, and agree with what the exporters say. */
+static void check_books(const struct harness *harness)
+{
+    if (harness->was_forced)
+        return;
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+        struct harness_books books = harness_books(harness, (enum signal_kind)signal);
+        assert_int_equal(books.received,
+                         books.delivered + books.rejected + books.dropped + books.in_flight);
+        assert_int_equal(books.delivered, delivered_items(harness, (enum signal_kind)signal));
+    }
+}
+
+void harness_turn(struct harness *harness)
+{
+    unsigned turns = 0;
+    for (bool is_busy = true; is_busy;) {
+        is_busy = false;
+        for (unsigned i = 0; i < harness->lanes_count; i++)
+            is_busy |= lane_turn(harness->lanes[i]);
+        check_books(harness);
+        if (++turns == HARNESS_TURNS_MAX)
+            fail_msg("the lanes never come to rest at this instant");
+    }
+}
+
+static uint64_t next_timer_ns(const struct harness *harness)
+{
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < harness->lanes_count; i++) {
+        uint64_t due = timers_next_ns(lane_timers(harness->lanes[i]));
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+void harness_advance(struct harness *harness, uint64_t by_ns)
+{
+    uint64_t end_ns = clock_now_ns() + by_ns;
+    harness_turn(harness);
+    while (clock_now_ns() < end_ns) {
+        uint64_t due_ns = next_timer_ns(harness);
+        clock_fake_advance((due_ns < end_ns ? due_ns : end_ns) - clock_now_ns());
+        harness_turn(harness);
+    }
+}
+
+struct test_request *harness_offer(struct harness *harness, struct harness_offer offer)
+{
+    const char *wanted = offer.receiver != NULL ? offer.receiver : "test";
+    struct service_lane *part = &harness->service->lanes[offer.lane];
+    struct component *receiver = NULL;
+    for (size_t i = 0; i < harness->config->components_count; i++)
+        if (part->receivers[i] != NULL && strcmp(part->receivers[i]->id, wanted) == 0)
+            receiver = part->receivers[i];
+    assert_non_null(receiver);
+    struct batch *batch =
+        numbered_request(&harness->service->budget, offer.signal, harness->next_item, offer.items);
+    if (batch == NULL)
+        return NULL;
+    batch->client = offer.client != NULL ? client_info_ref(offer.client) : NULL;
+    struct test_request *request = mem_zalloc(sizeof(*request));
+    assert(harness->requests_count < HARNESS_REQUESTS_MAX);
+    harness->requests[harness->requests_count++] = request;
+    request->first_item = harness->next_item;
+    request->items = offer.items;
+    harness->next_item += offer.items;
+    test_receiver_offer(receiver, batch, request);
+    batch_unref(batch);
+    check_books(harness);
+    return request;
+}
+
+struct test_request *harness_send(struct harness *harness, uint64_t items)
+{
+    return harness_offer(harness, (struct harness_offer){.items = items});
+}
+
+struct test_request *harness_send_now(struct harness *harness, uint64_t items)
+{
+    struct test_request *request = harness_send(harness, items);
+    harness_turn(harness);
+    return request;
+}
+
+static void on_stopped(bool is_forced, void *arg)
+{
+    struct harness *harness = arg;
+    assert(!harness->has_stopped);
+    harness->has_stopped = true;
+    harness->was_forced = is_forced;
+}
+
+void harness_stop(struct harness *harness)
+{
+    assert(!harness->is_stopping);
+    harness->is_stopping = true;
+    service_stop(harness->service, on_stopped, harness);
+}
+
+static void let_go(const struct harness *harness)
+{
+    for (unsigned lane = 0; lane < harness->lanes_count; lane++)
+        for (size_t i = 0; i < harness->config->components_count * SIGNAL_KINDS; i++) {
+            struct component *exporter = harness->service->lanes[lane].exporters[i];
+            if (exporter == NULL)
+                continue;
+            test_exporter_of(exporter)->answer = ANSWER_OK;
+            test_exporter_of(exporter)->script_count = 0;
+            test_exporter_release(test_exporter_of(exporter), ANSWER_OK);
+        }
+}
+
+void harness_destroy(struct harness *harness)
+{
+    if (!harness->is_stopping)
+        harness_stop(harness);
+    let_go(harness);
+    harness_advance(harness, 1 * S);
+    assert_true(harness->has_stopped);
+    assert_false(harness->was_forced);
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++)
+        assert_int_equal(harness_books(harness, (enum signal_kind)signal).in_flight, 0);
+    for (size_t i = 0; i < harness->requests_count; i++)
+        assert_true(harness->requests[i]->is_answered);
+    assert_int_equal(harness_budget_used(harness), 0);
+    harness_discard(harness);
+}
+
+struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
+                                          unsigned lane, enum signal_kind signal)
+{
+    for (size_t i = 0; i < harness->config->components_count; i++) {
+        struct component *exporter =
+            harness->service->lanes[lane].exporters[sender_slot(i, signal)];
+        if (exporter != NULL && strcmp(exporter->id, id) == 0)
+            return test_exporter_of(exporter);
+    }
+    fail_msg("no exporter %s", id);
+    return NULL;
+}
+
+struct test_exporter *harness_exporter(const struct harness *harness, const char *id)
+{
+    return harness_exporter_on(harness, id, 0, TRACES);
+}
+
+uint64_t harness_budget_used(const struct harness *harness)
+{
+    return budget_used(&harness->service->budget);
+}
+
+char *harness_metrics(const struct harness *harness)
+{
+    char *page = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&page, &size);
+    assert_non_null(out);
+    telemetry_print(harness->service, out);
+    fclose(out);
+    return page;
+}

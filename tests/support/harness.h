@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole service in this process: built from YAML text with the test components, on the fake clock
+ * and on lanes that are turned by hand. After every turn the ledger must add up; at the end nothing
+ * may be in flight and the budget must be whole again. One thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/clock.h"
+#include "src/ledger.h"
+#include "src/signal_kind.h"
+#include "tests/support/test_components.h"
+
+struct client_info;
+struct config;
+struct lane;
+struct service;
+
+enum { HARNESS_LANES_MAX = 4, HARNESS_REQUESTS_MAX = 4096, HARNESS_TURNS_MAX = 100000 };
+#define MS ((uint64_t)NS_PER_MS)
+#define S  ((uint64_t)NS_PER_S)
+
+struct harness {
+    struct config *config;
+    struct service *service;
+    unsigned lanes_count;
+    struct lane *lanes[HARNESS_LANES_MAX];
+    size_t requests_count;
+    struct test_request *requests[HARNESS_REQUESTS_MAX];
+    uint64_t next_item;
+    bool is_stopping;
+    bool has_stopped;
+    bool was_forced;
+};
+
+struct harness_offer {
+    const char *receiver; /* NULL: "test" */
+    unsigned lane;
+    enum signal_kind signal;
+    uint64_t items;
+    struct client_info *client; /* NULL: unknown; stays the caller's */
+};
+
+/* Sums over the lanes of one signal. */
+struct harness_books {
+    uint64_t received;
+    uint64_t delivered;
+    uint64_t rejected;
+    uint64_t dropped;
+    uint64_t in_flight;
+    uint64_t by_reason[LOSS_REASONS]; /* rejected and dropped */
+};
+
+/* Builds and starts; the configuration needs no receivers: section and no telemetry. Fails the test
+ * with the problems when it does not load. */
+struct harness *harness_create(const char *yaml);
+struct harness *harness_create_on(const char *yaml, unsigned lanes);
+/* Builds without starting; NULL when it does not load or build, which is no failure. */
+struct harness *harness_try_build(const char *yaml, unsigned lanes);
+/* Stops in an orderly way (what is held is let go), checks that nothing is left, destroys. */
+void harness_destroy(struct harness *harness);
+/* Destroys what has stopped already. */
+void harness_discard(struct harness *harness);
+/* After a forced stop, of which nothing may be freed: keeps it reachable for the leak checker. */
+void harness_abandon(struct harness *harness);
+
+/* Offers a request of traces to receiver "test"; it stays valid until the harness is gone. */
+struct test_request *harness_send(struct harness *harness, uint64_t items);
+/* NULL when memory for it was refused. */
+struct test_request *harness_offer(struct harness *harness, struct harness_offer offer);
+/* harness_send, then harness_turn. */
+struct test_request *harness_send_now(struct harness *harness, uint64_t items);
+
+/* Turns all lanes at this instant until nothing more happens. */
+void harness_turn(struct harness *harness);
+/* Lets time go by, stopping at each timer on the way. */
+void harness_advance(struct harness *harness, uint64_t by_ns);
+/* Begins to stop; has_stopped follows from turns. */
+void harness_stop(struct harness *harness);
+
+/* The exporter instance of lane 0; traces unless told otherwise. */
+struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
+struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
+                                          unsigned lane, enum signal_kind signal);
+struct harness_books harness_books(const struct harness *harness, enum signal_kind signal);
+uint64_t harness_budget_used(const struct harness *harness);
+/* The metrics page; freed with free(). */
+char *harness_metrics(const struct harness *harness);

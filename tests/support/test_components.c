@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The test components. Instances are found by the harness; the list of events is the process's. */
+#include "tests/support/test_components.h"
+
+#include "src/batch.h"
+#include "src/client_info.h"
+#include "src/clock.h"
+#include "src/mem.h"
+#include "src/sender_config.h"
+#include "tests/support/telemetry_bytes.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EVENTS_BYTES_MAX = 4096 };
+
+static char events[EVENTS_BYTES_MAX];
+
+static void note(const char *what, const struct component *component)
+{
+    static const char *const kinds[] = {"receiver", "processor", "exporter", "extension"};
+    size_t used = strlen(events);
+    snprintf(events + used, sizeof(events) - used, "%s %s %s\n", what,
+             kinds[component->factory->kind], component->id);
+}
+
+const char *test_events(void)
+{
+    return events;
+}
+
+void test_events_clear(void)
+{
+    events[0] = '\0';
+}
+
+static bool note_start(struct component *self, struct error *error)
+{
+    (void)error;
+    note("start", self);
+    return true;
+}
+
+struct test_receiver {
+    struct component base;
+    unsigned waiting;
+    bool is_stopping;
+};
+
+extern const struct component_factory test_receiver_factory;
+extern const struct component_factory test_processor_factory;
+extern const struct component_factory test_exporter_factory;
+extern const struct component_factory batch_processor_factory;
+extern const struct component_factory memory_limiter_processor_factory;
+
+static struct test_receiver *test_receiver_of(struct component *component)
+{
+    assert(component->factory == &test_receiver_factory);
+    return (struct test_receiver *)component;
+}
+
+static void on_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct test_request *request = arg;
+    struct test_receiver *self = test_receiver_of(request->receiver);
+    assert(receipt == &request->receipt);
+    (void)receipt;
+    assert(!request->is_answered);
+    request->is_answered = true;
+    request->outcome = *outcome;
+    snprintf(request->text, sizeof(request->text), "%s",
+             outcome->message != NULL ? outcome->message : "");
+    request->outcome.message = request->text;
+    self->waiting--;
+    if (self->is_stopping && self->waiting == 0)
+        component_stopped(&self->base);
+}
+
+void test_receiver_offer(struct component *receiver, struct batch *batch,
+                         struct test_request *request)
+{
+    struct test_receiver *self = test_receiver_of(receiver);
+    assert(receiver->outlets[batch->signal] != NULL);
+    self->waiting++;
+    request->receiver = receiver;
+    receipt_init(&request->receipt, on_answer, request);
+    outlet_offer(receiver->outlets[batch->signal], batch, &request->receipt);
+}
+
+/* As real receivers do: who waits for an answer gets it first. */
+static void test_receiver_stop(struct component *component)
+{
+    struct test_receiver *self = test_receiver_of(component);
+    note("stop", component);
+    self->is_stopping = true;
+    if (self->waiting == 0)
+        component_stopped(component);
+}
+
+const struct component_factory test_receiver_factory = {
+    .type = "test",
+    .kind = RECEIVER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .instance_size = sizeof(struct test_receiver),
+    .start = note_start,
+    .stop = test_receiver_stop,
+};
+
+static void test_processor_consume(struct component *self, struct batch *batch,
+                                   struct receipt *receipt)
+{
+    assert(self->factory == &test_processor_factory);
+    component_consume(self->next, batch, receipt);
+}
+
+static void test_processor_stop(struct component *self)
+{
+    note("stop", self);
+    component_stopped(self);
+}
+
+const struct component_factory test_processor_factory = {
+    .type = "pass",
+    .kind = PROCESSOR,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .instance_size = sizeof(struct component),
+    .start = note_start,
+    .consume = test_processor_consume,
+    .stop = test_processor_stop,
+};
+
+struct test_exporter_config {
+    struct sender_config sender;
+};
+
+static const struct config_field test_exporter_fields[] = {
+    SENDER_QUEUE_ROW(struct test_exporter_config, CONFIG_DEFAULT_ON),
+    SENDER_RETRY_ROW(struct test_exporter_config),
+    CONFIG_END,
+};
+
+struct test_exporter *test_exporter_of(struct component *component)
+{
+    assert(component->factory == &test_exporter_factory);
+    return (struct test_exporter *)component;
+}
+
+static void see(uint64_t number, void *arg)
+{
+    struct test_exporter *self = arg;
+    assert(number < TEST_ITEMS_MAX);
+    self->doubled_items += self->seen[number] > 0;
+    self->seen[number]++;
+}
+
+static struct outcome outcome_of(const struct test_exporter *self, enum test_answer answer)
+{
+    struct outcome outcome = outcome_accepted;
+    switch (answer) {
+    case ANSWER_BUSY:
+    case ANSWER_HINT:
+        outcome = outcome_busy("back-end is busy");
+        outcome.retry_after_ns = answer == ANSWER_HINT ? self->hint_ns : 0;
+        break;
+    case ANSWER_PERMANENT:
+        outcome = outcome_refused(STATUS_INVALID_ARGUMENT, "back-end says no");
+        outcome.reason = LOSS_PERMANENT;
+        break;
+    case ANSWER_PARTIAL:
+        outcome.rejected_items = 1;
+        break;
+    case ANSWER_OK:
+    case ANSWER_HOLD:
+        break;
+    }
+    return outcome;
+}
+
+static void reply(struct test_exporter *self, enum test_answer answer, const struct batch *batch,
+                  struct receipt *receipt)
+{
+    struct outcome outcome = outcome_of(self, answer);
+    if (outcome.verdict == ACCEPTED) {
+        self->delivered_items += batch->items;
+        numbered_read(batch, see, self);
+    }
+    receipt_resolve(receipt, &outcome);
+}
+
+static void remember(struct test_exporter *self, const struct batch *batch)
+{
+    const struct client_info *client = batch->client;
+    assert(self->attempts_count < TEST_ATTEMPTS_MAX);
+    struct test_attempt *attempt = &self->attempts[self->attempts_count++];
+    attempt->at_ns = clock_now_ns();
+    attempt->items = batch->items;
+    attempt->bytes = batch->bytes;
+    attempt->parts = batch->parts_count;
+    if (client != NULL && client->metadata_count > 0)
+        snprintf(attempt->client, sizeof(attempt->client), "%s", client->metadata[0].value);
+}
+
+static void test_exporter_consume(struct component *component, struct batch *batch,
+                                  struct receipt *receipt)
+{
+    struct test_exporter *self = test_exporter_of(component);
+    bool is_scripted = self->script_next < self->script_count;
+    enum test_answer answer = is_scripted ? self->script[self->script_next++] : self->answer;
+    remember(self, batch);
+    if (answer != ANSWER_HOLD) {
+        reply(self, answer, batch, receipt);
+        return;
+    }
+    self->held[self->held_count].batch = batch_ref(batch);
+    self->held[self->held_count++].receipt = receipt;
+}
+
+void test_exporter_release(struct test_exporter *self, enum test_answer answer)
+{
+    size_t count = self->held_count;
+    assert(answer != ANSWER_HOLD);
+    self->held_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct batch *batch = self->held[i].batch;
+        reply(self, answer, batch, self->held[i].receipt);
+        assert(self->held_count == 0); /* whoever goes on does so from the loop */
+        batch_unref(batch);
+    }
+}
+
+static void test_exporter_stop(struct component *component)
+{
+    assert(test_exporter_of(component)->held_count == 0);
+    note("stop", component);
+    component_stopped(component);
+}
+
+const struct component_factory test_exporter_factory = {
+    .type = "test",
+    .kind = EXPORTER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .instance_size = sizeof(struct test_exporter),
+    .config_size = sizeof(struct test_exporter_config),
+    .fields = test_exporter_fields,
+    .start = note_start,
+    .consume = test_exporter_consume,
+    .stop = test_exporter_stop,
+};
+
+const struct component_factory *const test_components[] = {
+    &test_receiver_factory,   &test_processor_factory,           &test_exporter_factory,
+    &batch_processor_factory, &memory_limiter_processor_factory, NULL,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Components for in-process pipelines: a receiver that is fed by hand and waits for its answers, a
+ * processor that passes on and can be told to refuse, and an exporter that answers by script and
+ * keeps what it was given. Lane of their service. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/component.h"
+#include "src/receipt.h"
+
+enum { TEST_ATTEMPTS_MAX = 4096, TEST_ITEMS_MAX = 1 << 16, TEST_SCRIPT_MAX = 16 };
+
+enum test_answer {
+    ANSWER_OK,
+    ANSWER_BUSY,      /* retryable */
+    ANSWER_HINT,      /* retryable, with test_exporter.hint_ns */
+    ANSWER_PERMANENT, /* INVALID_ARGUMENT */
+    ANSWER_PARTIAL,   /* taken, one item rejected */
+    ANSWER_HOLD,      /* none until test_exporter_release */
+};
+
+struct test_attempt {
+    uint64_t at_ns;
+    uint64_t items;
+    uint64_t bytes;
+    size_t parts;
+    char client[32]; /* first metadata value of the batch's client, or "" */
+};
+
+struct test_exporter {
+    struct component base;
+    enum test_answer answer; /* once the script is over */
+    enum test_answer script[TEST_SCRIPT_MAX];
+    size_t script_count;
+    size_t script_next;
+    uint64_t hint_ns;
+    size_t attempts_count;
+    struct test_attempt attempts[TEST_ATTEMPTS_MAX];
+    size_t held_count;
+    struct {
+        struct batch *batch;
+        struct receipt *receipt;
+    } held[TEST_ATTEMPTS_MAX];
+    uint64_t delivered_items; /* counted once per delivery */
+    uint64_t doubled_items;
+    uint8_t seen[TEST_ITEMS_MAX]; /* how often each item was delivered */
+};
+
+/* Answers everything that is held. */
+void test_exporter_release(struct test_exporter *exporter, enum test_answer answer);
+struct test_exporter *test_exporter_of(struct component *component);
+
+/* A request on its way from the receiver. */
+struct test_request {
+    struct receipt receipt;
+    struct component *receiver;
+    bool is_answered;
+    struct outcome outcome; /* once answered; message points to text */
+    char text[256];
+    uint64_t first_item;
+    uint64_t items;
+};
+
+/* Offers a batch of numbered items; request stays where it is until it is answered. */
+void test_receiver_offer(struct component *receiver, struct batch *batch,
+                         struct test_request *request);
+
+/* What was started and stopped, in order: "start exporter test/a\n…". */
+const char *test_events(void);
+void test_events_clear(void);
+
+/* NULL-ended: the three above and the processors of the core. */
+extern const struct component_factory *const test_components[];
