@@ -116,14 +116,13 @@ static int shortest_digits(double number, char digits[40])
     return 17;
 }
 
-/* Positional below 10^21 and from 10^lowest on, else with an exponent, as strconv does for the
- * shortest form. */
-static void add_shortest(struct text *text, double number, int lowest)
+/* Positional from 10^lowest to below 10^highest, else with an exponent. */
+static void add_shortest(struct text *text, double number, int lowest, int highest)
 {
     char digits[40];
     int count = shortest_digits(number, digits);
     int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
-    if (number == 0 || (exponent >= lowest && exponent < 21))
+    if (number == 0 || (exponent >= lowest && exponent < highest))
         text_add(text, "%.*f", count - 1 > exponent ? count - 1 - exponent : 0, number);
     else
         text_add(text, "%s", digits);
@@ -132,7 +131,7 @@ static void add_shortest(struct text *text, double number, int lowest)
 void text_add_shortest(struct text *text, double number)
 {
     if (!add_special(text, number))
-        add_shortest(text, number, -4);
+        add_shortest(text, number, -4, 6);
 }
 
 void text_add_fixed(struct text *text, double number)
@@ -148,7 +147,7 @@ void text_add_json_number(struct text *text, double number)
         return;
     }
     size_t before = text->size;
-    add_shortest(text, number, -6);
+    add_shortest(text, number, -6, 21);
     /* e-09 is written e-9. */
     if (text->is_cut || text->size - before < 4 || text->data[text->size - 4] != 'e' ||
         text->data[text->size - 3] != '-' || text->data[text->size - 2] != '0')

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One exporter built from YAML on a hand-turned lane, without the core around it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/budget.h"
+#include "src/receipt.h"
+#include "src/signal_kind.h"
+#include "src/slice.h"
+#include "src/stop_latch.h"
+
+struct component;
+struct component_factory;
+struct config;
+struct lane;
+
+struct exporter_fixture {
+    struct lane *lane;
+    struct config *config;
+    struct component *component;
+    struct budget budget;
+    struct stop_latch stopping;
+    bool has_stopped;
+    struct receipt receipt;
+    /* what the last receipt said */
+    unsigned answers;
+    struct outcome outcome;
+    char message[8192];
+};
+
+/* Loads "exporters: {TYPE: yaml}"; false, with all problems as text, when that fails. */
+bool exporter_try_load(const struct component_factory *factory, const char *yaml,
+                       struct config **ret_config, char *problems, size_t problems_size);
+/* Builds and starts an exporter of that signal; fails the test when it cannot. The lane is the
+ * caller's. */
+void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
+                   const struct component_factory *factory, const char *yaml,
+                   enum signal_kind signal);
+/* Hands over a batch of one part and turns the lane until it was answered. */
+void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items);
+void exporter_close(struct exporter_fixture *fixture);
