@@ -105,6 +105,7 @@ static const struct health_check_extension_config *config_of(
 static bool is_ready(const struct health_check_extension *self)
 {
     const struct service_view *service = self->base.service;
+    assert(service != NULL);
     return !self->is_stopping && service->is_ready(service);
 }
 
@@ -191,6 +192,7 @@ static bool has_path(const struct http_request *request, const char *path)
 {
     struct slice asked = http_request_path(request);
     size_t size = strlen(path);
+    assert(size > 0);
     if (path[size - 1] == '/' && asked.size > size)
         asked.size = size;
     return slice_equal_text(asked, path);
@@ -198,7 +200,8 @@ static bool has_path(const struct http_request *request, const char *path)
 
 static void add_headers(struct http_response *response, const struct config_pairs *extra)
 {
-    for (size_t i = 0; i < extra->count && i < EXTRA_HEADERS_MAX; i++)
+    assert(extra->count <= EXTRA_HEADERS_MAX);
+    for (size_t i = 0; i < extra->count; i++)
         response->headers[i + 1] =
             (struct http_header){.name = extra->pairs[i].key, .value = extra->pairs[i].value};
 }
@@ -262,6 +265,7 @@ static bool health_check_extension_create(struct component *base, struct error *
     struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = config_of(self);
     assert(base->service != NULL);
+    assert(lane_is_current(base->lane));
     (void)error;
     timer_init(&self->ready_check, on_ready_check, self);
     self->server = http_server_create(&(struct http_server_settings){

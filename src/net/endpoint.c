@@ -196,7 +196,7 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error)
 {
     assert(transport != NULL);
-    uint16_t port;
+    uint16_t port = 0;
     if (!resolve_port(endpoint->port, &port, error))
         return false;
     if (is_wildcard(endpoint->host)) {

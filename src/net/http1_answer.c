@@ -42,6 +42,8 @@ void http1_settle(struct http1 *http1)
 
 void http1_go_idle(struct http1 *http1)
 {
+    assert(http1->exchange == NULL);
+    assert(!http1_has_rest(http1));
     http1->state = HTTP1_HEAD;
     http1->has_served = true;
     if (http1->is_stopping && http1->stash == NULL)
@@ -55,6 +57,7 @@ void http1_go_idle(struct http1 *http1)
  * (RFC 9112 §9.6). */
 static void go_linger(struct http1 *http1, bool has_unread)
 {
+    assert(http1->exchange == NULL);
     uint64_t linger_ns = has_unread ? HTTP1_LINGER_BODY_NS : HTTP1_LINGER_NS;
     http1->state = HTTP1_LINGER;
     http1->dropped_bytes = 0;
@@ -65,6 +68,8 @@ static void go_linger(struct http1 *http1, bool has_unread)
 
 static void go_discard(struct http1 *http1)
 {
+    assert(!http1->is_chunked);
+    assert(http1->body_left <= HTTP1_DISCARD_BYTES_MAX);
     http1->state = HTTP1_DISCARD;
     http_connection_set_deadline(http1->connection, BODY_GRACE_NS);
 }
@@ -80,6 +85,8 @@ void http1_end_exchange(struct http1_exchange *exchange)
 void http1_finish_answer(struct http1 *http1)
 {
     struct http1_exchange *exchange = http1->exchange;
+    assert(exchange != NULL);
+    assert(http1->state == HTTP1_ANSWERING);
     http1->exchange = NULL;
     http1->is_writing = false;
     if (http1->closes)
@@ -107,6 +114,8 @@ void http1_answer(struct http1 *http1, const struct http_response *response)
 {
     const struct http1_exchange *exchange = http1->exchange;
     struct http_connection *connection = http1->connection;
+    assert(exchange != NULL);
+    assert(!http1->is_writing);
     http1->closes = http1->closes || must_close(http1, response);
     http1->state = HTTP1_ANSWERING;
     bool is_1_0 = exchange->parser.version_minor == 0;

@@ -112,7 +112,7 @@ static bool take_byte(struct http1_chunks *chunks, uint8_t byte)
     case CHUNK_END:
         break;
     }
-    assert(!"a state that takes framing");
+    assert(false && "a state that takes framing");
     return false;
 }
 

@@ -48,6 +48,8 @@ static void http1_respond(struct http_request *request, const struct http_respon
 
 static void finish_body(struct http1 *http1)
 {
+    assert(http1->state == HTTP1_HELD || http1->state == HTTP1_BODY);
+    assert(!http1_has_rest(http1));
     http1->state = HTTP1_ANSWERING;
     set_no_deadline(http1);
     http_exchange_finish_body(&http1->exchange->request);
@@ -55,6 +57,7 @@ static void finish_body(struct http1 *http1)
 
 static void send_continue(struct http1 *http1)
 {
+    assert(!http1->has_continued);
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     http1->has_continued = true;
     uv_buf_t part = uv_buf_init((char *)(uintptr_t)text, sizeof(text) - 1);
@@ -113,6 +116,8 @@ static void begin_request(struct http1 *http1)
 {
     struct http1_exchange *exchange = http1->exchange;
     const struct http1_parser *parser = &exchange->parser;
+    assert(http1->state == HTTP1_HEAD);
+    assert(!exchange->has_begun);
     bool keeps_alive = parser->version_minor == 1 || parser->wants_keep_alive;
     http1->closes = parser->wants_close || !keeps_alive ||
                     !http_connection_settings(http1->connection)->has_keep_alive;
@@ -163,6 +168,7 @@ static bool deliver(struct http1 *http1, const uint8_t *data, size_t size)
 
 static size_t take_sized(struct http1 *http1, const uint8_t *data, size_t size)
 {
+    assert(http1->body_left > 0);
     size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
     http1->body_left -= taken;
     if (deliver(http1, data, taken) && http1->body_left == 0)
@@ -172,6 +178,7 @@ static size_t take_sized(struct http1 *http1, const uint8_t *data, size_t size)
 
 static void fail_body(struct http1 *http1, enum http_failure failure)
 {
+    assert(http1->state == HTTP1_BODY);
     http1->closes = true;
     http1->connection->server->figures.aborted_total++;
     http1->state = HTTP1_HELD;
@@ -195,6 +202,7 @@ static size_t take_chunk(struct http1 *http1, const uint8_t *data, size_t size)
 
 static size_t take_discard(struct http1 *http1, size_t size)
 {
+    assert(http1->exchange == NULL);
     size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
     http1->body_left -= taken;
     if (http1->body_left == 0)

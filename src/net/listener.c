@@ -279,7 +279,7 @@ static void remove_member(struct listener *listener, const struct listener_membe
         listener->members[i] = listener->members[--listener->member_count];
         return;
     }
-    assert(!"a member of this listener");
+    assert(false && "a member of this listener");
 }
 
 static void on_poll_closed(uv_handle_t *handle)

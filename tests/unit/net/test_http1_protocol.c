@@ -3,6 +3,7 @@
 #include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
+#include "src/mem.h"
 #include "src/net/http_server.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"
@@ -462,6 +463,34 @@ static void an_answer_after_the_client_has_gone_does_nothing(void **state)
     }
 }
 
+/* Every allocation that may be refused is refused once: the client gets an answer or the end. */
+static void refused_memory_ends_in_an_answer_or_the_end(void **state)
+{
+    struct http_fixture *fixture = *state;
+    bool was_refused = true;
+    for (uint64_t n = 1; was_refused; n++) {
+        assert_true(n < 100);
+        struct loopback *client = http_fixture_connect(fixture);
+        uint64_t before = mem_tries();
+        mem_refuse_nth(n);
+        loopback_send(client, "POST /keep HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n");
+        loopback_settle(client);
+        loopback_send(client, "3\r\nabc\r\n0\r\n\r\nGET /bye HTTP/1.1\r\n" HOST "\r\n");
+        loopback_settle(client);
+        if (fixture->held != NULL)
+            http_fixture_release(fixture);
+        loopback_expect_end(client);
+        was_refused = mem_tries() - before >= n;
+        mem_refuse_nth(0);
+        if (!was_refused)
+            assert_non_null(strstr(client->text, "\r\n\r\nabcHTTP/1.1 200 OK"));
+        loopback_close(client);
+        http_fixture_expect_connections(fixture, 0);
+        assert_int_equal(fixture->requests, fixture->ends);
+        assert_int_equal(budget_used(&fixture->budget), 0);
+    }
+}
+
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, start, finish)
 
 int main(void)
@@ -488,6 +517,7 @@ int main(void)
         LIVE(a_slow_reader_gets_all_of_a_large_answer),
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(an_answer_after_the_client_has_gone_does_nothing),
+        LIVE(refused_memory_ends_in_an_answer_or_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
