@@ -20,7 +20,7 @@ enum {
 /* wire walker */
 enum {
     WIRE_DEPTH_MAX = 64,
-    WIRE_ANY_VALUE_DEPTH_MAX = 32,
+    WIRE_ANY_VALUE_DEPTH_MAX = 32, /* values in values; WIRE_DEPTH_MAX allows 30 */
     WIRE_RECORDS_MAX = 200000,
     WIRE_ATTRIBUTES_MAX = 2000000
 };

@@ -27,7 +27,6 @@ struct walk {
     struct otlp_figures figures;
     uint64_t attributes;
     const uint8_t *plain_end; /* fields that begin before may be looked at LOOK_AHEAD_BYTES far */
-    unsigned any_value_depth; /* of values inside values */
 };
 
 static _Thread_local char reason[REASON_BYTES_MAX];
@@ -307,25 +306,15 @@ read_carefully(const struct otlp_message *message, const uint8_t **at, const uin
     return true;
 }
 
-static bool enter(struct walk *walk, const struct otlp_message *message, unsigned depth)
-{
-    walk->any_value_depth += message == &otlp_any_value;
-    if (depth > WIRE_DEPTH_MAX)
-        return reject("%s: messages are nested deeper than %u", message->name, WIRE_DEPTH_MAX);
-    if (walk->any_value_depth > WIRE_ANY_VALUE_DEPTH_MAX)
-        return reject("values are nested deeper than %u", WIRE_ANY_VALUE_DEPTH_MAX);
-    return true;
-}
-
-/* Recursion is bounded by enter. */
+/* Recursion is bounded by WIRE_DEPTH_MAX, which leaves room for values 30 deep. */
 static bool __attribute__((no_stack_protector))
 walk_message(struct walk *walk, const struct otlp_message *message, struct slice body,
              unsigned depth)
 {
     const uint8_t *at = body.data;
     const uint8_t *end = body.data + body.size;
-    if (!enter(walk, message, depth))
-        return false;
+    if (depth > WIRE_DEPTH_MAX)
+        return reject("%s: messages are nested deeper than %u", message->name, WIRE_DEPTH_MAX);
     while ((at = skip_plain(walk, message, at, end)) < end) {
         struct slice content;
         const struct otlp_field *field = read_nested(message, at, end, &content);
@@ -337,7 +326,6 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
             (!count_field(walk, field) || !walk_message(walk, field->message, content, depth + 1)))
             return false;
     }
-    walk->any_value_depth -= message == &otlp_any_value;
     return true;
 }
 

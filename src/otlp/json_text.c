@@ -261,7 +261,7 @@ static void write_map(struct json_text *json, struct slice container)
     write_text(json, separator[0] == '{' ? "{}" : "}");
 }
 
-/* Recursion is bounded by otlp_check: values nest WIRE_ANY_VALUE_DEPTH_MAX deep. */
+/* Recursion is bounded by otlp_check, which lets messages nest WIRE_DEPTH_MAX deep. */
 void json_text_value(struct json_text *json, struct slice encoded)
 {
     struct value value = value_read(encoded);
