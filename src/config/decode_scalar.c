@@ -130,7 +130,9 @@ static bool take_in_range(const struct site *site, const struct config_field *fi
     int64_t integer = 0;
     if (take_word(field, node, ret_integer))
         return true;
-    bool is_fitting = take_whole(site, node, &integer) &&
+    /* -0.5 is not cut to a count of 0. */
+    bool is_signed = field->type == CONFIG_TYPE_INT || node->kind != NODE_DOUBLE || node->real >= 0;
+    bool is_fitting = is_signed && take_whole(site, node, &integer) &&
                       (site->is_off || (integer >= field->min && integer <= field->max));
     if (is_fitting) {
         *ret_integer = integer;

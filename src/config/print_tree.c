@@ -56,7 +56,8 @@ static bool needs_quotes(const char *text)
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(words[i], text) == 0)
             return true;
-    return text_to_scalar(text).kind != NODE_TEXT;
+    bool is_date = strspn(text, "0123456789") == 4 && text[4] == '-';
+    return is_date || text_to_scalar(text).kind != NODE_TEXT;
 }
 
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)

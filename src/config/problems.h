@@ -38,7 +38,7 @@ struct problem_list {
 
 /* path may be NULL; the format is that of printf. */
 void problem_list_add(struct problem_list *list, struct position position, const struct path *path,
-                      const char *format, va_list arguments);
+                      const char *format, va_list arguments) __attribute__((format(printf, 4, 0)));
 /* Moves both lists, sorted, to where the caller of config_load finds them. */
 void problem_lists_take(struct problem_list *problems, struct problem_list *warnings,
                         struct config_problems *ret_problems);

@@ -91,6 +91,7 @@ static const struct config_field reader_fields[] = {
     CONFIG_OPTIONAL(struct telemetry_reader, pull, struct telemetry_pull, has_pull,
                     CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL, "Metrics that are fetched."),
     CONFIG_IGNORED("periodic", "Metrics are not exported over OTLP; scrape them."),
+    CONFIG_IGNORED("producers", "No further sources of metrics."),
     CONFIG_END,
 };
 
@@ -107,12 +108,19 @@ static const struct config_field metrics_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field traces_fields[] = {
+    CONFIG_IGNORED("level", "No effect."),      CONFIG_IGNORED("propagators", "No effect."),
+    CONFIG_IGNORED("processors", "No effect."), CONFIG_IGNORED("limits", "No effect."),
+    CONFIG_IGNORED("sampler", "No effect."),    CONFIG_END,
+};
+
 const struct config_field telemetry_fields[] = {
     CONFIG_SECTION(struct telemetry, logs, struct telemetry_logs, "logs", logs_fields, NULL,
                    "The daemon's own log."),
     CONFIG_SECTION(struct telemetry, metrics, struct telemetry_metrics, "metrics", metrics_fields,
                    NULL, "The daemon's own metrics."),
-    CONFIG_IGNORED("traces", "The daemon makes no spans of its own."),
+    CONFIG_SECTION(struct telemetry, traces, struct telemetry_traces, "traces", traces_fields, NULL,
+                   "The daemon makes no spans of its own."),
     CONFIG_VALUE(struct telemetry, resource, "resource",
                  "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
                  "null drops a default."),
@@ -192,6 +200,7 @@ static int take_log_level(const struct telemetry_key *key)
     return level;
 }
 
+/* Integers are the Go collector's: -1 is none, 2 detailed. */
 static int take_metrics_level(const struct telemetry_key *key)
 {
     int level = METRICS_NORMAL;
@@ -200,6 +209,8 @@ static int take_metrics_level(const struct telemetry_key *key)
         return level;
     if (node->kind == NODE_NULL)
         return METRICS_NONE;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 2)
+        return (int)node->integer + 1;
     if (node->kind != NODE_TEXT || !find_word(metrics_levels, node->text, &level))
         report_level(key, "none, basic, normal or detailed");
     return level;

@@ -54,9 +54,15 @@ struct telemetry_metrics {
     const struct config_value *views;
 };
 
+/* Accepted, without effect. */
+struct telemetry_traces {
+    char nothing;
+};
+
 struct telemetry {
     struct telemetry_logs logs;
     struct telemetry_metrics metrics;
+    struct telemetry_traces traces;
     const struct config_value *resource;
 };
 

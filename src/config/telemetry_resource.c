@@ -74,14 +74,19 @@ static bool take_text(const struct site *site, const struct path *path, const st
     return false;
 }
 
-/* Legacy: the attributes themselves. */
+/* Legacy: the attributes themselves, texts or null. */
 static void take_map(const struct site *site, const struct path *path, const struct node *map,
                      struct attributes *attributes)
 {
     for (size_t i = 0; i < map->count; i++) {
         const char *text;
+        const struct node *value = map->entries[i].value;
         struct path inner = {.parent = path, .key = map->entries[i].key};
-        if (take_text(site, &inner, map->entries[i].value, &text))
+        if (decode_text_of(value) == NULL && value->kind != NODE_BROKEN)
+            loader_problem(site->loader, value->position, &inner,
+                           "found %s, expected a text (put it in quotes) or null",
+                           node_describe(value).text);
+        else if (take_text(site, &inner, value, &text))
             set(attributes, map->entries[i].key, text);
     }
 }

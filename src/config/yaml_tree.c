@@ -229,29 +229,34 @@ static void set_scalar(struct node *node, struct scalar scalar)
     node->real = scalar.real;
 }
 
-/* An explicit tag other than !!str asks for a plain reading; the result must be what it names. */
+/* A tag of YAML's own asks for a plain reading whose result must be what it names; any other tag,
+ * as
+ * !!str, makes a text. */
 static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
 {
     static const struct {
         const char *tag;
         enum node_kind kind;
     } kinds[] = {
-        {YAML_NULL_TAG, NODE_NULL},    {YAML_BOOL_TAG, NODE_BOOL},      {YAML_INT_TAG, NODE_INT},
-        {YAML_FLOAT_TAG, NODE_DOUBLE}, {YAML_TIMESTAMP_TAG, NODE_TEXT},
+        {YAML_NULL_TAG, NODE_NULL},
+        {YAML_BOOL_TAG, NODE_BOOL},
+        {YAML_INT_TAG, NODE_INT},
+        {YAML_FLOAT_TAG, NODE_DOUBLE},
     };
-    set_scalar(node, text_to_scalar(node->text));
+    struct scalar scalar = text_to_scalar(node->text);
+    if (scalar.kind == NODE_INT && is_tag(tag, YAML_FLOAT_TAG))
+        scalar = (struct scalar){.kind = NODE_DOUBLE, .real = (double)scalar.integer};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (!is_tag(tag, kinds[i].tag))
             continue;
-        if (kinds[i].kind == NODE_DOUBLE && node->kind == NODE_INT) {
-            node->kind = NODE_DOUBLE;
-            node->real = (double)node->integer;
-        }
-        if (node->kind == kinds[i].kind)
-            return true;
+        if (scalar.kind != kinds[i].kind)
+            return fail(builder, node->position, false, "cannot read %s with the tag %s",
+                        node_describe(node).text, (const char *)tag);
+        set_scalar(node, scalar);
     }
-    return fail(builder, node->position, false, "cannot read %s with the tag %s",
-                node_describe(node).text, (const char *)tag);
+    if (is_tag(tag, "tag:yaml.org,2002:binary"))
+        return fail(builder, node->position, false, "the tag !!binary is not supported");
+    return true;
 }
 
 static bool on_scalar(struct builder *builder, const yaml_event_t *event)
@@ -268,8 +273,7 @@ static bool on_scalar(struct builder *builder, const yaml_event_t *event)
     node->text = loader_copy_text(builder->loader, text);
     if (is_plain)
         set_scalar(node, text_to_scalar(node->text));
-    else if (tag != NULL && !is_tag(tag, YAML_STR_TAG) && !is_tag(tag, "!") &&
-             !resolve_tag(builder, node, tag))
+    else if (tag != NULL && !resolve_tag(builder, node, tag))
         return false;
     return add_anchor(builder, event->data.scalar.anchor, node, &ignored) &&
            attach(builder, node, is_plain);

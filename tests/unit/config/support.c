@@ -220,6 +220,7 @@ static const struct config_field batch_fields[] = {
                     "Send after this long."),
     CONFIG_COUNT(struct probe_config, count, "send_batch_size", "8192", 0, INT64_MAX,
                  "Send this many."),
+    CONFIG_TEXTS(struct probe_config, texts, "metadata_keys", NULL, "Batches by client."),
     CONFIG_END,
 };
 

@@ -133,6 +133,7 @@ static const struct {
     {"count: 65536", "found the number 65536, expected \"auto\" or a whole number from 0 to 65535"},
     {"count: -1", "found the number -1"},
     {"count: 99999999999999999999", "found the number 99999999999999999999"},
+    {"count: -0.5", "found the number -0.5"},
     {"count: .inf", "found the number .inf"},
     {"count: true", "found the boolean true"},
     {"count: [1]", "found a list"},

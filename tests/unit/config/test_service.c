@@ -206,6 +206,8 @@ static const struct {
     {"  telemetry: {resource: [a]}", "service::telemetry::resource: found a list"},
     {"  telemetry: {resource: {attributes: [x]}}", "service::telemetry::resource::attributes::0"},
     {"  telemetry: {resource: {a: {b: c}}}", "service::telemetry::resource::a: found a map"},
+    {"  telemetry: {resource: {a: 5}}", "service::telemetry::resource::a: found the number 5"},
+    {"  telemetry: {traces: {foo: 1}}", "service::telemetry::traces::foo: found an unknown key"},
     {"  telemetry: 5", "service::telemetry: found the number 5, expected a map"},
 };
 
