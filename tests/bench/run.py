@@ -6,14 +6,15 @@ Protocol. The system under test has one core, generator and sink have the other.
 work: so many requests, sent as fast as the answers come, until the sink has every span. Its figure
 is CPU time (user and system, as /proc counts it) per span; wall time is noise on a shared machine.
 Rounds of the relay (A), of spanflame (B) and, with OTELCOL=path, of the Go collector (C) alternate:
-ABAB…; a ratio is the median of the rounds' ratios, with a bootstrap 95 % interval. Every round
-passes a gate: all requests were answered OK, and the sink has exactly the spans that were sent, by
-their ids, and where nothing may be changed, exactly as many bytes. A round that fails it voids its
-row. A generator above 70 % of its core voids the throughput, not the cost.
+ABC CBA ABC …, so that a drift of the machine favours nobody. A ratio is the median of the rounds'
+ratios, with a bootstrap 95 % interval. Every round passes a gate: all requests were answered OK,
+and the sink has exactly the spans that were sent, by their ids, and where nothing may be changed,
+exactly as many bytes. A round that fails it voids its row. A generator above 70 % of its core
+voids the throughput, not the cost.
 
-After the table: RSS when idle, time from exec to ready, RSS at 100 000 spans/s, a sink slowed to
-half of what is offered (RSS within budget + 15 %, nothing acknowledged is lost), two lanes against
-one.
+After the table: time from exec to ready and RSS when idle; RSS and latency at 100 000 spans/s; a
+sink slowed to half of what is offered and a sink silent for a while (RSS within budget + 15 %,
+nothing acknowledged is lost); two lanes against one.
 
 usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--only NAME,…] [--quick]
 The results are printed and left in DIR as results.md, results.json and the configurations used."""
@@ -119,8 +120,9 @@ def run_scenario(bench, scenario):
         for contender in contenders.values():  # connections, allocator, caches
             one_round(bench.tools, contender, sink, max(requests // 20, 1))
         rounds = {name: [] for name in contenders}
-        for _ in range(bench.rounds):
-            for name, contender in contenders.items():
+        for number in range(bench.rounds):
+            turns = list(contenders.items())
+            for name, contender in turns if number % 2 == 0 else reversed(turns):
                 work = contender.requests(requests)
                 rounds[name].append(one_round(bench.tools, contender, sink, work))
         memory = {name: contender.process.memory("VmHWM")
