@@ -38,12 +38,13 @@ const char *component_kind_section(enum component_kind kind)
     return sections[kind];
 }
 
-static bool has_alias(const struct component_factory *factory, const char *type)
+/* NULL: it has no such alias. */
+static const char *find_alias(const struct component_factory *factory, const char *type)
 {
     for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
         if (strcmp(factory->aliases[i], type) == 0)
-            return true;
-    return false;
+            return factory->aliases[i];
+    return NULL;
 }
 
 const struct component_factory *component_factory_find(const struct loader *loader,
@@ -54,11 +55,11 @@ const struct component_factory *component_factory_find(const struct loader *load
     assert(type != NULL);
     for (size_t i = 0; loader->factories[i] != NULL; i++) {
         const struct component_factory *factory = loader->factories[i];
-        bool is_alias = has_alias(factory, type);
-        if (factory->kind != kind || (!is_alias && strcmp(factory->type, type) != 0))
+        const char *alias = find_alias(factory, type);
+        if (factory->kind != kind || (alias == NULL && strcmp(factory->type, type) != 0))
             continue;
         if (ret_alias != NULL)
-            *ret_alias = is_alias ? type : NULL;
+            *ret_alias = alias;
         return factory;
     }
     return NULL;
@@ -92,6 +93,8 @@ static const char *known_elsewhere(const struct loader *loader, enum component_k
         if (i != (size_t)kind &&
             component_factory_find(loader, (enum component_kind)i, type, NULL) != NULL)
             return "; there is such a component, but of another kind";
+    if (kind == EXPORTER && strcmp(type, "logging") == 0)
+        return "; the logging exporter has been deprecated, use the debug exporter instead";
     if (contrib_names_has(kind, type))
         return "; the Go collector has such a component, this build does not";
     return "";
@@ -142,7 +145,7 @@ static void load_component(struct loader *loader, const struct path *parent,
     struct identifier identifier;
     struct error error;
     struct path path = {.parent = parent, .key = entry->key};
-    if (!text_to_identifier(loader, entry->key, &identifier, &error)) {
+    if (!text_to_identifier(entry->key, &identifier, &error)) {
         loader_problem(loader, entry->position, &path, "%s", error.text);
         return;
     }
@@ -152,7 +155,7 @@ static void load_component(struct loader *loader, const struct path *parent,
                        identifier.id);
         return;
     }
-    struct config_component *component = add(set, kind, identifier.id);
+    struct config_component *component = add(set, kind, loader_copy_text(loader, identifier.id));
     const struct component_factory *factory =
         component_factory_find(loader, kind, identifier.type, &component->alias);
     if (factory == NULL) {

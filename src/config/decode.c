@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/config/loader.h"
+#include "src/config/scalar.h"
 #include "src/config/suggest.h"
 #include "src/config/yaml_tree.h"
 #include "src/error.h"
@@ -146,7 +147,17 @@ static void set_field(const struct site *site, const struct config_field *field,
     setters[field->type](site, field, node, field_at(field, owner));
 }
 
-/* Default texts take the way of a substituted value: parsed as YAML, their text beside it. */
+/* Lists and other values that live on are parsed as whole YAML texts. */
+static struct node *parse_default(struct loader *loader, const struct config_field *field,
+                                  struct position position)
+{
+    struct yaml_origin origin = {.position = position, .reference = "default"};
+    struct yaml_failure failure;
+    return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
+}
+
+/* Default texts take the way of a substituted value: parsed, with their text beside it. They do not
+ * count against the user's limits. */
 static void set_default(struct loader *loader, const struct config_field *field, void *owner)
 {
     static const struct source source = {.name = "default"};
@@ -154,19 +165,24 @@ static void set_default(struct loader *loader, const struct config_field *field,
     struct path root = {.parent = NULL};
     struct path path = {.parent = &root, .key = field->key};
     struct site site = {.loader = loader, .path = &path, .position = position};
-    struct yaml_origin origin = {.position = position, .reference = "default"};
-    struct yaml_failure failure;
-    /* Defaults do not count against the user's limits. */
+    struct scalar scalar = text_to_scalar(field->default_text);
+    struct node node = {.kind = scalar.kind,
+                        .boolean = scalar.boolean,
+                        .integer = scalar.integer,
+                        .real = scalar.real,
+                        .text = field->default_text,
+                        .verbatim = field->default_text,
+                        .position = position};
+    bool is_list = field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_HEADERS ||
+                   field->type == CONFIG_TYPE_VALUE || field->type == CONFIG_TYPE_SECTIONS;
     size_t nodes = loader->nodes_count;
     size_t bytes = loader->expanded_bytes;
+    size_t problems = loader_problems(loader);
     loader->nodes_count = 0;
     loader->expanded_bytes = 0;
-    size_t problems = loader_problems(loader);
-    struct node *node =
-        yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
-    assert(node != NULL);
-    node->verbatim = field->default_text;
-    set_field(&site, field, node, owner);
+    struct node *parsed = is_list ? parse_default(loader, field, position) : &node;
+    assert(parsed != NULL);
+    set_field(&site, field, parsed, owner);
     loader->nodes_count = nodes;
     loader->expanded_bytes = bytes;
     assert(loader_problems(loader) == problems);

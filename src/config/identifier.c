@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Identifiers by the Go collector's rules: blanks round either part do not count; a name has no
- * separators, control characters or symbols (Unicode categories Z, C and S). Main thread. */
+ * separators, control characters or symbols (Unicode categories Z, C and S). Pure functions. */
 #include "src/config/identifier.h"
+
+#include "src/slice.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "src/config/loader.h"
-
-enum { TYPE_BYTES_MAX = 63, NAME_BYTES_MAX = 1024 };
 
 struct range {
     uint32_t first;
@@ -68,87 +67,75 @@ static bool is_forbidden(uint32_t character)
     return false;
 }
 
-static bool is_name(const char *name)
+static bool is_name(struct slice name)
 {
-    while (*name != '\0') {
+    for (size_t i = 0; i < name.size;) {
         uint32_t character;
-        name += take_character(name, &character);
+        i += take_character((const char *)name.data + i, &character);
         if (is_forbidden(character))
             return false;
     }
     return true;
 }
 
-static bool is_type(const char *type)
+static bool is_type(struct slice type)
 {
-    size_t size = strlen(type);
-    if (!isalpha((unsigned char)type[0]) || size > TYPE_BYTES_MAX)
+    if (type.size == 0 || type.size > IDENTIFIER_TYPE_BYTES_MAX || !isalpha(type.data[0]))
         return false;
-    for (size_t i = 0; i < size; i++)
-        if (!isalnum((unsigned char)type[i]) && type[i] != '_')
+    for (size_t i = 0; i < type.size; i++)
+        if (!isalnum(type.data[i]) && type.data[i] != '_')
             return false;
     return true;
 }
 
-/* In place. */
-static char *trim(char *text)
+static struct slice trim(struct slice text)
 {
-    while (isspace((unsigned char)*text))
-        text++;
-    size_t size = strlen(text);
-    while (size > 0 && isspace((unsigned char)text[size - 1]))
-        size--;
-    text[size] = '\0';
+    while (text.size > 0 && isspace(text.data[0])) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size > 0 && isspace(text.data[text.size - 1]))
+        text.size--;
     return text;
 }
 
-static bool check_name(const char *text, const char *name, struct error *error)
+/* Identifiers in messages are cut: they come from outside and have no bound yet. */
+static bool check_name(const char *text, struct slice name, struct error *error)
 {
-    if (*name == '\0')
-        return error_set(error, "in \"%s\" id: the part after / should not be empty", text);
-    if (strlen(name) > NAME_BYTES_MAX)
-        return error_set(error, "in \"%.40s…\" id: the name is longer than %d bytes", text,
-                         NAME_BYTES_MAX);
+    if (name.size == 0)
+        return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
+    if (name.size > IDENTIFIER_NAME_BYTES_MAX)
+        return error_set(error, "in \"%.80s\" id: the name is longer than %d bytes", text,
+                         IDENTIFIER_NAME_BYTES_MAX);
     if (!is_name(name))
         return error_set(error,
-                         "in \"%s\" id: invalid character(s) in name \"%s\"; expected no blanks, "
-                         "control characters or symbols",
-                         text, name);
+                         "in \"%.80s\" id: invalid character(s) in name \"%.*s\"; expected no "
+                         "blanks, control characters or symbols",
+                         text, name.size < 80 ? (int)name.size : 80, (const char *)name.data);
     return true;
 }
 
-bool text_to_identifier(struct loader *loader, const char *text, struct identifier *ret_identifier,
-                        struct error *error)
+bool text_to_identifier(const char *text, struct identifier *ret_identifier, struct error *error)
 {
-    assert(loader != NULL);
     assert(text != NULL);
     assert(ret_identifier != NULL && error != NULL);
-    char *type = loader_copy_text(loader, text);
-    char *slash = strchr(type, '/');
-    char *name = NULL;
-    if (slash != NULL) {
-        *slash = '\0';
-        name = trim(slash + 1);
-    }
-    type = trim(type);
-    if (*type == '\0' && name == NULL)
+    const char *slash = strchr(text, '/');
+    struct slice type = trim(slice_of(text, slash != NULL ? (size_t)(slash - text) : strlen(text)));
+    struct slice name = trim(slice_of_text(slash != NULL ? slash + 1 : ""));
+    if (type.size == 0 && slash == NULL)
         return error_set(error, "id must not be empty");
-    if (*type == '\0')
-        return error_set(error, "in \"%s\" id: the part before / should not be empty", text);
-    if (name != NULL && !check_name(text, name, error))
+    if (type.size == 0)
+        return error_set(error, "in \"%.80s\" id: the part before / should not be empty", text);
+    if (slash != NULL && !check_name(text, name, error))
         return false;
     if (!is_type(type))
         return error_set(error,
-                         "in \"%s\" id: invalid character(s) in type \"%s\"; expected a letter, "
-                         "then at most 62 letters, digits and \"_\"",
-                         text, type);
-    size_t type_size = strlen(type);
-    char *id = loader_zalloc(loader, strlen(text) + 2);
-    memcpy(id, type, type_size);
-    if (name != NULL) {
-        id[type_size] = '/';
-        memcpy(id + type_size + 1, name, strlen(name));
-    }
-    *ret_identifier = (struct identifier){.type = type, .name = name != NULL ? name : "", .id = id};
+                         "in \"%.80s\" id: invalid character(s) in type \"%.*s\"; expected a "
+                         "letter, then at most 62 letters, digits and \"_\"",
+                         text, type.size < 80 ? (int)type.size : 80, (const char *)type.data);
+    snprintf(ret_identifier->type, sizeof(ret_identifier->type), "%.*s", (int)type.size,
+             (const char *)type.data);
+    snprintf(ret_identifier->id, sizeof(ret_identifier->id), "%s%s%.*s", ret_identifier->type,
+             slash != NULL ? "/" : "", (int)name.size, (const char *)name.data);
     return true;
 }

@@ -62,7 +62,7 @@ static void load_reference(struct loader *loader, const struct component_set *se
                        node_describe(node).text);
         return;
     }
-    if (!text_to_identifier(loader, text, &identifier, &error)) {
+    if (!text_to_identifier(text, &identifier, &error)) {
         loader_problem(loader, node->position, path, "%s", error.text);
         return;
     }
@@ -218,7 +218,7 @@ static bool load_name(const struct pipeline_site *site, struct config_pipeline *
     struct error error;
     struct loader *loader = site->loader;
     struct position position = site->entry->position;
-    if (!text_to_identifier(loader, site->entry->key, &identifier, &error)) {
+    if (!text_to_identifier(site->entry->key, &identifier, &error)) {
         loader_problem(loader, position, site->path, "%s", error.text);
         return false;
     }
@@ -232,7 +232,7 @@ static bool load_name(const struct pipeline_site *site, struct config_pipeline *
                        identifier.type, suggestion_to_text(&suggestion).text);
         return false;
     }
-    pipeline->id = identifier.id;
+    pipeline->id = loader_copy_text(loader, identifier.id);
     if (pipeline->signal != PROFILES ||
         feature_gate_is_enabled(loader->gates, GATE_PROFILES_SUPPORT))
         return true;

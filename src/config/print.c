@@ -94,7 +94,7 @@ static void prepare_components(struct loader *loader, struct node *section,
     for (size_t i = 0; i < section->count; i++) {
         struct identifier identifier;
         struct error error;
-        if (!text_to_identifier(loader, section->entries[i].key, &identifier, &error))
+        if (!text_to_identifier(section->entries[i].key, &identifier, &error))
             continue;
         const struct component_factory *factory =
             component_factory_find(loader, kind, identifier.type, NULL);

@@ -9,9 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/config/loader.h"
 #include "src/config/suggest.h"
-#include "src/limits.h"
 
 static const struct {
     const char *text;
@@ -43,13 +41,11 @@ static const struct {
 
 static void identifiers_are_trimmed_and_checked(void **state)
 {
-    struct loader loader = {.nodes_count = 0};
     (void)state;
-    arena_init(&loader.arena, CONFIG_ARENA_BYTES_MAX);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct identifier identifier;
         struct error error;
-        bool is_fine = text_to_identifier(&loader, rows[i].text, &identifier, &error);
+        bool is_fine = text_to_identifier(rows[i].text, &identifier, &error);
         if (is_fine != (rows[i].id != NULL))
             fail_msg("\"%s\": %d", rows[i].text, is_fine);
         if (is_fine)
@@ -57,7 +53,21 @@ static void identifiers_are_trimmed_and_checked(void **state)
         else if (strstr(error.text, rows[i].problem) == NULL)
             fail_msg("\"%s\": %s", rows[i].text, error.text);
     }
-    arena_clear(&loader.arena);
+}
+
+static void a_name_has_at_most_1024_bytes(void **state)
+{
+    char text[5 + 1025 + 1] = "otlp/";
+    struct identifier identifier;
+    struct error error;
+    (void)state;
+    memset(text + 5, 'x', 1025);
+    assert_false(text_to_identifier(text, &identifier, &error));
+    assert_non_null(strstr(error.text, "the name is longer than 1024 bytes"));
+    text[5 + 1024] = '\0';
+    assert_true(text_to_identifier(text, &identifier, &error));
+    assert_string_equal(identifier.id, text);
+    assert_string_equal(identifier.type, "otlp");
 }
 
 static const struct {
@@ -100,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identifiers_are_trimmed_and_checked),
+        cmocka_unit_test(a_name_has_at_most_1024_bytes),
         cmocka_unit_test(only_near_names_are_suggested),
         cmocka_unit_test(the_nearest_name_wins),
     };
