@@ -327,8 +327,7 @@ void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter)
 void sender_hasten(struct sender *sender)
 {
     assert(sender != NULL);
-    if (sender->ring == NULL)
-        sends_hurry(&sender->sends);
+    sends_hurry(&sender->sends);
 }
 
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)

@@ -57,8 +57,8 @@ bool sender_blocks(const struct sender *sender, const struct batch *batch);
 void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter);
 void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter);
 
-/* A shutdown has begun: without a queue, whose senders still wait for an answer, retries end now.
- */
+/* A shutdown has begun: retries end now, each after one more try, so that who waits for an answer
+ * or for room in the queue gets it. */
 void sender_hasten(struct sender *sender);
 /* No more comes: what is queued is tried once, retries end; then done(arg), once. */
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg);
