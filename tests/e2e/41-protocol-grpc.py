@@ -76,6 +76,7 @@ class GrpcTable(compare.SideBySide):
         return self.clients() + self.headers() + self.encodings() + self.messages()
 
     def clients(self):
+        bad, why = "INVALID_ARGUMENT", "OTLP's status for bad data; neither is retried"
         large = otlp.traces(2000, text_bytes=600).SerializeToString()
         return [
             Question("spans", ask_client("traces", SPANS), "OK"),
@@ -83,8 +84,8 @@ class GrpcTable(compare.SideBySide):
             Question("an empty request", ask_client("traces", b""), "OK"),
             Question("log records", ask_client("logs", otlp.logs(3).SerializeToString()), "OK"),
             Question("a signal without a pipeline", ask_client("metrics", b""), "UNIMPLEMENTED"),
-            Question("not protobuf", ask_client("traces", b"\xff\xff\xff"), "INTERNAL"),
-            Question("cut protobuf", ask_client("traces", SPANS[:-1]), "INTERNAL"),
+            Question("not protobuf", ask_client("traces", b"\xff\xff\xff"), bad, "INTERNAL", why),
+            Question("cut protobuf", ask_client("traces", SPANS[:-1]), bad, "INTERNAL", why),
             Question("larger than the limit", ask_client("traces", large), "RESOURCE_EXHAUSTED"),
             Question(
                 "larger once inflated",

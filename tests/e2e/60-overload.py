@@ -109,10 +109,10 @@ class Overload(case.Case):
                     sent.append(body)
 
         self.in_parallel(work)
+        self.check_memory(daemon)
         self.assertEqual(daemon.stop(), 0)
         arrived = [request.payload for request in self.back_end.accepted()]
         self.assertEqual(otlp.spans_of(arrived), otlp.spans_of(sent))
-        self.check_memory(daemon)
 
 
 class Memory(case.Case):

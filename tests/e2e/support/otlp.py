@@ -134,15 +134,15 @@ def spans_of(payloads):
 
 
 def metrics_of(payloads):
-    """Every metric's name and the sum of its points."""
+    """Every metric's name and its largest value: SDKs repeat cumulative sums when they stop."""
     found = {}
     for payload in payloads:
         for resource_metrics in decode("metrics", payload).resource_metrics:
             for scope_metrics in resource_metrics.scope_metrics:
                 for metric in scope_metrics.metrics:
-                    kind = getattr(metric, metric.WhichOneof("data"))
-                    total = sum(point.as_int for point in kind.data_points)
-                    found[metric.name] = found.get(metric.name, 0) + total
+                    points = getattr(metric, metric.WhichOneof("data")).data_points
+                    values = [getattr(point, point.WhichOneof("value")) for point in points]
+                    found[metric.name] = max([*values, found.get(metric.name, 0)])
     return found
 
 

@@ -53,11 +53,12 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Sink:
-    """Serves until closed. Answers are taken from `script` in order, then `otherwise`."""
+    """Serves until closed. The answer is that of its path; else the script's next; else `otherwise`."""
 
-    def __init__(self, port, script=(), otherwise=None):
+    def __init__(self, port, script=(), otherwise=None, by_path=None):
         self.port = port
         self.requests = []
+        self._by_path = by_path or {}
         self._script = list(script)
         self._otherwise = otherwise or Reply()
         self._changed = threading.Condition()
@@ -118,7 +119,9 @@ class Sink:
         plain = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
         self._open.wait(WAIT_S)
         with self._changed:
-            reply = self._script.pop(0) if self._script else self._otherwise
+            reply = self._by_path.get(path)
+            if reply is None:
+                reply = self._script.pop(0) if self._script else self._otherwise
             self.requests.append(Received(path, headers, body, plain, reply.status))
             self._changed.notify_all()
         return reply
