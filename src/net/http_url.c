@@ -120,11 +120,11 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
         if (host_end == NULL)
             host_end = end;
     }
-    if (host_end == begin)
-        return error_set(error, "the URL names no host, as in http://localhost:4318");
     if (!is_bracketed && host_end < end && memchr(host_end + 1, ':', (size_t)(end - host_end - 1)))
         return error_set(error, "the URL's host holds several colons; write an IPv6 address in "
                                 "brackets, as in http://[::1]:4318");
+    if (host_end == begin)
+        return error_set(error, "the URL names no host, as in http://localhost:4318");
     url->host = copy_range(begin, host_end);
     const char *port = host_end + (is_bracketed ? 1 : 0);
     if (port < end)

@@ -116,44 +116,24 @@ static int shortest_digits(double number, char digits[40])
     return 17;
 }
 
-/* Positional from 10^lowest to below 10^highest, else with an exponent. */
-static void add_shortest(struct text *text, double number, int lowest, int highest)
+/* Positional from 10^-4 to below 10^6, else with an exponent. */
+void text_add_shortest(struct text *text, double number)
 {
     char digits[40];
+    if (add_special(text, number))
+        return;
     int count = shortest_digits(number, digits);
     int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
-    if (number == 0 || (exponent >= lowest && exponent < highest))
+    if (number == 0 || (exponent >= -4 && exponent < 6))
         text_add(text, "%.*f", count - 1 > exponent ? count - 1 - exponent : 0, number);
     else
         text_add(text, "%s", digits);
-}
-
-void text_add_shortest(struct text *text, double number)
-{
-    if (!add_special(text, number))
-        add_shortest(text, number, -4, 6);
 }
 
 void text_add_fixed(struct text *text, double number)
 {
     if (!add_special(text, number))
         text_add(text, "%f", number);
-}
-
-void text_add_json_number(struct text *text, double number)
-{
-    if (isnan(number) || isinf(number)) {
-        text_add(text, isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity");
-        return;
-    }
-    size_t before = text->size;
-    add_shortest(text, number, -6, 21);
-    /* e-09 is written e-9. */
-    if (text->is_cut || text->size - before < 4 || text->data[text->size - 4] != 'e' ||
-        text->data[text->size - 3] != '-' || text->data[text->size - 2] != '0')
-        return;
-    text->data[text->size - 2] = text->data[text->size - 1];
-    text->data[--text->size] = '\0';
 }
 
 void text_add_id(struct text *text, struct slice id)

@@ -41,10 +41,9 @@ extern const struct otlp_text_writer otlp_text_traces;
 extern const struct otlp_text_writer otlp_text_metrics;
 extern const struct otlp_text_writer otlp_text_logs;
 
-/* fmt's %v and %f, and the form of JSON. */
+/* fmt's %v and %f. */
 void text_add_shortest(struct text *text, double number);
 void text_add_fixed(struct text *text, double number);
-void text_add_json_number(struct text *text, double number);
 /* Hexadecimal, or nothing when all bytes are zero. */
 void text_add_id(struct text *text, struct slice id);
 /* "2020-02-11 20:26:12.000000321 +0000 UTC" */

@@ -413,25 +413,25 @@ static void summaries_read_as_in_go(void **state)
 
 struct number_case {
     double number;
-    const char *shortest;
-    const char *fixed;
-    const char *json;
+    const char *expected; /* shortest, fixed */
 };
 
 static const struct number_case numbers[] = {
-    {0, "0", "0.000000", "0"},
-    {-0.5, "-0.5", "-0.500000", "-0.5"},
-    {0.1, "0.1", "0.100000", "0.1"},
-    {100, "100", "100.000000", "100"},
-    {123456789, "1.23456789e+08", "123456789.000000", "123456789"},
-    {123456, "123456", "123456.000000", "123456"},
-    {1e20, "1e+20", "100000000000000000000.000000", "100000000000000000000"},
-    {1e21, "1e+21", "1000000000000000000000.000000", "1e+21"},
-    {0.0001, "0.0001", "0.000100", "0.0001"},
-    {0.00001, "1e-05", "0.000010", "0.00001"},
-    {1e-7, "1e-07", "0.000000", "1e-7"},
-    {INFINITY, "+Inf", "+Inf", "Infinity"},
-    {-INFINITY, "-Inf", "-Inf", "-Infinity"},
+    {0, "0 0.000000"},
+    {-0.5, "-0.5 -0.500000"},
+    {0.1, "0.1 0.100000"},
+    {100, "100 100.000000"},
+    {123456, "123456 123456.000000"},
+    {1234567, "1.234567e+06 1234567.000000"},
+    {1e21, "1e+21 1000000000000000000000.000000"},
+    {0.0001, "0.0001 0.000100"},
+    {0.00001, "1e-05 0.000010"},
+    {1e100,
+     "1e+100 10000000000000000159028911097599180468360808563945281389781327557747838772170381"
+     "060813469985856815104.000000"},
+    {INFINITY, "+Inf +Inf"},
+    {-INFINITY, "-Inf -Inf"},
+    {NAN, "NaN NaN"},
 };
 
 static void numbers_have_go_s_forms(void **state)
@@ -439,16 +439,11 @@ static void numbers_have_go_s_forms(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct text text;
-        char expected[256];
         text_init(&text);
         text_add_shortest(&text, numbers[i].number);
         text_add(&text, " ");
         text_add_fixed(&text, numbers[i].number);
-        text_add(&text, " ");
-        text_add_json_number(&text, numbers[i].number);
-        snprintf(expected, sizeof(expected), "%s %s %s", numbers[i].shortest, numbers[i].fixed,
-                 numbers[i].json);
-        assert_string_equal(text.data, expected);
+        assert_string_equal(text.data, numbers[i].expected);
         text_fini(&text);
     }
 }
@@ -464,7 +459,7 @@ static void values_read_as_in_go(void **state)
     (void)state;
     put_bytes(&item, 7, "\1\2", 2);
     put_blob(&list, 1, &item);
-    struct blob quoted = text_value("a\"b\n\001<");
+    struct blob quoted = text_value("a\"b\n\001");
     put_blob(&list, 1, &quoted);
     put_blob(&inner, 5, &list);
     put_text_attribute(&map, 1, "z", "first");
@@ -475,7 +470,7 @@ static void values_read_as_in_go(void **state)
     text_init(&text);
     text_add_typed_value(&text, slice_of(value.data, value.size));
     assert_string_equal(text.data,
-                        "Map({\"list\":[\"AQI=\",\"a\\\"b\\n\\u0001<\"],\"n\":-3,\"z\":\"last\"})");
+                        "Map({\"list\":[\"AQI=\",\"a\\\"b\\n\\u0001\"],\"n\":-3,\"z\":\"last\"})");
     text_fini(&text);
     text_init(&text);
     text_add_typed_value(&text, (struct slice){0});

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* debug with outputs of its own: what is printed where, and how often. */
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/config.h"
+#include "src/fileops.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "tests/unit/exporters/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern const struct component_factory debug_exporter_factory;
+extern const struct component_factory nop_exporter_factory;
+
+/* A request with one span named "a", nothing else. */
+static const uint8_t span_bytes[] = {0x0a, 0x07, 0x12, 0x05, 0x12, 0x03, 0x2a, 0x01, 'a'};
+static const struct slice span = {.data = span_bytes, .size = sizeof(span_bytes)};
+
+struct fixture {
+    struct lane *lane;
+    char path[64];
+    struct exporter_fixture exporter;
+};
+
+static void set_up(struct fixture *fixture, const char *options, enum signal_kind signal)
+{
+    char yaml[512];
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, 1136214245 * (uint64_t)NS_PER_S);
+    snprintf(fixture->path, sizeof(fixture->path), "/tmp/spanflame-test-debug-XXXXXX");
+    int fd = mkstemp(fixture->path);
+    assert_true(fd >= 0);
+    close(fd);
+    fixture->lane = lane_create(0);
+    snprintf(yaml, sizeof(yaml), "{use_internal_logger: false, output_paths: ['%s'], %s}",
+             fixture->path, options);
+    exporter_open(&fixture->exporter, fixture->lane, &debug_exporter_factory, yaml, signal);
+}
+
+static void check_output(const struct fixture *fixture, const char *expected)
+{
+    char *text;
+    size_t size;
+    assert_int_equal(file_read_whole(fixture->path, 1 << 20, &text, &size), 0);
+    assert_string_equal(text, expected);
+    mem_free(text);
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    exporter_close(&fixture->exporter);
+    lane_destroy(fixture->lane);
+    unlink(fixture->path);
+    clock_fake_stop();
+}
+
+struct output_case {
+    enum signal_kind signal;
+    const char *options;
+    const char *expected;
+};
+
+static const struct output_case outputs[] = {
+    {TRACES, "verbosity: basic", "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"},
+    {METRICS, "", "Metrics\t{\"resource metrics\": 1, \"metrics\": 1, \"data points\": 1}\n"},
+    {LOGS, "", "Logs\t{\"resource logs\": 1, \"log records\": 1}\n"},
+    {TRACES, "verbosity: normal",
+     "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"
+     "ResourceTraces #0\nScopeTraces #0\na  \n\n"},
+    {LOGS, "verbosity: normal",
+     "Logs\t{\"resource logs\": 1, \"log records\": 1}\nResourceLog #0\nScopeLog #0\n \n\n"},
+};
+
+static void each_verbosity_prints_its_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, outputs[i].options, outputs[i].signal);
+        exporter_export(&fixture.exporter, span, 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        check_output(&fixture, outputs[i].expected);
+        tear_down(&fixture);
+    }
+}
+
+static void sampling_keeps_the_first_and_every_third_of_a_second(void **state)
+{
+    static const char line[] = "Traces\t{\"resource spans\": 1, \"spans\": 1}\n";
+    struct fixture fixture;
+    char expected[512] = "";
+    (void)state;
+    set_up(&fixture, "sampling_initial: 1, sampling_thereafter: 3", TRACES);
+    for (int i = 0; i < 7; i++)
+        exporter_export(&fixture.exporter, span, 1);
+    for (int i = 0; i < 3; i++) /* the 1st, 4th and 7th */
+        strcat(expected, line);
+    check_output(&fixture, expected);
+    clock_fake_advance(NS_PER_S);
+    exporter_export(&fixture.exporter, span, 1);
+    strcat(expected, line);
+    check_output(&fixture, expected);
+    tear_down(&fixture);
+}
+
+static void nop_accepts_everything(void **state)
+{
+    struct exporter_fixture exporter;
+    struct lane *lane = lane_create(0);
+    (void)state;
+    exporter_open(&exporter, lane, &nop_exporter_factory, "", LOGS);
+    exporter_export(&exporter, span, 1);
+    assert_int_equal(exporter.outcome.verdict, ACCEPTED);
+    exporter_close(&exporter);
+    lane_destroy(lane);
+}
+
+struct config_case {
+    const char *yaml;
+    const char *problem; /* NULL: it loads */
+};
+
+static const struct config_case configs[] = {
+    {"", NULL},
+    {"{verbosity: detailed, sampling_initial: 5, sampling_thereafter: 200, loglevel: debug,"
+     " sending_queue: {queue_size: 3}}",
+     NULL},
+    {"{output_paths: [stdout]}", "output_paths is not supported when use_internal_logger is true"},
+    {"{verbosity: none}", "none"},
+    {"{verbosty: basic}", "verbosty"},
+};
+
+static void configurations_are_checked(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+        char problems[2048];
+        struct config *config;
+        bool is_loaded = exporter_try_load(&debug_exporter_factory, configs[i].yaml, &config,
+                                           problems, sizeof(problems));
+        print_message("   %s\n", is_loaded ? configs[i].yaml : problems);
+        assert_int_equal(is_loaded, configs[i].problem == NULL);
+        if (configs[i].problem != NULL)
+            assert_non_null(strstr(problems, configs[i].problem));
+        config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_verbosity_prints_its_form),
+        cmocka_unit_test(sampling_keeps_the_first_and_every_third_of_a_second),
+        cmocka_unit_test(nop_accepts_everything),
+        cmocka_unit_test(configurations_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
