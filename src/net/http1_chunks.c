@@ -41,7 +41,7 @@ static bool take_size(struct http1_chunks *chunks, uint8_t byte)
     int digit = hex_digit(byte);
     if (digit < 0)
         return move_if(chunks, chunks->digits > 0 && (byte == ';' || byte == '\r'),
-                       byte == ';' ? CHUNK_EXTENSION : CHUNK_SIZE_LF, "invalid chunk size");
+                       byte == ';' ? CHUNK_EXTENSION_NAME : CHUNK_SIZE_LF, "invalid chunk size");
     chunks->digits++;
     chunks->left = chunks->left << 4 | (uint64_t)digit;
     if (chunks->digits > SIZE_DIGITS_MAX || chunks->left > INT64_MAX)
@@ -51,13 +51,14 @@ static bool take_size(struct http1_chunks *chunks, uint8_t byte)
 
 static bool take_extension(struct http1_chunks *chunks, uint8_t byte)
 {
-    if (byte == '\r') {
-        chunks->state = CHUNK_SIZE_LF;
-        return true;
-    }
     chunks->extension_bytes++;
     if (chunks->extension_bytes > HTTP_CHUNK_EXTENSION_BYTES_MAX)
         return refuse(chunks, "chunk extensions too large");
+    if (chunks->state == CHUNK_EXTENSION_NAME)
+        return move_if(chunks, http1_is(byte, HTTP1_TOKEN), CHUNK_EXTENSION,
+                       "chunk extension without name");
+    if (byte == '\r')
+        return move_if(chunks, true, CHUNK_SIZE_LF, NULL);
     return move_if(chunks, http1_is(byte, HTTP1_VALUE), CHUNK_EXTENSION,
                    "control character in chunk extension");
 }
@@ -92,6 +93,7 @@ static bool take_byte(struct http1_chunks *chunks, uint8_t byte)
     switch (chunks->state) {
     case CHUNK_SIZE:
         return take_size(chunks, byte);
+    case CHUNK_EXTENSION_NAME:
     case CHUNK_EXTENSION:
         return take_extension(chunks, byte);
     case CHUNK_SIZE_LF:

@@ -10,14 +10,15 @@
 #include "src/slice.h"
 
 enum http1_chunk_state {
-    CHUNK_SIZE,         /* hexadecimal digits */
-    CHUNK_EXTENSION,    /* after ';' */
-    CHUNK_SIZE_LF,      /* after the CR of the size line */
-    CHUNK_DATA,         /* left bytes of payload */
-    CHUNK_DATA_CR,      /* behind the payload */
-    CHUNK_DATA_LF,      /* … */
-    CHUNK_TRAILER,      /* at the start of a trailer line, or of the empty last one */
-    CHUNK_TRAILER_NAME, /* up to its colon */
+    CHUNK_SIZE,           /* hexadecimal digits */
+    CHUNK_EXTENSION_NAME, /* right after ';' */
+    CHUNK_EXTENSION,      /* the rest of it */
+    CHUNK_SIZE_LF,        /* after the CR of the size line */
+    CHUNK_DATA,           /* left bytes of payload */
+    CHUNK_DATA_CR,        /* behind the payload */
+    CHUNK_DATA_LF,        /* … */
+    CHUNK_TRAILER,        /* at the start of a trailer line, or of the empty last one */
+    CHUNK_TRAILER_NAME,   /* up to its colon */
     CHUNK_TRAILER_VALUE,
     CHUNK_TRAILER_LF, /* after the CR of a trailer line */
     CHUNK_LAST_LF,    /* after the CR of the empty line */

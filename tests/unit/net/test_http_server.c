@@ -163,7 +163,7 @@ static void the_first_bytes_choose_the_protocol(void **state)
         loopback_settle(client);
         if (cut < sizeof(PREFACE) - 1)
             assert_int_equal(client->size, 0);
-        loopback_send(client, PREFACE + cut);
+        loopback_send(client, &PREFACE[cut]);
         loopback_send_bytes(client, "\0\0\0\4\0\0\0\0\0", 9);
         expect_settings(client);
         loopback_close(client);
