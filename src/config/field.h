@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/config/value.h"
+
 struct error;
 
 enum config_type {
@@ -22,8 +24,7 @@ enum config_type {
     CONFIG_TYPE_SECRET,   /* const char *, printed as [REDACTED] */
     CONFIG_TYPE_CHOICE,   /* int: index into choices */
     CONFIG_TYPE_TEXTS,    /* struct config_texts: a list, or one text split at commas */
-    CONFIG_TYPE_HEADERS,  /* struct config_pairs: a map, or a list of {name, value}; values are
-                             secrets */
+    CONFIG_TYPE_HEADERS,  /* struct config_pairs: a map or a list of {name, value}; secrets */
     CONFIG_TYPE_VALUE,   /* struct config_value *: any YAML value with its type; NULL when absent */
     CONFIG_TYPE_SECTION, /* a nested struct with a table of its own */
     CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs */
@@ -40,47 +41,6 @@ enum config_presence {
     CONFIG_NULL_IS_OFF,     /* off when absent or null */
     CONFIG_ON_UNLESS_UNSET, /* as CONFIG_DEFAULT_ON, but a reference to an unset variable in its
                                place turns it off (retry_on_failure) */
-};
-
-struct config_texts {
-    size_t count;
-    const char *const *texts;
-};
-
-struct config_pair {
-    const char *key;
-    const char *value;
-};
-
-struct config_pairs {
-    size_t count;
-    const struct config_pair *pairs;
-};
-
-enum config_value_type {
-    CONFIG_VALUE_NULL,
-    CONFIG_VALUE_BOOL,
-    CONFIG_VALUE_INT,
-    CONFIG_VALUE_DOUBLE,
-    CONFIG_VALUE_TEXT,
-    CONFIG_VALUE_LIST,
-    CONFIG_VALUE_MAP,
-};
-
-struct config_value {
-    enum config_value_type type;
-    bool boolean;
-    int64_t integer;
-    double real;
-    const char *text;
-    size_t count;                     /* LIST, MAP: elements */
-    const struct config_value *items; /* LIST, MAP: values */
-    const char *const *keys;          /* MAP: keys, beside items */
-};
-
-struct config_sections {
-    size_t count;
-    void *items; /* count structs of section_size bytes */
 };
 
 struct config_field {
@@ -105,88 +65,80 @@ struct config_field {
 #define CONFIG_OFFSET(owner, field, ctype)                                                         \
     (offsetof(owner, field) + 0 * sizeof(_Generic(&((owner *)0)->field, ctype * : 1)))
 
+/* What most rows have. */
+#define CONFIG_ROW(owner, field, ctype, row_type, name, standard, text)                            \
+    .key = (name), .type = (row_type), .help = (text), .default_text = (standard),                 \
+    .offset = CONFIG_OFFSET(owner, field, ctype)
+#define CONFIG_RANGE(lowest, highest) .min = (lowest), .max = (highest)
+
 #define CONFIG_BOOL(owner, field, name, standard, text)                                            \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_BOOL, .default_text = (standard), .help = (text),       \
-        .offset = CONFIG_OFFSET(owner, field, bool)                                                \
+        CONFIG_ROW(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text)                     \
     }
 #define CONFIG_COUNT(owner, field, name, standard, lowest, highest, text)                          \
-    {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_COUNT, .default_text = (standard), .min = (lowest),     \
-        .max = (highest), .help = (text), .offset = CONFIG_OFFSET(owner, field, uint64_t)          \
-    }
+    CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, NULL, text)
 /* Also takes the words of list, which stand for 0, 1, … */
 #define CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, list, text)                 \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_COUNT, .default_text = (standard), .min = (lowest),     \
-        .max = (highest), .choices = (list), .help = (text),                                       \
-        .offset = CONFIG_OFFSET(owner, field, uint64_t)                                            \
+        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_COUNT, name, standard, text),               \
+            CONFIG_RANGE(lowest, highest), .choices = (list)                                       \
     }
 #define CONFIG_INT(owner, field, name, standard, lowest, highest, text)                            \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_INT, .default_text = (standard), .min = (lowest),       \
-        .max = (highest), .help = (text), .offset = CONFIG_OFFSET(owner, field, int64_t)           \
+        CONFIG_ROW(owner, field, int64_t, CONFIG_TYPE_INT, name, standard, text),                  \
+            CONFIG_RANGE(lowest, highest)                                                          \
     }
 #define CONFIG_DOUBLE(owner, field, name, standard, text)                                          \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_DOUBLE, .default_text = (standard), .help = (text),     \
-        .offset = CONFIG_OFFSET(owner, field, double)                                              \
+        CONFIG_ROW(owner, field, double, CONFIG_TYPE_DOUBLE, name, standard, text)                 \
     }
 #define CONFIG_DURATION(owner, field, name, standard, lowest, highest, text)                       \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_DURATION, .default_text = (standard), .min = (lowest),  \
-        .max = (highest), .help = (text), .offset = CONFIG_OFFSET(owner, field, uint64_t)          \
+        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, text),            \
+            CONFIG_RANGE(lowest, highest)                                                          \
     }
 #define CONFIG_TEXT(owner, field, name, standard, text)                                            \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_TEXT, .default_text = (standard), .help = (text),       \
-        .offset = CONFIG_OFFSET(owner, field, const char *)                                        \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)             \
     }
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_SECRET, .help = (text),                                 \
-        .offset = CONFIG_OFFSET(owner, field, const char *)                                        \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)               \
     }
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_CHOICE, .default_text = (standard), .choices = (list),  \
-        .help = (text), .offset = CONFIG_OFFSET(owner, field, int)                                 \
+        CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text), .choices = (list) \
     }
 #define CONFIG_TEXTS(owner, field, name, standard, text)                                           \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_TEXTS, .default_text = (standard), .help = (text),      \
-        .offset = CONFIG_OFFSET(owner, field, struct config_texts)                                 \
+        CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text)     \
     }
 #define CONFIG_HEADERS(owner, field, name, text)                                                   \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_HEADERS, .help = (text),                                \
-        .offset = CONFIG_OFFSET(owner, field, struct config_pairs)                                 \
+        CONFIG_ROW(owner, field, struct config_pairs, CONFIG_TYPE_HEADERS, name, NULL, text)       \
     }
 #define CONFIG_VALUE(owner, field, name, text)                                                     \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_VALUE, .help = (text),                                  \
-        .offset = CONFIG_OFFSET(owner, field, const struct config_value *)                         \
+        CONFIG_ROW(owner, field, const struct config_value *, CONFIG_TYPE_VALUE, name, NULL, text) \
     }
 /* A section that is always there. inner is the struct type of the field. */
 #define CONFIG_SECTION(owner, field, inner, name, table, rule, text)                               \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_SECTION, .presence = CONFIG_ALWAYS, .fields = (table),  \
-        .section_size = sizeof(inner), .check = (rule), .help = (text),                            \
-        .offset = CONFIG_OFFSET(owner, field, inner)                                               \
+        CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
+            .presence = CONFIG_ALWAYS, .fields = (table), .section_size = sizeof(inner),           \
+            .check = (rule)                                                                        \
     }
 /* A section with `enabled:`; flag is a bool field of owner that says whether it is on. */
 #define CONFIG_OPTIONAL(owner, field, inner, flag, when, name, table, rule, text)                  \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_SECTION, .presence = (when), .fields = (table),         \
-        .section_size = sizeof(inner), .check = (rule), .help = (text),                            \
-        .offset = CONFIG_OFFSET(owner, field, inner),                                              \
-        .enabled_offset = CONFIG_OFFSET(owner, flag, bool)                                         \
+        CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
+            .presence = (when), .fields = (table), .section_size = sizeof(inner), .check = (rule), \
+            .enabled_offset = CONFIG_OFFSET(owner, flag, bool)                                     \
     }
 #define CONFIG_SECTIONS(owner, field, inner, name, table, rule, text)                              \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_SECTIONS, .fields = (table),                            \
-        .section_size = sizeof(inner), .check = (rule), .help = (text),                            \
-        .offset = CONFIG_OFFSET(owner, field, struct config_sections)                              \
+        CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, NULL, text),  \
+            .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
     }
 #define CONFIG_IGNORED(name, text)                                                                 \
     {                                                                                              \
