@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MESSAGE_MIB_MAX = 4095, BODY_BYTES_DEFAULT = 20971520 };
@@ -170,6 +171,18 @@ static bool check_supported(const struct otlp_listen_config *listen, struct erro
     return true;
 }
 
+static bool check_endpoint(const char *text, struct error *error)
+{
+    struct endpoint endpoint;
+    if (!endpoint_parse(text, &endpoint, error))
+        return false;
+    size_t digits = strspn(endpoint.port, "0123456789");
+    if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
+        return error_set(error, "endpoint: found port %s in \"%s\", expected at most %d",
+                         endpoint.port, text, UINT16_MAX);
+    return true;
+}
+
 static bool check_listen(const struct otlp_listen_config *listen, struct error *error)
 {
     static const char *const supported[] = {"tcp", "tcp4", "tcp6"};
@@ -179,8 +192,7 @@ static bool check_listen(const struct otlp_listen_config *listen, struct error *
     if (!is_supported)
         return error_set(error, "unsupported transport type \"%s\", expected tcp, tcp4 or tcp6",
                          listen->transport);
-    struct endpoint endpoint;
-    return check_supported(listen, error) && endpoint_parse(listen->endpoint, &endpoint, error);
+    return check_supported(listen, error) && check_endpoint(listen->endpoint, error);
 }
 
 static bool check_grpc(const void *section, struct error *error)

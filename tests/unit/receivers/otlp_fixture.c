@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fakes of the core, and the receiver between them. */
+#include "tests/unit/receivers/otlp_fixture.h"
+
+#include "receivers/otlp_receiver.h"
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/client_info.h"
+#include "src/clock.h"
+#include "src/config/config.h"
+#include "src/counter.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/http_server.h"
+#include "src/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TURNS_MAX = 3000, TEXT_MAX = 8192 };
+
+extern const struct component_factory otlp_receiver_factory;
+static const struct component_factory sink_factory = {
+    .type = "sink",
+    .kind = EXPORTER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .instance_size = sizeof(struct component),
+};
+static const struct component_factory *const factories[] = {&otlp_receiver_factory, &sink_factory,
+                                                            NULL};
+
+struct fixture fixture;
+
+struct outlet {
+    enum signal_kind signal;
+};
+static struct outlet outlets[] = {{TRACES}, {METRICS}};
+
+void component_stopped(struct component *self)
+{
+    assert_ptr_equal(self, fixture.receiver);
+    fixture.is_stopped = true;
+}
+
+static void copy_metadata(const struct client_info *client)
+{
+    snprintf(fixture.last.address, sizeof(fixture.last.address), "%s", client->address);
+    for (size_t i = 0; i < client->metadata_count; i++) {
+        const struct client_metadata *row = &client->metadata[i];
+        if (strcmp(row->key, "x-tenant") == 0)
+            snprintf(fixture.last.tenant, sizeof(fixture.last.tenant), "%s", row->value);
+        if (strcmp(row->key, "host") == 0)
+            snprintf(fixture.last.host, sizeof(fixture.last.host), "%s", row->value);
+    }
+}
+
+void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
+{
+    fixture.offers++;
+    memset(&fixture.last, 0, sizeof(fixture.last));
+    fixture.last.signal = outlet->signal;
+    fixture.last.items = batch->items;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        assert_true(fixture.last.size + bytes.size <= OFFER_BYTES_MAX);
+        memcpy(fixture.last.bytes + fixture.last.size, bytes.data, bytes.size);
+        fixture.last.size += bytes.size;
+    }
+    assert_int_equal(batch->bytes, fixture.last.size);
+    copy_metadata(batch->client);
+    if (fixture.holds)
+        fixture.held = receipt;
+    else
+        receipt_resolve(receipt, &fixture.outcome);
+}
+
+static struct config *load(const char *protocols, struct config_problems *problems)
+{
+    char text[TEXT_MAX];
+    const char *locations[] = {text};
+    snprintf(text, sizeof(text),
+             "yaml:{receivers: {otlp: %s}, exporters: {sink: {}}, service: {pipelines: {traces: "
+             "{receivers: [otlp], exporters: [sink]}}}}",
+             protocols);
+    return config_load(&(struct config_request){.locations = locations,
+                                                .locations_count = 1,
+                                                .factories = factories},
+                       problems);
+}
+
+char *fixture_problems(const char *protocols)
+{
+    struct config_problems problems = {.count = 0};
+    char *text = calloc(1, TEXT_MAX);
+    assert_non_null(text);
+    struct config *config = load(protocols, &problems);
+    for (size_t i = 0; i < problems.count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, TEXT_MAX - used, "%s\n", problems.texts[i]);
+    }
+    config_problems_clear(&problems);
+    config_destroy(config);
+    return text;
+}
+
+static const void *config_of(const struct config *config, const char *id)
+{
+    for (size_t i = 0; i < config->components_count; i++)
+        if (strcmp(config->components[i].id, id) == 0)
+            return config->components[i].config;
+    fail_msg("no component %s", id);
+    return NULL;
+}
+
+void fixture_start(const char *protocols)
+{
+    struct config_problems problems = {.count = 0};
+    struct error error = {.text = ""};
+    memset(&fixture, 0, sizeof(fixture));
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, 1000 * (uint64_t)NS_PER_S);
+    random_fix(0.5);
+    fixture.outcome = outcome_accepted;
+    fixture.lane = lane_create(0);
+    budget_init(&fixture.budget, 64 * MIB);
+    fixture.config = load(protocols, &problems);
+    if (fixture.config == NULL)
+        fail_msg("%s", problems.texts[0]);
+    config_problems_clear(&problems);
+    struct component *receiver = mem_zalloc(otlp_receiver_factory.instance_size);
+    fixture.receiver = receiver;
+    receiver->factory = &otlp_receiver_factory;
+    receiver->id = "otlp";
+    receiver->config = config_of(fixture.config, "otlp");
+    receiver->lane = fixture.lane;
+    receiver->budget = &fixture.budget;
+    receiver->ledger = &fixture.ledger;
+    receiver->first = receiver;
+    receiver->outlets[TRACES] = &outlets[0];
+    receiver->outlets[METRICS] = &outlets[1]; /* logs have no pipeline */
+    receiver->counters = mem_zalloc(otlp_receiver_factory.counters_size);
+    if (!otlp_receiver_factory.create(receiver, &error) ||
+        !otlp_receiver_factory.start(receiver, &error))
+        fail_msg("%s", error.text);
+    struct http_server *const *servers = ((struct otlp_receiver *)receiver)->servers;
+    if (servers[OTLP_GRPC] != NULL)
+        snprintf(fixture.grpc_address, sizeof(fixture.grpc_address), "%s",
+                 http_server_address(servers[OTLP_GRPC]));
+    if (servers[OTLP_HTTP] != NULL)
+        snprintf(fixture.http_address, sizeof(fixture.http_address), "%s",
+                 http_server_address(servers[OTLP_HTTP]));
+}
+
+void fixture_begin_stop(void)
+{
+    fixture.is_stopping = true;
+    otlp_receiver_factory.stop(fixture.receiver);
+}
+
+void fixture_stop(void)
+{
+    if (!fixture.is_stopping)
+        fixture_begin_stop();
+    for (unsigned i = 0; i < TURNS_MAX && !fixture.is_stopped; i++) {
+        lane_turn(fixture.lane);
+        clock_fake_advance(10 * (uint64_t)NS_PER_MS);
+    }
+    assert_true(fixture.is_stopped);
+    otlp_receiver_factory.destroy(fixture.receiver);
+    mem_free(fixture.receiver->counters);
+    mem_free(fixture.receiver);
+    config_destroy(fixture.config);
+    assert_int_equal(budget_used(&fixture.budget), 0);
+    budget_fini(&fixture.budget);
+    lane_destroy(fixture.lane);
+    random_fix(-1);
+    clock_fake_stop();
+}
+
+void fixture_turn(struct h2_peer *peer, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        h2_peer_turn(peer);
+        lane_turn(fixture.lane);
+    }
+    h2_peer_turn(peer);
+}
+
+void fixture_turn_until_closed(struct h2_peer *peer, int32_t id)
+{
+    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_answer(peer, id)->is_closed; i++)
+        fixture_turn(peer, 1);
+    assert_true(h2_peer_answer(peer, id)->is_closed);
+}
+
+uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal)
+{
+    const uint8_t *counters = fixture.receiver->counters;
+    for (const struct counter_row *row = otlp_receiver_factory.counters; row->name != NULL; row++)
+        if (strcmp(row->name, metric) == 0 && strcmp(row->label_value, transport) == 0)
+            return counter_read((const counter *)(const void *)(counters + row->offset) + signal);
+    fail_msg("no metric %s", metric);
+    return 0;
+}
+
+/* ResourceSpans { ScopeSpans { Span { name: "abc" } × spans } }, each length below 128 or two
+ * bytes. */
+size_t fixture_traces(uint8_t *room, unsigned spans)
+{
+    static const uint8_t span[] = {0x12, 0x05, 0x2a, 0x03, 'a', 'b', 'c'};
+    size_t inner = spans * sizeof(span);
+    assert_true(inner < 16000);
+    uint8_t scope_head[] = {0x12, (uint8_t)(inner | 0x80), (uint8_t)(inner >> 7)};
+    size_t middle = inner + sizeof(scope_head);
+    uint8_t head[] = {0x0a, (uint8_t)(middle | 0x80), (uint8_t)(middle >> 7)};
+    size_t used = 0;
+    memcpy(room, head, sizeof(head));
+    used += sizeof(head);
+    memcpy(room + used, scope_head, sizeof(scope_head));
+    used += sizeof(scope_head);
+    for (unsigned i = 0; i < spans; i++, used += sizeof(span))
+        memcpy(room + used, span, sizeof(span));
+    return used;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An otlp receiver on a hand-turned lane, between loopback clients and a pipeline that records what
+ * it is offered and answers as it is told. */
+#pragma once
+
+#include "src/budget.h"
+#include "src/component.h"
+#include "src/ledger.h"
+#include "src/receipt.h"
+#include "tests/support/h2_peer.h"
+
+enum { OFFERS_MAX = 64, OFFER_BYTES_MAX = 1 << 16 };
+
+struct offered {
+    enum signal_kind signal;
+    uint64_t items;
+    size_t size;
+    uint8_t bytes[OFFER_BYTES_MAX];
+    char address[64];
+    char tenant[64]; /* of the client's metadata */
+    char host[64];
+};
+
+struct fixture {
+    struct lane *lane;
+    struct budget budget;
+    struct ledger ledger;
+    struct config *config;
+    struct component *receiver;
+    struct outcome outcome; /* what the pipeline answers */
+    bool holds;             /* it answers later: held */
+    struct receipt *held;
+    unsigned offers;
+    struct offered last;
+    bool is_stopping;
+    bool is_stopped;
+    char grpc_address[64];
+    char http_address[64];
+};
+
+extern struct fixture fixture;
+
+/* protocols: YAML flow text of the map below receivers::otlp. Listens on random ports. */
+void fixture_start(const char *protocols);
+/* Loads only; returns the problems' texts joined by newlines, "" when it loads. To be freed. */
+char *fixture_problems(const char *protocols);
+/* Tells the receiver to stop, no more. */
+void fixture_begin_stop(void);
+/* Stops the receiver, checks that nothing is left, and clears the fixture. */
+void fixture_stop(void);
+void fixture_turn(struct h2_peer *peer, unsigned times);
+void fixture_turn_until_closed(struct h2_peer *peer, int32_t id);
+uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal);
+/* A request with that many spans in one resource; returns its size. */
+size_t fixture_traces(uint8_t *room, unsigned spans);

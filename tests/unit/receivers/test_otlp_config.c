@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of the otlp receiver: defaults, what is refused, and in which words. */
+#include "tests/unit/receivers/otlp_fixture.h"
+
+#include "receivers/otlp_receiver.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void these_load(void **state)
+{
+    static const char *const rows[] = {
+        "{protocols: {grpc: , http: }}",
+        "{protocols: {grpc: , http: {enabled: false}}}",
+        "{protocols: {grpc: {endpoint: ''}}}",
+        "{protocols: {grpc: {auth: {}, tls: , middlewares: []}}}",
+        "{protocols: {grpc: {max_recv_msg_size_mib: 64, max_concurrent_streams: 16, "
+        "read_buffer_size: 1024, write_buffer_size: 1024, include_metadata: true, transport: "
+        "tcp4, dialer: {timeout: 1s}, keepalive: {server_parameters: {max_connection_idle: 11s, "
+        "max_connection_age: 12s, max_connection_age_grace: 13s, time: 30s, timeout: 5s}, "
+        "enforcement_policy: {min_time: 10s, permit_without_stream: true}}}}}",
+        "{protocols: {http: {max_request_body_size: -1, compression_algorithms: ['', gzip, zstd], "
+        "read_timeout: 1s, read_header_timeout: 1s, write_timeout: 1s, idle_timeout: 1s, "
+        "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200}, "
+        "traces_url_path: spans}}}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *problems = fixture_problems(rows[i]);
+        if (problems[0] != '\0')
+            fail_msg("%s: %s", rows[i], problems);
+        free(problems);
+    }
+}
+
+static void these_are_refused(void **state)
+{
+    static const struct {
+        const char *protocols;
+        const char *problem;
+    } rows[] = {
+        {"{}", "must specify at least one protocol when using the OTLP receiver"},
+        {"{protocols: {grpc: {enabled: false}}}", "must specify at least one protocol"},
+        {"{protocols: {grpc: {tls: {cert_file: a, key_file: b}}}}", "tls is not supported"},
+        {"{protocols: {http: {auth: {authenticator: basicauth}}}}",
+         "auth is not supported by this build: found authenticator \"basicauth\""},
+        {"{protocols: {http: {middlewares: [{id: x}]}}}", "middlewares are not supported"},
+        {"{protocols: {http: {cors: {allowed_origins: ['*']}}}}", "cors is not supported"},
+        {"{protocols: {grpc: {transport: ''}}}", "unsupported transport type \"\""},
+        {"{protocols: {grpc: {transport: unix}}}", "unsupported transport type \"unix\""},
+        {"{protocols: {grpc: {endpoint: localhost}}}", "localhost"},
+        {"{protocols: {grpc: {endpoint: 'localhost:99999'}}}", "99999"},
+        {"{protocols: {grpc: {read_buffer_size: -1}}}", "read_buffer_size"},
+        {"{protocols: {grpc: {max_recv_msg_size_mib: 5000}}}", "max_recv_msg_size_mib"},
+        {"{protocols: {http: {traces_url_path: /a, logs_url_path: a}}}",
+         "traces and logs have the same URL path \"/a\""},
+        {"{protocols: {http: {traces_url_path: '%zz'}}}", "invalid HTTP URL path set for signal"},
+        {"{protocols: {http: {max_body: 1}}}", "max_body"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *problems = fixture_problems(rows[i].protocols);
+        if (strstr(problems, rows[i].problem) == NULL)
+            fail_msg("%s: expected \"%s\", found \"%s\"", rows[i].protocols, rows[i].problem,
+                     problems);
+        free(problems);
+    }
+}
+
+static void both_protocols_listen(void **state)
+{
+    (void)state;
+    fixture_start(
+        "{protocols: {grpc: {endpoint: 'localhost:0'}, http: {endpoint: '127.0.0.1:0'}}}");
+    assert_string_not_equal(fixture.grpc_address, "");
+    assert_string_not_equal(fixture.http_address, "");
+    assert_string_not_equal(fixture.grpc_address, fixture.http_address);
+    fixture_stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(these_load),
+        cmocka_unit_test(these_are_refused),
+        cmocka_unit_test(both_protocols_listen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP over HTTP: the answers of the contract, request by request, as they stand on the wire. */
+#include "tests/unit/receivers/otlp_fixture.h"
+
+#include "src/clock.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+enum { REQUEST_MAX = 1 << 16, TURNS = 8 };
+
+static uint8_t body[REQUEST_MAX];
+static char answer[REQUEST_MAX];
+
+static int set_up(void **state)
+{
+    (void)state;
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0', max_request_body_size: 20000}}}");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    fixture_stop();
+    return 0;
+}
+
+static size_t gzip_body(const uint8_t *plain, size_t size)
+{
+    z_stream stream = {.next_in = (Bytef *)(uintptr_t)plain, .avail_in = (uInt)size};
+    deflateInit2(&stream, 9, Z_DEFLATED, 31, 8, 0);
+    stream.next_out = body;
+    stream.avail_out = REQUEST_MAX;
+    assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&stream);
+    return stream.total_out;
+}
+
+static void keep_answer(const struct h2_peer *peer)
+{
+    assert_true(peer->raw_size < REQUEST_MAX);
+    if (peer->raw_size > 0)
+        memcpy(answer, peer->raw_input, peer->raw_size);
+    answer[peer->raw_size] = '\0';
+}
+
+/* One request on a connection of its own; what comes back is in answer. */
+static void ask(const char *line, const char *headers, const void *data, size_t size)
+{
+    char head[REQUEST_MAX];
+    struct h2_peer *peer = h2_peer_connect_raw(fixture.http_address);
+    int used = snprintf(head, sizeof(head),
+                        "%s HTTP/1.1\r\nHost: collector\r\n%s"
+                        "Content-Length: %zu\r\n\r\n",
+                        line, headers, size);
+    h2_peer_write(peer, head, (size_t)used);
+    if (size > 0)
+        h2_peer_write(peer, data, size);
+    fixture_turn(peer, TURNS);
+    keep_answer(peer);
+    h2_peer_close(peer);
+    for (unsigned i = 0; i < TURNS; i++)
+        lane_turn(fixture.lane);
+}
+
+static void assert_answer(const char *what, const char *status, const char *part)
+{
+    char line[64];
+    snprintf(line, sizeof(line), "HTTP/1.1 %s", status);
+    if (strncmp(answer, line, strlen(line)) != 0 || strcasestr(answer, part) == NULL)
+        fail_msg("%s: expected %s and \"%s\", found\n%s", what, status, part, answer);
+}
+
+static const char protobuf[] = "Content-Type: application/x-protobuf\r\n";
+
+static void spans_arrive_byte_for_byte(void **state)
+{
+    uint8_t expected[REQUEST_MAX];
+    (void)state;
+    size_t size = fixture_traces(body, 100);
+    ask("POST /v1/traces", protobuf, body, size);
+    assert_answer("traces", "200 OK", "content-length: 2\r\n");
+    assert_non_null(strcasestr(answer, "content-type: application/x-protobuf\r\n"));
+    assert_non_null(strcasestr(answer, "\r\n\r\n\x0a"));
+    assert_int_equal(fixture.last.items, 100);
+    assert_int_equal(fixture.last.signal, TRACES);
+    assert_int_equal(fixture.last.size, fixture_traces(expected, 100));
+    assert_memory_equal(fixture.last.bytes, expected, fixture.last.size);
+    assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES), 100);
+}
+
+static void answers_are_those_of_the_contract(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *headers;
+        const char *data;
+        size_t size;
+        const char *status;
+        const char *part;
+    } rows[] = {
+        {"POST /v1/traces", "Content-Type: APPLICATION/X-PROTOBUF; a=b\r\n", "", 0, "200", ""},
+        {"POST /v1/metrics", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
+        {"POST /v1/traces?x=y", "Content-Type: application/x-protobuf;\r\n", "", 0, "200", ""},
+        {"POST /v1/%74races", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
+        {"GET /v1/traces", "", "", 0, "405", "405 method not allowed, supported: [POST]"},
+        {"PUT /v1/traces", "", "", 0, "405", "content-type: text/plain\r\n"},
+        {"POST /v1/traces", "", "", 0, "415", "415 unsupported media type, supported: ["},
+        {"POST /v1/traces", "Content-Type: application/protobuf\r\n", "", 0, "415", "415 unsup"},
+        {"POST /v1/traces", "Content-Type: application/grpc\r\n", "", 0, "415", "415 unsup"},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf; a\r\n", "", 0, "415", "415"},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf; a=b; a=b\r\n", "", 0, "415",
+         "415"},
+        {"POST /v1/traces", "Content-Type: application/json\r\n", "{}", 2, "415", "415"},
+        {"POST /v1/logs", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
+         "404 page not found\n"},
+        {"POST /v1/traces/", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
+         "x-content-type-options: nosniff\r\n"},
+        {"GET /", "", "", 0, "404", "content-type: text/plain; charset=utf-8\r\n"},
+        {"POST //v1/traces?a=b", "", "", 0, "307", "location: /v1/traces?a=b\r\n"},
+        {"POST /v1//traces", "", "", 0, "307", "location: /v1/traces\r\n"},
+        {"POST /x/../v1/./traces", "", "", 0, "307", "location: /v1/traces\r\n"},
+        {"POST /v1/traces",
+         "Content-Type: application/x-protobuf\r\nContent-Encoding: identity\r\n", "", 0, "400",
+         "unsupported Content-Encoding: identity"},
+        {"POST /v1/traces", "Content-Type: application/json\r\nContent-Encoding: x-gzip\r\n", "", 0,
+         "400", "{\"code\":3,\"message\":\"unsupported Content-Encoding: x-gzip\"}"},
+        {"POST /v1/traces", "Content-Encoding: GZIP\r\n", "", 0, "400",
+         "content-type: application/json\r\n"},
+        {"GET /nowhere", "Content-Encoding: gzip, gzip\r\n", "", 0, "400",
+         "unsupported Content-Encoding: gzip, gzip"},
+        {"POST /v1/traces", "Content-Type: text/html\r\nContent-Encoding: br\r\n", "", 0, "500",
+         "{\"code\": 13, \"message\": \"failed to marshal error message\"}"},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\n\5", 2, "400",
+         "content-type: application/x-protobuf\r\n"},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\xff", 1, "400",
+         "\r\n\r\n\x08\x03\x12"},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
+         "", 0, "400", "gzip: "},
+        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
+         "not gzip at all, but long enough", 32, "400", "gzip: invalid header"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ask(rows[i].line, rows[i].headers, rows[i].data, rows[i].size);
+        assert_answer(rows[i].line, rows[i].status, rows[i].part);
+    }
+    assert_int_equal(fixture.offers, 0);
+}
+
+static void gzip_is_inflated(void **state)
+{
+    uint8_t plain[REQUEST_MAX];
+    (void)state;
+    size_t size = gzip_body(plain, fixture_traces(plain, 500));
+    ask("POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
+        body, size);
+    assert_answer("gzip", "200", "");
+    assert_int_equal(fixture.last.items, 500);
+}
+
+static void sizes_are_limited_before_and_after_inflating(void **state)
+{
+    uint8_t plain[20001] = {0};
+    (void)state;
+    ask("POST /v1/traces", protobuf, plain, sizeof(plain));
+    assert_answer("declared", "413", "http: request body too large");
+    size_t size = gzip_body(plain, sizeof(plain));
+    ask("POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
+        body, size);
+    assert_answer("inflated", "413", "http: request body too large");
+}
+
+static void the_pipelines_answer_is_the_requests_answer(void **state)
+{
+    static const struct {
+        enum status_code code;
+        const char *status;
+    } rows[] = {
+        {STATUS_CANCELLED, "503"},
+        {STATUS_UNKNOWN, "500"},
+        {STATUS_INVALID_ARGUMENT, "400"},
+        {STATUS_DEADLINE_EXCEEDED, "503"},
+        {STATUS_NOT_FOUND, "500"},
+        {STATUS_ALREADY_EXISTS, "500"},
+        {STATUS_PERMISSION_DENIED, "403"},
+        {STATUS_RESOURCE_EXHAUSTED, "429"},
+        {STATUS_FAILED_PRECONDITION, "500"},
+        {STATUS_ABORTED, "503"},
+        {STATUS_OUT_OF_RANGE, "503"},
+        {STATUS_UNIMPLEMENTED, "404"},
+        {STATUS_INTERNAL, "500"},
+        {STATUS_UNAVAILABLE, "503"},
+        {STATUS_DATA_LOSS, "503"},
+        {STATUS_UNAUTHENTICATED, "401"},
+    };
+    char expected[] = "\x08?\x12\4text";
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        fixture.outcome =
+            (struct outcome){.verdict = LOST, .code = rows[i].code, .message = "text"};
+        expected[1] = (char)rows[i].code;
+        ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+        assert_answer(rows[i].status, rows[i].status, expected);
+        assert_null(strcasestr(answer, "retry-after"));
+    }
+    assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", TRACES), 16);
+    assert_int_equal(fixture_count("otelcol_receiver_failed_%s", "http", TRACES), 0);
+}
+
+static void refusals_say_when_to_come_back(void **state)
+{
+    (void)state;
+    fixture.outcome = outcome_busy("full");
+    ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+    assert_answer("busy", "503", "retry-after: 1\r\n");
+    assert_true(budget_try_take(&fixture.budget, 64 * MIB - 100));
+    ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+    assert_answer("no budget", "503", "retry-after: 1\r\n");
+    budget_return(&fixture.budget, 64 * MIB - 100);
+}
+
+static void an_answer_waits_for_the_receipt(void **state)
+{
+    char head[256];
+    (void)state;
+    fixture.holds = true;
+    struct h2_peer *peer = h2_peer_connect_raw(fixture.http_address);
+    size_t size = fixture_traces(body, 3);
+    int used = snprintf(head, sizeof(head),
+                        "POST /v1/traces HTTP/1.1\r\nHost: a\r\n%sContent-Length: %zu\r\n\r\n",
+                        protobuf, size);
+    h2_peer_write(peer, head, (size_t)used);
+    h2_peer_write(peer, body, size);
+    fixture_turn(peer, TURNS);
+    assert_int_equal(fixture.offers, 1);
+    assert_int_equal(peer->raw_size, 0);
+    receipt_resolve(fixture.held, &outcome_accepted);
+    fixture_turn(peer, TURNS);
+    keep_answer(peer);
+    assert_answer("late", "200", "");
+    h2_peer_close(peer);
+}
+
+static void http2_takes_the_same_requests(void **state)
+{
+    static const char *const fields[] = {
+        ":method",    "POST",       ":scheme",   "http",         ":path",
+        "/v1/traces", ":authority", "collector", "content-type", "application/x-protobuf",
+        NULL};
+    (void)state;
+    struct h2_peer *peer = h2_peer_connect(fixture.http_address, 0);
+    int32_t id = h2_peer_request(peer, fields, body, fixture_traces(body, 7), true);
+    fixture_turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(fixture.last.items, 7);
+    h2_peer_close(peer);
+}
+
+static void keys_change_what_is_taken(void **state)
+{
+    (void)state;
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0', traces_url_path: "
+                  "'http://h/in/spans?x', compression_algorithms: [gzip], include_metadata: true, "
+                  "response_headers: {X-Answer: yes please}}}}");
+    size_t size = gzip_body(body, 0);
+    ask("POST /in/spans", protobuf, "", 0);
+    assert_answer("plain", "400", "unsupported Content-Encoding: ");
+    assert_non_null(strcasestr(answer, "x-answer: yes please\r\n"));
+    ask("POST /v1/traces", "Content-Encoding: gzip\r\n", body, size);
+    assert_answer("other path", "404", "x-answer: yes please\r\n");
+    uint8_t plain[100];
+    size = gzip_body(plain, fixture_traces(plain, 1));
+    ask("POST /in/spans",
+        "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\nX-Tenant: acme\r\n",
+        body, size);
+    assert_answer("gzip", "200", "x-answer: yes please\r\n");
+    assert_string_equal(fixture.last.tenant, "acme");
+    assert_string_equal(fixture.last.host, "collector");
+}
+
+int main(void)
+{
+#define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ROW(spans_arrive_byte_for_byte),
+        ROW(answers_are_those_of_the_contract),
+        ROW(gzip_is_inflated),
+        ROW(sizes_are_limited_before_and_after_inflating),
+        ROW(the_pipelines_answer_is_the_requests_answer),
+        ROW(refusals_say_when_to_come_back),
+        ROW(an_answer_waits_for_the_receipt),
+        ROW(http2_takes_the_same_requests),
+        ROW(keys_change_what_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
