@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "src/digest.h"
 #include "src/error.h"
 #include "src/mem.h"
 #include "src/otlp/attribute_actions.h"
@@ -231,8 +232,9 @@ static bool compile(struct draft *draft)
     case ACTION_UPSERT:
         return compile_source(draft);
     case ACTION_DELETE:
-    case ACTION_HASH:
         return compile_match(draft);
+    case ACTION_HASH:
+        return digest_prepare(draft->error) && compile_match(draft);
     case ACTION_EXTRACT:
         return compile_extract(draft);
     case ACTION_CONVERT:

@@ -5,9 +5,8 @@
 #include <assert.h>
 #include <strings.h>
 
-#include <openssl/sha.h>
-
 #include "src/client_info.h"
+#include "src/digest.h"
 #include "src/otlp/action.h"
 #include "src/otlp/attribute_list.h"
 #include "src/otlp/value.h"
@@ -130,14 +129,14 @@ static void hash(struct attribute_list *list, struct attribute *attribute)
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t room[8];
-    uint8_t sum[SHA256_DIGEST_LENGTH];
-    char text[2 * SHA256_DIGEST_LENGTH];
+    uint8_t sum[DIGEST_SHA256_BYTES];
+    char text[2 * DIGEST_SHA256_BYTES];
     size_t size = 0;
     struct slice input;
     struct slice hashed;
     struct value value = value_read(attribute->value);
     if (hashed_bytes(&value, room, &input)) {
-        SHA256(input.data, input.size, sum);
+        digest_sha256(input, sum);
         for (; size < sizeof(text); size++)
             text[size] = digits[sum[size / 2] >> (size % 2 == 0 ? 4 : 0) & 15];
     }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SHA-256 by OpenSSL, whose library is loaded when the first configuration needs it: linked, it
+ * would cost each process 1.4 MB of memory at rest. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+enum { DIGEST_SHA256_BYTES = 32 };
+
+struct error;
+
+/* Loads the library; before the first digest, at start-up. */
+bool digest_prepare(struct error *error);
+/* After a successful digest_prepare. */
+void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES]);
