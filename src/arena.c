@@ -4,6 +4,7 @@
 #include "src/arena.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -45,50 +46,78 @@ void arena_clear(struct arena *arena)
     arena->used_bytes = 0;
 }
 
-static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
+/* With what the arena's gap and alignment add. */
+static size_t rounded_up(size_t size)
 {
-    /* Chunks double up to a point, so that large arenas are a few chunks and small ones waste
-     * little. */
+    return (size + ARENA_GAP_BYTES + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+}
+
+/* Chunks double up to a point, so that large arenas are a few chunks and small ones waste little.
+ */
+static size_t chunk_bytes(const struct arena *arena, size_t at_least)
+{
     size_t wanted = arena->used_bytes < ARENA_CHUNK_BYTES ? ARENA_CHUNK_BYTES : arena->used_bytes;
     if (wanted > 16 * ARENA_CHUNK_BYTES)
         wanted = 16 * ARENA_CHUNK_BYTES;
-    if (wanted < size)
-        wanted = size;
-    struct arena_chunk *chunk = mem_try_alloc(sizeof(*chunk) + wanted);
-    if (chunk == NULL)
-        return NULL;
-    chunk->next = arena->chunks;
-    chunk->capacity = wanted;
-    chunk->used = 0;
-    arena->chunks = chunk;
-    ASAN_POISON_MEMORY_REGION(chunk->data, wanted);
-    return chunk;
+    return wanted > at_least ? wanted : at_least;
 }
 
-void *arena_try_alloc(struct arena *arena, size_t size)
+static void add_chunk(struct arena *arena, struct arena_chunk *chunk, size_t capacity)
 {
-    assert(arena != NULL);
-    if (size > arena->max_bytes || arena->used_bytes > arena->max_bytes - size)
-        return NULL;
-    size_t rounded =
-        (size + ARENA_GAP_BYTES + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+    assert(chunk != NULL);
+    chunk->next = arena->chunks;
+    chunk->capacity = capacity;
+    chunk->used = 0;
+    arena->chunks = chunk;
+    ASAN_POISON_MEMORY_REGION(chunk->data, capacity);
+}
+
+static bool is_above_cap(const struct arena *arena, size_t size)
+{
+    return size > arena->max_bytes || arena->used_bytes > arena->max_bytes - size;
+}
+
+static bool has_room(const struct arena *arena, size_t size)
+{
+    const struct arena_chunk *chunk = arena->chunks;
+    return chunk != NULL && chunk->capacity - chunk->used >= rounded_up(size);
+}
+
+static void *take(struct arena *arena, size_t size)
+{
+    assert(has_room(arena, size));
     struct arena_chunk *chunk = arena->chunks;
-    if (chunk == NULL || chunk->capacity - chunk->used < rounded)
-        chunk = add_chunk(arena, rounded);
-    if (chunk == NULL)
-        return NULL;
     void *memory = chunk->data + chunk->used;
-    chunk->used += rounded;
+    chunk->used += rounded_up(size);
     arena->used_bytes += size;
     ASAN_UNPOISON_MEMORY_REGION(memory, size);
     return memory;
 }
 
+void *arena_try_alloc(struct arena *arena, size_t size)
+{
+    assert(arena != NULL);
+    if (is_above_cap(arena, size))
+        return NULL;
+    if (!has_room(arena, size)) {
+        size_t capacity = chunk_bytes(arena, rounded_up(size));
+        struct arena_chunk *chunk = mem_try_alloc(sizeof(*chunk) + capacity);
+        if (chunk == NULL)
+            return NULL;
+        add_chunk(arena, chunk, capacity);
+    }
+    return take(arena, size);
+}
+
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    void *memory = arena_try_alloc(arena, size);
-    assert(memory != NULL);
-    return memory;
+    assert(arena != NULL);
+    assert(!is_above_cap(arena, size));
+    if (!has_room(arena, size)) {
+        size_t capacity = chunk_bytes(arena, rounded_up(size));
+        add_chunk(arena, mem_alloc(sizeof(struct arena_chunk) + capacity), capacity);
+    }
+    return take(arena, size);
 }
 
 char *arena_copy_text(struct arena *arena, const char *text, size_t size)

@@ -3,7 +3,7 @@
 #include "src/buffer.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <stdbool.h>
 
 #include "src/budget.h"
 #include "src/mem.h"
@@ -51,31 +51,41 @@ struct buffer *buffer_create(struct budget *budget, size_t capacity)
     return filled_in(mem_alloc(total), budget, capacity);
 }
 
-/* One holder: nobody else can see the move. */
-static struct buffer *move_to(struct buffer *buffer, size_t capacity)
+/* Only one holder may move it: nobody else can see it go. */
+static bool is_movable(const struct buffer *buffer)
 {
-    struct buffer *moved = mem_resize(buffer, sizeof(struct buffer) + capacity);
-    moved->capacity = capacity;
-    return moved;
+    return atomic_load(&buffer->refs) == 1;
 }
 
 struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
 {
     assert(buffer != NULL);
-    assert(atomic_load(&buffer->refs) == 1);
+    assert(is_movable(buffer));
     assert(capacity >= buffer->capacity);
-    if (!charge(buffer->budget, capacity - buffer->capacity))
+    size_t more = capacity - buffer->capacity;
+    struct budget *budget = buffer->budget;
+    if (!charge(budget, more))
         return NULL;
-    return move_to(buffer, capacity);
+    struct buffer *moved = mem_try_resize(buffer, sizeof(struct buffer) + capacity);
+    if (moved == NULL) {
+        uncharge(budget, more);
+        return NULL;
+    }
+    moved->capacity = capacity;
+    return moved;
 }
 
 struct buffer *buffer_shrink(struct buffer *buffer)
 {
     assert(buffer != NULL);
-    assert(atomic_load(&buffer->refs) == 1);
+    assert(is_movable(buffer));
     assert(buffer->size <= buffer->capacity);
-    uncharge(buffer->budget, buffer->capacity - buffer->size);
-    return move_to(buffer, buffer->size);
+    struct budget *budget = buffer->budget;
+    size_t less = buffer->capacity - buffer->size;
+    struct buffer *moved = mem_resize(buffer, sizeof(struct buffer) + buffer->size);
+    moved->capacity = moved->size;
+    uncharge(budget, less);
+    return moved;
 }
 
 struct buffer *buffer_ref(struct buffer *buffer)

@@ -72,6 +72,13 @@ void *mem_try_alloc(size_t size)
     return malloc(size > 0 ? size : 1);
 }
 
+void *mem_try_resize(void *old, size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return realloc(old, size > 0 ? size : 1);
+}
+
 void mem_free(void *memory)
 {
     free(memory);

@@ -16,10 +16,12 @@ char *mem_copy_text(const char *text) __attribute__((returns_nonnull));
 void *mem_copy(const void *data, size_t size) __attribute__((returns_nonnull));
 /* NULL when refused; the caller answers "try again later". */
 void *mem_try_alloc(size_t size) __attribute__((warn_unused_result));
+/* The same for memory that grows; old stays as it was when refused. */
+void *mem_try_resize(void *old, size_t size) __attribute__((warn_unused_result));
 /* NULL is tolerated. */
 void mem_free(void *memory);
 
-/* Tests only: refuse the n-th mem_try_alloc from now on (1 is the next; 0 refuses none), and count
+/* Tests only: refuse the n-th mem_try_… from now on (1 is the next; 0 refuses none), and count
  * the tries. */
 void mem_refuse_nth(uint64_t n);
 uint64_t mem_tries(void);
