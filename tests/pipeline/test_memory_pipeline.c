@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory: the memory_limiter's soft and hard limits over the byte budget, and what happens when the
+ * allocator refuses, once at each place where it may. */
+#include "tests/support/harness.h"
+
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/error.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/service.h"
+#include "src/service_parts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PIPELINE                                                                                   \
+    "service: {pipelines: {traces: {receivers: [test], processors: [memory_limiter], "             \
+    "exporters: [test]}}}\n"
+#define LIMITED(keys)                                                                              \
+    "processors: {memory_limiter: {check_interval: 1s, " keys "}}\nexporters: {test: "             \
+                                                              "{}}\n" PIPELINE
+
+static void above_the_soft_limit_requests_are_refused_until_it_is_below(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(LIMITED("limit_mib: 10, spike_limit_mib: 4"));
+    struct budget *budget = &h->service->budget;
+    assert_int_equal(budget_limit(budget), 10 * MIB);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    budget_take(budget, 6 * MIB);
+    struct test_request *refused = harness_send_now(h, 2);
+    assert_int_equal(refused->outcome.verdict, REFUSED);
+    assert_int_equal(refused->outcome.code, STATUS_UNAVAILABLE);
+    assert_false(refused->outcome.is_permanent);
+    assert_true(refused->outcome.retry_after_ns > 0);
+    assert_string_equal(refused->text, "data refused due to high memory usage");
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_MEMORY], 2);
+    budget_return(budget, 1 * MIB);
+    assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
+    budget_return(budget, 5 * MIB);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(
+        page, "otelcol_processor_memory_limiter_accepted_spans{processor=\"memory_limiter\"} 4\n"));
+    assert_non_null(strstr(
+        page, "otelcol_processor_memory_limiter_refused_spans{processor=\"memory_limiter\"} 2\n"));
+    free(page);
+    harness_destroy(h);
+}
+
+struct limit_case {
+    const char *keys;
+    uint64_t soft_mib; /* of a hard limit of 10 MiB; 0: the configuration is wrong */
+};
+
+static const struct limit_case limit_cases[] = {
+    {"limit_mib: 10", 8},
+    {"limit_mib: 10, spike_limit_mib: 3", 7},
+    {"limit_mib: 10, limit_percentage: 100, spike_limit_percentage: 90", 8},
+    {"limit_mib: 10, spike_limit_mib: 10", 0},
+    {"limit_percentage: 50, spike_limit_percentage: 50", 0},
+    {"limit_percentage: 101", 0},
+    {"limit_mib: 0", 0},
+    {"limit_mib: 10, check_interval: 0s", 0},
+    {"limit_mib: 10, min_gc_interval_when_soft_limited: 1s, "
+     "min_gc_interval_when_hard_limited: 2s",
+     0},
+};
+
+static void limits_are_taken_as_configured(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(limit_cases) / sizeof(limit_cases[0]); i++) {
+        const struct limit_case *row = &limit_cases[i];
+        const char *interval = strstr(row->keys, "check_interval") ? "" : "check_interval: 1s, ";
+        char yaml[512];
+        print_message("  %s\n", row->keys);
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {memory_limiter: {%s%s}}\nexporters: {test: {}}\n" PIPELINE, interval,
+                 row->keys);
+        struct harness *h = harness_try_build(yaml, 1);
+        assert_true((h != NULL) == (row->soft_mib > 0));
+        if (h == NULL)
+            continue;
+        harness_discard(h);
+        h = harness_create(yaml);
+        budget_take(&h->service->budget, row->soft_mib * MIB - 4096);
+        assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+        budget_take(&h->service->budget, 4096);
+        assert_int_equal(harness_send_now(h, 1)->outcome.verdict, REFUSED);
+        budget_return(&h->service->budget, row->soft_mib * MIB);
+        harness_destroy(h);
+    }
+}
+
+static void the_hard_limit_is_the_budgets(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(LIMITED("limit_mib: 1, spike_limit_mib: 0"));
+    struct budget *budget = &h->service->budget;
+    struct buffer *buffer = buffer_try_create(budget, (size_t)MIB - 512);
+    assert_non_null(buffer);
+    assert_null(harness_send(h, 1000));
+    buffer_unref(buffer);
+    assert_int_equal(harness_send_now(h, 1000)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+static void the_budget_is_charged_until_the_export_has_ended(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("exporters: {test: {}}\nservice: {pipelines: {traces: "
+                                       "{receivers: [test], exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    harness_send_now(h, 100);
+    uint64_t used = harness_budget_used(h);
+    assert_true(used >= 100 * 12);
+    harness_advance(h, 60 * S);
+    assert_int_equal(harness_budget_used(h), used);
+    test_exporter_release(exporter, ANSWER_OK);
+    assert_int_equal(harness_budget_used(h), 0);
+    harness_destroy(h);
+}
+
+/* Everything that the pipeline can do with memory: gathering, cutting, queueing, retrying. */
+static const char torture_yaml[] =
+    "processors: {batch: {timeout: 100ms, send_batch_size: 7, send_batch_max_size: 7}}\n"
+    "exporters: {test/a: {sending_queue: {queue_size: 4, batch: {min_size: 5, max_size: 5}}},"
+    " test/b: {sending_queue: {enabled: false}}}\n"
+    "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: [test/a]},"
+    " traces/direct: {receivers: [test], exporters: [test/b]}}}\n";
+
+/* True when the service could be built at all. */
+static bool run_scenario(void)
+{
+    struct harness *h = harness_try_build(torture_yaml, 1);
+    if (h == NULL)
+        return false;
+    struct error error = {{0}};
+    assert_true(service_start(h->service, &error));
+    harness_exporter(h, "test/a")->script[0] = ANSWER_BUSY;
+    harness_exporter(h, "test/a")->script[1] = ANSWER_PERMANENT;
+    harness_exporter(h, "test/a")->script_count = 2;
+    harness_exporter(h, "test/b")->script[0] = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->script_count = 1;
+    for (uint64_t i = 0; i < 12; i++) {
+        struct test_request *request = harness_send(h, 1 + i % 5);
+        if (request != NULL)
+            harness_advance(h, 40 * MS);
+    }
+    harness_advance(h, 10 * S);
+    assert_int_equal(harness_exporter(h, "test/a")->doubled_items, 0);
+    assert_int_equal(harness_exporter(h, "test/b")->doubled_items, 0);
+    harness_destroy(h);
+    return true;
+}
+
+static void an_allocation_refused_anywhere_loses_nothing_silently(void **state)
+{
+    (void)state;
+    uint64_t before = mem_tries();
+    assert_true(run_scenario());
+    uint64_t tries = mem_tries() - before;
+    assert_true(tries >= 12); /* one body each, and what a processor may try */
+    for (uint64_t n = 1; n <= tries; n++) {
+        mem_refuse_nth(n);
+        run_scenario();
+    }
+    mem_refuse_nth(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(above_the_soft_limit_requests_are_refused_until_it_is_below),
+        cmocka_unit_test(limits_are_taken_as_configured),
+        cmocka_unit_test(the_hard_limit_is_the_budgets),
+        cmocka_unit_test(the_budget_is_charged_until_the_export_has_ended),
+        cmocka_unit_test(an_allocation_refused_anywhere_loses_nothing_silently),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
