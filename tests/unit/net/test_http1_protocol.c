@@ -318,103 +318,6 @@ static void a_peek_may_answer_or_announce_too_much(void **state)
     assert_int_equal(fixture->failures, 1);
 }
 
-static void slow_heads_end_after_ten_seconds_in_all(void **state)
-{
-    struct http_fixture *fixture = *state;
-    struct loopback *client = http_fixture_connect(fixture);
-    static const char head[] = "GET /echo HTTP/1.1\r\n" HOST "X-Slow: ";
-    loopback_send(client, head);
-    loopback_settle(client);
-    for (int second = 0; second < 9; second++) {
-        clock_fake_advance(NS_PER_S);
-        loopback_send(client, "a");
-        loopback_settle(client);
-        assert_int_equal(client->size, 0);
-    }
-    clock_fake_advance(NS_PER_S);
-    loopback_expect(client, "HTTP/1.1 408 Request Timeout\r\n");
-    loopback_expect_end(client);
-    loopback_close(client);
-    assert_int_equal(fixture->requests, 0);
-}
-
-static void idle_connections_end_quietly(void **state)
-{
-    struct http_fixture *fixture = *state;
-    struct loopback *fresh = http_fixture_connect(fixture);
-    struct loopback *kept = http_fixture_connect(fixture);
-    loopback_send(kept, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
-    loopback_expect(kept, "200 OK");
-    http_fixture_expect_connections(fixture, 2);
-    clock_fake_advance(HTTP_HEADER_DEADLINE_NS);
-    loopback_expect_end(fresh);
-    clock_fake_advance(HTTP1_IDLE_NS - HTTP_HEADER_DEADLINE_NS - 1);
-    loopback_settle(kept);
-    assert_false(kept->has_ended);
-    clock_fake_advance(1);
-    loopback_expect_end(kept);
-    assert_int_equal(fresh->size, 0);
-    loopback_close(fresh);
-    loopback_close(kept);
-}
-
-static void slow_bodies_fall_under_the_minimum_rate(void **state)
-{
-    struct http_fixture *fixture = *state;
-    struct loopback *client = http_fixture_connect(fixture);
-    char kilobytes[2049] = {0};
-    memset(kilobytes, 'k', 2048);
-    loopback_send(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 200000\r\n\r\n");
-    http_fixture_expect_requests(fixture, 1);
-    for (int second = 0; second < 30; second++) {
-        clock_fake_advance(NS_PER_S);
-        loopback_send(client, kilobytes);
-        loopback_settle(client);
-        assert_int_equal(fixture->failures, 0);
-    }
-    for (int second = 0; second < 11; second++) {
-        clock_fake_advance(NS_PER_S);
-        loopback_send(client, "k");
-        loopback_settle(client);
-    }
-    loopback_expect(client, "HTTP/1.1 408 ");
-    assert_int_equal(fixture->failure, HTTP_BODY_TOO_SLOW);
-    loopback_close(client);
-}
-
-static void a_client_that_does_not_read_is_cut_off(void **state)
-{
-    struct http_fixture *fixture = *state;
-    struct loopback *client = http_fixture_connect(fixture);
-    loopback_send(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
-    http_fixture_expect_requests(fixture, 1);
-    for (int turn = 0; turn < 20; turn++)
-        lane_turn(fixture->lane);
-    assert_int_equal(fixture->ends, 0);
-    clock_fake_advance(WRITE_STALL_NS + 1);
-    http_fixture_expect_connections(fixture, 0);
-    assert_int_equal(fixture->ends, 1);
-    assert_int_equal(http_server_figures(fixture->server).aborted_total, 1);
-    loopback_close(client);
-}
-
-static void a_slow_reader_gets_all_of_a_large_answer(void **state)
-{
-    struct http_fixture *fixture = *state;
-    struct loopback *client = http_fixture_connect(fixture);
-    loopback_send(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
-    size_t total = 0;
-    while (total < LARGE_ANSWER_BYTES) {
-        loopback_settle(client);
-        total += client->size;
-        loopback_forget(client);
-        clock_fake_advance(NS_PER_S);
-        assert_false(client->has_ended);
-    }
-    http_fixture_expect_ends(fixture, 1);
-    loopback_close(client);
-}
-
 /* The client goes after each byte of the request, by FIN or by RST, and the request that was kept
  * is answered after that. */
 static void a_client_may_vanish_at_every_byte(void **state)
@@ -510,11 +413,6 @@ int main(void)
         LIVE(bodies_over_the_limit_are_refused),
         LIVE(a_short_budget_refuses_before_the_body_is_read),
         LIVE(a_peek_may_answer_or_announce_too_much),
-        LIVE(slow_heads_end_after_ten_seconds_in_all),
-        LIVE(idle_connections_end_quietly),
-        LIVE(slow_bodies_fall_under_the_minimum_rate),
-        LIVE(a_client_that_does_not_read_is_cut_off),
-        LIVE(a_slow_reader_gets_all_of_a_large_answer),
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(an_answer_after_the_client_has_gone_does_nothing),
         LIVE(refused_memory_ends_in_an_answer_or_the_end),
