@@ -35,40 +35,53 @@ bool text_to_int(struct slice text, int64_t *ret_number)
     return true;
 }
 
-static bool is_special(const char *text)
+static const char *without_sign(const char *text)
 {
-    const char *name = text + (text[0] == '+' || text[0] == '-');
-    return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
-           strcasecmp(text, "nan") == 0;
+    return text + (text[0] == '+' || text[0] == '-');
 }
 
-/* Copies without underscores, each of which must stand between digits, or between 0x and a digit.
- */
-static bool strip_underscores(struct slice text, char *ret_text)
+static bool has_hexadecimal_prefix(const char *text)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        char byte = (char)text.data[i];
-        if (byte != '_') {
-            ret_text[used++] = byte;
+    return text[0] == '0' && (text[1] | 0x20) == 'x';
+}
+
+/* Takes underscores out, each of which must stand between two digits or between 0x and a digit. */
+static bool strip_underscores(char *text)
+{
+    const char *digits = without_sign(text);
+    bool is_hexadecimal = has_hexadecimal_prefix(digits);
+    char *out = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at != '_') {
+            *out++ = *at;
             continue;
         }
-        bool follows = i > 0 && (isxdigit(text.data[i - 1]) || (text.data[i - 1] | 0x20) == 'x');
-        if (!follows || i + 1 == text.size || !isxdigit(text.data[i + 1]))
+        unsigned char before = at > digits ? (unsigned char)at[-1] : 0;
+        unsigned char after = (unsigned char)at[1];
+        bool is_behind_prefix = is_hexadecimal && at == digits + 2;
+        if (!is_behind_prefix && !(is_hexadecimal ? isxdigit(before) : isdigit(before)))
+            return false;
+        if (!(is_hexadecimal ? isxdigit(after) : isdigit(after)))
             return false;
     }
-    ret_text[used] = '\0';
+    *out = '\0';
     return true;
+}
+
+static bool is_special(const char *text)
+{
+    const char *name = without_sign(text);
+    return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
+           strcasecmp(text, "nan") == 0;
 }
 
 /* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
 static bool is_number(const char *text)
 {
-    const char *digits = text + (text[0] == '+' || text[0] == '-');
-    bool is_hexadecimal = digits[0] == '0' && (digits[1] | 0x20) == 'x';
+    const char *digits = without_sign(text);
     if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
         return false;
-    return !is_hexadecimal || strpbrk(digits, "pP") != NULL;
+    return !has_hexadecimal_prefix(digits) || strpbrk(digits, "pP") != NULL;
 }
 
 bool text_to_double(struct slice text, double *ret_real)
@@ -78,7 +91,9 @@ bool text_to_double(struct slice text, double *ret_real)
     if (text.size == 0 || text.size > NUMBER_BYTES_MAX ||
         memchr(text.data, '\0', text.size) != NULL)
         return false;
-    if (!strip_underscores(text, number) || (!is_special(number) && !is_number(number)))
+    memcpy(number, text.data, text.size);
+    number[text.size] = '\0';
+    if (!strip_underscores(number) || (!is_special(number) && !is_number(number)))
         return false;
     char *end;
     double real = strtod(number, &end);

@@ -139,6 +139,25 @@ struct slice random_request(struct random_source *random, enum signal_kind signa
     return wire_written(&out);
 }
 
+static void append_copy(struct batch *batch, struct slice bytes)
+{
+    struct buffer *buffer = buffer_create(NULL, bytes.size);
+    if (bytes.size > 0)
+        memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+}
+
+struct batch *two_parts(enum signal_kind signal, struct slice bytes, size_t first)
+{
+    assert(first <= bytes.size);
+    struct batch *batch = batch_create(signal, 2);
+    append_copy(batch, slice_of(bytes.data, first));
+    append_copy(batch, slice_of(bytes.data + first, bytes.size - first));
+    return batch;
+}
+
 struct batch *random_parts(struct random_source *random, enum signal_kind signal,
                            struct slice bytes)
 {
@@ -152,11 +171,7 @@ struct batch *random_parts(struct random_source *random, enum signal_kind signal
     uint64_t parts = 1 + random_below(random, PARTS_MAX);
     while (bytes.size > 0) {
         size_t size = parts-- == 1 ? bytes.size : 1 + random_below(random, bytes.size);
-        struct buffer *buffer = buffer_create(NULL, size);
-        memcpy(buffer->data, bytes.data, size);
-        buffer->size = size;
-        batch_append(batch, buffer, buffer_slice(buffer));
-        buffer_unref(buffer);
+        append_copy(batch, slice_of(bytes.data, size));
         bytes = slice_of(bytes.data + size, bytes.size - size);
         parts += parts == 0;
     }

@@ -21,5 +21,7 @@ struct slice random_request(struct random_source *random, enum signal_kind signa
 /* The bytes as a batch of one part, or cut into parts at random places. */
 struct batch *random_parts(struct random_source *random, enum signal_kind signal,
                            struct slice bytes);
+/* A batch of two parts, the first of `first` bytes; items are for the caller to set. */
+struct batch *two_parts(enum signal_kind signal, struct slice bytes, size_t first);
 /* All parts in one piece; the caller frees its data with mem_free. */
 struct slice joined_parts(const struct batch *batch);

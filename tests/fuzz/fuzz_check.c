@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wire walker on anything: byte 0 is the signal, the rest the body. What it lets pass
+ * protobuf-c must be able to decode. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/mem.h"
+#include "src/otlp/check.h"
+#include "tests/support/otlp_oracle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    if (size == 0)
+        return 0;
+    enum signal_kind signal = (enum signal_kind)(data[0] % PROFILES);
+    /* An allocation of its own: the sanitizer sees every byte read beyond it. */
+    uint8_t *body = mem_copy(data + 1, size - 1);
+    struct slice bytes = slice_of(body, size - 1);
+    if (otlp_check(signal, bytes, &figures, &reason))
+        assert(oracle_decodes(signal, bytes));
+    mem_free(body);
+    return 0;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attribute actions on resources: what each does, what each leaves alone, and what is refused at
+ * start. Attributes are written as "key=type:text" in these tables: s text, i int, d double, b
+ * bool, e empty, x bytes, l list. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/arena.h"
+#include "src/batch.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/client_info.h"
+#include "src/error.h"
+#include "src/mem.h"
+#include "src/otlp/attribute_actions.h"
+#include "src/otlp/check.h"
+#include "src/otlp/resource_edit.h"
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+#include "tests/support/otlp_oracle.h"
+#include "tests/support/random_otlp.h"
+
+enum { ROOM = 4096, ATTRIBUTES = 1, ROUNDS = 300 };
+
+static struct value parse_value(char type, const char *text)
+{
+    switch (type) {
+    case 's':
+        return (struct value){.type = VALUE_TEXT, .bytes = slice_of_text(text)};
+    case 'i':
+        return (struct value){.type = VALUE_INT, .integer = strtoll(text, NULL, 10)};
+    case 'd':
+        return (struct value){.type = VALUE_DOUBLE, .real = strtod(text, NULL)};
+    case 'b':
+        return (struct value){.type = VALUE_BOOL, .boolean = text[0] == 't'};
+    case 'x':
+        return (struct value){.type = VALUE_BYTES, .bytes = slice_of_text(text)};
+    case 'l':
+        return (struct value){.type = VALUE_LIST};
+    default:
+        return (struct value){.type = VALUE_EMPTY};
+    }
+}
+
+/* Writes "k=s:v n=i:5" as fields of a Resource. */
+static void write_attributes(struct wire_writer *out, const char *notation)
+{
+    char text[ROOM];
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    snprintf(text, sizeof(text), "%s", notation);
+    for (char *at = strtok(text, " "); at != NULL; at = strtok(NULL, " ")) {
+        char *separator = strchr(at, '=');
+        uint8_t room[ROOM];
+        struct slice encoded;
+        struct wire_writer attribute = wire_writer_of(room, sizeof(room));
+        struct value value = parse_value(separator[1], separator + 3);
+        assert_true(value_write(&arena, &value, &encoded));
+        wire_write_bytes(&attribute, 1, slice_of(at, (size_t)(separator - at)));
+        wire_write_bytes(&attribute, 2, encoded);
+        wire_write_bytes(out, ATTRIBUTES, wire_written(&attribute));
+    }
+    arena_clear(&arena);
+}
+
+static size_t print_value(char *out, size_t room, struct slice encoded)
+{
+    struct value value = value_read(encoded);
+    switch (value.type) {
+    case VALUE_TEXT:
+        return (size_t)snprintf(out, room, "s:%.*s", (int)value.bytes.size,
+                                (const char *)value.bytes.data);
+    case VALUE_INT:
+        return (size_t)snprintf(out, room, "i:%" PRId64, value.integer);
+    case VALUE_DOUBLE:
+        return (size_t)snprintf(out, room, "d:%g", value.real);
+    case VALUE_BOOL:
+        return (size_t)snprintf(out, room, "b:%s", value.boolean ? "true" : "false");
+    case VALUE_BYTES:
+        return (size_t)snprintf(out, room, "x:%.*s", (int)value.bytes.size,
+                                (const char *)value.bytes.data);
+    case VALUE_LIST:
+        return (size_t)snprintf(out, room, "l:");
+    case VALUE_MAP:
+        return (size_t)snprintf(out, room, "m:");
+    case VALUE_EMPTY:
+    default:
+        return (size_t)snprintf(out, room, "e:");
+    }
+}
+
+static void print_attributes(struct slice resource, char *out, size_t room)
+{
+    struct wire_reader reader = wire_reader_of(resource);
+    struct wire_field field;
+    size_t used = 0;
+    out[0] = '\0';
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != ATTRIBUTES)
+            continue;
+        struct wire_reader inner = wire_reader_of(field.bytes);
+        struct wire_field part;
+        struct slice key = {0};
+        struct slice value = {0};
+        while (wire_read_field(&inner, &part))
+            *(part.number == 1 ? &key : &value) = part.bytes;
+        used += (size_t)snprintf(out + used, room - used, "%s%.*s=", used > 0 ? " " : "",
+                                 (int)key.size, (const char *)key.data);
+        used += print_value(out + used, room - used, value);
+    }
+}
+
+/* A request with one resource, one scope, one span. */
+static struct batch *make_batch(struct slice resource)
+{
+    struct buffer *buffer = buffer_create(NULL, resource.size + 64);
+    struct wire_writer out = wire_writer_of(buffer->data, buffer->capacity);
+    struct slice scopes = slice_of_text("\x12\x04\x12\x02\x30\x02\x1a\x03url");
+    wire_write_header(&out, 1, wire_field_size(1, resource.size) + scopes.size);
+    wire_write_bytes(&out, 1, resource);
+    wire_write_raw(&out, scopes);
+    buffer->size = wire_written(&out).size;
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->items = 1;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+    return batch;
+}
+
+/* The content of the first `resource` field of the first message. */
+static struct slice first_resource(struct slice request)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    assert_true(wire_read_field(&reader, &field));
+    reader = wire_reader_of(field.bytes);
+    while (wire_read_field(&reader, &field))
+        if (field.number == 1)
+            return field.bytes;
+    return slice_of(NULL, 0);
+}
+
+static struct batch *edit(struct batch *batch, const struct attribute_action_config *configs,
+                          size_t count)
+{
+    struct error error;
+    struct resource_editor editor;
+    struct attribute_actions *actions = attribute_actions_create(configs, count, &error);
+    if (actions == NULL)
+        fail_msg("%s", error.text);
+    resource_editor_init(&editor, actions, NULL);
+    struct batch *edited = resource_edit(&editor, batch);
+    resource_editor_fini(&editor);
+    attribute_actions_destroy(actions);
+    return edited;
+}
+
+#define ACTION(verb, name, ...)                                                                    \
+    {                                                                                              \
+        .from_attribute = "", .from_context = "", .pattern = "", .converted_type = "",             \
+        .action = (verb), .key = (name), __VA_ARGS__                                               \
+    }
+#define TEXT(content)                                                                              \
+    .value = &(struct config_value)                                                                \
+    {                                                                                              \
+        .type = CONFIG_VALUE_TEXT, .text = (content)                                               \
+    }
+#define DEFAULT(content)                                                                           \
+    .default_value = &(struct config_value)                                                        \
+    {                                                                                              \
+        .type = CONFIG_VALUE_TEXT, .text = (content)                                               \
+    }
+#define INT(number)                                                                                \
+    .value = &(struct config_value)                                                                \
+    {                                                                                              \
+        .type = CONFIG_VALUE_INT, .integer = (number)                                              \
+    }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+static void each_action_does_what_the_go_collector_does(void **state)
+{
+    const struct {
+        struct attribute_action_config action;
+        const char *before;
+        const char *after;
+    } rows[] = {
+        {ACTION("insert", "a", TEXT("new")), "", "a=s:new"},
+        {ACTION("insert", "a", TEXT("new")), "a=s:old b=i:1", "a=s:old b=i:1"},
+        {ACTION("insert", "c", INT(7)), "a=s:old", "a=s:old c=i:7"},
+        {ACTION("INSERT", "c", .from_attribute = "a"), "a=d:1.5", "a=d:1.5 c=d:1.5"},
+        {ACTION("insert", "c", .from_attribute = "x"), "a=s:1", "a=s:1"},
+        {ACTION("insert", "c", .from_attribute = "x", DEFAULT("d")), "a=s:1", "a=s:1 c=s:d"},
+        {ACTION("insert", "c", .from_attribute = "a", DEFAULT("d")), "a=s:1", "a=s:1 c=s:1"},
+        {ACTION("insert", "c", DEFAULT("d")), "", "c=s:d"},
+        {ACTION("update", "a", TEXT("new")), "", ""},
+        {ACTION("Update", "a", TEXT("new")), "b=s:b a=i:1 c=s:c", "b=s:b a=s:new c=s:c"},
+        {ACTION("update", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
+        {ACTION("upsert", "a", TEXT("new")), "", "a=s:new"},
+        {ACTION("upsert", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
+        {ACTION("upsert", "a", .from_attribute = "a"), "a=s:1 a=s:2", "a=s:1 a=s:2"},
+        /* removal puts the last one into the gap, and removes one of equal keys */
+        {ACTION("delete", "a"), "a=s:1 b=s:2 c=s:3", "c=s:3 b=s:2"},
+        {ACTION("delete", "a"), "a=s:1 b=s:2 a=s:3", "a=s:3 b=s:2"},
+        {ACTION("delete", "c"), "a=s:1 b=s:2 c=s:3", "a=s:1 b=s:2"},
+        {ACTION("delete", "x"), "a=s:1", "a=s:1"},
+        {ACTION("delete", "", .pattern = "^k8s"), "k8s.a=s:1 a=s:2 k8s.b=s:3 b=s:4", "a=s:2 b=s:4"},
+        {ACTION("delete", "b", .pattern = "1$"), "a1=s:1 b=s:2 c=s:3 d=s:4", "d=s:4 c=s:3"},
+        {ACTION("delete", "a", .from_context = "x"), "a=s:1", ""},
+        {ACTION("hash", "a"), "a=s:abc",
+         "a=s:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {ACTION("hash", "a"),
+         "a=s:", "a=s:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {ACTION("hash", "a"), "a=b:true",
+         "a=s:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"},
+        {ACTION("hash", "a"), "a=b:false",
+         "a=s:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"},
+        {ACTION("hash", "a"), "a=i:1",
+         "a=s:7c9fa136d4413fa6173637e883b6998d32e1d675f88cddff9dcbcf331820f4b8"},
+        {ACTION("hash", "a"), "a=d:1",
+         "a=s:6c3c396ed6b5c36dcae172271f462051b1266b851e92df3deea8ac65478fd712"},
+        {ACTION("hash", "a"), "a=e: b=x:1 c=l:", "a=s: b=x:1 c=l:"},
+        {ACTION("hash", "", .pattern = "^[bc]$"), "a=e: b=x:1 c=l:", "a=e: b=s: c=s:"},
+        {ACTION("hash", "x"), "a=s:1", "a=s:1"},
+        {ACTION("extract", "a", .pattern = "(?P<x>[0-9]+)-(?P<y>.*)"), "a=s:12-z y=i:1",
+         "a=s:12-z y=s:z x=s:12"},
+        {ACTION("extract", "a", .pattern = "(?<x>[0-9]+)"), "a=s:q7", "a=s:q7 x=s:7"},
+        {ACTION("extract", "a", .pattern = "(?P<x>b)?(?P<y>a)"), "a=s:a", "a=s:a x=s: y=s:a"},
+        {ACTION("extract", "a", .pattern = "(?P<a>b)"), "a=s:abc", "a=s:b"},
+        {ACTION("extract", "a", .pattern = "(?P<x>b)"), "a=s:c", "a=s:c"},
+        {ACTION("extract", "a", .pattern = "(?P<x>1)"), "a=i:1", "a=i:1"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=s:12", "a=i:12"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=s:1.5", "a=s:1.5"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=d:-1.9", "a=i:-1"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=d:1e300", "a=i:-9223372036854775808"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=d:nan", "a=i:-9223372036854775808"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=b:true", "a=i:1"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=l:", "a=l:"},
+        {ACTION("convert", "a", .converted_type = "double"), "a=s:1e3", "a=d:1000"},
+        {ACTION("convert", "a", .converted_type = "double"), "a=i:7", "a=d:7"},
+        {ACTION("convert", "a", .converted_type = "double"), "a=b:false", "a=d:0"},
+        {ACTION("convert", "a", .converted_type = "double"), "a=s:x", "a=s:x"},
+        {ACTION("convert", "a", .converted_type = "double"), "a=e:", "a=e:"},
+        {ACTION("convert", "a", .converted_type = "string"), "a=i:-5", "a=s:-5"},
+        {ACTION("convert", "a", .converted_type = "string"), "a=d:0.25", "a=s:0.25"},
+        {ACTION("convert", "a", .converted_type = "string"), "a=b:true", "a=s:true"},
+        {ACTION("convert", "a", .converted_type = "string"), "a=x:hi", "a=s:aGk="},
+        {ACTION("convert", "a", .converted_type = "string"), "a=l:", "a=s:[]"},
+        {ACTION("convert", "a", .converted_type = "string"), "a=e:", "a=s:"},
+        {ACTION("convert", "a", .converted_type = "int"), "a=s:1 a=s:2", "a=i:1 a=s:2"},
+        /* from the request: nobody is known here, and client.address then is empty */
+        {ACTION("insert", "c", .from_context = "metadata.x"), "a=s:1", "a=s:1"},
+        {ACTION("insert", "c", .from_context = "client.address"), "", "c=s:"},
+        {ACTION("insert", "c", .from_context = "auth.subject", DEFAULT("d")), "", "c=s:d"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t room[ROOM];
+        char found[ROOM];
+        struct wire_writer resource = wire_writer_of(room, sizeof(room));
+        write_attributes(&resource, rows[i].before);
+        struct batch *batch = make_batch(wire_written(&resource));
+        struct batch *edited = edit(batch, &rows[i].action, 1);
+        struct slice bytes = joined_parts(edited);
+        print_attributes(first_resource(bytes), found, sizeof(found));
+        if (strcmp(found, rows[i].after) != 0)
+            fail_msg("%s %s: expected \"%s\", found \"%s\"", rows[i].action.action, rows[i].before,
+                     rows[i].after, found);
+        if (strcmp(rows[i].before, rows[i].after) == 0)
+            assert_ptr_equal(edited, batch);
+        assert_int_equal(edited->items, 1);
+        mem_free((void *)(uintptr_t)bytes.data);
+        batch_unref(edited);
+        batch_unref(batch);
+    }
+}
+
+static void context_is_taken_from_the_request(void **state)
+{
+    static const struct client_metadata rows[] = {
+        {"x-tenant", "one"}, {"other", "y"}, {"x-tenant", "two"}};
+    const struct attribute_action_config actions[] = {
+        ACTION("insert", "a", .from_context = "metadata.X-Tenant"),
+        ACTION("insert", "b", .from_context = "other"),
+        ACTION("insert", "c", .from_context = "client.address"),
+        ACTION("insert", "d", .from_context = "metadata.absent"),
+    };
+    char found[ROOM];
+    (void)state;
+    struct batch *batch = make_batch(slice_of(NULL, 0));
+    batch->client = client_info_create("10.0.0.9", rows, 3);
+    struct batch *edited = edit(batch, actions, 4);
+    struct slice bytes = joined_parts(edited);
+    print_attributes(first_resource(bytes), found, sizeof(found));
+    assert_string_equal(found, "a=s:one;two b=s:y c=s:10.0.0.9");
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(edited);
+    batch_unref(batch);
+}
+
+static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
+{
+    const struct {
+        struct attribute_action_config action;
+        const char *expected;
+    } rows[] = {
+        {ACTION("insert", "", TEXT("x")),
+         "due to missing required field \"key\" at the 0-th action"},
+        {ACTION("delete", ""),
+         "(at least one of \"key\" and \"pattern\" have to be used) at the 0-th"},
+        {ACTION("insert", "a"),
+         "error with key \"a\" (0-th action): error creating AttrProc. Either field"},
+        {ACTION("upsert", "a", TEXT("x"), .from_attribute = "b"),
+         "due to multiple value sources being set"},
+        {ACTION("update", "a", TEXT("x"), .pattern = "b"),
+         "Action \"update\" does not use the \"pattern\" field"},
+        {ACTION("update", "a", TEXT("x"), .converted_type = "int"),
+         "does not use the \"converted_type\" field"},
+        {ACTION("delete", "a", TEXT("x")), "does not use \"value\" or \"from_attribute\" field"},
+        {ACTION("hash", "a", .from_attribute = "x"),
+         "does not use \"value\" or \"from_attribute\" field"},
+        {ACTION("hash", "a", .pattern = "("), "Field \"pattern\" has invalid pattern: \"(\""},
+        {ACTION("extract", "a"),
+         "due to missing required field \"pattern\" for action \"extract\""},
+        {ACTION("extract", "a", .pattern = "abc"), "contains no named matcher groups"},
+        {ACTION("extract", "a", .pattern = "(?P<x>a)(b)"),
+         "contains at least one unnamed matcher group"},
+        {ACTION("extract", "a", TEXT("x"), .pattern = "(?P<x>a)"),
+         "does not use a value source field"},
+        {ACTION("convert", "a"),
+         "due to missing required field \"converted_type\" for action \"convert\""},
+        {ACTION("convert", "a", .converted_type = "bool"),
+         "due to invalid value \"bool\" in field \"converted_type\""},
+        {ACTION("convert", "a", .converted_type = "int", .pattern = "x"),
+         "does not use value sources or \"pattern\" field"},
+        {ACTION("Rename", "a"), "due to unsupported action \"rename\""},
+        {ACTION("", "a"), "due to unsupported action \"\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct error error = {.text = ""};
+        assert_null(attribute_actions_create(&rows[i].action, 1, &error));
+        if (strstr(error.text, rows[i].expected) == NULL)
+            fail_msg("expected %s, found %s", rows[i].expected, error.text);
+    }
+}
+
+/* Resource fields in several places are one Resource; unknown fields, dropped counts and schema_url
+ * survive. */
+static void scattered_resources_are_merged_and_unknown_fields_survive(void **state)
+{
+    const struct attribute_action_config action = ACTION("upsert", "a", TEXT("new"));
+    static const uint8_t request[] = {
+        0x0a, 34,            /* ResourceSpans */
+        0x12, 2,    0x12, 0, /* a scope with a span, first of all */
+        0x0a, 12,   0x0a, 8,    0x0a, 1, 'a', 0x12,
+        3,    0x0a, 1,    '1',  0x10, 7,           /* resource: a, dropped 7 */
+        0xd2, 0x05, 1,    'u',                     /* unknown */
+        0x0a, 6,    0x0a, 4,    0x0a, 2, 'b', 'b', /* resource: bb without a value */
+        0x1a, 1,    's',  0x98, 0x06,              /* schema_url, then an unknown number */
+        5,
+    };
+    static const uint8_t expected[] = {
+        0x0a, 35,  0x0a, 20,   0x0a, 10,   0x0a, 1,   'a', 0x12, 5,    0x0a, 3,
+        'n',  'e', 'w',  0x0a, 4,    0x0a, 2,    'b', 'b', 0x10, 7,    0x12, 2,
+        0x12, 0,   0xd2, 0x05, 1,    'u',  0x1a, 1,   's', 0x98, 0x06, 5,
+    };
+    struct otlp_figures figures;
+    const char *reason;
+    (void)state;
+    uint8_t body[64];
+    memcpy(body, request, sizeof(request));
+    body[1] = (uint8_t)(sizeof(request) - 2);
+    assert_true(otlp_check(TRACES, slice_of(body, sizeof(request)), &figures, &reason));
+    struct buffer *buffer = buffer_create(NULL, sizeof(request));
+    memcpy(buffer->data, body, sizeof(request));
+    buffer->size = sizeof(request);
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->items = figures.items;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+    struct batch *edited = edit(batch, &action, 1);
+    struct slice bytes = joined_parts(edited);
+    memcpy(body, expected, sizeof(expected));
+    body[1] = (uint8_t)(sizeof(expected) - 2);
+    assert_int_equal(bytes.size, sizeof(expected));
+    assert_memory_equal(bytes.data, body, sizeof(expected));
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(edited);
+    batch_unref(batch);
+}
+
+/* Items behind the edit are the same, whatever the parts; taking the edit back gives the same
+ * resources. */
+static void random_requests_change_in_their_resources_only(void **state)
+{
+    const struct attribute_action_config put = ACTION("insert", "Z", TEXT("put"));
+    const struct attribute_action_config take = ACTION("delete", "Z");
+    (void)state;
+    for (uint64_t seed = 0; seed < ROUNDS; seed++) {
+        enum signal_kind signal = (enum signal_kind)(seed % 3);
+        struct random_source random = {.state = seed};
+        struct oracle_items expected = {0};
+        struct oracle_items found = {0};
+        struct slice request = random_request(&random, signal);
+        struct batch *batch = random_parts(&random, signal, request);
+        struct batch *with = edit(batch, &put, 1);
+        struct batch *without = edit(with, &take, 1);
+        struct slice back = joined_parts(without);
+        struct slice edited = joined_parts(with);
+        struct otlp_figures figures;
+        const char *reason;
+        assert_true(otlp_check(signal, edited, &figures, &reason));
+        assert_int_equal(figures.items, batch->items);
+        assert_int_equal(without->items, batch->items);
+        oracle_list(&expected, signal, request);
+        oracle_list(&found, signal, back);
+        assert_int_equal(expected.count, found.count);
+        for (size_t i = 0; i < found.count; i++)
+            assert_string_equal(strrchr(expected.texts[i], '/'), strrchr(found.texts[i], '/'));
+        oracle_clear(&expected);
+        oracle_clear(&found);
+        mem_free((void *)(uintptr_t)back.data);
+        mem_free((void *)(uintptr_t)edited.data);
+        mem_free((void *)(uintptr_t)request.data);
+        batch_unref(without);
+        batch_unref(with);
+        batch_unref(batch);
+    }
+}
+#pragma GCC diagnostic pop
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_action_does_what_the_go_collector_does),
+        cmocka_unit_test(context_is_taken_from_the_request),
+        cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
+        cmocka_unit_test(scattered_resources_are_merged_and_unknown_fields_survive),
+        cmocka_unit_test(random_requests_change_in_their_resources_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
