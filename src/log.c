@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/clock.h"
+#include "src/mem.h"
 
 enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
 
@@ -43,7 +44,9 @@ static const char *const level_names[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error"};
 
 struct line {
-    char text[LOG_LINE_MAX];
+    char own[LOG_LINE_MAX];
+    char *text; /* own, or larger where the message is (the debug exporter's are) */
+    size_t capacity;
     size_t size;
     bool has_fields;
 };
@@ -73,7 +76,7 @@ static void put(struct line *line, const char *format, ...) __attribute__((forma
 static void put(struct line *line, const char *format, ...)
 {
     va_list arguments;
-    size_t room = sizeof(line->text) - line->size - 4;
+    size_t room = line->capacity - line->size - 4;
     va_start(arguments, format);
     int length = vsnprintf(line->text + line->size, room, format, arguments);
     va_end(arguments);
@@ -83,7 +86,7 @@ static void put(struct line *line, const char *format, ...)
 
 static void put_char(struct line *line, char c)
 {
-    if (line->size < sizeof(line->text) - 4)
+    if (line->size < line->capacity - 4)
         line->text[line->size++] = c;
 }
 
@@ -233,6 +236,31 @@ static void write_line(const struct line *line)
     }
 }
 
+/* Without memory for a large message, what fits is printed. */
+static void line_open(struct line *line, const char *message)
+{
+    size_t size = strlen(message);
+    line->text = line->own;
+    line->capacity = sizeof(line->own);
+    line->size = 0;
+    line->has_fields = false;
+    if (size <= sizeof(line->own) / 2)
+        return;
+    /* JSON's escapes: a character in two is more than texts have. */
+    size_t capacity = size + size / 2 + sizeof(line->own);
+    char *text = mem_try_alloc(capacity);
+    if (text == NULL)
+        return;
+    line->text = text;
+    line->capacity = capacity;
+}
+
+static void line_close(struct line *line)
+{
+    if (line->text != line->own)
+        mem_free(line->text);
+}
+
 void log_write(const struct logger *logger, enum log_level level, const char *file, int line_number,
                const char *message, ...)
 {
@@ -242,7 +270,8 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
         errno = saved_errno;
         return;
     }
-    struct line line = {.size = 0};
+    struct line line;
+    line_open(&line, message);
     put_head(&line, level, file, line_number, message);
     if (!settings.is_json)
         put_char(&line, '\t');
@@ -262,5 +291,6 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
         line.size--; /* console without fields: no trailing tab */
     line.text[line.size++] = '\n';
     write_line(&line);
+    line_close(&line);
     errno = saved_errno;
 }

@@ -5,6 +5,7 @@
 #include "src/config/config.h"
 #include "src/fileops.h"
 #include "src/lane.h"
+#include "src/log.h"
 #include "src/mem.h"
 #include "tests/unit/exporters/support.h"
 
@@ -110,6 +111,42 @@ static void sampling_keeps_the_first_and_every_third_of_a_second(void **state)
     tear_down(&fixture);
 }
 
+static void large_text_reaches_the_log_whole(void **state)
+{
+    enum { NAME_BYTES = 20000 };
+    /* Lengths of the resource, scope and span around the name, each a varint of three bytes. */
+    static const uint8_t head[] = {0x0a, 0xac, 0x9c, 0x01, 0x12, 0xa8, 0x9c, 0x01,
+                                   0x12, 0xa4, 0x9c, 0x01, 0x2a, 0xa0, 0x9c, 0x01};
+    static uint8_t bytes[sizeof(head) + NAME_BYTES];
+    char path[] = "/tmp/spanflame-test-debug-XXXXXX";
+    struct log_settings settings = log_settings_default();
+    struct exporter_fixture exporter;
+    char *text;
+    size_t size;
+    (void)state;
+    memcpy(bytes, head, sizeof(head));
+    memset(bytes + sizeof(head), 'x', NAME_BYTES);
+    settings.fd = mkstemp(path);
+    assert_true(settings.fd >= 0);
+    log_configure(&settings);
+    struct lane *lane = lane_create(0);
+    exporter_open(&exporter, lane, &debug_exporter_factory, "{verbosity: normal}", TRACES);
+    exporter_export(&exporter, slice_of(bytes, sizeof(bytes)), 1);
+    exporter_close(&exporter);
+    lane_destroy(lane);
+    close(settings.fd);
+    settings = log_settings_default();
+    log_configure(&settings);
+    assert_int_equal(file_read_whole(path, 1 << 20, &text, &size), 0);
+    assert_non_null(strstr(text, "Traces\t{"));
+    const char *name = strstr(text, "ScopeTraces #0\n");
+    assert_non_null(name);
+    assert_int_equal(strspn(name + strlen("ScopeTraces #0\n"), "x"), NAME_BYTES);
+    assert_non_null(strstr(text, "x  \n\t{\"otelcol.component.id\": \"debug\"}\n"));
+    mem_free(text);
+    unlink(path);
+}
+
 static void nop_accepts_everything(void **state)
 {
     struct exporter_fixture exporter;
@@ -158,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_verbosity_prints_its_form),
         cmocka_unit_test(sampling_keeps_the_first_and_every_third_of_a_second),
+        cmocka_unit_test(large_text_reaches_the_log_whole),
         cmocka_unit_test(nop_accepts_everything),
         cmocka_unit_test(configurations_are_checked),
     };
