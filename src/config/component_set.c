@@ -132,6 +132,7 @@ static void decode_component(struct loader *loader, const struct path *path,
                                    .section_size = factory->config_size,
                                    .check = factory->check};
     struct site site = {.loader = loader, .path = path, .position = entry->position};
+    assert(component->factory != NULL);
     void *config = loader_zalloc(loader, factory->config_size);
     decode_defaults(loader, factory->fields, config);
     decode_section(&site, &section, entry->value, config);
@@ -145,6 +146,7 @@ static void load_component(struct loader *loader, const struct path *parent,
     struct identifier identifier;
     struct error error;
     struct path path = {.parent = parent, .key = entry->key};
+    assert(entry->value != NULL);
     if (!text_to_identifier(entry->key, &identifier, &error)) {
         loader_problem(loader, entry->position, &path, "%s", error.text);
         return;
@@ -176,6 +178,7 @@ static void refuse_connector(struct loader *loader, const struct path *parent,
                              const struct node_entry *entry, struct component_set *set)
 {
     struct path path = {.parent = parent, .key = entry->key};
+    assert(entry->key != NULL);
     loader_problem(loader, entry->position, &path,
                    "unknown type: \"%s\" (valid values: []); this build has no connectors",
                    entry->key);
@@ -186,6 +189,7 @@ static void refuse_connector(struct loader *loader, const struct path *parent,
 /* False: not a section of components. */
 static bool find_kind(const char *key, enum component_kind *ret_kind)
 {
+    assert(ret_kind != NULL);
     for (size_t i = 0; i < COMPONENT_KINDS; i++) {
         if (strcmp(key, component_kind_section((enum component_kind)i)) != 0)
             continue;

@@ -49,6 +49,7 @@ static void check_section(const struct site *site, const struct config_field *fi
                           const void *section)
 {
     struct error error = {.text = ""};
+    assert(section != NULL);
     if (field->check != NULL && !site->is_off && !field->check(section, &error))
         loader_problem(site->loader, site->position, site->path, "%s", error.text);
 }
@@ -81,6 +82,7 @@ void decode_section(const struct site *site, const struct config_field *field,
 static void decode_element(const struct site *site, const struct config_field *field,
                            const struct node *node, void *section)
 {
+    assert(section != NULL);
     decode_defaults(site->loader, field->fields, section);
     if (node->kind != NODE_MAP) {
         decode_mismatch(site, field, node, "a map");
@@ -96,6 +98,7 @@ static void decode_sections(const struct site *site, const struct config_field *
                             const struct node *node, void *target)
 {
     struct config_sections *sections = target;
+    assert(field->section_size > 0);
     if (node->kind == NODE_NULL)
         return;
     if (node->kind != NODE_LIST) {
@@ -237,6 +240,7 @@ static void decode_absent(const struct site *site, const struct config_field *se
                           const struct node *map, void *target)
 {
     struct node empty = {.kind = NODE_MAP, .position = map->position};
+    assert(map->kind == NODE_MAP);
     for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;
          field++) {
         struct path path = {.parent = site->path, .key = field->key};

@@ -20,6 +20,7 @@ static void split_text(const struct site *site, const struct node *node, const c
                        struct config_texts *texts)
 {
     struct loader *loader = site->loader;
+    assert(text != NULL && texts != NULL);
     if (!loader_charge_expanded(loader, strlen(text))) {
         loader_problem(loader, node->position, site->path, "found too many long lists");
         return;
@@ -39,6 +40,8 @@ void decode_texts(const struct site *site, const struct config_field *field,
                   const struct node *node, void *target)
 {
     struct config_texts *texts = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
     if (node->kind == NODE_TEXT) {
         split_text(site, node, node->text, texts);
         return;
@@ -66,6 +69,7 @@ void decode_texts(const struct site *site, const struct config_field *field,
 static void decode_header_map(const struct site *site, const struct config_field *field,
                               const struct node *map, struct config_pair *pairs)
 {
+    assert(map->kind == NODE_MAP);
     for (size_t i = 0; i < map->count; i++) {
         const struct node_entry *entry = &map->entries[i];
         struct path path = {.parent = site->path, .key = entry->key};
@@ -88,6 +92,7 @@ static bool has_pair(const struct config_pair *pairs, size_t count, const char *
 static void decode_header_element(const struct site *site, const struct config_field *field,
                                   const struct node *node, struct config_pair *pair)
 {
+    assert(pair != NULL);
     *pair = (struct config_pair){.key = "", .value = ""};
     const struct node *name = node_value(node, "name");
     const struct node *value = node_value(node, "value");
@@ -109,6 +114,7 @@ static void decode_header_element(const struct site *site, const struct config_f
 static void decode_header_list(const struct site *site, const struct config_field *field,
                                const struct node *list, struct config_pair *pairs)
 {
+    assert(list->kind == NODE_LIST);
     for (size_t i = 0; i < list->count; i++) {
         struct path path = {.parent = site->path, .index = i};
         struct site element = *site;
@@ -126,6 +132,8 @@ void decode_headers(const struct site *site, const struct config_field *field,
                     const struct node *node, void *target)
 {
     struct config_pairs *headers = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
     if (node->kind == NODE_NULL) {
         if (node->reference != NULL)
             *headers = (struct config_pairs){.count = 0};
@@ -152,6 +160,7 @@ static void copy_value(struct loader *loader, const struct node *node, struct co
         [NODE_TEXT] = CONFIG_VALUE_TEXT, [NODE_LIST] = CONFIG_VALUE_LIST,
         [NODE_MAP] = CONFIG_VALUE_MAP,   [NODE_BROKEN] = CONFIG_VALUE_NULL,
     };
+    assert(value != NULL);
     *value = (struct config_value){.type = types[node->kind],
                                    .boolean = node->boolean,
                                    .integer = node->integer,
@@ -174,6 +183,8 @@ void decode_value(const struct site *site, const struct config_field *field,
                   const struct node *node, void *target)
 {
     const struct config_value **value = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
     (void)field;
     struct config_value *copy = loader_zalloc(site->loader, sizeof(*copy));
     copy_value(site->loader, node, copy);

@@ -58,6 +58,7 @@ void decode_bool(const struct site *site, const struct config_field *field, cons
 {
     char expected[EXPECTED_TEXT_MAX];
     bool *boolean = target;
+    assert(node != NULL && target != NULL);
     if (node->kind == NODE_BOOL || node->kind == NODE_NULL) {
         *boolean = node->kind == NODE_BOOL && node->boolean;
         return;
@@ -128,6 +129,7 @@ static bool take_in_range(const struct site *site, const struct config_field *fi
 {
     char expected[EXPECTED_TEXT_MAX];
     int64_t integer = 0;
+    assert(field->min <= field->max);
     if (take_word(field, node, ret_integer))
         return true;
     /* -0.5 is not cut to a count of 0. */
@@ -148,6 +150,7 @@ void decode_count(const struct site *site, const struct config_field *field,
 {
     int64_t integer;
     uint64_t *count = target;
+    assert(node != NULL && target != NULL);
     assert(field->min >= 0);
     if (take_in_range(site, field, node, &integer))
         *count = integer > 0 ? (uint64_t)integer : 0;
@@ -157,6 +160,7 @@ void decode_int(const struct site *site, const struct config_field *field, const
                 void *target)
 {
     int64_t *integer = target;
+    assert(node != NULL && target != NULL);
     take_in_range(site, field, node, integer);
 }
 
@@ -164,6 +168,7 @@ void decode_double(const struct site *site, const struct config_field *field,
                    const struct node *node, void *target)
 {
     double *real = target;
+    assert(node != NULL && target != NULL);
     if (node->kind == NODE_NULL)
         *real = 0;
     else if (node->kind == NODE_INT)
@@ -179,6 +184,7 @@ static void describe_durations(const struct config_field *field, const char *pro
                                char *expected, size_t size)
 {
     size_t length;
+    assert(field->type == CONFIG_TYPE_DURATION);
     if (field->max == INT64_MAX && field->min <= 0)
         length = (size_t)snprintf(expected, size, "a duration such as \"200ms\" or \"1m30s\"");
     else if (field->max == INT64_MAX)
@@ -217,6 +223,8 @@ void decode_duration(const struct site *site, const struct config_field *field,
     const char *problem = take_duration(site, node, &duration_ns);
     bool is_fitting = site->is_off ||
                       (duration_ns >= field->min && duration_ns <= field->max && duration_ns >= 0);
+    assert(target != NULL);
+    assert(field->min <= field->max);
     if (problem == NULL && is_fitting) {
         *field_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
         return;
@@ -231,6 +239,7 @@ void decode_text(const struct site *site, const struct config_field *field, cons
 {
     const char **text = target;
     const char *found = decode_text_of(node);
+    assert(target != NULL);
     if (found != NULL)
         *text = found;
     else

@@ -34,6 +34,7 @@ static void report(const struct expansion *expansion, const char *text)
 static bool charge(const struct expansion *expansion, size_t bytes)
 {
     struct loader *loader = expansion->loader;
+    assert(expansion->loader != NULL);
     if (!loader->is_exhausted && loader_charge_expanded(loader, bytes))
         return true;
     if (!loader->is_exhausted)
@@ -48,6 +49,7 @@ static bool charge(const struct expansion *expansion, size_t bytes)
  */
 static bool find_reference(const char *text, struct slice *ret_reference)
 {
+    assert(text != NULL);
     for (const char *close = strchr(text, '}'); close != NULL; close = strchr(text, '}')) {
         const char *open = NULL;
         for (const char *at = text; at + 1 < close; at++)
@@ -71,6 +73,7 @@ static bool retrieve(const struct expansion *expansion, struct slice reference,
 {
     struct error error;
     struct loader *loader = expansion->loader;
+    assert(reference.size >= 3);
     if (!charge(expansion, reference.size))
         return false;
     char *uri = location_of_reference(loader, slice_of(reference.data + 2, reference.size - 3));
@@ -103,6 +106,7 @@ static char *replace_all(const struct expansion *expansion, const char *text,
     size_t count = 0;
     size_t text_size = strlen(text);
     const char *end = text + text_size;
+    assert(reference.size > 0);
     for (const char *at = text;
          (at = memmem(at, (size_t)(end - at), reference.data, reference.size)) != NULL;
          at += reference.size)
@@ -204,6 +208,7 @@ static bool expand_once(const struct expansion *expansion, struct node **node)
 static struct node *expand_text(const struct expansion *expansion, struct node *node)
 {
     struct node *original = node;
+    assert(node->kind == NODE_TEXT);
     for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
         if (expand_once(expansion, &node))
             continue;
@@ -221,6 +226,7 @@ static struct node *expand_text(const struct expansion *expansion, struct node *
 static const char *expand_verbatim(const struct expansion *expansion, const char *text)
 {
     struct slice reference;
+    assert(expansion->is_quiet);
     for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
         if (text == NULL || !find_reference(text, &reference))
             return text;
@@ -256,6 +262,7 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
                                       node->reference != NULL ? node->reference : node->text,
                                   .depth = depth};
     size_t problems = loader_problems(loader);
+    assert(depth <= 2 * CONFIG_DEPTH_MAX);
     if (node->kind == NODE_TEXT)
         node = expand_text(&expansion, node);
     for (size_t i = 0; (node->kind == NODE_LIST || node->kind == NODE_MAP) && i < node->count;

@@ -47,6 +47,7 @@ static size_t take_character(const char *text, uint32_t *ret_character)
                   : bytes[0] < 0xf8 ? 4
                                     : 0;
     uint32_t character = size > 1 ? bytes[0] & (0x7fu >> size) : bytes[0];
+    assert(ret_character != NULL);
     for (size_t i = 1; i < size; i++) {
         if ((bytes[i] & 0xc0) != 0x80)
             size = 0;
@@ -102,6 +103,7 @@ static struct slice trim(struct slice text)
 /* Identifiers in messages are cut: they come from outside and have no bound yet. */
 static bool check_name(const char *text, struct slice name, struct error *error)
 {
+    assert(error != NULL);
     if (name.size == 0)
         return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
     if (name.size > IDENTIFIER_NAME_BYTES_MAX)

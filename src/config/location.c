@@ -82,6 +82,7 @@ static bool retrieve_file(struct loader *loader, const char *rest, struct retrie
                           struct error *error)
 {
     size_t size = 0;
+    assert(rest != NULL);
     (void)loader;
     int failed = file_read_whole(rest, CONFIG_FILE_BYTES_MAX, &retrieved->owned, &size);
     if (failed == -EFBIG)
@@ -98,6 +99,7 @@ static bool retrieve_file(struct loader *loader, const char *rest, struct retrie
 static bool retrieve_yaml(struct loader *loader, const char *rest, struct retrieved *retrieved,
                           struct error *error)
 {
+    assert(rest != NULL);
     (void)loader;
     retrieved->bytes = slice_of_text(rest);
     if (retrieved->bytes.size <= CONFIG_FILE_BYTES_MAX)
@@ -124,6 +126,7 @@ static const struct scheme schemes[] = {
 static size_t scheme_size(const char *uri)
 {
     size_t size = 0;
+    assert(uri != NULL);
     if (!isalpha((unsigned char)uri[0]))
         return 0;
     while (isalnum((unsigned char)uri[size]) || (uri[size] != '\0' && strchr("+.-", uri[size])))

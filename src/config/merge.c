@@ -12,6 +12,7 @@
 /* The alpha gate confmap.enableMergeAppendOption: these lists grow instead of being replaced. */
 static bool is_appended(const struct loader *loader, const struct path *path)
 {
+    assert(path != NULL);
     if (!feature_gate_is_enabled(loader->gates, GATE_MERGE_APPEND) || path->key == NULL)
         return false;
     const struct path *first = path;
@@ -26,6 +27,7 @@ static bool is_appended(const struct loader *loader, const struct path *path)
 
 static bool has_text(const struct node *list, const struct node *value)
 {
+    assert(list->kind == NODE_LIST);
     for (size_t i = 0; i < list->count; i++) {
         const struct node *element = list->entries[i].value;
         if (element->kind == NODE_TEXT && value->kind == NODE_TEXT &&
@@ -37,6 +39,7 @@ static bool has_text(const struct node *list, const struct node *value)
 
 static void append_new(struct loader *loader, struct node *base, const struct node *over)
 {
+    assert(base->kind == NODE_LIST && over->kind == NODE_LIST);
     for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++)
         if (!has_text(base, over->entries[i].value))
             node_append(&loader->arena, base, over->entries[i].value);
@@ -54,6 +57,7 @@ static void add_or_refuse(struct loader *loader, struct node *map, struct node_e
 static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
                              const struct path *path)
 {
+    assert(base != NULL && over != NULL);
     if (base->kind == NODE_LIST && over->kind == NODE_LIST && is_appended(loader, path)) {
         append_new(loader, base, over);
         return base;
@@ -118,6 +122,7 @@ static void unfold(struct loader *loader, struct node *map)
 {
     struct node_entry *entries = map->entries;
     size_t count = map->count;
+    assert(map->kind == NODE_MAP);
     map->entries = NULL;
     map->count = 0;
     map->capacity = 0;

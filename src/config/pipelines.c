@@ -29,6 +29,7 @@ static void report_undefined(struct loader *loader, const struct component_set *
 {
     enum component_kind kind = references->kind;
     struct suggestion suggestion = suggestion_for(id);
+    assert(references->blamed != NULL);
     for (size_t i = 0; i < set->count; i++)
         if (set->kinds[i] == kind)
             suggestion_consider(&suggestion, set->items[i].id);
@@ -55,6 +56,7 @@ static void load_reference(struct loader *loader, const struct component_set *se
     struct identifier identifier;
     struct error error;
     const char *text = node->kind == NODE_NULL ? NULL : decode_text_of(node);
+    assert(references->items != NULL);
     if (node->kind == NODE_BROKEN)
         return;
     if (text == NULL) {
@@ -85,6 +87,7 @@ static bool load_references(struct loader *loader, const struct component_set *s
                             const struct path *path, const struct node *node,
                             struct references *references)
 {
+    assert(references->count == 0);
     if (node == NULL || node->kind == NODE_NULL)
         return true;
     if (node->kind == NODE_BROKEN)
@@ -119,6 +122,7 @@ static size_t load_stage(const struct pipeline_site *site, enum component_kind k
     struct path path = {.parent = site->path, .key = component_kind_section(kind)};
     const struct node *node = node_value(site->entry->value, path.key);
     bool is_fine = load_references(site->loader, site->set, &path, node, &references);
+    assert(kind != EXTENSION);
     if (is_fine && kind != PROCESSOR && (node == NULL || node->count == 0))
         loader_problem(site->loader, site->entry->position, site->path, "must have at least one %s",
                        component_kind_name(kind));
@@ -129,6 +133,7 @@ static size_t load_stage(const struct pipeline_site *site, enum component_kind k
 static void report_unknown_keys(const struct pipeline_site *site)
 {
     const struct node *map = site->entry->value;
+    assert(site->path != NULL);
     for (size_t i = 0; i < map->count; i++) {
         bool is_known = false;
         const struct node_entry *entry = &map->entries[i];
@@ -153,6 +158,7 @@ struct misfit {
 static void find_misfits(const struct config_component *const *items, size_t count,
                          enum signal_kind signal, struct misfit *misfit)
 {
+    assert(signal < SIGNAL_KINDS);
     for (size_t i = 0; i < count; i++) {
         const struct component_factory *factory = items[i]->factory;
         if (factory == NULL || (factory->signals & 1u << signal) != 0)
@@ -183,6 +189,7 @@ static void check_signals(const struct pipeline_site *site, const struct config_
     char signals[64];
     char others[96] = "";
     struct misfit misfit = {.first = NULL};
+    assert(pipeline->id != NULL);
     find_misfits(pipeline->receivers, pipeline->receivers_count, pipeline->signal, &misfit);
     find_misfits(pipeline->processors, pipeline->processors_count, pipeline->signal, &misfit);
     find_misfits(pipeline->exporters, pipeline->exporters_count, pipeline->signal, &misfit);
@@ -218,6 +225,7 @@ static bool load_name(const struct pipeline_site *site, struct config_pipeline *
     struct error error;
     struct loader *loader = site->loader;
     struct position position = site->entry->position;
+    assert(site->entry->key != NULL);
     if (!text_to_identifier(site->entry->key, &identifier, &error)) {
         loader_problem(loader, position, site->path, "%s", error.text);
         return false;
@@ -247,6 +255,7 @@ static bool load_name(const struct pipeline_site *site, struct config_pipeline *
 static bool load_pipeline(const struct pipeline_site *site, struct config_pipeline *pipeline)
 {
     const struct node *node = site->entry->value;
+    assert(site->entry->value != NULL);
     if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
         if (node->kind != NODE_BROKEN)
             loader_problem(site->loader, node->position, site->path, "found %s, expected a map",
@@ -276,6 +285,7 @@ static void load_all(struct loader *loader, const struct node *node, const struc
 {
     struct config_pipeline *pipelines = loader_zalloc(loader, node->count * sizeof(*pipelines));
     size_t count = 0;
+    assert(node->kind == NODE_MAP);
     for (size_t i = 0; i < node->count; i++) {
         struct path inner = {.parent = path, .key = node->entries[i].key};
         struct pipeline_site site = {

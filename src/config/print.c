@@ -14,6 +14,7 @@
 
 static void redact_text(struct node *node)
 {
+    assert(node != NULL);
     node->kind = NODE_TEXT;
     node->text = "[REDACTED]";
     node->count = 0;
@@ -60,6 +61,7 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
 {
     bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET ||
                    field->type == CONFIG_TYPE_CHOICE;
+    assert(field->type != CONFIG_TYPE_SECTION);
     if (is_text)
         adapt_text(node);
     if (is_unredacted)
@@ -74,6 +76,7 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
 
 static void prepare_map(const struct config_field *fields, struct node *map, bool is_unredacted)
 {
+    assert(map != NULL);
     for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
         struct node *node = map->entries[i].value;
         const struct config_field *field = find_field(fields, map->entries[i].key);
@@ -91,6 +94,7 @@ static void prepare_map(const struct config_field *fields, struct node *map, boo
 static void prepare_components(struct loader *loader, struct node *section,
                                enum component_kind kind, bool is_unredacted)
 {
+    assert(section->kind == NODE_MAP);
     for (size_t i = 0; i < section->count; i++) {
         struct identifier identifier;
         struct error error;

@@ -40,6 +40,7 @@ static struct number_text double_to_text(double real)
 static struct number_text scalar_to_text(const struct node *node)
 {
     struct number_text result = {.text = "null"};
+    assert(node->kind != NODE_LIST && node->kind != NODE_MAP);
     if (node->kind == NODE_BOOL)
         snprintf(result.text, sizeof(result.text), "%s", node->boolean ? "true" : "false");
     else if (node->kind == NODE_INT)
@@ -84,6 +85,7 @@ static bool emit_start(yaml_emitter_t *emitter, const struct node *node)
             ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
             : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
                                                    YAML_BLOCK_SEQUENCE_STYLE);
+    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
     return is_ready && yaml_emitter_emit(emitter, &event);
 }
 
@@ -92,11 +94,13 @@ static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
     yaml_event_t event;
     int is_ready = node->kind == NODE_MAP ? yaml_mapping_end_event_initialize(&event)
                                           : yaml_sequence_end_event_initialize(&event);
+    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
     return is_ready && yaml_emitter_emit(emitter, &event);
 }
 
 static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 {
+    assert(node != NULL);
     if (node->kind == NODE_TEXT)
         return emit_scalar(emitter, node->text, true);
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
@@ -159,6 +163,7 @@ static void write_json_text(const char *text, FILE *out)
 static void write_json(const struct node *node, int indent, FILE *out)
 {
     bool is_map = node->kind == NODE_MAP;
+    assert(indent >= 0);
     if (node->kind == NODE_TEXT || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {
         write_json_text(node->kind == NODE_TEXT ? node->text : scalar_to_text(node).text, out);
         return;

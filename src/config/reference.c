@@ -55,6 +55,7 @@ static void write_default(const struct config_field *field, FILE *out)
         [CONFIG_NULL_IS_OFF] = "off",
         [CONFIG_ON_UNLESS_UNSET] = "on",
     };
+    assert((size_t)field->presence < sizeof(presences) / sizeof(presences[0]));
     if (field->type == CONFIG_TYPE_SECTION) {
         fputs(presences[field->presence], out);
     } else if (field->default_text != NULL && field->default_text[0] != '\0') {
@@ -94,6 +95,7 @@ static void write_range(const struct config_field *field, FILE *out)
 
 static void write_row(const struct config_field *field, const char *key, FILE *out)
 {
+    assert(key != NULL);
     fprintf(out, "| `%s` | %s", key, type_name(field->type));
     fputs(" | ", out);
     write_default(field, out);
@@ -147,6 +149,7 @@ static void write_signals(const struct component_factory *factory, FILE *out)
 
 static void write_factory(const struct component_factory *factory, FILE *out)
 {
+    assert(factory->type != NULL);
     fprintf(out, "### %s: `%s`\n\nStability: %s.", component_kind_name(factory->kind),
             factory->type, factory->stability != NULL ? factory->stability : "development");
     write_signals(factory, out);
@@ -195,6 +198,7 @@ static void write_kind(const struct component_factory *const *factories, enum co
                        FILE *out)
 {
     bool is_empty = true;
+    assert(factories != NULL);
     for (size_t i = 0; factories[i] != NULL; i++) {
         if (factories[i]->kind != kind)
             continue;

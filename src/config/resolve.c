@@ -103,7 +103,7 @@ static bool merge_into(struct loader *loader, struct node **root, struct node *t
 {
     if (tree != NULL && tree->kind == NODE_MAP)
         *root = *root == NULL ? tree : merge_trees(loader, *root, tree);
-    return tree != NULL;
+    return tree != NULL && tree->kind != NODE_BROKEN;
 }
 
 /* With no location at all there is no source, and problems need one. */

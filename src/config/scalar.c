@@ -84,6 +84,7 @@ static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
 {
     uint64_t magnitude = 0;
     unsigned base = take_base(&text);
+    assert(ret_magnitude != NULL);
     if (*text == '\0')
         return false;
     for (; *text != '\0'; text++) {
@@ -102,6 +103,7 @@ static bool text_to_integer(const char *text, struct scalar *ret_scalar)
     uint64_t magnitude = 0;
     bool is_negative = text[0] == '-';
     bool has_sign = is_negative || text[0] == '+';
+    assert(ret_scalar != NULL);
     if (!text_to_magnitude(has_sign ? text + 1 : text, &magnitude))
         return false;
     if (is_negative && magnitude <= (uint64_t)INT64_MAX + 1)
@@ -123,6 +125,7 @@ static size_t count_digits(const char *text)
 /* [-+]? (. digits | digits (. digits?)?) ([eE] [-+]? digits)? */
 static bool is_float(const char *text)
 {
+    assert(text != NULL);
     if (*text == '-' || *text == '+')
         text++;
     size_t whole = count_digits(text);

@@ -81,6 +81,7 @@ static const struct config_field pull_fields[] = {
 static bool check_reader(const void *section, struct error *error)
 {
     const struct telemetry_reader *reader = section;
+    assert(reader != NULL);
     if (!reader->has_pull || reader->pull.exporter.has_prometheus)
         return true;
     return error_set(error, "found a pull reader without exporter, expected "
@@ -157,6 +158,7 @@ struct telemetry_key {
 static void find_key(struct telemetry_key *ret_key, const struct site *site,
                      const struct node *telemetry, const char *section, const char *key)
 {
+    assert(ret_key != NULL && site != NULL);
     ret_key->site = site;
     ret_key->section = node_value(telemetry, section);
     ret_key->section_path = (struct path){.parent = site->path, .key = section};
@@ -166,6 +168,7 @@ static void find_key(struct telemetry_key *ret_key, const struct site *site,
 
 static bool find_word(const struct word *words, const char *text, int *ret_value)
 {
+    assert(words != NULL && text != NULL);
     for (; words->text != NULL; words++) {
         if (strcasecmp(words->text, text) != 0)
             continue;
@@ -242,6 +245,7 @@ static void resolve_address(const struct telemetry_key *key, const char *address
                             struct config_service *service)
 {
     struct loader *loader = key->site->loader;
+    assert(address != NULL);
     if (key->node == NULL || key->node->kind == NODE_NULL || key->node->kind == NODE_BROKEN)
         return;
     if (!take_address(loader, address, service)) {
@@ -259,6 +263,7 @@ static void resolve_address(const struct telemetry_key *key, const char *address
 static void use_reader(const struct telemetry_prometheus *prometheus,
                        struct config_service *service)
 {
+    assert(prometheus->host != NULL);
     service->has_metrics_reader = true;
     service->metrics_host = prometheus->host;
     service->metrics_port = prometheus->port;
@@ -272,6 +277,7 @@ static void resolve_readers(const struct telemetry_key *key,
 {
     const struct telemetry_reader *readers = metrics->readers.items;
     struct loader *loader = key->site->loader;
+    assert(key->node != NULL && key->node->kind == NODE_LIST);
     service->has_metrics_reader = false;
     if (metrics->readers.count == 0 && service->metrics_level != METRICS_NONE)
         loader_problem(loader, key->node->position, &key->path,

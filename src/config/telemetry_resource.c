@@ -63,6 +63,7 @@ static void set(struct attributes *attributes, const char *key, const char *valu
 static bool take_text(const struct site *site, const struct path *path, const struct node *node,
                       const char **ret_text)
 {
+    assert(ret_text != NULL);
     *ret_text = NULL;
     if (node == NULL || node->kind == NODE_NULL || node->kind == NODE_BROKEN)
         return true;
@@ -94,6 +95,7 @@ static void take_map(const struct site *site, const struct path *path, const str
 static void take_list(const struct site *site, const struct path *path, const struct node *list,
                       struct attributes *attributes)
 {
+    assert(list->kind == NODE_LIST);
     for (size_t i = 0; i < list->count; i++) {
         const char *text;
         const struct node *element = list->entries[i].value;
@@ -125,6 +127,7 @@ static void take_resource(const struct site *site, const struct path *path,
                           const struct node *resource, struct attributes *attributes)
 {
     struct path inner = {.parent = path, .key = "attributes"};
+    assert(resource->kind == NODE_MAP);
     if (!is_declarative(resource)) {
         take_map(site, path, resource, attributes);
         return;

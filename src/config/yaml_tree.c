@@ -54,6 +54,7 @@ __attribute__((format(printf, 4, 5))) static bool fail(struct builder *builder,
 {
     va_list arguments;
     struct yaml_failure *failure = builder->failure;
+    assert(builder->failure != NULL);
     failure->is_limit = is_limit;
     failure->position = position;
     va_start(arguments, format);
@@ -86,6 +87,7 @@ static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_
 static bool copy_entries(struct loader *loader, const struct node *from, struct node *to,
                          size_t depth)
 {
+    assert(from->kind == to->kind);
     for (size_t i = 0; i < from->count; i++) {
         struct node_entry entry = from->entries[i];
         entry.value = yaml_tree_try_copy(loader, entry.value, depth + 1);
@@ -129,6 +131,8 @@ static struct frame *top(struct builder *builder)
 static bool take_key(struct builder *builder, struct frame *frame, const struct node *node,
                      bool is_plain)
 {
+    assert(frame->node->kind == NODE_MAP);
+    assert(!frame->has_key);
     if (node->kind == NODE_LIST || node->kind == NODE_MAP)
         return fail(builder, node->position, false, "found %s as a key, expected a text",
                     node_describe(node).text);
@@ -148,6 +152,7 @@ static bool take_key(struct builder *builder, struct frame *frame, const struct 
 static bool refuse_duplicate(struct builder *builder, const struct frame *frame,
                              struct position first)
 {
+    assert(frame->key != NULL);
     if (builder->origin->reference != NULL)
         return fail(builder, frame->key_position, false, "the key \"%s\" stands twice in one map",
                     frame->key);
@@ -162,6 +167,7 @@ static bool add_entry(struct builder *builder, struct frame *frame, struct node 
 {
     struct node *map = frame->node;
     struct node_entry *twin = node_find(map, frame->key);
+    assert(frame->key != NULL && value != NULL);
     if (twin != NULL)
         return refuse_duplicate(builder, frame, twin->position);
     if (map->count == CONFIG_KEYS_MAX)
@@ -175,6 +181,7 @@ static bool add_entry(struct builder *builder, struct frame *frame, struct node 
 
 static bool take_value(struct builder *builder, struct frame *frame, struct node *value)
 {
+    assert(frame->has_key);
     frame->has_key = false;
     if (!frame->is_merge)
         return add_entry(builder, frame, value);
@@ -187,6 +194,7 @@ static bool take_value(struct builder *builder, struct frame *frame, struct node
 static bool attach(struct builder *builder, struct node *node, bool is_plain)
 {
     struct frame *frame = top(builder);
+    assert(node != NULL);
     if (frame == NULL)
         builder->root = node;
     else if (!is_open_map(frame))
@@ -202,6 +210,7 @@ static bool attach(struct builder *builder, struct node *node, bool is_plain)
 static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct node *node,
                        size_t *ret_place)
 {
+    assert(ret_place != NULL);
     *ret_place = 0;
     if (name == NULL)
         return true;
@@ -303,6 +312,7 @@ static bool on_start(struct builder *builder, const yaml_event_t *event)
 /* What the map says itself wins over what it merges, and earlier merges win over later ones. */
 static bool merge_map(struct builder *builder, struct node *map, const struct node *from)
 {
+    assert(map->kind == NODE_MAP);
     if (from->kind != NODE_MAP)
         return fail(builder, from->position, false,
                     "found %s as the value of \"<<\", expected a map or a list of maps",
