@@ -26,7 +26,8 @@ enum http_failure {
 };
 
 struct http_handler {
-    /* Headers are complete. Calls http_request_read_body or http_respond, now or later. */
+    /* Headers are complete. Calls http_request_read_body or http_respond, now or later; HTTP/2
+     * data that comes before it has decided is refused (RST_STREAM: try again). */
     void (*on_request)(struct http_request *request, void *arg);
     /* The whole body is there: http_request_body. Then http_respond, now or later. */
     void (*on_body)(struct http_request *request, void *arg);

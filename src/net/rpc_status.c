@@ -24,8 +24,10 @@ static void copy_plain(const char *message, char *room)
 
 static size_t pack_retry_info(uint64_t retry_after_ns, uint8_t *room, size_t room_size)
 {
-    Google__Protobuf__Duration delay = GOOGLE__PROTOBUF__DURATION__INIT;
-    Google__Rpc__RetryInfo info = GOOGLE__RPC__RETRY_INFO__INIT;
+    Google__Protobuf__Duration delay;
+    Google__Rpc__RetryInfo info;
+    google__protobuf__duration__init(&delay);
+    google__rpc__retry_info__init(&info);
     delay.seconds = (int64_t)(retry_after_ns / NS_PER_S);
     delay.nanos = (int32_t)(retry_after_ns % NS_PER_S);
     info.retry_delay = &delay;
@@ -39,10 +41,12 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
     char message[RPC_MESSAGE_MAX + 1];
     uint8_t info[32];
     char url[sizeof(retry_info_url)];
-    Google__Protobuf__Any detail = GOOGLE__PROTOBUF__ANY__INIT;
+    Google__Protobuf__Any detail;
     Google__Protobuf__Any *details[] = {&detail};
-    Google__Rpc__Status row = GOOGLE__RPC__STATUS__INIT;
+    Google__Rpc__Status row;
     assert(status->message != NULL);
+    google__protobuf__any__init(&detail);
+    google__rpc__status__init(&row);
     copy_plain(status->message, message);
     row.code = (int32_t)status->code;
     row.message = message;
