@@ -12,7 +12,7 @@
 #include "src/config/pipelines.h"
 #include "src/config/print.h"
 #include "src/config/resolve.h"
-#include "src/config/service.h"
+#include "src/config/service_keys.h"
 #include "src/config/suggest.h"
 #include "src/limits.h"
 #include "src/mem.h"
@@ -68,7 +68,7 @@ static void check_tree(struct loader *loader, const struct node *root, struct co
     component_set_load(loader, root, &set);
     config->components = set.items;
     config->components_count = set.count;
-    service_load(loader, service, &config->service);
+    service_keys_load(loader, service, &config->service);
     pipelines_load(loader, service != NULL ? service->value : NULL,
                    service != NULL ? service->position : root->position, &set, config);
 }

@@ -10,7 +10,7 @@
 #include "src/config/field.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
-#include "src/config/service.h"
+#include "src/config/service_keys.h"
 
 static void redact_text(struct node *node)
 {
@@ -119,5 +119,5 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
     }
     struct node *service = node_value(root, "service");
     if (service != NULL)
-        prepare_map(service_fields, service, is_unredacted);
+        prepare_map(service_keys_fields, service, is_unredacted);
 }

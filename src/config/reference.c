@@ -10,7 +10,7 @@
 #include "src/config/component_set.h"
 #include "src/config/config.h"
 #include "src/config/duration.h"
-#include "src/config/service.h"
+#include "src/config/service_keys.h"
 
 enum { KEY_PATH_MAX = 256, DEPTH_MAX = 16 };
 
@@ -175,7 +175,7 @@ void config_print_reference(const struct component_factory *const *factories, FI
                 write_factory(factories[i], out);
     }
     fputs("## service\n\n", out);
-    write_table(service_fields, out);
+    write_table(service_keys_fields, out);
 }
 
 static void write_stability(const struct component_factory *factory, FILE *out)

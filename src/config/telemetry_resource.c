@@ -145,7 +145,7 @@ static void take_resource(const struct site *site, const struct path *path,
                        node_describe(list).text);
 }
 
-void telemetry_resolve_resource(const struct site *site, const struct node *resource,
+void telemetry_resource_resolve(const struct site *site, const struct node *resource,
                                 struct config_service *service)
 {
     assert(site != NULL);

@@ -8,5 +8,5 @@
 struct config_service;
 
 /* site is that of service::telemetry; resource may be NULL. */
-void telemetry_resolve_resource(const struct site *site, const struct node *resource,
+void telemetry_resource_resolve(const struct site *site, const struct node *resource,
                                 struct config_service *service);

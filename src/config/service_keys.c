@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service: by its option table; our own keys stand beside those of the Go collector. Main thread.
  */
-#include "src/config/service.h"
+#include "src/config/service_keys.h"
 
 #include <assert.h>
 
 #include "src/config/decode.h"
 #include "src/config/loader.h"
-#include "src/config/telemetry.h"
+#include "src/config/telemetry_keys.h"
 #include "src/limits.h"
 
 struct service_section {
     uint64_t lanes;
     uint64_t budget_mib;
     uint64_t drain_timeout_ns;
-    struct telemetry telemetry;
+    struct telemetry_keys telemetry;
     /* Read by pipelines.c, as they refer to components. */
     const struct config_value *extensions;
     const struct config_value *pipelines;
@@ -22,13 +22,13 @@ struct service_section {
 
 static const char *const lanes_words[] = {"auto", NULL};
 
-const struct config_field service_fields[] = {
+const struct config_field service_keys_fields[] = {
     CONFIG_VALUE(struct service_section, extensions, "extensions",
                  "The extensions to run, in the order of their start."),
     CONFIG_VALUE(struct service_section, pipelines, "pipelines",
                  "By signal[/name]: lists of receivers, processors and exporters."),
-    CONFIG_SECTION(struct service_section, telemetry, struct telemetry, "telemetry",
-                   telemetry_fields, NULL, "What the daemon says of itself."),
+    CONFIG_SECTION(struct service_section, telemetry, struct telemetry_keys, "telemetry",
+                   telemetry_keys_fields, NULL, "What the daemon says of itself."),
     CONFIG_COUNT_OR(struct service_section, lanes, "lanes", "1", 1, LANES_MAX, lanes_words,
                     "Threads that do the work; auto is one per core. Not in the Go collector."),
     CONFIG_COUNT(struct service_section, budget_mib, "budget_mib", "0", 0, 1 << 24,
@@ -39,20 +39,20 @@ const struct config_field service_fields[] = {
     CONFIG_END,
 };
 
-void service_load(struct loader *loader, const struct node_entry *service,
-                  struct config_service *ret_service)
+void service_keys_load(struct loader *loader, const struct node_entry *service,
+                       struct config_service *ret_service)
 {
     struct path root = {.parent = NULL};
     struct path path = {.parent = &root, .key = "service"};
     struct path telemetry_path = {.parent = &path, .key = "telemetry"};
     struct config_field section_row = {
-        .type = CONFIG_TYPE_SECTION, .presence = CONFIG_ALWAYS, .fields = service_fields};
+        .type = CONFIG_TYPE_SECTION, .presence = CONFIG_ALWAYS, .fields = service_keys_fields};
     struct site site = {.loader = loader, .path = &path};
     struct service_section section = {.lanes = 0};
     assert(loader != NULL);
     assert(ret_service != NULL);
     const struct node *node = service != NULL ? service->value : NULL;
-    decode_defaults(loader, service_fields, &section);
+    decode_defaults(loader, service_keys_fields, &section);
     if (service != NULL && node->kind != NODE_BROKEN) {
         site.position = service->position;
         decode_section(&site, &section_row, node, &section);
@@ -61,5 +61,5 @@ void service_load(struct loader *loader, const struct node_entry *service,
     ret_service->budget_mib = section.budget_mib;
     ret_service->drain_timeout_ns = section.drain_timeout_ns;
     site.path = &telemetry_path;
-    telemetry_resolve(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
+    telemetry_keys_resolve(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/config/service.c and telemetry*.c: the keys below service:. */
+/* src/config/service_keys.c and telemetry_*.c: the keys below service:. */
 #include "src/config/config.h"
 
 #include <setjmp.h>

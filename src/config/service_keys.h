@@ -9,8 +9,8 @@
 struct loader;
 
 /* The rows of service:, for reading, printing and the reference. */
-extern const struct config_field service_fields[];
+extern const struct config_field service_keys_fields[];
 
 /* service may be NULL: all defaults. */
-void service_load(struct loader *loader, const struct node_entry *service,
-                  struct config_service *ret_service);
+void service_keys_load(struct loader *loader, const struct node_entry *service,
+                       struct config_service *ret_service);

@@ -59,16 +59,16 @@ struct telemetry_traces {
     char nothing;
 };
 
-struct telemetry {
+struct telemetry_keys {
     struct telemetry_logs logs;
     struct telemetry_metrics metrics;
     struct telemetry_traces traces;
     const struct config_value *resource;
 };
 
-extern const struct config_field telemetry_fields[];
+extern const struct config_field telemetry_keys_fields[];
 
 /* What the rows alone cannot say: levels, readers, the resource. site and node are those of
  * service::telemetry; node may be NULL. */
-void telemetry_resolve(const struct site *site, const struct node *node,
-                       const struct telemetry *telemetry, struct config_service *service);
+void telemetry_keys_resolve(const struct site *site, const struct node *node,
+                            const struct telemetry_keys *telemetry, struct config_service *service);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service::telemetry::logs and ::metrics: their rows, and how they are read. Main thread. */
-#include "src/config/telemetry.h"
+#include "src/config/telemetry_keys.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -115,14 +115,14 @@ static const struct config_field traces_fields[] = {
     CONFIG_IGNORED("sampler", "No effect."),    CONFIG_END,
 };
 
-const struct config_field telemetry_fields[] = {
-    CONFIG_SECTION(struct telemetry, logs, struct telemetry_logs, "logs", logs_fields, NULL,
+const struct config_field telemetry_keys_fields[] = {
+    CONFIG_SECTION(struct telemetry_keys, logs, struct telemetry_logs, "logs", logs_fields, NULL,
                    "The daemon's own log."),
-    CONFIG_SECTION(struct telemetry, metrics, struct telemetry_metrics, "metrics", metrics_fields,
-                   NULL, "The daemon's own metrics."),
-    CONFIG_SECTION(struct telemetry, traces, struct telemetry_traces, "traces", traces_fields, NULL,
-                   "The daemon makes no spans of its own."),
-    CONFIG_VALUE(struct telemetry, resource, "resource",
+    CONFIG_SECTION(struct telemetry_keys, metrics, struct telemetry_metrics, "metrics",
+                   metrics_fields, NULL, "The daemon's own metrics."),
+    CONFIG_SECTION(struct telemetry_keys, traces, struct telemetry_traces, "traces", traces_fields,
+                   NULL, "The daemon makes no spans of its own."),
+    CONFIG_VALUE(struct telemetry_keys, resource, "resource",
                  "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
                  "null drops a default."),
     CONFIG_END,
@@ -317,8 +317,8 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
 }
 
-void telemetry_resolve(const struct site *site, const struct node *node,
-                       const struct telemetry *telemetry, struct config_service *service)
+void telemetry_keys_resolve(const struct site *site, const struct node *node,
+                            const struct telemetry_keys *telemetry, struct config_service *service)
 {
     struct telemetry_key key;
     const struct telemetry_logs *logs = &telemetry->logs;
@@ -334,5 +334,5 @@ void telemetry_resolve(const struct site *site, const struct node *node,
     service->log_sampling_thereafter = logs->sampling.thereafter;
     service->log_output_paths = logs->output_paths;
     resolve_metrics(site, node, &telemetry->metrics, service);
-    telemetry_resolve_resource(site, node_value(node, "resource"), service);
+    telemetry_resource_resolve(site, node_value(node, "resource"), service);
 }
