@@ -395,6 +395,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     if (!http_url_parse(exporter->url, &url, error))
         return error_prefix(error, "%s", own[0] != '\0' ? "signal endpoint" : "endpoint");
     exporter->shown_url = mem_copy_text(url.shown);
+    self->destination = exporter->shown_url;
     http_url_clear(&url);
     if (config->compression == COMPRESSION_GZIP)
         exporter->gzip = gzip_create();

@@ -46,6 +46,8 @@ struct component {
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* extensions: what they may ask */
     void *counters;                     /* counters_size bytes, zeroed, owned by the core */
+    const char *destination; /* exporters, set by create: the URL without userinfo and query, for
+                                the labels server_address, server_port and url_path; or NULL */
     bool is_started;
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;

@@ -168,6 +168,7 @@ static size_t body_room(struct exchange *exchange, size_t size)
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct exchange *exchange = arg;
+    assert(exchange->body_size <= RESPONSE_BYTES_MAX);
     size_t bytes = size * count;
     size_t kept = exchange->is_cut ? 0 : body_room(exchange, bytes);
     if (kept > 0)

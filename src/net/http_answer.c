@@ -6,6 +6,7 @@
 
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/http1_chars.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,12 +29,6 @@ static void done(struct http_answer *answer, bool keeps_alive)
     assert(answer->status != 0);
     answer->state = ANSWER_DONE;
     answer->keeps_alive = keeps_alive && !answer->is_closing;
-}
-
-static bool is_token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
 static struct slice trim(struct slice text)
@@ -151,10 +146,10 @@ static const struct {
     {"content-type", content_type_header},
 };
 
-static bool is_text(struct slice value)
+static bool is_field_value(struct slice value)
 {
     for (size_t i = 0; i < value.size; i++)
-        if ((value.data[i] < 0x20 && value.data[i] != '\t') || value.data[i] == 0x7f)
+        if (!http1_is(value.data[i], HTTP1_VALUE))
             return false;
     return true;
 }
@@ -166,7 +161,7 @@ static bool header_split(struct http_answer *answer, struct slice line, struct s
     const uint8_t *colon = memchr(line.data, ':', line.size);
     size_t size = colon == NULL ? 0 : (size_t)(colon - line.data);
     for (size_t i = 0; i < size; i++)
-        if (!is_token_char((char)line.data[i]))
+        if (!http1_is(line.data[i], HTTP1_TOKEN))
             size = 0;
     if (size == 0) {
         fail(answer, "a header line has no proper name before its colon");
@@ -174,7 +169,7 @@ static bool header_split(struct http_answer *answer, struct slice line, struct s
     }
     *ret_name = slice_of(line.data, size);
     *ret_value = trim(slice_of(colon + 1, line.size - size - 1));
-    if (!is_text(*ret_value)) {
+    if (!is_field_value(*ret_value)) {
         fail(answer, "a header holds control characters");
         return false;
     }
@@ -184,6 +179,7 @@ static bool header_split(struct http_answer *answer, struct slice line, struct s
 /* An interim answer (1xx) is passed over: the final one follows it. */
 static void interim_end(struct http_answer *answer)
 {
+    assert(answer->line_status >= 100);
     assert(answer->line_status < 200);
     if (answer->has_length || answer->is_chunked)
         return fail(answer, "an interim answer (1xx) announces a body");
@@ -196,6 +192,7 @@ static void interim_end(struct http_answer *answer)
 /* Which body follows, RFC 9112 §6.3. */
 static void headers_end(struct http_answer *answer)
 {
+    assert(answer->status == 0);
     if (answer->line_status < 200)
         return interim_end(answer);
     answer->status = answer->line_status;
@@ -269,6 +266,7 @@ static void chunk_end_line(struct http_answer *answer, struct slice line)
 
 static void take_line(struct http_answer *answer)
 {
+    assert(answer->line_size > 0);
     size_t size = answer->line_size - 1;
     if (size > 0 && answer->line[size - 1] == '\r')
         size--;
@@ -363,6 +361,8 @@ static bool body_keep(struct http_answer *answer, const uint8_t *data, size_t si
 
 static size_t feed_body(struct http_answer *answer, const uint8_t *data, size_t size)
 {
+    assert(size > 0);
+    assert(answer->status != 0);
     size_t taken = size;
     if (answer->state != ANSWER_CLOSE_BODY && answer->left < taken)
         taken = (size_t)answer->left;

@@ -6,6 +6,7 @@
 #include "src/config/field.h"
 #include "src/error.h"
 #include "src/mem.h"
+#include "src/net/http1_chars.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
 
@@ -16,22 +17,10 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_token(const char *name)
+static bool is_made_of(const char *text, enum http1_char kind)
 {
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    if (name[0] == '\0')
-        return false;
-    for (const char *c = name; *c != '\0'; c++)
-        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-              strchr(others, *c) != NULL))
-            return false;
-    return true;
-}
-
-static bool is_field_value(const char *value)
-{
-    for (const unsigned char *c = (const unsigned char *)value; *c != '\0'; c++)
-        if ((*c < 0x20 && *c != '\t') || *c == 0x7f)
+    for (const char *c = text; *c != '\0'; c++)
+        if (!http1_is((uint8_t)*c, kind))
             return false;
     return true;
 }
@@ -41,12 +30,12 @@ bool request_headers_check(const struct http_client_settings *settings, struct e
     assert(settings != NULL);
     for (size_t i = 0; i < settings->headers_count; i++) {
         const struct config_pair *header = &settings->headers[i];
-        if (!is_token(header->key))
+        if (header->key[0] == '\0' || !is_made_of(header->key, HTTP1_TOKEN))
             return error_set(error,
                              "headers: \"%s\" is no header name; letters, digits and dashes are "
                              "expected",
                              header->key);
-        if (!is_field_value(header->value))
+        if (!is_made_of(header->value, HTTP1_VALUE))
             return error_set(error,
                              "headers: the value of \"%s\" holds a line end or another control "
                              "character; a file read with ${file:…} keeps its final newline",

@@ -4,6 +4,7 @@
 #include "src/mem.h"
 #include "src/otlp/text_parts.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -113,6 +114,7 @@ struct side {
 
 static struct side side_create(const struct message *point, uint32_t number)
 {
+    assert(number == 8 || number == 9);
     struct message buckets = message_in(point, number);
     struct numbers counts = numbers_of(&buckets, 2, true);
     struct side side = {
@@ -123,6 +125,7 @@ static struct side side_create(const struct message *point, uint32_t number)
     };
     while (side.counts != NULL && numbers_next(&counts, &side.counts[side.count]))
         side.count++;
+    assert(side.count <= buckets.bytes.size);
     return side;
 }
 
@@ -188,6 +191,7 @@ static void summary_normal(struct text *text, const struct message *point)
 
 static void distribution_normal(struct text *text, const struct message *point, uint32_t kind)
 {
+    assert(kind == HISTOGRAM || kind == EXPONENTIAL);
     const struct point_shape *shape = shape_of(kind);
     text_add(text, "count=%" PRIu64, message_number(point, 4));
     if (message_has(point, 5))
@@ -308,6 +312,7 @@ static void exponential_detailed(struct text *text, const struct message *point)
 
 static void distribution_detailed(struct text *text, const struct message *point, uint32_t kind)
 {
+    assert(kind == HISTOGRAM || kind == EXPONENTIAL || kind == SUMMARY);
     const struct point_shape *shape = shape_of(kind);
     text_add(text, "Count: %" PRIu64 "\n", message_number(point, 4));
     if (kind == SUMMARY || message_has(point, 5))

@@ -270,6 +270,7 @@ static void messages_hold_no_credentials(void **state)
              scripted_backend_url(backend) + strlen("http://"));
     exporter_open(&exporter, lane, &otlp_http_exporter_factory, yaml, TRACES);
     exporter_export(&exporter, hello, 1);
+    assert_null(strstr(exporter.component->destination, "hunter2"));
     assert_non_null(strstr(scripted_backend_head(backend), "POST /in?key=hunter2 HTTP/1.1"));
     assert_non_null(strstr(exporter.message, "/in responded with"));
     assert_null(strstr(exporter.message, "hunter2"));

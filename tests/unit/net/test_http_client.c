@@ -11,6 +11,7 @@
 #include "src/mem.h"
 #include "tests/support/scripted_backend.h"
 
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -175,6 +176,19 @@ static void parts_arrive_as_one_body_with_our_headers(void **state)
                         "POST /v1/traces HTTP/1.1\r\nHost: other.example\r\nUser-Agent: test/1\r\n"
                         "X-Token: t\r\nContent-Type: application/x-protobuf\r\n"
                         "Content-Length: 5\r\n\r\n");
+    tear_down(&fixture);
+}
+
+/* Its dependencies would cost a sidecar more memory than all of ours. */
+static void cleartext_never_loads_libcurl(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_client(&fixture);
+    post_hello(&fixture);
+    assert_null(dlopen("libcurl.so.4", RTLD_NOW | RTLD_NOLOAD));
     tear_down(&fixture);
 }
 
@@ -703,6 +717,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_arrive_as_one_body_with_our_headers),
+        cmocka_unit_test(cleartext_never_loads_libcurl),
         cmocka_unit_test(thousands_of_parts_and_megabytes_are_written_whole),
         cmocka_unit_test(answers_are_read_strictly_and_connections_kept_when_clean),
         cmocka_unit_test(large_answers_are_cut_but_count),
