@@ -75,47 +75,47 @@ static inline bool is_plain_value(const uint8_t *at, size_t size)
 }
 
 /* What stands between the key and the text of an attribute, as load32 sees it: tag and length of
- * KeyValue.value, tag and length of AnyValue.string_value. */
-static inline uint32_t text_value_header(uint32_t value_size)
+ * KeyValue.value, tag and length of AnyValue.string_value, which is two less. */
+static inline uint32_t text_value_header(int32_t value_size)
 {
-    return (2 << 3 | WIRE_BYTES) + value_size * 0x100 + ((1 << 3 | WIRE_BYTES) << 16) +
-           (value_size - 2) * 0x1000000;
+    const uint32_t empty = (2 << 3 | WIRE_BYTES) | (1 << 3 | WIRE_BYTES) << 16;
+    return (uint32_t)(value_size - 2) * 0x01000100u + empty + 0x200u;
 }
 
-/* What follows the key's header in a KeyValue whose value is a text: nothing but key and text. */
-static inline bool is_text_value(const uint8_t *value, uint32_t value_size)
-{
-    return load32(value) == text_value_header(value_size) && value_size >= 2;
-}
-
-static inline bool is_other_plain_value(const uint8_t *value, uint32_t value_size)
+static inline bool is_other_plain_value(const uint8_t *value, int32_t value_size)
 {
     return value[0] == (2 << 3 | WIRE_BYTES) && value[1] == value_size &&
-           is_plain_value(value + 2, value_size);
+           is_plain_value(value + 2, (size_t)value_size);
 }
 
 /* Skips a run of KeyValues of fewer than 128 bytes with the same tag, each a key followed by a
- * plain value, as every SDK writes them. */
+ * plain value, as every SDK writes them. The next one's place depends on nothing but this one's
+ * length, so that the processor can look at several at a time. */
 static inline const uint8_t *skip_attributes(const uint8_t *at, const uint8_t *end,
                                              const uint8_t *stop, uint64_t *seen)
 {
     /* tag, length, key's tag, key's length */
-    uint32_t expected = at[0] | (1 << 3 | WIRE_BYTES) << 16;
+    const uint32_t expected = at[0] | (1 << 3 | WIRE_BYTES) << 16;
+    uint64_t count = 0;
     while (at < stop) {
         uint32_t header = load32(at);
         if ((header & 0x00ff80ff) != expected)
             break;
         uint32_t size = header >> 8 & 0xff;
-        const uint8_t *value = at + 4 + (header >> 24);
-        const uint8_t *next = at + 2 + size;
-        if (next > end || value + 2 > next)
+        uint32_t key_size = header >> 24;
+        int32_t value_size = (int32_t)(size - key_size - 4);
+        const uint8_t *value = at + 4 + key_size;
+        if (value_size < 2)
             break;
-        uint32_t value_size = (uint32_t)(next - value) - 2;
-        if (!is_text_value(value, value_size) && !is_other_plain_value(value, value_size))
+        if (load32(value) != text_value_header(value_size) &&
+            !is_other_plain_value(value, value_size))
             break;
-        ++*seen;
-        at = next;
+        if (size + 2 > (size_t)(end - at))
+            break;
+        at += size + 2;
+        count++;
     }
+    *seen += count;
     return at;
 }
 
