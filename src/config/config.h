@@ -77,6 +77,7 @@ struct config_request {
     size_t settings_count;
     const struct component_factory *const *factories; /* NULL-ended: everything built in */
     const struct feature_gates *gates;                /* NULL: the defaults */
+    bool skips_checks; /* config_print only: also prints what would not load */
 };
 
 /* Everything that is wrong, at once, in file order. */

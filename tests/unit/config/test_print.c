@@ -27,12 +27,16 @@ static char output[OUTPUT_MAX];
     "  pipelines: {traces: {receivers: [nop], processors: [probe], exporters: [otlphttp]}}\n"      \
     "  telemetry: {traces: {processors: [{batch: {exporter: {headers: hunter6}}}]}}\n"
 
+static bool skips_checks;
+
 static bool print(bool is_unredacted, bool is_json, const char *text)
 {
     static const char *const location = "otel.yaml";
     struct config_problems problems;
-    struct config_request request = {
-        .locations = &location, .locations_count = 1, .factories = fake_factories};
+    struct config_request request = {.locations = &location,
+                                     .locations_count = 1,
+                                     .factories = fake_factories,
+                                     .skips_checks = skips_checks};
     memset(output, 0, sizeof(output));
     FILE *file = fmemopen(output, sizeof(output) - 1, "w");
     setenv("CT_PRINTED", "0123", 1);
@@ -94,6 +98,16 @@ static void nothing_is_printed_of_what_does_not_load(void **state)
     assert_string_equal(output, "");
 }
 
+static void without_checks_it_is_printed_and_redacted(void **state)
+{
+    (void)state;
+    skips_checks = true;
+    assert_true(print(false, false, "processors: {probe: {secret: hunter2, nope: 1}}\n"));
+    skips_checks = false;
+    assert_printed("nope: 1");
+    assert_null(strstr(output, "hunter"));
+}
+
 static void the_reference_has_every_key(void **state)
 {
     (void)state;
@@ -138,6 +152,7 @@ int main(void)
         cmocka_unit_test(unredacted_output_reads_back_as_the_same),
         cmocka_unit_test(json_has_the_same_values),
         cmocka_unit_test(nothing_is_printed_of_what_does_not_load),
+        cmocka_unit_test(without_checks_it_is_printed_and_redacted),
         cmocka_unit_test(the_reference_has_every_key),
         cmocka_unit_test(the_list_of_components_is_yaml_by_kind),
     };
