@@ -39,8 +39,7 @@ enum config_presence {
     CONFIG_DEFAULT_ON,      /* on when absent; null keeps the defaults */
     CONFIG_NULL_ENABLES,    /* off when absent; null switches it on with its defaults */
     CONFIG_NULL_IS_OFF,     /* off when absent or null */
-    CONFIG_ON_UNLESS_UNSET, /* as CONFIG_DEFAULT_ON, but a reference to an unset variable in its
-                               place turns it off (retry_on_failure) */
+    CONFIG_ON_UNLESS_UNSET, /* CONFIG_DEFAULT_ON, but an unset ${X} is off (retry_on_failure) */
 };
 
 struct config_field {
