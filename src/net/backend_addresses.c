@@ -71,9 +71,8 @@ int backend_addresses_resolve(struct backend_addresses *addresses, backend_resol
     assert(done != NULL);
     char service[sizeof("65535")];
     snprintf(service, sizeof(service), "%u", (unsigned)addresses->port);
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICSERV};
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     addresses->done = done;
     addresses->arg = arg;
     addresses->request.data = addresses;

@@ -395,22 +395,34 @@ static void large_answers_are_cut_but_count(void **state)
     tear_down(&fixture);
 }
 
-static void endless_answer_is_given_up_after_4_mib(void **state)
+static void check_endless(bool is_through_proxy)
 {
     static char piece[64 * 1024];
     static const char head[] = "HTTP/1.1 200 OK\r\n\r\n";
     struct fixture fixture;
-    (void)state;
     memset(piece, 'x', sizeof(piece));
     memcpy(piece, head, sizeof(head) - 1);
     const struct backend_step steps[] = {
         {.answer = piece, .answer_size = sizeof(piece), .repeated = 512}, {.answer = OK_EMPTY}};
     set_up(&fixture, steps, 2);
+    if (is_through_proxy)
+        fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
     open_client(&fixture);
     post_hello(&fixture);
     assert_int_equal(fixture.seen.status, 200);
     assert_true(fixture.seen.is_cut);
+    assert_int_equal(fixture.seen.body_size, RESPONSE_BYTES_MAX);
+    post_hello(&fixture);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 2);
     tear_down(&fixture);
+}
+
+static void endless_answer_is_given_up_after_4_mib(void **state)
+{
+    (void)state;
+    check_endless(false);
+    check_endless(true);
 }
 
 static void silent_backend_ends_at_the_timeout(void **state)
