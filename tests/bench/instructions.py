@@ -16,6 +16,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -178,6 +179,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # Whatever ends us, the processes that we started end first.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         sys.exit(main())
     except BenchError as error:

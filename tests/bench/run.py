@@ -26,6 +26,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import sys
 
@@ -251,13 +252,15 @@ def main():
     rows = []
     for scenario in bench.scenarios:
         if bench.wants(scenario.name):
-            print(f"{scenario.title} …", file=sys.stderr, flush=True)
             rows.append(run_scenario(bench, scenario))
+            costs = ", ".join(f"{name} {system['us_per_span']:.3f}"
+                              for name, system in rows[-1]["systems"].items())
+            print(f"{scenario.title}: µs/span: {costs}", file=sys.stderr, flush=True)
     extra = []
     for name, measure in figures.FIGURES.items():
         if bench.wants(name) and bench.spanflame:
-            print(f"{name} …", file=sys.stderr, flush=True)
             extra += measure(bench)
+            print(f"{name}: {extra[-1]['text']}", file=sys.stderr, flush=True)
     text = report(bench, rows, extra)
     print(text, end="")
     (bench.output / "results.md").write_text(text, encoding="utf-8")
@@ -268,6 +271,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # Whatever ends us, the processes that we started end first.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         sys.exit(main())
     except BenchError as error:
