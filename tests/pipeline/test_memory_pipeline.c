@@ -24,7 +24,7 @@
     "exporters: [test]}}}\n"
 #define LIMITED(keys)                                                                              \
     "processors: {memory_limiter: {check_interval: 1s, " keys "}}\nexporters: {test: "             \
-                                                              "{}}\n" PIPELINE
+    "{}}\n" PIPELINE
 
 static void above_the_soft_limit_requests_are_refused_until_it_is_below(void **state)
 {

@@ -145,8 +145,7 @@ static uint64_t delivered_items(const struct harness *harness, enum signal_kind 
     return items;
 }
 
-/* The books add up, and agree with what the exporters say. */
-static void check_books(const struct harness *harness)
+void harness_check(const struct harness *harness)
 {
     if (harness->was_forced)
         return;
@@ -165,7 +164,7 @@ void harness_turn(struct harness *harness)
         is_busy = false;
         for (unsigned i = 0; i < harness->lanes_count; i++)
             is_busy |= lane_turn(harness->lanes[i]);
-        check_books(harness);
+        harness_check(harness);
         if (++turns == HARNESS_TURNS_MAX)
             fail_msg("the lanes never come to rest at this instant");
     }
@@ -192,15 +191,20 @@ void harness_advance(struct harness *harness, uint64_t by_ns)
     }
 }
 
+struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane)
+{
+    const struct service_lane *part = &harness->service->lanes[lane];
+    for (size_t i = 0; i < harness->config->components_count; i++)
+        if (part->receivers[i] != NULL && strcmp(part->receivers[i]->id, id) == 0)
+            return part->receivers[i];
+    fail_msg("no receiver %s", id);
+    return NULL;
+}
+
 struct test_request *harness_offer(struct harness *harness, struct harness_offer offer)
 {
-    const char *wanted = offer.receiver != NULL ? offer.receiver : "test";
-    struct service_lane *part = &harness->service->lanes[offer.lane];
-    struct component *receiver = NULL;
-    for (size_t i = 0; i < harness->config->components_count; i++)
-        if (part->receivers[i] != NULL && strcmp(part->receivers[i]->id, wanted) == 0)
-            receiver = part->receivers[i];
-    assert_non_null(receiver);
+    struct component *receiver =
+        harness_receiver(harness, offer.receiver != NULL ? offer.receiver : "test", offer.lane);
     struct batch *batch =
         numbered_request(&harness->service->budget, offer.signal, harness->next_item, offer.items);
     if (batch == NULL)
@@ -214,7 +218,7 @@ struct test_request *harness_offer(struct harness *harness, struct harness_offer
     harness->next_item += offer.items;
     test_receiver_offer(receiver, batch, request);
     batch_unref(batch);
-    check_books(harness);
+    harness_check(harness);
     return request;
 }
 

@@ -80,6 +80,9 @@ void harness_advance(struct harness *harness, uint64_t by_ns);
 /* Begins to stop; has_stopped follows from turns. */
 void harness_stop(struct harness *harness);
 
+/* The books add up, and agree with what the exporters say. harness_turn calls it. */
+void harness_check(const struct harness *harness);
+struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane);
 /* The exporter instance of lane 0; traces unless told otherwise. */
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
 struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,

@@ -5,6 +5,7 @@
 #include "src/batch.h"
 #include "src/client_info.h"
 #include "src/clock.h"
+#include "src/lane.h"
 #include "src/mem.h"
 #include "src/sender_config.h"
 #include "tests/support/telemetry_bytes.h"
@@ -20,6 +21,8 @@ static char events[EVENTS_BYTES_MAX];
 static void note(const char *what, const struct component *component)
 {
     static const char *const kinds[] = {"receiver", "processor", "exporter", "extension"};
+    if (lane_index(component->lane) != 0)
+        return;
     size_t used = strlen(events);
     snprintf(events + used, sizeof(events) - used, "%s %s %s\n", what,
              kinds[component->factory->kind], component->id);

@@ -68,7 +68,7 @@ struct test_request {
 void test_receiver_offer(struct component *receiver, struct batch *batch,
                          struct test_request *request);
 
-/* What was started and stopped, in order: "start exporter test/a\n…". */
+/* What was started and stopped on lane 0, in order: "start exporter test/a\n…". */
 const char *test_events(void);
 void test_events_clear(void);
 

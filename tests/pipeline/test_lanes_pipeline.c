@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services on several lanes: what they share (queue_size, num_consumers), how they stop together,
+ * and the same on real threads, where the thread sanitizer looks on. */
+#include "tests/support/harness.h"
+
+#include "src/batch.h"
+#include "src/lane.h"
+#include "src/service.h"
+#include "src/service_parts.h"
+#include "tests/support/telemetry_bytes.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PIPELINE "service: {pipelines: {traces: {receivers: [test], exporters: [test]}}}\n"
+#define BATCH_PIPELINE                                                                             \
+    "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: "           \
+    "[test]}}}\n"
+
+static struct test_request *send_on(struct harness *h, unsigned lane)
+{
+    struct test_request *request =
+        harness_offer(h, (struct harness_offer){.lane = lane, .items = 1});
+    harness_turn(h);
+    return request;
+}
+
+static struct test_exporter *exporter_on(struct harness *h, unsigned lane)
+{
+    return harness_exporter_on(h, "test", lane, TRACES);
+}
+
+static void queue_size_is_a_total_over_the_lanes(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create_on("exporters: {test: {sending_queue: {queue_size: 3}}}\n" PIPELINE, 2);
+    exporter_on(h, 0)->answer = ANSWER_HOLD;
+    exporter_on(h, 1)->answer = ANSWER_HOLD;
+    assert_int_equal(send_on(h, 0)->outcome.verdict, ACCEPTED);
+    assert_int_equal(send_on(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(send_on(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(send_on(h, 0)->outcome.verdict, REFUSED);
+    test_exporter_release(exporter_on(h, 1), ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(send_on(h, 0)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+static void a_consumer_that_one_lane_frees_serves_the_other(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create_on("exporters: {test: {sending_queue: {num_consumers: 1}}}\n" PIPELINE, 2);
+    exporter_on(h, 0)->answer = ANSWER_HOLD;
+    send_on(h, 0);
+    send_on(h, 1);
+    assert_int_equal(exporter_on(h, 1)->attempts_count, 0);
+    test_exporter_release(exporter_on(h, 0), ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(exporter_on(h, 1)->delivered_items, 1);
+    harness_destroy(h);
+}
+
+static void room_that_one_lane_frees_unblocks_the_other(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on("exporters: {test: {sending_queue: {queue_size: 1, "
+                                          "block_on_overflow: true}}}\n" PIPELINE,
+                                          2);
+    exporter_on(h, 0)->answer = ANSWER_HOLD;
+    send_on(h, 0);
+    struct test_request *blocked = send_on(h, 1);
+    assert_false(blocked->is_answered);
+    test_exporter_release(exporter_on(h, 0), ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(blocked->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+static void a_lane_that_is_blocked_by_another_is_let_go_by_the_stop(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on("exporters: {test: {sending_queue: {queue_size: 1, "
+                                          "block_on_overflow: true}}}\n" PIPELINE,
+                                          2);
+    exporter_on(h, 0)->answer = ANSWER_BUSY;
+    exporter_on(h, 1)->answer = ANSWER_BUSY;
+    send_on(h, 0);
+    struct test_request *blocked = send_on(h, 1);
+    harness_stop(h);
+    harness_turn(h);
+    assert_true(h->has_stopped);
+    assert_true(blocked->is_answered);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_SHUTDOWN], 2);
+    harness_destroy(h);
+}
+
+static void lanes_are_summed_on_the_metrics_page(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on("exporters: {test: {}}\n" PIPELINE, 3);
+    for (unsigned lane = 0; lane < 3; lane++)
+        send_on(h, lane);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(page, "otelcol_exporter_sent_spans{exporter=\"test\"} 3\n"));
+    assert_non_null(strstr(page, "spanflame_items_delivered{signal=\"traces\"} 3\n"));
+    assert_non_null(strstr(page, "otelcol_exporter_queue_capacity{data_type=\"traces\","
+                                 "exporter=\"test\"} 1000\n"));
+    free(page);
+    harness_destroy(h);
+}
+
+enum { THREADS = 2, PUMP_REQUESTS = 2000, PUMP_BURST = 20 };
+
+/* Offers requests on its lane, a burst at a time, and reports to lane 0 when all are answered. */
+struct pump {
+    struct lane_task task;
+    struct harness *harness;
+    struct component *receiver;
+    struct timer timer;
+    size_t sent;
+    uint64_t first_item;
+    struct test_request requests[PUMP_REQUESTS];
+};
+
+static struct pump pumps[THREADS];
+static unsigned pumps_done; /* on lane 0 */
+
+static void on_end(struct lane_task *task)
+{
+    struct pump *pump = (struct pump *)task;
+    lane_end(pump->receiver->lane);
+}
+
+static void on_stopped(bool is_forced, void *arg)
+{
+    struct harness *h = arg;
+    h->has_stopped = true;
+    h->was_forced = is_forced;
+    for (unsigned i = 0; i < THREADS; i++) {
+        pumps[i].task.fn = on_end;
+        lane_post(pumps[i].receiver->lane, &pumps[i].task);
+    }
+}
+
+static void on_pump_done(struct lane_task *task)
+{
+    struct pump *pump = (struct pump *)task;
+    if (++pumps_done == THREADS)
+        service_stop(pump->harness->service, on_stopped, pump->harness);
+}
+
+static bool is_all_answered(const struct pump *pump)
+{
+    for (size_t i = 0; i < PUMP_REQUESTS; i++)
+        if (!pump->requests[i].is_answered)
+            return false;
+    return true;
+}
+
+static void on_pump(struct timer *timer, void *arg)
+{
+    struct pump *pump = arg;
+    for (unsigned i = 0; i < PUMP_BURST && pump->sent < PUMP_REQUESTS; i++) {
+        struct batch *batch =
+            numbered_request(pump->receiver->budget, TRACES, pump->first_item + pump->sent, 1);
+        assert(batch != NULL);
+        test_receiver_offer(pump->receiver, batch, &pump->requests[pump->sent++]);
+        batch_unref(batch);
+    }
+    if (pump->sent < PUMP_REQUESTS || !is_all_answered(pump)) {
+        lane_timer_start(pump->receiver->lane, timer, 100 * NS_PER_US);
+        return;
+    }
+    pump->task.fn = on_pump_done;
+    lane_post(pump->harness->lanes[0], &pump->task);
+}
+
+static void start_pump(struct harness *h, unsigned lane)
+{
+    struct pump *pump = &pumps[lane];
+    *pump = (struct pump){.harness = h, .first_item = (uint64_t)lane * PUMP_REQUESTS};
+    pump->receiver = harness_receiver(h, "test", lane);
+    timer_init(&pump->timer, on_pump, pump);
+    lane_timer_start(h->lanes[lane], &pump->timer, 0);
+}
+
+static const char *const thread_yamls[] = {
+    "exporters: {test: {sending_queue: {queue_size: 8, num_consumers: 2}, retry_on_failure: "
+    "{initial_interval: 1ms, max_interval: 2ms}}}\n" PIPELINE,
+    "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, block_on_overflow: "
+    "true}}}\n" PIPELINE,
+    "processors: {batch: {timeout: 1ms, send_batch_size: 50}}\n"
+    "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, "
+    "batch: {min_size: 30, max_size: 60, flush_timeout: 1ms}}}}\n" BATCH_PIPELINE,
+    "exporters: {test: {sending_queue: {enabled: false}}}\n" PIPELINE,
+};
+
+static void run_on_threads(const char *yaml)
+{
+    struct harness *h = harness_create_on(yaml, THREADS);
+    clock_fake_stop();
+    pumps_done = 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        struct test_exporter *exporter = exporter_on(h, i);
+        exporter->script_count = TEST_SCRIPT_MAX;
+        for (size_t j = 0; j < TEST_SCRIPT_MAX; j++)
+            exporter->script[j] = strstr(yaml, "retry") != NULL ? ANSWER_BUSY : ANSWER_OK;
+        start_pump(h, i);
+    }
+    assert_int_equal(lane_spawn(h->lanes[1]), 0);
+    lane_run(h->lanes[0]);
+    lane_join(h->lanes[1]);
+    assert_true(h->has_stopped);
+    assert_false(h->was_forced);
+    harness_check(h);
+    struct harness_books books = harness_books(h, TRACES);
+    assert_int_equal(books.received, THREADS * PUMP_REQUESTS);
+    assert_int_equal(books.delivered + books.rejected, THREADS * PUMP_REQUESTS);
+    assert_true(books.delivered > 0);
+    assert_int_equal(exporter_on(h, 0)->doubled_items + exporter_on(h, 1)->doubled_items, 0);
+    assert_int_equal(harness_budget_used(h), 0);
+    harness_discard(h);
+}
+
+static void threads_share_queues_and_lose_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(thread_yamls) / sizeof(thread_yamls[0]); i++) {
+        print_message("  %s", thread_yamls[i]);
+        run_on_threads(thread_yamls[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_size_is_a_total_over_the_lanes),
+        cmocka_unit_test(a_consumer_that_one_lane_frees_serves_the_other),
+        cmocka_unit_test(room_that_one_lane_frees_unblocks_the_other),
+        cmocka_unit_test(a_lane_that_is_blocked_by_another_is_let_go_by_the_stop),
+        cmocka_unit_test(lanes_are_summed_on_the_metrics_page),
+        cmocka_unit_test(threads_share_queues_and_lose_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
