@@ -2,12 +2,13 @@
 /* Option tables and rules of the otlp receiver. Keys whose feature is not built in are accepted
  * where they change nothing, and refused in clear words where they would. Constants and pure
  * functions; the main thread runs them while it loads the configuration. */
-#include "receivers/otlp_receiver.h"
+#include "receivers/otlp_config.h"
 
 #include "src/error.h"
 #include "src/mem.h"
 #include "src/net/endpoint.h"
 #include "src/net/http_path.h"
+#include "src/slice.h"
 
 #include <assert.h>
 #include <stdio.h>

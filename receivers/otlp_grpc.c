@@ -66,6 +66,7 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 {
     struct otlp_exchange *exchange = http_request_context(request);
     char text[GRPC_TEXT_MAX];
+    assert(exchange->receiver != NULL);
     (void)arg;
     uint64_t size = grpc_body_size(data, message_bytes_max(exchange), text);
     if (size == 0) {
@@ -106,6 +107,7 @@ static void on_body(struct http_request *request, void *arg)
     struct otlp_exchange *exchange = http_request_context(request);
     struct buffer *body = http_request_body(request);
     struct grpc_message message;
+    assert(exchange->receiver == arg);
     (void)arg;
     if (grpc_unframe(request, &exchange->call, buffer_slice(body), &message)) {
         otlp_exchange_take(exchange, body, message.bytes, message.is_compressed,
@@ -127,6 +129,7 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
 void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
     uint8_t body[OTLP_RESPONSE_BYTES_MAX];
+    assert(exchange->transport == OTLP_GRPC);
     if (outcome->verdict == ACCEPTED) {
         size_t size = otlp_response_encode(outcome, body);
         grpc_respond(exchange->request, &exchange->call, slice_of(body, size));

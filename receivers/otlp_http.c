@@ -194,6 +194,7 @@ static void on_body(struct http_request *request, void *arg)
     struct otlp_exchange *exchange = http_request_context(request);
     struct otlp_receiver *receiver = arg;
     struct buffer *body = http_request_body(request);
+    assert(exchange->receiver == receiver);
     otlp_exchange_take(exchange, body, buffer_slice(body), exchange->is_gzip,
                        otlp_config_body_bytes_max(&receiver->config->http));
 }
@@ -201,6 +202,7 @@ static void on_body(struct http_request *request, void *arg)
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
     struct otlp_exchange *exchange = http_request_context(request);
+    assert(exchange->receiver == arg);
     struct outcome outcome = otlp_body_failure(failure, "http: request body too large");
     (void)arg;
     if (failure == HTTP_BODY_TOO_LARGE)
@@ -212,6 +214,8 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
 
 void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
+    assert(exchange->transport == OTLP_HTTP);
+    assert(exchange->encoding == OTLP_PROTOBUF);
     if (outcome->verdict == ACCEPTED) {
         uint8_t body[OTLP_RESPONSE_BYTES_MAX];
         respond(exchange->receiver, exchange->request,

@@ -48,7 +48,10 @@ static nghttp2_mem memory_entry = {
 
 static struct http2_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
 {
-    return id == 0 ? NULL : nghttp2_session_get_stream_user_data(nghttp2, id);
+    struct http2_stream *stream =
+        id == 0 ? NULL : nghttp2_session_get_stream_user_data(nghttp2, id);
+    assert(stream == NULL || stream->id == id);
+    return stream;
 }
 
 /* The failure of this callback makes nghttp2 stop at once. */
@@ -56,6 +59,8 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
 {
     struct http2_session *session = arg;
     (void)nghttp2;
+    assert(session->abuse == HTTP2_NO_ABUSE);
+    assert(!session->is_doomed);
     session->headers_ns = 0;
     session->abuse = http2_guard_frame(&session->guard, head, clock_now_ns());
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -64,6 +69,7 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
 static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
 {
     struct http2_session *session = arg;
+    assert(session->nghttp2 == nghttp2);
     session->headers_ns = clock_now_ns();
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
@@ -188,6 +194,7 @@ static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code,
     (void)code;
     if (stream == NULL)
         return 0;
+    assert(stream->session == session);
     nghttp2_session_set_stream_user_data(nghttp2, id, NULL);
     http2_stream_end(stream);
     if (session->open == NULL)
@@ -220,6 +227,7 @@ static void fill_option(nghttp2_option *option)
 
 int http2_callbacks_attach(struct http2_session *session)
 {
+    assert(session->nghttp2 == NULL);
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;
     int result = nghttp2_session_callbacks_new(&callbacks);

@@ -207,10 +207,11 @@ static void flush(void *arg)
     struct http2_session *session = arg;
     if (http_connection_is_closing(session->connection))
         return;
-    if (!session->is_lingering && write_output(session)) {
-        if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed)
-            doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
-        else if (session->is_doomed || !nghttp2_session_want_read(session->nghttp2))
+    bool is_written = !session->is_lingering && write_output(session);
+    if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed) {
+        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
+    } else if (is_written) {
+        if (session->is_doomed || !nghttp2_session_want_read(session->nghttp2))
             linger(session);
         /* All is written that the windows allow: what is left waits for the peer. */
         if (session->replies == 0)
@@ -299,7 +300,7 @@ static void fail(struct http2_session *session, ssize_t error)
 static void receive(void *state, const uint8_t *data, size_t size)
 {
     struct http2_session *session = state;
-    if (session->is_doomed || session->is_lingering)
+    if (session->is_doomed || session->is_lingering || session->abuse != HTTP2_NO_ABUSE)
         return;
     ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
     if (http_connection_is_closing(session->connection))

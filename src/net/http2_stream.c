@@ -316,6 +316,7 @@ bool http2_stream_add_header(struct http2_stream *stream, struct slice name, str
 
 void http2_stream_begin(struct http2_stream *stream, bool has_body)
 {
+    assert(!stream->has_begun);
     struct http_request *request = &stream->base;
     struct slice path = pseudo_value(stream, PSEUDO_PATH);
     const uint8_t *mark = path.size == 0 ? NULL : memchr(path.data, '?', path.size);
@@ -352,6 +353,7 @@ void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size
 
 void http2_stream_end_input(struct http2_stream *stream)
 {
+    assert(!stream->has_ended_input);
     stream->has_ended_input = true;
     if (stream->base.is_reading)
         http_exchange_finish_body(&stream->base);
