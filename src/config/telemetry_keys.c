@@ -288,7 +288,7 @@ static void resolve_readers(const struct telemetry_key *key,
         struct path path = {.parent = &key->path, .index = i};
         if (is_served && !service->has_metrics_reader)
             use_reader(&readers[i].pull.exporter.prometheus, service);
-        else
+        else if (is_served || !readers[i].has_pull) /* others are reported by their rows */
             loader_warning(loader, key->node->entries[i].value->position, &path,
                            "found a further or periodic reader, which has no effect here; the "
                            "first pull reader for Prometheus has");
