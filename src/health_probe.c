@@ -67,18 +67,21 @@ static int connect_to(const struct target *target)
     return fd;
 }
 
-bool health_probe(const char *url, struct error *error)
+enum answer { ANSWER_HEALTHY, ANSWER_UNHEALTHY, ANSWER_NONE };
+
+static enum answer ask(const char *url, struct error *error)
 {
     struct target target;
     char text[3 * PROBE_TEXT_MAX];
     unsigned status = 0;
-    if (url == NULL)
-        url = "http://localhost:13133/";
+    assert(url != NULL);
     if (!parse(url, &target, error))
-        return false;
+        return ANSWER_UNHEALTHY;
     int fd = connect_to(&target);
-    if (fd < 0)
-        return error_set(error, "healthcheck: nothing answers at %s: %s", url, strerror(errno));
+    if (fd < 0) {
+        error_set(error, "healthcheck: nothing answers at %s: %s", url, strerror(errno));
+        return ANSWER_NONE;
+    }
     int size =
         snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
                  target.path, target.host);
@@ -89,8 +92,19 @@ bool health_probe(const char *url, struct error *error)
     close(fd);
     text[got > 0 ? got : 0] = '\0';
     if (sscanf(text, "HTTP/1.1 %u", &status) != 1)
-        return error_set(error, "healthcheck: no HTTP answer from %s", url);
-    if (status != 200)
-        return error_set(error, "healthcheck: %s answers %u, expected 200", url, status);
-    return true;
+        error_set(error, "healthcheck: no HTTP answer from %s", url);
+    else if (status != 200)
+        error_set(error, "healthcheck: %s answers %u, expected 200", url, status);
+    return status == 200 ? ANSWER_HEALTHY : ANSWER_UNHEALTHY;
+}
+
+bool health_probe(const char *url, struct error *error)
+{
+    assert(error != NULL);
+    if (url != NULL)
+        return ask(url, error) == ANSWER_HEALTHY;
+    enum answer answer = ask("http://localhost:13133/", error);
+    if (answer == ANSWER_NONE)
+        answer = ask("http://localhost:8888/metrics", error);
+    return answer == ANSWER_HEALTHY;
 }

@@ -7,6 +7,7 @@
 
 struct error;
 
-/* url: "http://host[:port][/path]", NULL: http://localhost:13133/. True when the answer is 200.
- * Blocks, bounded. */
+/* url: "http://host[:port][/path]". NULL: health_check's default, and where no such extension
+ * listens, as in a configuration written for another image, the metrics that are on by default.
+ * True when the answer is 200. Blocks, bounded. */
 bool health_probe(const char *url, struct error *error);

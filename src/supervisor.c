@@ -252,10 +252,11 @@ static void run_once(struct supervisor *self)
     self->is_stopping = false;
     self->is_forced = false;
     create_lanes(self);
+    /* Before anything says that it is ready; they are answered once the loop turns. */
+    watch_signals(self);
     self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
     kept_sockets_end();
-    watch_signals(self);
     if (!is_started) {
         assert(error.text[0] != '\0');
         fprintf(stderr, "Error: %s\n", error.text);
