@@ -339,6 +339,8 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
     const struct otlp_message *request = otlp_request(signal);
     if (request == NULL)
         return reject("%s are not supported yet", signal_name(signal));
+    if (body.size == 0)
+        body.data = (const uint8_t *)""; /* it may be NULL, which has no end */
     struct walk walk = {.plain_end = body.data};
     if (body.size > LOOK_AHEAD_BYTES)
         walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;

@@ -130,12 +130,10 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
     uint64_t end = rope.at + level->size;
     while (level->cut = rope.at - level->body.at, rope_read_field(&rope, end, ret_found)) {
         const struct otlp_field *field = child_of(level->message, ret_found);
-        if (field == NULL) {
-            level->before_bytes += cut->depth == 0 ? ret_found->size : 0;
+        if (field == NULL && cut->depth > 0)
             continue;
-        }
-        uint64_t items = count_items(field, ret_found, items_left(cut));
-        bool is_indivisible = field->kind == OTLP_RECORDS || items == 0;
+        uint64_t items = field != NULL ? count_items(field, ret_found, items_left(cut)) : 0;
+        bool is_indivisible = items == 0 || field->kind == OTLP_RECORDS;
         bool is_forced = cut->items == 0 && is_indivisible;
         if (!fits(cut, items, ret_found->size) && !is_forced) {
             *ret_field = field;

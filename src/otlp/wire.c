@@ -7,7 +7,9 @@
 struct wire_reader wire_reader_of(struct slice bytes)
 {
     assert(bytes.data != NULL || bytes.size == 0);
-    return (struct wire_reader){.at = bytes.data, .end = bytes.data + bytes.size};
+    /* No offset from NULL, not even 0. */
+    const uint8_t *end = bytes.size > 0 ? bytes.data + bytes.size : bytes.data;
+    return (struct wire_reader){.at = bytes.data, .end = end};
 }
 
 static void fail(struct wire_reader *reader, const char *failure)
