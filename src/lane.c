@@ -273,7 +273,9 @@ void lane_defer_cancel(struct lane *lane, struct lane_job *job)
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns)
 {
     assert(lane_is_current(lane));
-    timer_start(&lane->timers, timer, clock_now_ns() + delay_ns);
+    uint64_t now_ns = clock_now_ns();
+    timer_start(&lane->timers, timer,
+                delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX);
 }
 
 void lane_timer_stop(struct lane *lane, struct timer *timer)

@@ -54,6 +54,7 @@ void lane_post(struct lane *lane, struct lane_task *task);
  * once. */
 void lane_defer(struct lane *lane, struct lane_job *job);
 void lane_defer_cancel(struct lane *lane, struct lane_job *job);
-/* On the lane: (re)starts a timer that fires delay_ns from now. */
+/* On the lane: (re)starts a timer that fires delay_ns from now; never when that is beyond the end
+ * of time. */
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns);
 void lane_timer_stop(struct lane *lane, struct timer *timer);

@@ -31,7 +31,8 @@ bool retry_next(struct retry *retry, const struct sender_retry_config *config, u
     if (delay_ns < hint_ns)
         delay_ns = hint_ns;
     uint64_t elapsed_ns = now_ns - retry->started_ns;
-    if (config->max_elapsed_time_ns > 0 && elapsed_ns + delay_ns > config->max_elapsed_time_ns)
+    uint64_t limit_ns = config->max_elapsed_time_ns > 0 ? config->max_elapsed_time_ns : UINT64_MAX;
+    if (elapsed_ns > limit_ns || delay_ns > limit_ns - elapsed_ns)
         return false;
     *ret_delay_ns = delay_ns;
     return true;
