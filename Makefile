@@ -49,6 +49,7 @@ bench:
 
 image:
 	scripts/install-packages image
+	docker info >/dev/null # says so when no engine answers
 	docker build -t $(IMAGE) .
 
 # What is printed from the option tables is committed, and a test compares.

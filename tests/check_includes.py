@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point inward only: components -> src/, src/{net,otlp,config} -> base modules, base -> base.
+"""Includes point inward: components -> src/, src/{net,otlp,config} -> base modules, base -> base.
 
 The base modules are those that src/CMakeLists.txt links into spanflame_base, and a few headers
 without a source file. Prints every breach and ends with 1 when there is one.

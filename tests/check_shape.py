@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes from the house style: functions <= 60 lines, .c <= 500, .h <= 150, width <= 100.
 
-Tests are tables and many small cases: there a file may have 1000 lines, and a function any number. An exception is a comment in the file that says "Longer than" and why. Prints every breach and ends
+Tests are tables and many small cases: there a file may have 1000 lines, and a function any number.
+An exception is a comment in the file that says "Longer than" and why. Prints every breach and ends
 with 1 when there is one.
 """
 

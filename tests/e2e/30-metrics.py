@@ -5,7 +5,7 @@ from support import case, client, metrics, otlp, peers, process
 from support.ports import free_port
 from support.sink import Reply
 
-# What the collector shows at level normal after three requests through batch, resource and memory_limiter.
+# What the collector shows at level normal after requests through memory_limiter, resource, batch.
 DASHBOARD = {
     "otelcol_receiver_accepted_spans": "counter",
     "otelcol_receiver_refused_spans": "counter",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP/gRPC: what the receiver answers, beside the Go collector. Differences are listed in the rows."""
+"""OTLP/gRPC: what the receiver answers, beside the Go collector. The rows name differences."""
 
 import gzip
 

@@ -75,7 +75,7 @@ class Tools(case.Case):
         self.assertIn(":status: 200", printed)
 
     def check_h2load(self, url, body, content_type):
-        """Many requests on several connections with several streams each; every one is delivered."""
+        """Many requests on several connections of several streams each; all are delivered."""
         need("h2load")
         printed = self.output_of(
             *("h2load", f"--requests={REQUESTS}", "--clients=4", "--max-concurrent-streams=8"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch processor: what it joins, where it splits, by which metadata it keeps apart, beside the Go collector's."""
+"""The batch processor beside the Go collector's: what it joins, cuts and keeps apart."""
 
 from support import case, client, otlp, peers
 from support.ports import free_port

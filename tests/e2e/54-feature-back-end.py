@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a back-end may answer: retried, given up, passed back to the client; beside the Go collector."""
+"""What a back-end may answer, beside the Go collector: retried, given up, passed to the client."""
 
 from google.rpc.status_pb2 import Status
 from support import case, client, compare, otlp

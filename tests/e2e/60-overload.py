@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More than the back-end takes: refused in time, within the budget, and nothing acknowledged is lost."""
+"""More than the back-end takes: refused in time, within the budget; no acknowledged loss."""
 
 import threading
 import unittest

@@ -53,7 +53,8 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Sink:
-    """Serves until closed. The answer is that of its path; else the script's next; else `otherwise`."""
+    """Serves until closed. Answers with what is for the path, else next in the script, else
+    `otherwise`."""
 
     def __init__(self, port, script=(), otherwise=None, by_path=None):
         self.port = port

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands between a client and the daemon, keeps what the client sent, and passes it on unchanged."""
+"""Stands between a client and the daemon: keeps what the client sent and passes it on unchanged."""
 
 import gzip
 import http.server
