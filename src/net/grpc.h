@@ -41,7 +41,7 @@ bool grpc_unframe(const struct http_request *request, const struct grpc_call *ca
                   struct slice body, struct grpc_message *ret_message);
 
 /* OK with one message of at most GRPC_REPLY_BYTES_MAX bytes. */
-enum { GRPC_REPLY_BYTES_MAX = 2048 };
+enum { GRPC_REPLY_BYTES_MAX = 256 };
 void grpc_respond(struct http_request *request, const struct grpc_call *call, struct slice message);
 void grpc_respond_status(struct http_request *request, const struct grpc_call *call,
                          const struct rpc_status *status);

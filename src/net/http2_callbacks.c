@@ -3,7 +3,6 @@
  * ends the connection: that is done after nghttp2 has returned. On the connection's lane. */
 #include "src/net/http2_session.h"
 
-#include "src/clock.h"
 #include "src/limits.h"
 #include "src/mem.h"
 
@@ -62,7 +61,7 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
     assert(session->abuse == HTTP2_NO_ABUSE);
     assert(!session->is_doomed);
     session->headers_ns = 0;
-    session->abuse = http2_guard_frame(&session->guard, head, clock_now_ns());
+    session->abuse = http2_guard_frame(&session->guard, head, session->now_ns);
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -70,7 +69,7 @@ static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame
 {
     struct http2_session *session = arg;
     assert(session->nghttp2 == nghttp2);
-    session->headers_ns = clock_now_ns();
+    session->headers_ns = session->now_ns;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     int32_t id = frame->hd.stream_id;
@@ -173,7 +172,7 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     /* A failure here would make nghttp2 send the frame again: the flag is enough. */
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
         session->abuse == HTTP2_NO_ABUSE)
-        session->abuse = http2_guard_reset(&session->guard, clock_now_ns());
+        session->abuse = http2_guard_reset(&session->guard, session->now_ns);
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         session->is_doomed = true;
     if (frame->hd.type == NGHTTP2_DATA)
@@ -198,7 +197,7 @@ static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code,
     nghttp2_session_set_stream_user_data(nghttp2, id, NULL);
     http2_stream_end(stream);
     if (session->open == NULL)
-        session->idle_ns = clock_now_ns();
+        session->idle_ns = session->now_ns;
     return 0;
 }
 

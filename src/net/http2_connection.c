@@ -194,10 +194,9 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
 
 static void update_deadline(struct http2_session *session)
 {
-    uint64_t now_ns = clock_now_ns();
-    uint64_t due_ns = next_deadline(session, now_ns);
+    uint64_t due_ns = next_deadline(session, session->now_ns);
     if (due_ns != UINT64_MAX)
-        due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+        due_ns = due_ns > session->now_ns ? due_ns - session->now_ns : 0;
     http_connection_set_deadline(session->connection, due_ns);
 }
 
@@ -207,6 +206,7 @@ static void flush(void *arg)
     struct http2_session *session = arg;
     if (http_connection_is_closing(session->connection))
         return;
+    session->now_ns = clock_now_ns();
     bool is_written = !session->is_lingering && write_output(session);
     if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed) {
         doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
@@ -217,7 +217,7 @@ static void flush(void *arg)
         if (session->replies == 0)
             session->stall_ns = 0;
         else if (session->stall_ns == 0)
-            session->stall_ns = clock_now_ns();
+            session->stall_ns = session->now_ns;
     }
     if (!http_connection_is_closing(session->connection))
         update_deadline(session);
@@ -302,6 +302,7 @@ static void receive(void *state, const uint8_t *data, size_t size)
     struct http2_session *session = state;
     if (session->is_doomed || session->is_lingering || session->abuse != HTTP2_NO_ABUSE)
         return;
+    session->now_ns = clock_now_ns();
     ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
     if (http_connection_is_closing(session->connection))
         return;

@@ -70,6 +70,7 @@ struct http2_session {
     bool is_final;     /* it named the last stream */
     bool is_doomed;    /* the peer broke a rule: nothing of it is read any more */
     bool is_lingering; /* half-closed, waiting for the peer to do the same */
+    uint64_t now_ns;   /* when this pass over the connection began: read once, not per frame */
     uint64_t begun_ns;
     uint64_t headers_ns;      /* since when a header block is incomplete; 0: none is */
     uint64_t idle_ns;         /* since when there is no stream */
