@@ -61,6 +61,10 @@ struct pattern *pattern_create(const char *text, struct error *error)
         error_set(error, "invalid pattern \"%s\": %s", text, expression->error().c_str());
         return nullptr;
     }
+    if (expression->NamedCapturingGroups().size() != expression->CapturingGroupNames().size()) {
+        error_set(error, "invalid pattern \"%s\": duplicate capture group name", text);
+        return nullptr;
+    }
     struct pattern *pattern = new struct pattern;
     pattern->names.resize(static_cast<size_t>(expression->NumberOfCapturingGroups()) + 1);
     for (const auto &group : expression->CapturingGroupNames())

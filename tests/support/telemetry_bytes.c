@@ -11,7 +11,13 @@
 #include <string.h>
 
 /* ResourceSpans.scope_spans and ScopeSpans.spans have the same numbers in the logs' messages. */
-enum { TAG_RESOURCES = 0x0a, TAG_SCOPES = 0x12, TAG_ITEMS = 0x12, LENGTH_BYTES = 4 };
+enum {
+    TAG_RESOURCES = 0x0a,
+    TAG_RESOURCE = 0x0a,
+    TAG_SCOPES = 0x12,
+    TAG_ITEMS = 0x12,
+    LENGTH_BYTES = 4
+};
 enum { HEADER_BYTES = 1 + LENGTH_BYTES, NUMBER_BYTES = 8 };
 
 struct cursor {
@@ -104,6 +110,10 @@ void numbered_read(const struct batch *batch, void (*fn)(uint64_t number, void *
     for (struct slice rest = slice_of(bytes, batch->bytes); rest.size > 0;) {
         struct slice resource = take_message(&rest, TAG_RESOURCES);
         while (resource.size > 0) {
+            if (resource.data[0] == TAG_RESOURCE) { /* put there by a processor */
+                take_message(&resource, TAG_RESOURCE);
+                continue;
+            }
             struct slice scope = take_message(&resource, TAG_SCOPES);
             while (scope.size > 0) {
                 struct slice item = take_message(&scope, TAG_ITEMS);

@@ -56,6 +56,7 @@ extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
+extern const struct component_factory resource_processor_factory;
 
 static struct test_receiver *test_receiver_of(struct component *component)
 {
@@ -255,6 +256,11 @@ const struct component_factory test_exporter_factory = {
 };
 
 const struct component_factory *const test_components[] = {
-    &test_receiver_factory,   &test_processor_factory,           &test_exporter_factory,
-    &batch_processor_factory, &memory_limiter_processor_factory, NULL,
+    &test_receiver_factory,
+    &test_processor_factory,
+    &test_exporter_factory,
+    &batch_processor_factory,
+    &memory_limiter_processor_factory,
+    &resource_processor_factory,
+    NULL,
 };

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The resource processor in a pipeline, from YAML to bytes: it edits what its own pipeline carries,
+ * counts items, and refuses what it cannot do. */
+#include "tests/support/harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/batch.h"
+
+#define DIRECT "exporters: {test: {sending_queue: {enabled: false}}}\n"
+#define PIPELINE                                                                                   \
+    "service: {pipelines: {traces: {receivers: [test], processors: [resource], exporters: "        \
+    "[test]}}}\n"
+
+static bool contains(const struct batch *batch, const char *text)
+{
+    size_t size = strlen(text);
+    for (size_t i = 0; i < batch->parts_count; i++)
+        if (memmem(batch->parts[i].bytes.data, batch->parts[i].bytes.size, text, size) != NULL)
+            return true;
+    return false;
+}
+
+static void attributes_are_added_and_items_counted(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {resource: {attributes: [{key: k8s.cluster, value: blue-7, action: upsert}, "
+        "{key: shards, value: [1, {a: 2.5}], action: INSERT}]}}\n" DIRECT PIPELINE);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    harness_send_now(h, 3);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->items, 3);
+    assert_true(contains(exporter->held[0].batch, "\x0a\x0bk8s.cluster\x12\x08\x0a\x06"
+                                                  "blue-7"));
+    assert_true(contains(exporter->held[0].batch, "\x0a\x06shards\x12"));
+    char *metrics = harness_metrics(h);
+    assert_non_null(strstr(metrics, "otelcol_processor_incoming_items{"));
+    assert_non_null(strstr(metrics, "otelcol_processor_outgoing_items{"));
+    assert_non_null(strstr(metrics, "otel_signal=\"traces\""));
+    free(metrics);
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(exporter->delivered_items, 3);
+    harness_destroy(h);
+}
+
+static void another_pipeline_sees_nothing_of_the_edit(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {resource: {attributes: [{key: only, value: here, action: insert}]}}\n"
+        "exporters: {test/a: {sending_queue: {enabled: false}}, test/b: {sending_queue: {enabled: "
+        "false}}}\n"
+        "service: {pipelines: {traces/a: {receivers: [test], processors: [resource], exporters: "
+        "[test/a]}, traces/b: {receivers: [test], exporters: [test/b]}}}\n");
+    struct test_exporter *a = harness_exporter(h, "test/a");
+    struct test_exporter *b = harness_exporter(h, "test/b");
+    a->answer = ANSWER_HOLD;
+    b->answer = ANSWER_HOLD;
+    harness_send_now(h, 1);
+    assert_true(contains(a->held[0].batch, "here"));
+    assert_false(contains(b->held[0].batch, "here"));
+    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(b, ANSWER_OK);
+    harness_destroy(h);
+}
+
+static void what_cannot_be_done_stops_the_start(void **state)
+{
+    static const char *const rows[] = {
+        "processors: {resource: }\n" DIRECT PIPELINE,
+        "processors: {resource: {attributes: []}}\n" DIRECT PIPELINE,
+        "processors: {resource: {attributes: [{key: a, action: rename}]}}\n" DIRECT PIPELINE,
+        "processors: {resource: {attributes: [{key: a, action: insert}]}}\n" DIRECT PIPELINE,
+        "processors: {resource: {attributes: [{action: insert, value: 1}]}}\n" DIRECT PIPELINE,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_null(harness_try_build(rows[i], 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attributes_are_added_and_items_counted),
+        cmocka_unit_test(another_pipeline_sees_nothing_of_the_edit),
+        cmocka_unit_test(what_cannot_be_done_stops_the_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
