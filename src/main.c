@@ -38,6 +38,8 @@ static int with_config(const struct cli *cli)
         .settings = cli->settings,
         .settings_count = cli->settings_count,
         .factories = components,
+        .gates = &cli->gates,
+        .skips_checks = cli->skips_validation,
     };
     if (cli->configs_count == 0 && cli->settings_count == 0)
         return fail("at least one config flag must be provided");

@@ -85,6 +85,9 @@ static void lose(struct sends *sends, struct piece *piece, const char *why,
 {
     struct outcome lost = *outcome;
     lost.verdict = LOST;
+    /* A back-end's hint is for our own back-off; its sender gets none from us, as from the Go
+     * collector. */
+    lost.retry_after_ns = 0;
     log_loss(sends, piece->batch, why, outcome);
     count_loss(sends, piece->batch, outcome->reason);
     piece_resolve(piece, &lost);
