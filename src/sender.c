@@ -44,15 +44,23 @@ struct sender {
 
 #define ALL_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
-const struct counter_row sender_counter_rows[] = {
+const struct counter_row sender_result_rows[] = {
     COUNTER_BY_SIGNAL(struct sender_counters, sent, COUNTER_SUM, "otelcol_exporter_sent_%s",
                       ALL_SIGNALS, NULL, NULL, "Items delivered to the destination."),
     COUNTER_BY_SIGNAL(struct sender_counters, send_failed, COUNTER_SUM,
                       "otelcol_exporter_send_failed_%s", ALL_SIGNALS, NULL, NULL,
                       "Items that could not be delivered, after all retries."),
+    COUNTER_END,
+};
+
+const struct counter_row sender_queue_rows[] = {
     COUNTER_BY_SIGNAL(struct sender_counters, enqueue_failed, COUNTER_SUM,
                       "otelcol_exporter_enqueue_failed_%s", ALL_SIGNALS, NULL, NULL,
                       "Items that the sending queue had no room for."),
+    COUNTER_END,
+};
+
+const struct counter_row sender_progress_rows[] = {
     COUNTER(struct sender_counters, retries, COUNTER_SUM, "spanflame_exporter_retries",
             "Attempts that failed and were put off."),
     COUNTER(struct sender_counters, in_flight, COUNTER_GAUGE, "otelcol_exporter_in_flight_requests",

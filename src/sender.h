@@ -32,7 +32,10 @@ struct sender_counters {
     counter retries;
     counter in_flight; /* exports under way */
 };
-extern const struct counter_row sender_counter_rows[];
+/* What became of items, told with their destination; what the queue refused; what is under way. */
+extern const struct counter_row sender_result_rows[];
+extern const struct counter_row sender_queue_rows[];
+extern const struct counter_row sender_progress_rows[];
 
 /* config is the exporter's, which begins with a struct sender_config. */
 void sender_shared_init(struct sender_shared *shared, const void *config);

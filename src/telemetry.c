@@ -16,6 +16,7 @@
 #include "src/mem_stats.h"
 #include "src/metrics.h"
 #include "src/net/http_server.h"
+#include "src/net/http_url.h"
 #include "src/pipeline.h"
 #include "src/service_parts.h"
 
@@ -126,6 +127,35 @@ static void add_queue(const struct service *service, struct metrics *metrics, si
                 (double)atomic_load(&capacity->refusals));
 }
 
+/* Series of one exporter; those of its results name its destination, as the Go collector's do. */
+static void add_sender(struct metrics *metrics, const struct component *exporter,
+                       struct sender *sender)
+{
+    const struct sender_counters *counters = sender_counters(sender);
+    int signal = (int)exporter->signal;
+    const struct metric_labels by_exporter = {.pairs = {{"exporter", exporter->id}}};
+    const struct metric_labels by_type = {
+        .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+    struct metric_labels by_destination = by_exporter;
+    struct http_url url = {0};
+    struct error ignored;
+    char port[8];
+    assert(exporter->id != NULL);
+    if (exporter->destination != NULL && http_url_parse(exporter->destination, &url, &ignored)) {
+        snprintf(port, sizeof(port), "%u", url.port);
+        by_destination.pairs[1].key = "server_address";
+        by_destination.pairs[1].value = url.host;
+        by_destination.pairs[2].key = "server_port";
+        by_destination.pairs[2].value = port;
+        by_destination.pairs[3].key = "url_path";
+        by_destination.pairs[3].value = url.target;
+    }
+    metrics_add_counters(metrics, sender_result_rows, counters, &by_destination, signal);
+    metrics_add_counters(metrics, sender_queue_rows, counters, &by_exporter, signal);
+    metrics_add_counters(metrics, sender_progress_rows, counters, &by_type, signal);
+    http_url_clear(&url);
+}
+
 static void add_exporters(const struct service *service, const struct service_lane *part,
                           struct metrics *metrics)
 {
@@ -133,12 +163,10 @@ static void add_exporters(const struct service *service, const struct service_la
         const struct component *exporter = part->exporters[i];
         if (exporter == NULL)
             continue;
-        const struct metric_labels labels = {.pairs = {{"exporter", exporter->id}}};
         char owner[1200];
         snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
         add_instance(metrics, exporter, (int)exporter->signal);
-        metrics_add_counters(metrics, sender_counter_rows, sender_counters(part->senders[i]),
-                             &labels, (int)exporter->signal);
+        add_sender(metrics, exporter, part->senders[i]);
         add_ring(metrics, "sending_queue", owner, sender_ring_figures(part->senders[i]));
         if (part == &service->lanes[0])
             add_queue(service, metrics, i, exporter);
