@@ -128,77 +128,63 @@ static inline const uint8_t *skip_flags(const struct otlp_field *more, const uin
     return at + 2 + 4;
 }
 
-/* Skips fields as long as they are plain, and says where it stopped. The steps are constants but
- * for texts, and branches rather than selections, so that the processor can run ahead. */
-static const uint8_t *skip_plain(struct walk *walk, const struct otlp_message *message,
-                                 const uint8_t *at, const uint8_t *end)
+/* Where the field at `at`, which has a one-byte tag, ends if it is plain; else NULL. Steps are
+ * constants but for texts, and branches rather than selections, so that the processor can run
+ * ahead.
+ */
+static inline const uint8_t *skip_field(const struct otlp_message *message, const uint8_t *at)
+{
+    switch (message->plan[at[0]]) {
+    case OTLP_TRACE_ID:
+        if (at[1] != TRACE_ID_BYTES)
+            return NULL;
+        return at + 2 + TRACE_ID_BYTES;
+    case OTLP_SPAN_ID:
+        if (at[1] != SPAN_ID_BYTES)
+            return NULL;
+        return at + 2 + SPAN_ID_BYTES;
+    case OTLP_STRING:
+    case OTLP_STRINGS:
+    case OTLP_BYTES:
+        if (at[1] >= 0x80)
+            return NULL;
+        return at + 2 + at[1];
+    case OTLP_FIXED64:
+    case OTLP_SFIXED64:
+    case OTLP_DOUBLE:
+        return at + 1 + 8;
+    case OTLP_FIXED32:
+        return at + 1 + 4;
+    case OTLP_BOOL:
+    case OTLP_ENUM:
+    case OTLP_INT32:
+    case OTLP_INT64:
+    case OTLP_UINT32:
+    case OTLP_UINT64:
+    case OTLP_SINT32:
+        if (at[1] >= 0x80)
+            return NULL;
+        return at + 2;
+    default:
+        return NULL;
+    }
+}
+
+/* Skips fields as long as they are plain, and says where it stopped. */
+static inline const uint8_t *skip_plain(struct walk *walk, const struct otlp_message *message,
+                                        const uint8_t *at, const uint8_t *end)
 {
     const uint8_t *stop = end < walk->plain_end ? end : walk->plain_end;
     while (at < stop) {
-        const uint8_t *next = at;
-        if (at[0] >= 0x80) {
+        const uint8_t *next;
+        if (at[0] >= 0x80)
             next = skip_flags(message->more, at);
-            if (next == NULL || next > end)
-                break;
-            at = next;
-            continue;
-        }
-        switch ((enum otlp_kind)message->plan[at[0]]) {
-        case OTLP_KEY_VALUE:
+        else if (message->plan[at[0]] == OTLP_KEY_VALUE)
             next = skip_attributes(at, end, stop, &walk->attributes);
-            if (next == at)
-                return at;
+        else
+            next = skip_field(message, at);
+        if (next == NULL || next == at || next > end)
             break;
-        case OTLP_TRACE_ID:
-            if (at[1] != TRACE_ID_BYTES)
-                return at;
-            next = at + 2 + TRACE_ID_BYTES;
-            break;
-        case OTLP_SPAN_ID:
-            if (at[1] != SPAN_ID_BYTES)
-                return at;
-            next = at + 2 + SPAN_ID_BYTES;
-            break;
-        case OTLP_STRING:
-        case OTLP_STRINGS:
-        case OTLP_BYTES:
-            if (at[1] >= 0x80)
-                return at;
-            next = at + 2 + at[1];
-            break;
-        case OTLP_FIXED64:
-        case OTLP_SFIXED64:
-        case OTLP_DOUBLE:
-            next = at + 1 + 8;
-            break;
-        case OTLP_FIXED32:
-            next = at + 1 + 4;
-            break;
-        case OTLP_BOOL:
-        case OTLP_ENUM:
-        case OTLP_INT32:
-        case OTLP_INT64:
-        case OTLP_UINT32:
-        case OTLP_UINT64:
-        case OTLP_SINT32:
-            if (at[1] >= 0x80)
-                return at;
-            next = at + 2;
-            break;
-        case OTLP_NONE:
-        case OTLP_PACKED_FIXED64:
-        case OTLP_PACKED_DOUBLE:
-        case OTLP_PACKED_UINT64:
-        case OTLP_MESSAGE:
-        case OTLP_MESSAGES:
-        case OTLP_HOLDERS:
-        case OTLP_RESOURCES:
-        case OTLP_RECORDS:
-        default:
-            return at;
-        }
-        if (next > end)
-            return at;
         at = next;
     }
     return at;

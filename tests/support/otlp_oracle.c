@@ -14,16 +14,17 @@
 
 #include "src/mem.h"
 
+/* clang-format off */
+static const ProtobufCMessageDescriptor *const requests[] = {
+    [TRACES] = &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
+    [METRICS] =
+    &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor,
+    [LOGS] = &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
+};
+/* clang-format on */
+
 static const ProtobufCMessageDescriptor *descriptor_of(enum signal_kind signal)
 {
-    static const ProtobufCMessageDescriptor *const requests[] = {
-        [TRACES] =
-            &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
-        [METRICS] =
-            &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor,
-        [LOGS] =
-            &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
-    };
     assert((size_t)signal < sizeof(requests) / sizeof(requests[0]));
     return requests[signal];
 }
