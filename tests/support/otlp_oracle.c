@@ -16,10 +16,12 @@
 
 /* clang-format off */
 static const ProtobufCMessageDescriptor *const requests[] = {
-    [TRACES] = &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
+    [TRACES] =
+    &opentelemetry__proto__collector__trace__v1__export_trace_service_request__descriptor,
     [METRICS] =
     &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor,
-    [LOGS] = &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
+    [LOGS] =
+    &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
 };
 /* clang-format on */
 
