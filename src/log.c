@@ -17,6 +17,9 @@
 #include "src/mem.h"
 
 enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
+/* Kept free: for the quote, the braces and the newline that close a line whose text was cut; and
+ * before a field begins, for its key and a value worth reading. */
+enum { LOG_CLOSING_BYTES = 16, LOG_FIELD_BYTES = 512, LOG_RESOURCE_VALUE_MAX = 128 };
 
 /* Times that one message was seen in this tick; messages that share a slot share a count, as zap's
  * sampler does. */
@@ -25,18 +28,16 @@ struct sample {
     uint64_t count;
 };
 
-static struct log_settings settings = {
-    .level = LOG_INFO,
-    .has_caller = true,
-    .is_sampled = true,
-    .sampling_tick_ns = (uint64_t)10 * NS_PER_S,
-    .sampling_initial = 10,
-    .sampling_thereafter = 100,
-    .fd = STDERR_FILENO,
-    .service_name = "spanflame",
-    .service_version = SPANFLAME_VERSION,
-    .service_instance_id = "",
-};
+#define LOG_STANDARD                                                                               \
+    {                                                                                              \
+        .level = LOG_INFO, .has_caller = true, .is_sampled = true,                                 \
+        .sampling_tick_ns = (uint64_t)10 * NS_PER_S, .sampling_initial = 10,                       \
+        .sampling_thereafter = 100, .fd = STDERR_FILENO, .service_name = "spanflame",              \
+        .service_version = SPANFLAME_VERSION, .service_instance_id = "",                           \
+    }
+
+static const struct log_settings standard = LOG_STANDARD;
+static struct log_settings settings = LOG_STANDARD;
 static struct sample samples[LOG_ERROR + 1][SAMPLES_MAX];
 static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -53,7 +54,6 @@ struct line {
 
 struct log_settings log_settings_default(void)
 {
-    struct log_settings standard = settings;
     assert(standard.service_name != NULL);
     return standard;
 }
@@ -70,61 +70,107 @@ bool log_is_enabled(enum log_level level)
     return level >= settings.level;
 }
 
-/* Room for the closing brace and the newline is always kept. */
+/* All or nothing, so that what closes the line always finds its place. */
 static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void put(struct line *line, const char *format, ...)
 {
     va_list arguments;
-    size_t room = line->capacity - line->size - 4;
+    size_t room = line->capacity - line->size;
     va_start(arguments, format);
     int length = vsnprintf(line->text + line->size, room, format, arguments);
     va_end(arguments);
     assert(length >= 0);
-    line->size += (size_t)length < room ? (size_t)length : room - 1;
+    if ((size_t)length < room)
+        line->size += (size_t)length;
 }
 
 static void put_char(struct line *line, char c)
 {
-    if (line->size < line->capacity - 4)
-        line->text[line->size++] = c;
+    assert(line->size < line->capacity);
+    line->text[line->size++] = c;
 }
 
-/* Quoted and escaped as JSON wants it; control characters cannot forge a line. Bytes above 0x7f
- * pass as they are. */
-static void put_quoted(struct line *line, const char *text)
+static size_t room_for_text(const struct line *line)
 {
+    size_t end = line->capacity - LOG_CLOSING_BYTES;
+    return line->size < end ? end - line->size : 0;
+}
+
+/* Bytes of the UTF-8 sequence that begins there; 0: none that is valid (RFC 3629). */
+static size_t sequence_bytes(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t size = c[0] < 0x80                   ? 1
+                  : c[0] >= 0xc2 && c[0] < 0xe0 ? 2
+                  : c[0] >= 0xe0 && c[0] < 0xf0 ? 3
+                  : c[0] >= 0xf0 && c[0] < 0xf5 ? 4
+                                                : 0;
+    for (size_t i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool is_beyond = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
+    return is_overlong || is_beyond ? 0 : size;
+}
+
+/* As JSON wants it; control characters cannot forge a line. Returns the bytes of text used. */
+static size_t put_escaped(struct line *line, const char *text)
+{
+    size_t size = sequence_bytes(text);
+    if (size == 0)
+        put(line, "\\ufffd");
+    else if (*text == '"' || *text == '\\')
+        put(line, "\\%c", *text);
+    else if (*text == '\n')
+        put(line, "\\n");
+    else if (*text == '\t')
+        put(line, "\\t");
+    else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+        put(line, "\\u%04x", (unsigned)(unsigned char)*text);
+    else
+        put(line, "%.*s", (int)size, text);
+    return size > 0 ? size : 1;
+}
+
+/* As it is, line breaks included: that is how the console shows texts of many lines. */
+static void put_raw(struct line *line, const char *text)
+{
+    size_t size = strlen(text);
+    size_t room = room_for_text(line);
+    size = size < room ? size : room;
+    memcpy(line->text + line->size, text, size);
+    line->size += size;
+}
+
+/* Cut when it, or the line, becomes too long. */
+static void put_quoted(struct line *line, const char *text, size_t max)
+{
+    enum { ESCAPED_MAX = 6 };
     put_char(line, '"');
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') {
-            put_char(line, '\\');
-            put_char(line, *c);
-        } else if (*c == '\n') {
-            put(line, "\\n");
-        } else if (*c == '\t') {
-            put(line, "\\t");
-        } else if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            put(line, "\\u%04x", (unsigned)(unsigned char)*c);
-        } else {
-            put_char(line, *c);
-        }
-    }
+    for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > ESCAPED_MAX;)
+        i += put_escaped(line, text + i);
     put_char(line, '"');
 }
 
-static void put_key(struct line *line, const char *key)
+/* False, and nothing is written, when the line has no room for one more field. */
+static bool put_key(struct line *line, const char *key)
 {
     const char *comma = settings.is_json ? "," : ", ";
+    if (room_for_text(line) < LOG_FIELD_BYTES)
+        return false;
+    assert(strlen(key) < LOG_FIELD_BYTES / 4);
     put(line, "%s", line->has_fields ? comma : "{");
     line->has_fields = true;
-    put_quoted(line, key);
+    put_quoted(line, key, SIZE_MAX);
     put(line, settings.is_json ? ":" : ": ");
+    return true;
 }
 
 static void put_text_field(struct line *line, const char *key, const char *text)
 {
-    put_key(line, key);
-    put_quoted(line, text != NULL ? text : "");
+    if (put_key(line, key))
+        put_quoted(line, text != NULL ? text : "", SIZE_MAX);
 }
 
 static void put_name(struct line *line, const char *key, const char *name)
@@ -139,7 +185,8 @@ static void put_field(struct line *line, const struct log_field *field)
         put_text_field(line, field->key, field->text);
         return;
     }
-    put_key(line, field->key);
+    if (!put_key(line, field->key))
+        return;
     if (field->type == LOG_FIELD_INT)
         put(line, "%lld", (long long)field->number);
     else
@@ -160,18 +207,23 @@ static void put_time(struct line *line)
         parts.tm_gmtoff == 0 ? "Z" : zone);
 }
 
+static void put_resource(struct line *line)
+{
+    if (!put_key(line, "resource"))
+        return;
+    put(line, "{\"service.instance.id\":");
+    put_quoted(line, settings.service_instance_id, LOG_RESOURCE_VALUE_MAX);
+    put(line, ",\"service.name\":");
+    put_quoted(line, settings.service_name, LOG_RESOURCE_VALUE_MAX);
+    put(line, ",\"service.version\":");
+    put_quoted(line, settings.service_version, LOG_RESOURCE_VALUE_MAX);
+    put_char(line, '}');
+}
+
 static void put_speaker(struct line *line, const struct logger *logger)
 {
-    if (settings.is_json) {
-        put_key(line, "resource");
-        put(line, "{\"service.instance.id\":");
-        put_quoted(line, settings.service_instance_id);
-        put(line, ",\"service.name\":");
-        put_quoted(line, settings.service_name);
-        put(line, ",\"service.version\":");
-        put_quoted(line, settings.service_version);
-        put_char(line, '}');
-    }
+    if (settings.is_json)
+        put_resource(line);
     if (logger == NULL)
         return;
     put_name(line, "otelcol.component.id", logger->component_id);
@@ -190,14 +242,16 @@ static void put_head(struct line *line, enum log_level level, const char *file, 
         put(line, "\t%s", level_names[level]);
         if (settings.has_caller)
             put(line, "\t%s", caller);
-        put(line, "\t%s", message);
+        put_char(line, '\t');
+        put_raw(line, message);
         return;
     }
     put_text_field(line, "level", level_names[level]);
-    put_key(line, "ts");
-    put_char(line, '"');
-    put_time(line);
-    put_char(line, '"');
+    if (put_key(line, "ts")) {
+        put_char(line, '"');
+        put_time(line);
+        put_char(line, '"');
+    }
     if (settings.has_caller)
         put_text_field(line, "caller", caller);
     put_text_field(line, "msg", message);
@@ -286,10 +340,10 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     }
     va_end(fields);
     if (line.has_fields)
-        line.text[line.size++] = '}';
+        put_char(&line, '}');
     else
         line.size--; /* console without fields: no trailing tab */
-    line.text[line.size++] = '\n';
+    put_char(&line, '\n');
     write_line(&line);
     line_close(&line);
     errno = saved_errno;
