@@ -40,11 +40,12 @@ def breach(source, included, base):
     if here in COMPONENTS:
         return None
     is_base_header = folder == "src" and name.removesuffix(".h") in base
+    is_base = source.stem in base and (source.suffix == ".h" or source.stem not in HEADERS_ONLY)
     if here in AREAS:
         if folder == here or is_base_header:
             return None
         return f"{here} may use its own headers and the base modules of src/ only"
-    if here == "src" and source.stem in base and not is_base_header:
+    if here == "src" and is_base and not is_base_header:
         return "a base module may use base modules only"
     return None
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replays the corpus of a fuzz target: each argument is a file or a folder of files. Fails when a folder is empty. */
+/* Replays the corpus of a fuzz target: each argument is a file or a folder of files. Fails when a
+ * folder is empty. */
 #include <assert.h>
 #include <dirent.h>
 #include <stdint.h>
