@@ -108,7 +108,9 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
 {
     const char *host_end;
-    bool is_bracketed = begin < end && *begin == '[';
+    if (begin >= end)
+        return error_set(error, "the URL names no host, as in http://localhost:4318");
+    bool is_bracketed = *begin == '[';
     if (is_bracketed) {
         begin++;
         host_end = memchr(begin, ']', (size_t)(end - begin));
