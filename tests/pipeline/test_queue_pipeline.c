@@ -86,13 +86,13 @@ struct sizer_case {
     const char *message; /* of the first that is not */
 };
 
-/* Numbered spans take 12 bytes each and 10 for the messages around them. */
+/* Numbered spans take 12 bytes each and 4 for the messages around them. */
 static const struct sizer_case sizer_cases[] = {
     {"requests count one each", "queue_size: 2", {1000, 1, 1}, 2, "sending queue is full"},
     {"items are counted", "queue_size: 10, sizer: items", {4, 6, 1}, 2, "sending queue is full"},
-    {"bytes are counted", "queue_size: 68, sizer: bytes", {2, 2, 1}, 2, "sending queue is full"},
+    {"bytes are counted", "queue_size: 56, sizer: bytes", {2, 2, 1}, 2, "sending queue is full"},
     {"one item too many", "queue_size: 10, sizer: items", {11}, 0, "element size too large"},
-    {"one byte too many", "queue_size: 33, sizer: bytes", {2}, 0, "element size too large"},
+    {"one byte too many", "queue_size: 27, sizer: bytes", {2}, 0, "element size too large"},
 };
 
 static void the_sizer_says_what_queue_size_counts(void **state)

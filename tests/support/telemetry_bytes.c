@@ -11,14 +11,8 @@
 #include <string.h>
 
 /* ResourceSpans.scope_spans and ScopeSpans.spans have the same numbers in the logs' messages. */
-enum {
-    TAG_RESOURCES = 0x0a,
-    TAG_RESOURCE = 0x0a,
-    TAG_SCOPES = 0x12,
-    TAG_ITEMS = 0x12,
-    LENGTH_BYTES = 4
-};
-enum { HEADER_BYTES = 1 + LENGTH_BYTES, NUMBER_BYTES = 8 };
+enum { TAG_RESOURCES = 0x0a, TAG_RESOURCE = 0x0a, TAG_SCOPES = 0x12, TAG_ITEMS = 0x12 };
+enum { HEADER_BYTES_MAX = 1 + 10, NUMBER_BYTES = 8 };
 
 struct cursor {
     uint8_t *data;
@@ -31,13 +25,20 @@ static void put_bytes(struct cursor *cursor, const void *bytes, size_t size)
     cursor->size += size;
 }
 
-/* The length as a varint of fixed size, which protobuf allows. */
+static size_t varint_bytes(size_t value)
+{
+    size_t bytes = 1;
+    for (; value >= 0x80; value >>= 7)
+        bytes++;
+    return bytes;
+}
+
 static void put_header(struct cursor *cursor, uint8_t tag, size_t length)
 {
-    uint8_t bytes[HEADER_BYTES] = {tag};
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        bytes[1 + i] = (uint8_t)((length >> (7 * i) & 0x7f) | (i < LENGTH_BYTES - 1 ? 0x80 : 0));
-    put_bytes(cursor, bytes, sizeof(bytes));
+    put_bytes(cursor, &tag, 1);
+    for (; length >= 0x80; length >>= 7)
+        put_bytes(cursor, &(uint8_t){(uint8_t)(length | 0x80)}, 1);
+    put_bytes(cursor, &(uint8_t){(uint8_t)length}, 1);
 }
 
 static void put_item(struct cursor *cursor, enum signal_kind signal, uint64_t number)
@@ -57,15 +58,16 @@ struct batch *numbered_request(struct budget *budget, enum signal_kind signal, u
     assert(signal == TRACES || signal == LOGS);
     size_t item_bytes = signal == TRACES ? 4 + NUMBER_BYTES : 3 + NUMBER_BYTES;
     size_t content = item_bytes * (size_t)count;
-    struct buffer *buffer = buffer_try_create(budget, 2 * HEADER_BYTES + content);
+    struct buffer *buffer = buffer_try_create(budget, 2 * HEADER_BYTES_MAX + content);
     if (buffer == NULL)
         return NULL;
     struct cursor cursor = {.data = buffer->data};
-    put_header(&cursor, TAG_RESOURCES, HEADER_BYTES + content);
+    put_header(&cursor, TAG_RESOURCES, 1 + varint_bytes(content) + content);
     put_header(&cursor, TAG_SCOPES, content);
     for (uint64_t i = 0; i < count; i++)
         put_item(&cursor, signal, first + i);
     buffer->size = cursor.size;
+    buffer = buffer_shrink(buffer);
     struct batch *batch = batch_create(signal, 1);
     batch_append(batch, buffer, buffer_slice(buffer));
     batch->items = count;
