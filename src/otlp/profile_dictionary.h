@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The seven tables of a request's ProfilesDictionary, layout 1.10: where each entry lies, so that
+ * an index is looked up in constant time, and what an entry says. What refers to the tables is read
+ * with profile_view.h. The request has passed otlp_check. One owner; readers on any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/otlp/profile_numbers.h"
+#include "src/slice.h"
+
+struct arena;
+
+/* Field numbers of ProfilesDictionary, less one. */
+enum profile_table {
+    PROFILE_MAPPINGS,
+    PROFILE_LOCATIONS,
+    PROFILE_FUNCTIONS,
+    PROFILE_LINKS,
+    PROFILE_STRINGS,
+    PROFILE_ATTRIBUTES,
+    PROFILE_STACKS,
+    PROFILE_TABLES,
+};
+
+/* Inside the request, which has fewer than 4 GiB. */
+struct profile_entry {
+    uint32_t offset;
+    uint32_t size;
+};
+
+struct profile_dictionary {
+    struct slice request;
+    struct profile_entry *entries[PROFILE_TABLES]; /* in the arena */
+    uint32_t counts[PROFILE_TABLES];
+};
+
+/* Indexes the request's dictionary; without one all tables are empty. Eight bytes per entry come
+ * from the arena. False when its cap does not allow it. */
+bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena *arena,
+                             struct slice request);
+
+/* Whether index may be used: inside the table, or 0, which means "not set" even when the table has
+ * no zero element. */
+static inline bool profile_has(const struct profile_dictionary *dictionary,
+                               enum profile_table table, int32_t index)
+{
+    return index == 0 || (index > 0 && (uint32_t)index < dictionary->counts[table]);
+}
+
+/* The bytes of an entry for which profile_has holds. Entry 0 has none when the table is empty; of
+ * links and mappings it never has any: there 0 means none, whatever stands at that place. */
+struct slice profile_entry_at(const struct profile_dictionary *dictionary, enum profile_table table,
+                              int32_t index);
+
+struct profile_mapping {
+    uint64_t memory_start;
+    uint64_t memory_limit;
+    uint64_t file_offset;
+    int32_t filename;
+    struct profile_numbers attributes;
+};
+
+struct profile_location {
+    int32_t mapping;
+    uint64_t address;
+    struct profile_numbers attributes;
+    struct slice bytes; /* lines: profile_next_line */
+};
+
+struct profile_line {
+    int32_t function;
+    int64_t line;
+    int64_t column;
+};
+
+struct profile_function {
+    int32_t name;
+    int32_t system_name;
+    int32_t filename;
+    int64_t start_line;
+};
+
+struct profile_link {
+    struct slice trace_id; /* 16 bytes or none */
+    struct slice span_id;  /* 8 bytes or none */
+};
+
+struct profile_attribute {
+    int32_t key;
+    int32_t unit;
+    struct slice value; /* encoded AnyValue; no data: not set */
+};
+
+struct profile_stack {
+    struct profile_numbers locations; /* leaf first */
+};
+
+/* Of an entry for which profile_has holds. The indices inside are as they came: they have been
+ * bounds-checked only where the request has passed profile_door. */
+struct profile_mapping profile_mapping_at(const struct profile_dictionary *dictionary,
+                                          int32_t index);
+struct profile_location profile_location_at(const struct profile_dictionary *dictionary,
+                                            int32_t index);
+struct profile_function profile_function_at(const struct profile_dictionary *dictionary,
+                                            int32_t index);
+struct profile_link profile_link_at(const struct profile_dictionary *dictionary, int32_t index);
+struct slice profile_string_at(const struct profile_dictionary *dictionary, int32_t index);
+struct profile_attribute profile_attribute_at(const struct profile_dictionary *dictionary,
+                                              int32_t index);
+struct profile_stack profile_stack_at(const struct profile_dictionary *dictionary, int32_t index);
+
+struct wire_reader;
+/* The lines of a location, innermost (inlined) first: begin with wire_reader_of(location.bytes). */
+bool profile_next_line(struct wire_reader *reader, struct profile_line *ret_line);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Goes through a profiles request, layout 1.10: resources, scopes, profiles, samples. Each level is
+ * a reader over the bytes of the one above:
+ *     struct wire_reader reader = wire_reader_of(profile.bytes);
+ *     while (profile_next_sample(&reader, &sample)) …
+ * The request has passed otlp_check. Nothing is allocated. Plain values, any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/otlp/profile_numbers.h"
+#include "src/otlp/wire.h"
+#include "src/slice.h"
+
+struct profile_resource {
+    struct slice bytes;    /* for profile_next_scope */
+    struct slice resource; /* encoded Resource; no data: absent */
+    struct slice schema_url;
+};
+
+struct profile_scope {
+    struct slice bytes; /* for profile_next_profile */
+    struct slice scope; /* encoded InstrumentationScope; no data: absent */
+    struct slice schema_url;
+};
+
+/* Both 0 when absent. */
+struct profile_value_type {
+    int32_t type;
+    int32_t unit;
+};
+
+struct profile {
+    struct slice bytes; /* for profile_next_sample */
+    struct profile_value_type sample_type;
+    struct profile_value_type period_type;
+    uint64_t time_unix_ns;
+    uint64_t duration_ns;
+    int64_t period;
+    struct slice id; /* 16 bytes or none */
+    uint32_t dropped_attributes;
+    struct slice payload_format;
+    struct slice payload;
+    struct profile_numbers attributes;
+};
+
+struct profile_sample {
+    struct slice bytes;
+    int32_t stack;
+    int32_t link;
+    struct profile_numbers attributes; /* int32 */
+    struct profile_numbers values;     /* int64 */
+    struct profile_numbers timestamps; /* fixed64, unix ns */
+};
+
+/* False at the end. The last occurrence of a singular field counts. */
+bool profile_next_resource(struct wire_reader *request, struct profile_resource *ret_resource);
+bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_scope);
+bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile);
+bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample);
+
+/* What the messages hold, from their bytes. */
+struct profile profile_of(struct slice bytes);
+struct profile_sample profile_sample_of(struct slice bytes);
