@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What a body of unknown size starts with. */
-enum { FIRST_PIECE_BYTES = 4096 };
+/* What a body of unknown size starts with: less where its first bytes will announce the size. */
+enum { FIRST_PIECE_BYTES = 4096, FIRST_PEEK_BYTES = 64 };
 
 static bool fail(enum http_failure *ret_failure, enum http_failure failure)
 {
@@ -43,9 +43,10 @@ bool http_body_begin(struct http_body *body, struct budget *budget,
     assert(plan->peek_bytes == 0 || plan->on_peek != NULL);
     body->plan = *plan;
     body->has_peeked = false;
+    uint64_t first = plan->peek_bytes > 0 ? FIRST_PEEK_BYTES : FIRST_PIECE_BYTES;
     uint64_t capacity = size_declared;
     if (size_declared == HTTP_SIZE_UNKNOWN)
-        capacity = plan->max_bytes < FIRST_PIECE_BYTES ? plan->max_bytes : FIRST_PIECE_BYTES;
+        capacity = plan->max_bytes < first ? plan->max_bytes : first;
     if (capacity > plan->max_bytes)
         return fail(ret_failure, HTTP_BODY_TOO_LARGE);
     body->buffer = buffer_try_create(budget, (size_t)capacity);
@@ -101,6 +102,15 @@ bool http_body_wants_peek(struct http_body *body)
         return false;
     body->has_peeked = true;
     return true;
+}
+
+void http_body_finish(struct http_body *body)
+{
+    assert(body->buffer != NULL);
+    assert(body->buffer->size <= body->buffer->capacity);
+    /* It may wait in a queue for long: room that a quarter of it would not need is given back. */
+    if (body->buffer->capacity - body->buffer->size > body->buffer->size / 4)
+        body->buffer = buffer_shrink(body->buffer);
 }
 
 size_t http_body_size(const struct http_body *body)

@@ -35,6 +35,8 @@ bool http_body_announce(struct http_body *body, uint64_t size_total,
                         enum http_failure *ret_failure);
 /* True once, when the bytes that the plan wants to peek at are there. */
 bool http_body_wants_peek(struct http_body *body);
+/* The body is whole: room that it did not need is given back. */
+void http_body_finish(struct http_body *body);
 /* Bytes collected so far. */
 size_t http_body_size(const struct http_body *body);
 /* Drops the buffer. Idempotent. */

@@ -89,6 +89,7 @@ void http_exchange_finish_body(struct http_request *request)
 {
     assert(request->is_reading);
     assert(!request->is_answered);
+    http_body_finish(&request->body);
     request->is_reading = false;
     request->is_with_handler = true;
     request->handler->on_body(request, request->arg);
