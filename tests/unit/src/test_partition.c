@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partitions: one for each combination of values, told apart exactly, up to a limit. */
+#include "src/partition.h"
+
+#include "src/budget.h"
+#include "src/client_info.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct budget budget;
+static const char *const two_keys[] = {"Tenant", "region"};
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    assert_non_null(timer);
+    assert_non_null(arg);
+}
+
+static void start(struct partitions *partitions, size_t keys, size_t count_max)
+{
+    budget_init(&budget, 1000);
+    partitions_init(partitions, TRACES, &budget,
+                    (struct config_texts){.count = keys, .texts = two_keys}, count_max);
+    partitions_owned_by(partitions, on_timer, &budget);
+}
+
+static void end(struct partitions *partitions)
+{
+    partitions_fini(partitions);
+    budget_fini(&budget);
+}
+
+static struct partition *partition_for(struct partitions *partitions,
+                                       const struct client_metadata *rows, size_t count)
+{
+    struct client_info *client = client_info_create("10.0.0.1", rows, count);
+    struct partition *partition = partitions_of(partitions, client);
+    client_info_unref(client);
+    return partition;
+}
+
+struct set {
+    const char *name;
+    struct client_metadata rows[3];
+    size_t count;
+};
+
+/* No two of these are the same combination. */
+static const struct set sets[] = {
+    {"nothing", {{"other", "x"}}, 1},
+    {"empty tenant", {{"tenant", ""}}, 1},
+    {"tenant a", {{"tenant", "a"}}, 1},
+    {"region a", {{"region", "a"}}, 1},
+    {"tenant a, region b", {{"tenant", "a"}, {"region", "b"}}, 2},
+    {"tenant b, region a", {{"tenant", "b"}, {"region", "a"}}, 2},
+    {"tenant twice", {{"tenant", "a"}, {"tenant", "b"}}, 2},
+    {"tenant with both joined", {{"tenant", "ab"}}, 1},
+    {"tenant that looks like a key", {{"tenant", "1:a;"}}, 1},
+    {"tenant that looks like two values", {{"tenant", "1:a1:b"}}, 1},
+};
+
+enum { SETS = sizeof(sets) / sizeof(sets[0]) };
+
+static void different_values_are_different_partitions(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    struct partition *found[SETS];
+    start(&partitions, 2, 0);
+    for (size_t i = 0; i < SETS; i++) {
+        found[i] = partition_for(&partitions, sets[i].rows, sets[i].count);
+        assert_non_null(found[i]);
+        for (size_t j = 0; j < i; j++)
+            if (found[j] == found[i])
+                fail_msg("\"%s\" is taken for \"%s\"", sets[i].name, sets[j].name);
+    }
+    for (size_t i = 0; i < SETS; i++)
+        assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), found[i]);
+    assert_ptr_equal(partitions_of(&partitions, NULL), found[0]);
+    assert_int_equal(partitions.count, SETS);
+    end(&partitions);
+}
+
+static void only_the_configured_keys_travel_on(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    const struct client_metadata rows[] = {{"other", "x"}, {"region", "r"}, {"TENANT", "t"}};
+    start(&partitions, 2, 0);
+    const struct client_info *client = partition_for(&partitions, rows, 3)->gather.client;
+    assert_int_equal(client->metadata_count, 2);
+    assert_string_equal(client->metadata[0].value, "t");
+    assert_string_equal(client->metadata[1].value, "r");
+    assert_string_equal(client->address, "");
+    end(&partitions);
+}
+
+static void without_keys_there_is_one(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    start(&partitions, 0, 1);
+    struct partition *only = partitions_of(&partitions, NULL);
+    assert_non_null(only);
+    for (size_t i = 0; i < SETS; i++)
+        assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), only);
+    assert_null(only->gather.client);
+    end(&partitions);
+}
+
+static void beyond_the_limit_only_known_values_are_found(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    start(&partitions, 1, 2);
+    const struct client_metadata a = {"tenant", "a"};
+    const struct client_metadata b = {"tenant", "b"};
+    const struct client_metadata c = {"tenant", "c"};
+    struct partition *first = partition_for(&partitions, &a, 1);
+    assert_non_null(partition_for(&partitions, &b, 1));
+    assert_null(partition_for(&partitions, &c, 1));
+    assert_ptr_equal(partition_for(&partitions, &a, 1), first);
+    end(&partitions);
+}
+
+static void thousands_are_found_again(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    static struct partition *found[COUNT];
+    struct partitions partitions;
+    start(&partitions, 1, COUNT);
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < COUNT; i++) {
+            char value[16];
+            snprintf(value, sizeof(value), "%zu", i * 7919 % COUNT);
+            struct client_metadata row = {"tenant", value};
+            struct partition *partition = partition_for(&partitions, &row, 1);
+            assert_true(round == 0 || partition == found[i]);
+            found[i] = partition;
+        }
+    assert_int_equal(partitions.count, COUNT);
+    end(&partitions);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(different_values_are_different_partitions),
+        cmocka_unit_test(only_the_configured_keys_travel_on),
+        cmocka_unit_test(without_keys_there_is_one),
+        cmocka_unit_test(beyond_the_limit_only_known_values_are_found),
+        cmocka_unit_test(thousands_are_found_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
