@@ -171,19 +171,24 @@ static bool can_build(const struct config *config, struct error *error)
     return is_built;
 }
 
-static struct config *load(const struct config_request *request, bool is_running)
+/* What loading is for decides who hears of it: `validate` says nothing but errors, a running daemon
+ * logs them. */
+enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
+
+static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
     struct config_problems problems = {0};
     struct error error = {{0}};
     struct config *config = config_load(request, &problems);
-    if (config != NULL && !is_running)
+    if (config != NULL && purpose == LOAD_TO_START)
         configure_log(&config->service);
-    log_warnings(&problems);
-    print_problems(&problems, is_running);
+    if (purpose != LOAD_TO_VALIDATE)
+        log_warnings(&problems);
+    print_problems(&problems, purpose == LOAD_TO_RELOAD);
     config_problems_clear(&problems);
     if (config == NULL || can_build(config, &error))
         return config;
-    if (is_running)
+    if (purpose == LOAD_TO_RELOAD)
         log_error(NULL, "invalid configuration", log_text("error", error.text));
     else
         fprintf(stderr, "Error: %s\n", error.text);
@@ -196,7 +201,7 @@ static void reload(struct supervisor *self)
 {
     log_warn(NULL, "Config updated, restart service");
     assert(self->next_config == NULL);
-    self->next_config = load(self->request, true);
+    self->next_config = load(self->request, LOAD_TO_RELOAD);
     if (self->next_config == NULL) {
         log_error(NULL, "The new configuration does not hold: the old one keeps running.");
         return;
@@ -284,7 +289,7 @@ int supervisor_run(const struct config_request *request)
     struct supervisor self = {.request = request};
     assert(request != NULL);
     signal(SIGPIPE, SIG_IGN);
-    self.config = load(request, false);
+    self.config = load(request, LOAD_TO_START);
     if (self.config == NULL)
         return 1;
     log_info(NULL, "Starting spanflame...", log_text("Version", SPANFLAME_VERSION),
@@ -306,7 +311,7 @@ int supervisor_run(const struct config_request *request)
 
 int supervisor_validate(const struct config_request *request)
 {
-    struct config *config = load(request, false);
+    struct config *config = load(request, LOAD_TO_VALIDATE);
     assert(request != NULL);
     config_destroy(config);
     return config != NULL ? 0 : 1;
