@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of every built-in component, in a pipeline of each of its signals and on one and two
+ * lanes: made and unmade, stopped without a start, started and stopped. The sanitizers watch. */
+#include "src/component.h"
+
+#include "src/components.h"
+#include "src/config/config.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/log.h"
+#include "src/service.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LANES = 2, TURNS_MAX = 1000000, YAML_MAX = 2048 };
+
+enum life { ONLY_MADE, NEVER_STARTED, WHOLE, LIVES };
+
+/* What a component cannot do without; the others take an empty section. */
+static const struct {
+    const char *type;
+    const char *keys;
+} needs[] = {
+    {"otlp", "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, http: {endpoint: \"127.0.0.1:0\"}}"},
+    {"pyroscope", "protocols: {http: {endpoint: \"127.0.0.1:0\"}}"},
+    {"otlp_http", "endpoint: \"http://127.0.0.1:9\""},
+    {"memory_limiter", "check_interval: 1s, limit_mib: 100"},
+    {"resource", "attributes: [{key: a, value: b, action: upsert}]"},
+    {"health_check", "endpoint: \"127.0.0.1:0\""},
+};
+
+static const char *keys_of(const struct component_factory *factory)
+{
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+        if (strcmp(needs[i].type, factory->type) == 0)
+            return needs[i].keys;
+    return "";
+}
+
+/* A pipeline of nop around the component. */
+static void write_yaml(char yaml[static YAML_MAX], const struct component_factory *factory,
+                       enum signal_kind signal)
+{
+    static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
+    const char *users[] = {"nop", "", "nop", ""};
+    users[factory->kind] = factory->type;
+    char own[YAML_MAX / 2];
+    snprintf(own, sizeof(own), "  %s: {%s}\n", factory->type, keys_of(factory));
+    size_t used = (size_t)snprintf(yaml, YAML_MAX, "yaml:\n");
+    for (int kind = RECEIVER; kind <= EXTENSION; kind++) {
+        bool has_nop = kind == RECEIVER || kind == EXPORTER;
+        bool has_own = kind == (int)factory->kind && strcmp(factory->type, "nop") != 0;
+        if (has_nop || has_own)
+            used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s", sections[kind],
+                                     has_nop ? "  nop:\n" : "", has_own ? own : "");
+    }
+    used += (size_t)snprintf(yaml + used, YAML_MAX - used,
+                             "service:\n  telemetry: {metrics: {level: none}}\n"
+                             "  extensions: [%s]\n  pipelines: {%s: {receivers: [%s], "
+                             "processors: [%s], exporters: [%s]}}\n",
+                             users[EXTENSION], signal_name(signal), users[RECEIVER],
+                             users[PROCESSOR], users[EXPORTER]);
+    assert_true(used < YAML_MAX);
+}
+
+static struct config *load(const char *yaml)
+{
+    struct config_problems problems = {0};
+    struct config *config = config_load(
+        &(struct config_request){.locations = &yaml, .locations_count = 1, .factories = components},
+        &problems);
+    for (size_t i = 0; config == NULL && i < problems.count; i++)
+        print_error("%s\n", problems.texts[i]);
+    config_problems_clear(&problems);
+    return config;
+}
+
+static void on_stopped(bool is_forced, void *arg)
+{
+    assert_false(is_forced);
+    *(bool *)arg = true;
+}
+
+static void stop(struct service *service, struct lane *const *lanes, unsigned count)
+{
+    bool has_stopped = false;
+    service_stop(service, on_stopped, &has_stopped);
+    for (unsigned turn = 0; turn < TURNS_MAX && !has_stopped; turn++)
+        for (unsigned i = 0; i < count; i++)
+            lane_turn(lanes[i]);
+    assert_true(has_stopped);
+}
+
+static void live(const struct config *config, enum life life, unsigned lanes_count)
+{
+    struct error error = {{0}};
+    struct lane *lanes[LANES];
+    for (unsigned i = 0; i < lanes_count; i++)
+        lanes[i] = lane_create(i);
+    struct service *service = service_create(config, lanes, lanes_count, &error);
+    if (service == NULL)
+        fail_msg("%s", error.text);
+    if (life == WHOLE && !service_start(service, &error))
+        fail_msg("%s", error.text);
+    if (life != ONLY_MADE)
+        stop(service, lanes, lanes_count);
+    service_destroy(service);
+    for (unsigned i = 0; i < lanes_count; i++)
+        lane_destroy(lanes[i]);
+}
+
+static void every_component_lives_through_every_life(void **state)
+{
+    (void)state;
+    for (size_t i = 0; components[i] != NULL; i++) {
+        unsigned signals =
+            components[i]->kind == EXTENSION ? SIGNAL_TRACES : components[i]->signals;
+        print_message("  %s\n", components[i]->type);
+        for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+            char yaml[YAML_MAX];
+            if ((signals & (1u << signal)) == 0)
+                continue;
+            write_yaml(yaml, components[i], (enum signal_kind)signal);
+            struct config *config = load(yaml);
+            assert_non_null(config);
+            for (int life = 0; life < LIVES; life++)
+                for (unsigned lanes = 1; lanes <= LANES; lanes++)
+                    live(config, (enum life)life, lanes);
+            config_destroy(config);
+        }
+    }
+}
+
+static void every_factory_is_complete(void **state)
+{
+    (void)state;
+    for (size_t i = 0; components[i] != NULL; i++) {
+        const struct component_factory *factory = components[i];
+        bool is_on_the_path = factory->kind == PROCESSOR || factory->kind == EXPORTER;
+        assert_non_null(factory->type);
+        assert_non_null(factory->stability);
+        assert_true(factory->instance_size >= sizeof(struct component));
+        assert_true((factory->consume != NULL) == is_on_the_path);
+        assert_true((factory->signals != 0) == (factory->kind != EXTENSION));
+        assert_true((factory->counters == NULL) == (factory->counters_size == 0));
+        for (size_t j = 0; j < i; j++)
+            assert_true(components[j]->kind != factory->kind ||
+                        strcmp(components[j]->type, factory->type) != 0);
+    }
+}
+
+static int be_quiet(void **state)
+{
+    (void)state;
+    struct log_settings settings = log_settings_default();
+    settings.level = LOG_ERROR;
+    log_configure(&settings);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_factory_is_complete),
+        cmocka_unit_test(every_component_lives_through_every_life),
+    };
+    return cmocka_run_group_tests(tests, be_quiet, NULL);
+}
