@@ -323,7 +323,10 @@ bool sender_blocks(const struct sender *sender, const struct batch *batch)
 void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter)
 {
     assert(sender->ring != NULL);
-    budget_wait(&sender->shared->capacity, waiter, units_of(sender, batch));
+    struct ring_figures figures = ring_figures(sender->ring);
+    /* A ring that is full before the capacity is used up: only an element that ends helps. */
+    bool has_slot = figures.depth < figures.capacity;
+    budget_wait(&sender->shared->capacity, waiter, has_slot ? units_of(sender, batch) : UINT64_MAX);
 }
 
 void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter)

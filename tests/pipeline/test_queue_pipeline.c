@@ -170,6 +170,23 @@ static void the_ring_before_a_blocked_queue_fills_and_then_refuses(void **state)
     harness_destroy(h);
 }
 
+/* Requests without items take no room of an items sizer, but each takes a slot of the ring. */
+static void a_ring_that_is_full_before_the_queue_is_waited_for_in_peace(void **state)
+{
+    (void)state;
+    struct harness *h = create_held(
+        QUEUE("queue_size: 2, sizer: items, num_consumers: 1, block_on_overflow: true"));
+    harness_send_now(h, 1);
+    for (int i = 0; i < 4; i++)
+        harness_send_now(h, 0);
+    struct test_request *blocked = h->requests[h->requests_count - 1];
+    assert_false(blocked->is_answered);
+    release_all(h);
+    assert_int_equal(blocked->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_exporter(h, "test")->attempts_count, 5);
+    harness_destroy(h);
+}
+
 static void wait_for_result_answers_with_the_end_of_the_export(void **state)
 {
     (void)state;
@@ -390,6 +407,7 @@ int main(void)
         cmocka_unit_test(block_on_overflow_makes_the_sender_wait_for_room),
         cmocka_unit_test(what_never_fits_does_not_wait_for_room),
         cmocka_unit_test(the_ring_before_a_blocked_queue_fills_and_then_refuses),
+        cmocka_unit_test(a_ring_that_is_full_before_the_queue_is_waited_for_in_peace),
         cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
         cmocka_unit_test(without_a_queue_the_sender_hears_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),
