@@ -3,10 +3,12 @@
  * once, and that a dead back-end cannot hold it up. */
 #include "tests/support/harness.h"
 
+#include "src/error.h"
 #include "src/service.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -223,6 +225,37 @@ static void a_service_that_never_started_stops_and_goes(void **state)
     harness_discard(h);
 }
 
+static const char two_exporters_yaml[] =
+    "processors: {batch: }\nexporters: {test/good: , test/bad: {fails_to: %s}}\n"
+    "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: [test/good, "
+    "test/bad]}}}\n";
+
+static void what_cannot_be_built_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    char yaml[512];
+    snprintf(yaml, sizeof(yaml), two_exporters_yaml, "create");
+    assert_null(harness_try_build(yaml, 1));
+    assert_null(harness_try_build(yaml, 3));
+}
+
+static void a_failed_start_says_who_and_stops_those_that_had_started(void **state)
+{
+    (void)state;
+    char yaml[512];
+    struct error error = {{0}};
+    snprintf(yaml, sizeof(yaml), two_exporters_yaml, "start");
+    struct harness *h = harness_try_build(yaml, 2);
+    assert_non_null(h);
+    assert_false(service_start(h->service, &error));
+    assert_string_equal(
+        error.text, "cannot start pipelines: failed to start \"test/bad\" exporter: told to fail");
+    stop_now(h);
+    assert_string_equal(test_events(), "start exporter test/good\nstart exporter test/bad\n"
+                                       "stop exporter test/good\n");
+    harness_discard(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +270,8 @@ int main(void)
         cmocka_unit_test(the_drain_ends_at_its_deadline),
         cmocka_unit_test(a_second_signal_ends_the_drain),
         cmocka_unit_test(a_service_that_never_started_stops_and_goes),
+        cmocka_unit_test(what_cannot_be_built_leaves_nothing_behind),
+        cmocka_unit_test(a_failed_start_says_who_and_stops_those_that_had_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "src/batch.h"
 #include "src/client_info.h"
 #include "src/clock.h"
+#include "src/error.h"
 #include "src/lane.h"
 #include "src/mem.h"
 #include "src/sender_config.h"
@@ -138,9 +139,15 @@ const struct component_factory test_processor_factory = {
 
 struct test_exporter_config {
     struct sender_config sender;
+    int fails_to;
 };
 
+enum failure { FAILS_NEVER, FAILS_TO_CREATE, FAILS_TO_START };
+static const char *const failures[] = {"", "create", "start", NULL};
+
 static const struct config_field test_exporter_fields[] = {
+    CONFIG_CHOICE(struct test_exporter_config, fails_to, "fails_to", "", failures,
+                  "What it is to fail at."),
     SENDER_QUEUE_ROW(struct test_exporter_config, CONFIG_DEFAULT_ON),
     SENDER_RETRY_ROW(struct test_exporter_config),
     CONFIG_END,
@@ -150,6 +157,19 @@ struct test_exporter *test_exporter_of(struct component *component)
 {
     assert(component->factory == &test_exporter_factory);
     return (struct test_exporter *)component;
+}
+
+static bool test_exporter_create(struct component *self, struct error *error)
+{
+    const struct test_exporter_config *config = self->config;
+    return config->fails_to != FAILS_TO_CREATE || error_set(error, "told to fail");
+}
+
+static bool test_exporter_start(struct component *self, struct error *error)
+{
+    const struct test_exporter_config *config = self->config;
+    note_start(self, error);
+    return config->fails_to != FAILS_TO_START || error_set(error, "told to fail");
 }
 
 static void see(uint64_t number, void *arg)
@@ -250,7 +270,8 @@ const struct component_factory test_exporter_factory = {
     .instance_size = sizeof(struct test_exporter),
     .config_size = sizeof(struct test_exporter_config),
     .fields = test_exporter_fields,
-    .start = note_start,
+    .create = test_exporter_create,
+    .start = test_exporter_start,
     .consume = test_exporter_consume,
     .stop = test_exporter_stop,
 };
