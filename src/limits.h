@@ -22,8 +22,12 @@ enum {
     WIRE_DEPTH_MAX = 64,
     WIRE_ANY_VALUE_DEPTH_MAX = 32, /* values in values; WIRE_DEPTH_MAX allows 30 */
     WIRE_RECORDS_MAX = 200000,
+    WIRE_SAMPLES_MAX = 4000000, /* the records of profiles are small */
     WIRE_ATTRIBUTES_MAX = 2000000
 };
+
+/* profiles: entries of one table of a dictionary */
+enum { PROFILE_TABLE_MAX = 4000000 };
 
 /* editing: what the actions may put into one Resource; beyond it values stay as they are */
 enum { EDIT_BYTES_MAX = 64 << 20 };

@@ -25,6 +25,7 @@ enum {
 
 struct walk {
     struct otlp_figures figures;
+    uint64_t items_max;
     uint64_t attributes;
     const uint8_t *plain_end; /* fields that begin before may be looked at LOOK_AHEAD_BYTES far */
 };
@@ -128,6 +129,12 @@ static inline const uint8_t *skip_flags(const struct otlp_field *more, const uin
     return at + 2 + 4;
 }
 
+/* So few bytes that no varint among them can be too long. */
+static inline bool is_short_packed(const uint8_t *at)
+{
+    return at[1] == 0 || (at[1] <= WIRE_VARINT_BYTES_MAX && at[1 + at[1]] < 0x80);
+}
+
 /* Where the field at `at`, which has a one-byte tag, ends if it is plain; else NULL. Steps are
  * constants but for texts, and branches rather than selections, so that the processor can run
  * ahead. Longer than 60 lines: one case for each kind of field, with nothing to share.
@@ -149,6 +156,11 @@ static inline const uint8_t *skip_field(const struct otlp_message *message, cons
         if (at[1] >= 0x80)
             return NULL;
         return at + 2 + at[1];
+    case OTLP_PACKED_VARINT:
+        return is_short_packed(at) ? at + 2 + at[1] : NULL;
+    case OTLP_PACKED_FIXED64:
+    case OTLP_PACKED_DOUBLE:
+        return at[1] < 0x80 && at[1] % 8 == 0 ? at + 2 + at[1] : NULL;
     case OTLP_FIXED64:
     case OTLP_SFIXED64:
     case OTLP_DOUBLE:
@@ -202,7 +214,7 @@ static bool check_id(const struct otlp_message *message, const struct otlp_field
 static bool check_packed(const struct otlp_message *message, const struct otlp_field *field,
                          struct slice content)
 {
-    if (field->kind != OTLP_PACKED_UINT64) {
+    if (field->kind != OTLP_PACKED_VARINT) {
         if (content.size % 8 == 0)
             return true;
         return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
@@ -220,7 +232,7 @@ static bool check_packed(const struct otlp_message *message, const struct otlp_f
 /* Elements of a packed field may also come one by one, each with its own wire type. */
 static bool is_lone_element(const struct otlp_field *field, enum wire_type type)
 {
-    if (field->kind == OTLP_PACKED_UINT64)
+    if (field->kind == OTLP_PACKED_VARINT)
         return type == WIRE_VARINT;
     return (field->kind == OTLP_PACKED_FIXED64 || field->kind == OTLP_PACKED_DOUBLE) &&
            type == WIRE_FIXED64;
@@ -239,7 +251,7 @@ static bool check_field(const struct otlp_message *message, const struct otlp_fi
         return check_id(message, field, found->bytes.size, TRACE_ID_BYTES);
     if (field->kind == OTLP_SPAN_ID)
         return check_id(message, field, found->bytes.size, SPAN_ID_BYTES);
-    if (field->kind >= OTLP_PACKED_FIXED64 && field->kind <= OTLP_PACKED_UINT64)
+    if (field->kind >= OTLP_PACKED_FIXED64 && field->kind <= OTLP_PACKED_VARINT)
         return check_packed(message, field, found->bytes);
     return true;
 }
@@ -249,8 +261,8 @@ static bool __attribute__((noinline)) count_field(struct walk *walk, const struc
     walk->attributes += field->kind == OTLP_KEY_VALUE;
     walk->figures.items += field->kind == OTLP_RECORDS;
     walk->figures.resources += field->kind == OTLP_RESOURCES;
-    if (walk->figures.items > WIRE_RECORDS_MAX)
-        return reject("more than %u items in one request", WIRE_RECORDS_MAX);
+    if (walk->figures.items > walk->items_max)
+        return reject("more than %llu items in one request", (unsigned long long)walk->items_max);
     return true;
 }
 
@@ -322,15 +334,15 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
     assert(ret_figures != NULL);
     assert(ret_reason != NULL);
     *ret_reason = reason;
-    const struct otlp_message *request = otlp_request(signal);
-    if (request == NULL)
-        return reject("%s are not supported yet", signal_name(signal));
     if (body.size == 0)
         body.data = (const uint8_t *)""; /* it may be NULL, which has no end */
-    struct walk walk = {.plain_end = body.data};
+    struct walk walk = {
+        .items_max = signal == PROFILES ? WIRE_SAMPLES_MAX : WIRE_RECORDS_MAX,
+        .plain_end = body.data,
+    };
     if (body.size > LOOK_AHEAD_BYTES)
         walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;
-    if (!walk_message(&walk, request, body, 1))
+    if (!walk_message(&walk, otlp_request(signal), body, 1))
         return false;
     if (walk.attributes > WIRE_ATTRIBUTES_MAX)
         return reject("more than %u attributes in one request", WIRE_ATTRIBUTES_MAX);

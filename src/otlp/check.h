@@ -2,7 +2,7 @@
 /* The wire walker: the first to see every body. It allocates nothing, bounds depth and elements,
  * checks every length and the wire type of every known field, and counts items. What passes it may
  * be cut, joined and edited as bytes. Pure function; any thread. Field numbers:
- * opentelemetry-proto 1.x, proto/ in this tree. */
+ * opentelemetry-proto 1.x, proto/ in this tree; profiles in layout 1.10. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "src/slice.h"
 
 struct otlp_figures {
-    uint64_t items;     /* spans, data points, log records */
+    uint64_t items;     /* spans, data points, log records, samples */
     uint64_t resources; /* Resource… messages */
 };
 

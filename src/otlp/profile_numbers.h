@@ -27,7 +27,9 @@ struct profile_numbers_reader {
 
 struct wire_field;
 
-/* Adds one occurrence of the field, found in parent; numbers begins as {0}. */
+/* Adds one occurrence of the field, found in parent; numbers begins with nothing but is_fixed64
+ * set.
+ */
 void profile_numbers_add(struct profile_numbers *numbers, struct slice parent,
                          const struct wire_field *found);
 struct profile_numbers_reader profile_numbers_read(const struct profile_numbers *numbers);

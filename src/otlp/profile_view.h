@@ -35,6 +35,7 @@ struct profile {
     struct slice bytes; /* for profile_next_sample */
     struct profile_value_type sample_type;
     struct profile_value_type period_type;
+    bool has_period_type;
     uint64_t time_unix_ns;
     uint64_t duration_ns;
     int64_t period;

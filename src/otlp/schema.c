@@ -162,7 +162,7 @@ static MESSAGE(otlp_histogram_data_point, "HistogramDataPoint", HISTOGRAM_DATA_P
 
 #define BUCKETS_FIELDS(X)                                                                          \
     X(1, offset, SINT32, NULL)                                                                     \
-    X(2, bucket_counts, PACKED_UINT64, NULL)
+    X(2, bucket_counts, PACKED_VARINT, NULL)
 static MESSAGE(otlp_buckets, "Buckets", BUCKETS_FIELDS, NULL);
 
 #define EXPONENTIAL_DATA_POINT_FIELDS(X)                                                           \
@@ -284,12 +284,112 @@ static MESSAGE(otlp_resource_logs, "ResourceLogs", RESOURCE_LOGS_FIELDS, &resour
 static MESSAGE(otlp_request_resource_logs, "ExportLogsServiceRequest", REQUEST_RESOURCE_LOGS_FIELDS,
                NULL);
 
+#define PROFILE_MAPPING_FIELDS(X)                                                                  \
+    X(1, memory_start, UINT64, NULL)                                                               \
+    X(2, memory_limit, UINT64, NULL)                                                               \
+    X(3, file_offset, UINT64, NULL)                                                                \
+    X(4, filename_strindex, INT32, NULL)                                                           \
+    X(5, attribute_indices, PACKED_VARINT, NULL)
+static MESSAGE(otlp_profile_mapping, "Mapping", PROFILE_MAPPING_FIELDS, NULL);
+
+#define PROFILE_LINE_FIELDS(X)                                                                     \
+    X(1, function_index, INT32, NULL)                                                              \
+    X(2, line, INT64, NULL)                                                                        \
+    X(3, column, INT64, NULL)
+static MESSAGE(otlp_profile_line, "Line", PROFILE_LINE_FIELDS, NULL);
+
+#define PROFILE_LOCATION_FIELDS(X)                                                                 \
+    X(1, mapping_index, INT32, NULL)                                                               \
+    X(2, address, UINT64, NULL)                                                                    \
+    X(3, lines, MESSAGES, &otlp_profile_line)                                                      \
+    X(4, attribute_indices, PACKED_VARINT, NULL)
+static MESSAGE(otlp_profile_location, "Location", PROFILE_LOCATION_FIELDS, NULL);
+
+#define PROFILE_FUNCTION_FIELDS(X)                                                                 \
+    X(1, name_strindex, INT32, NULL)                                                               \
+    X(2, system_name_strindex, INT32, NULL)                                                        \
+    X(3, filename_strindex, INT32, NULL)                                                           \
+    X(4, start_line, INT64, NULL)
+static MESSAGE(otlp_profile_function, "Function", PROFILE_FUNCTION_FIELDS, NULL);
+
+/* Ids of a wrong length are found where the index is used: they cost one profile, not the request.
+ */
+#define PROFILE_LINK_FIELDS(X)                                                                     \
+    X(1, trace_id, BYTES, NULL)                                                                    \
+    X(2, span_id, BYTES, NULL)
+static MESSAGE(otlp_profile_link, "Link", PROFILE_LINK_FIELDS, NULL);
+
+#define PROFILE_ATTRIBUTE_FIELDS(X)                                                                \
+    X(1, key_strindex, INT32, NULL)                                                                \
+    X(2, value, MESSAGE, &otlp_any_value)                                                          \
+    X(3, unit_strindex, INT32, NULL)
+static MESSAGE(otlp_profile_attribute, "KeyValueAndUnit", PROFILE_ATTRIBUTE_FIELDS, NULL);
+
+#define PROFILE_STACK_FIELDS(X) X(1, location_indices, PACKED_VARINT, NULL)
+static MESSAGE(otlp_profile_stack, "Stack", PROFILE_STACK_FIELDS, NULL);
+
+#define PROFILES_DICTIONARY_FIELDS(X)                                                              \
+    X(1, mapping_table, MESSAGES, &otlp_profile_mapping)                                           \
+    X(2, location_table, MESSAGES, &otlp_profile_location)                                         \
+    X(3, function_table, MESSAGES, &otlp_profile_function)                                         \
+    X(4, link_table, MESSAGES, &otlp_profile_link)                                                 \
+    X(5, string_table, STRINGS, NULL)                                                              \
+    X(6, attribute_table, MESSAGES, &otlp_profile_attribute)                                       \
+    X(7, stack_table, MESSAGES, &otlp_profile_stack)
+static MESSAGE(otlp_profiles_dictionary, "ProfilesDictionary", PROFILES_DICTIONARY_FIELDS, NULL);
+
+#define VALUE_TYPE_FIELDS(X)                                                                       \
+    X(1, type_strindex, INT32, NULL)                                                               \
+    X(2, unit_strindex, INT32, NULL)
+static MESSAGE(otlp_value_type, "ValueType", VALUE_TYPE_FIELDS, NULL);
+
+#define SAMPLE_FIELDS(X)                                                                           \
+    X(1, stack_index, INT32, NULL)                                                                 \
+    X(2, attribute_indices, PACKED_VARINT, NULL)                                                   \
+    X(3, link_index, INT32, NULL)                                                                  \
+    X(4, values, PACKED_VARINT, NULL)                                                              \
+    X(5, timestamps_unix_nano, PACKED_FIXED64, NULL)
+static MESSAGE(otlp_sample, "Sample", SAMPLE_FIELDS, NULL);
+
+#define PROFILE_FIELDS(X)                                                                          \
+    X(1, sample_type, MESSAGE, &otlp_value_type)                                                   \
+    X(2, samples, RECORDS, &otlp_sample)                                                           \
+    X(3, time_unix_nano, FIXED64, NULL)                                                            \
+    X(4, duration_nano, UINT64, NULL)                                                              \
+    X(5, period_type, MESSAGE, &otlp_value_type)                                                   \
+    X(6, period, INT64, NULL)                                                                      \
+    X(7, profile_id, BYTES, NULL)                                                                  \
+    X(8, dropped_attributes_count, UINT32, NULL)                                                   \
+    X(9, original_payload_format, STRING, NULL)                                                    \
+    X(10, original_payload, BYTES, NULL)                                                           \
+    X(11, attribute_indices, PACKED_VARINT, NULL)
+static MESSAGE(otlp_profile, "Profile", PROFILE_FIELDS, NULL);
+
+#define SCOPE_PROFILES_FIELDS(X)                                                                   \
+    X(1, scope, MESSAGE, &otlp_scope)                                                              \
+    X(2, profiles, HOLDERS, &otlp_profile)                                                         \
+    X(3, schema_url, STRING, NULL)
+static MESSAGE(otlp_scope_profiles, "ScopeProfiles", SCOPE_PROFILES_FIELDS, NULL);
+
+#define RESOURCE_PROFILES_FIELDS(X)                                                                \
+    X(1, resource, MESSAGE, &otlp_resource)                                                        \
+    X(2, scope_profiles, HOLDERS, &otlp_scope_profiles)                                            \
+    X(3, schema_url, STRING, NULL)
+static MESSAGE(otlp_resource_profiles, "ResourceProfiles", RESOURCE_PROFILES_FIELDS, NULL);
+
+#define REQUEST_RESOURCE_PROFILES_FIELDS(X)                                                        \
+    X(1, resource_profiles, RESOURCES, &otlp_resource_profiles)                                    \
+    X(2, dictionary, MESSAGE, &otlp_profiles_dictionary)
+static MESSAGE(otlp_request_resource_profiles, "ExportProfilesServiceRequest",
+               REQUEST_RESOURCE_PROFILES_FIELDS, NULL);
+
 const struct otlp_message *otlp_request(enum signal_kind signal)
 {
     static const struct otlp_message *const requests[SIGNAL_KINDS] = {
         [TRACES] = &otlp_request_resource_spans,
         [METRICS] = &otlp_request_resource_metrics,
         [LOGS] = &otlp_request_resource_logs,
+        [PROFILES] = &otlp_request_resource_profiles,
     };
     assert(signal < SIGNAL_KINDS);
     return requests[signal];

@@ -30,13 +30,13 @@ enum otlp_kind {
     OTLP_SPAN_ID,        /* bytes: 8 or none */
     OTLP_PACKED_FIXED64, /* repeated; one by one is allowed too, as proto3 demands */
     OTLP_PACKED_DOUBLE,
-    OTLP_PACKED_UINT64,
+    OTLP_PACKED_VARINT, /* of any type */
     OTLP_MESSAGE,
     OTLP_MESSAGES,  /* repeated */
     OTLP_KEY_VALUE, /* repeated KeyValue: an attribute. From here on fields are counted */
     OTLP_HOLDERS,   /* messages with items somewhere below: splitting goes into them */
     OTLP_RESOURCES, /* repeated: the Resource… messages of a request */
-    OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record */
+    OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record, sample */
 };
 
 /* Table size of the fields that a one-byte tag reaches. */
@@ -61,7 +61,7 @@ extern const struct otlp_message otlp_any_value;
 extern const struct otlp_message otlp_key_value;
 extern const struct otlp_message otlp_resource;
 
-/* Export…ServiceRequest of that signal; NULL for profiles, which have no tables yet. */
+/* Export…ServiceRequest of that signal; for profiles in layout 1.10. */
 const struct otlp_message *otlp_request(enum signal_kind signal);
 
 /* NULL: the message has no such field. */

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *reason;
     if (size == 0)
         return 0;
-    enum signal_kind signal = (enum signal_kind)(data[0] % PROFILES);
+    enum signal_kind signal = (enum signal_kind)(data[0] % SIGNAL_KINDS);
     /* An allocation of its own: the sanitizer sees every byte read beyond it. */
     uint8_t *body = mem_copy(data + 1, size - 1);
     struct slice bytes = slice_of(body, size - 1);

@@ -9,6 +9,7 @@
 
 #include <opentelemetry/proto/collector/logs/v1/logs_service.pb-c.h>
 #include <opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h>
+#include <opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h>
 #include <opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h>
 #include <protobuf-c/protobuf-c.h>
 
@@ -22,6 +23,8 @@ static const ProtobufCMessageDescriptor *const requests[] = {
     &opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__descriptor,
     [LOGS] =
     &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
+    [PROFILES] =
+    &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
 };
 /* clang-format on */
 
@@ -41,7 +44,9 @@ static bool is_child(const char *name)
         "histogram",      "exponential_histogram",
         "summary",        "data_points",
         "resource_logs",  "scope_logs",
-        "log_records",
+        "log_records",    "resource_profiles",
+        "scope_profiles", "profiles",
+        "samples",
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0)
@@ -52,7 +57,7 @@ static bool is_child(const char *name)
 static bool is_item(const char *name)
 {
     return strcmp(name, "spans") == 0 || strcmp(name, "data_points") == 0 ||
-           strcmp(name, "log_records") == 0;
+           strcmp(name, "log_records") == 0 || strcmp(name, "samples") == 0;
 }
 
 /* Appends the message in hex, encoded again by protobuf-c, to a copy of prefix. */

@@ -31,7 +31,7 @@ static void random_requests_pass_and_their_items_are_counted(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < ROUNDS; seed++) {
-        enum signal_kind signal = (enum signal_kind)(seed % 3);
+        enum signal_kind signal = (enum signal_kind)(seed % SIGNAL_KINDS);
         struct random_source random = {.state = seed};
         struct slice request = random_request(&random, signal);
         struct oracle_items items = {0};
@@ -51,7 +51,7 @@ static void what_passes_can_be_decoded_whatever_was_changed(void **state)
     unsigned passed = 0;
     (void)state;
     for (uint64_t seed = 0; seed < 4 * ROUNDS; seed++) {
-        enum signal_kind signal = (enum signal_kind)(seed % 3);
+        enum signal_kind signal = (enum signal_kind)(seed % SIGNAL_KINDS);
         struct random_source random = {.state = seed};
         struct slice request = random_request(&random, signal);
         uint8_t *bytes = (uint8_t *)(uintptr_t)request.data;
@@ -255,7 +255,28 @@ static void malformed_input_is_refused_and_named(void **state)
          {1, 2, 2, 10, 1, 8},
          BYTES("\x12\x02\x01\x80"),
          "field 2 (bucket_counts): a varint is cut off"},
-        {PROFILES, {0}, BYTES(""), "profiles are not supported yet"},
+        {PROFILES, {1, 2, 2, 2}, BYTES("\x22\x03\x01\x80\x01"), NULL},
+        {PROFILES, {1, 2, 2, 2}, BYTES("\x20\x05\x20\x07"), NULL},
+        {PROFILES,
+         {1, 2, 2, 2},
+         BYTES("\x22\x02\x01\x80"),
+         "Sample: field 4 (values): a varint is cut off"},
+        {PROFILES,
+         {1, 2, 2, 2},
+         BYTES("\x12\x0b\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
+         "Sample: field 2 (attribute_indices): a varint is too long"},
+        {PROFILES,
+         {1, 2, 2, 2},
+         BYTES("\x2a\x07"
+               "0123456"),
+         "Sample: field 5 (timestamps_unix_nano) has 7 bytes, expected a multiple of 8"},
+        {PROFILES, {1, 2, 2, 2}, BYTES("\x1a\x01\x05"), "Sample: field 3 (link_index) has wire"},
+        {PROFILES,
+         {1, 2, 2},
+         BYTES("\x18\x05"),
+         "Profile: field 3 (time_unix_nano) has wire type 0"},
+        {PROFILES, {2, 6}, BYTES("\x0a\x01k"), "KeyValueAndUnit: field 1 (key_strindex) has wire"},
+        {PROFILES, {2}, BYTES("\x38\x01"), "field 7 (stack_table) has wire type 0, expected 2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Repeated numbers of profiles messages. Pure functions; any thread. */
+#include "src/otlp/profile_numbers.h"
+
+#include <assert.h>
+#include <endian.h>
+
+#include "src/otlp/wire.h"
+
+/* The element or elements that one field holds. */
+static struct slice elements_of(const struct wire_field *found)
+{
+    if (found->type == WIRE_BYTES)
+        return found->bytes;
+    size_t tag_bytes = 1;
+    while (found->whole.data[tag_bytes - 1] >= 0x80)
+        tag_bytes++;
+    assert(tag_bytes < found->whole.size);
+    return slice_of(found->whole.data + tag_bytes, found->whole.size - tag_bytes);
+}
+
+void profile_numbers_add(struct profile_numbers *numbers, struct slice parent,
+                         const struct wire_field *found)
+{
+    struct slice elements = elements_of(found);
+    assert(numbers->number == 0 || numbers->number == found->number);
+    numbers->number = found->number;
+    if (elements.size == 0)
+        return;
+    if (numbers->packed.size == 0 && numbers->parent.data == NULL) {
+        numbers->packed = elements;
+        return;
+    }
+    numbers->packed = (struct slice){0};
+    numbers->parent = parent;
+}
+
+struct profile_numbers_reader profile_numbers_read(const struct profile_numbers *numbers)
+{
+    const uint8_t *begin = numbers->packed.data;
+    assert(numbers->packed.size == 0 || numbers->parent.data == NULL);
+    return (struct profile_numbers_reader){
+        .at = begin,
+        .end = numbers->packed.size > 0 ? begin + numbers->packed.size : begin,
+        .rest = numbers->parent,
+        .number = numbers->number,
+        .is_fixed64 = numbers->is_fixed64,
+    };
+}
+
+/* Goes on to the next field that has elements. */
+static bool find_elements(struct profile_numbers_reader *reader)
+{
+    struct wire_reader fields = wire_reader_of(reader->rest);
+    struct wire_field found;
+    while (wire_read_field(&fields, &found)) {
+        struct slice elements = {0};
+        if (found.number == reader->number)
+            elements = elements_of(&found);
+        if (elements.size == 0)
+            continue;
+        reader->at = elements.data;
+        reader->end = elements.data + elements.size;
+        reader->rest = slice_of(fields.at, (size_t)(fields.end - fields.at));
+        return true;
+    }
+    assert(fields.failure == NULL);
+    reader->rest = (struct slice){0};
+    return false;
+}
+
+bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    if (reader->at == reader->end && !find_elements(reader))
+        return false;
+    if (reader->is_fixed64) {
+        assert(reader->end - reader->at >= 8);
+        memcpy(&number, reader->at, sizeof(number));
+        reader->at += sizeof(number);
+        *ret_number = le64toh(number);
+        return true;
+    }
+    unsigned shift = 0;
+    for (; *reader->at >= 0x80; shift += 7)
+        number |= (uint64_t)(*reader->at++ & 0x7f) << shift;
+    number |= (uint64_t)*reader->at++ << shift;
+    assert(reader->at <= reader->end);
+    *ret_number = number;
+    return true;
+}
+
+size_t profile_numbers_count(const struct profile_numbers *numbers)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(numbers);
+    size_t count = 0;
+    assert(numbers->packed.size == 0 || numbers->packed.data != NULL);
+    if (numbers->is_fixed64 && numbers->parent.data == NULL)
+        return numbers->packed.size / 8;
+    while (reader.at < reader.end || find_elements(&reader)) {
+        if (numbers->is_fixed64)
+            reader.at += 8;
+        else
+            while (*reader.at++ >= 0x80) {
+            }
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going through profiles requests. Pure functions; any thread. */
+#include "src/otlp/profile_view.h"
+
+#include <assert.h>
+
+/* The next field of that number, which holds a message or text. */
+static bool next_message(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes)
+{
+    struct wire_field field;
+    while (wire_read_field(reader, &field)) {
+        if (field.number != number)
+            continue;
+        *ret_bytes = field.bytes;
+        return true;
+    }
+    assert(reader->failure == NULL);
+    return false;
+}
+
+bool profile_next_resource(struct wire_reader *request, struct profile_resource *ret_resource)
+{
+    struct profile_resource found = {0};
+    struct wire_field field;
+    if (!next_message(request, 1, &found.bytes))
+        return false;
+    struct wire_reader reader = wire_reader_of(found.bytes);
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            found.resource = field.bytes;
+        else if (field.number == 3)
+            found.schema_url = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    *ret_resource = found;
+    return true;
+}
+
+bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_scope)
+{
+    struct profile_scope found = {0};
+    struct wire_field field;
+    if (!next_message(resource, 2, &found.bytes))
+        return false;
+    struct wire_reader reader = wire_reader_of(found.bytes);
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            found.scope = field.bytes;
+        else if (field.number == 3)
+            found.schema_url = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    *ret_scope = found;
+    return true;
+}
+
+static struct profile_value_type value_type_of(struct slice bytes)
+{
+    struct profile_value_type type = {0};
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            type.type = (int32_t)field.number_value;
+        else if (field.number == 2)
+            type.unit = (int32_t)field.number_value;
+    }
+    assert(reader.failure == NULL);
+    return type;
+}
+
+static void read_profile_field(struct profile *profile, const struct wire_field *field)
+{
+    switch (field->number) {
+    case 1:
+        profile->sample_type = value_type_of(field->bytes);
+        break;
+    case 3:
+        profile->time_unix_ns = field->number_value;
+        break;
+    case 4:
+        profile->duration_ns = field->number_value;
+        break;
+    case 5:
+        profile->has_period_type = true;
+        profile->period_type = value_type_of(field->bytes);
+        break;
+    case 6:
+        profile->period = (int64_t)field->number_value;
+        break;
+    case 7:
+        profile->id = field->bytes;
+        break;
+    case 8:
+        profile->dropped_attributes = (uint32_t)field->number_value;
+        break;
+    case 9:
+        profile->payload_format = field->bytes;
+        break;
+    case 10:
+        profile->payload = field->bytes;
+        break;
+    case 11:
+        profile_numbers_add(&profile->attributes, profile->bytes, field);
+        break;
+    default:
+        break;
+    }
+}
+
+struct profile profile_of(struct slice bytes)
+{
+    struct profile profile = {.bytes = bytes};
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        read_profile_field(&profile, &field);
+    assert(reader.failure == NULL);
+    return profile;
+}
+
+bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile)
+{
+    struct slice bytes;
+    assert(ret_profile != NULL);
+    if (!next_message(scope, 2, &bytes))
+        return false;
+    *ret_profile = profile_of(bytes);
+    return true;
+}
+
+struct profile_sample profile_sample_of(struct slice bytes)
+{
+    struct profile_sample sample = {.bytes = bytes, .timestamps.is_fixed64 = true};
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            sample.stack = (int32_t)field.number_value;
+        else if (field.number == 2)
+            profile_numbers_add(&sample.attributes, bytes, &field);
+        else if (field.number == 3)
+            sample.link = (int32_t)field.number_value;
+        else if (field.number == 4)
+            profile_numbers_add(&sample.values, bytes, &field);
+        else if (field.number == 5)
+            profile_numbers_add(&sample.timestamps, bytes, &field);
+    }
+    assert(reader.failure == NULL);
+    return sample;
+}
+
+bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample)
+{
+    struct slice bytes;
+    assert(ret_sample != NULL);
+    if (!next_message(profile, 2, &bytes))
+        return false;
+    *ret_sample = profile_sample_of(bytes);
+    return true;
+}
