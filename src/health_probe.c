@@ -16,10 +16,22 @@
 enum { PROBE_TIMEOUT_S = 3, PROBE_TEXT_MAX = 512 };
 
 struct target {
+    char authority[PROBE_TEXT_MAX]; /* as in the URL, for the Host header */
     char host[PROBE_TEXT_MAX];
     char port[16];
     char path[PROBE_TEXT_MAX];
 };
+
+/* "[::1]" is "::1" to the resolver. */
+static void strip_brackets(char *host)
+{
+    size_t size = strlen(host);
+    assert(size < PROBE_TEXT_MAX);
+    if (size < 2 || host[0] != '[' || host[size - 1] != ']')
+        return;
+    memmove(host, host + 1, size - 2);
+    host[size - 2] = '\0';
+}
 
 static bool parse(const char *url, struct target *target, struct error *error)
 {
@@ -32,6 +44,7 @@ static bool parse(const char *url, struct target *target, struct error *error)
     const char *path = rest + host_size;
     if (host_size == 0 || host_size >= sizeof(target->host) || strlen(path) >= sizeof(target->path))
         return error_set(error, "healthcheck: \"%s\" has no host, or is too long", url);
+    memcpy(target->authority, rest, host_size);
     memcpy(target->host, rest, host_size);
     if (path[0] != '\0')
         snprintf(target->path, sizeof(target->path), "%s", path);
@@ -40,6 +53,9 @@ static bool parse(const char *url, struct target *target, struct error *error)
         snprintf(target->port, sizeof(target->port), "%.15s", colon + 1);
         *colon = '\0';
     }
+    strip_brackets(target->host);
+    if (target->host[0] == '\0')
+        return error_set(error, "healthcheck: \"%s\" has no host", url);
     return true;
 }
 
@@ -50,6 +66,7 @@ static int connect_to(const struct target *target)
     struct timeval limit = {.tv_sec = PROBE_TIMEOUT_S};
     int fd = -1;
     assert(target->host[0] != '\0');
+    errno = EADDRNOTAVAIL; /* when the name leads to no address */
     if (getaddrinfo(target->host, target->port, &hints, &found) != 0)
         return -1;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
@@ -84,7 +101,7 @@ static enum answer ask(const char *url, struct error *error)
     }
     int size =
         snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
-                 target.path, target.host);
+                 target.path, target.authority);
     assert(size > 0 && (size_t)size < sizeof(text));
     ssize_t got = -1;
     if (send(fd, text, (size_t)size, MSG_NOSIGNAL) == size)
