@@ -249,7 +249,7 @@ void harness_stop(struct harness *harness)
     service_stop(harness->service, on_stopped, harness);
 }
 
-static void let_go(const struct harness *harness)
+void harness_let_go(const struct harness *harness)
 {
     for (unsigned lane = 0; lane < harness->lanes_count; lane++)
         for (size_t i = 0; i < harness->config->components_count * SIGNAL_KINDS; i++) {
@@ -266,7 +266,7 @@ void harness_destroy(struct harness *harness)
 {
     if (!harness->is_stopping)
         harness_stop(harness);
-    let_go(harness);
+    harness_let_go(harness);
     harness_advance(harness, 1 * S);
     assert_true(harness->has_stopped);
     assert_false(harness->was_forced);

@@ -77,6 +77,8 @@ struct test_request *harness_send_now(struct harness *harness, uint64_t items);
 void harness_turn(struct harness *harness);
 /* Lets time go by, stopping at each timer on the way. */
 void harness_advance(struct harness *harness, uint64_t by_ns);
+/* From now on every exporter accepts, what it holds included. */
+void harness_let_go(const struct harness *harness);
 /* Begins to stop; has_stopped follows from turns. */
 void harness_stop(struct harness *harness);
 
