@@ -4,6 +4,7 @@
 #include "src/send.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "src/batch.h"
@@ -16,7 +17,7 @@
 #include "src/sender.h"
 #include "src/sender_config.h"
 
-enum { SEND_ERROR_MAX = 1024, INTERVAL_TEXT_MAX = 32 };
+enum { SEND_ERROR_MAX = 1024, INTERVAL_TEXT_MAX = 64 };
 
 struct send {
     struct sends *owner;
@@ -141,11 +142,26 @@ static void give_up(struct send *send, const char *why, enum loss_reason reason,
     end(send);
 }
 
-/* As Go prints a duration: seconds with what fraction there is. */
+/* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
+static void print_interval(char text[static INTERVAL_TEXT_MAX], uint64_t interval_ns)
+{
+    uint64_t minutes = interval_ns / NS_PER_S / 60;
+    double seconds = (double)(interval_ns % (60 * (uint64_t)NS_PER_S)) / NS_PER_S;
+    if (interval_ns > 0 && interval_ns < NS_PER_S)
+        snprintf(text, INTERVAL_TEXT_MAX, "%.9gms", (double)interval_ns / NS_PER_MS);
+    else if (minutes == 0)
+        snprintf(text, INTERVAL_TEXT_MAX, "%.11gs", seconds);
+    else if (minutes < 60)
+        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "m%.11gs", minutes, seconds);
+    else
+        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "h%" PRIu64 "m%.11gs", minutes / 60,
+                 minutes % 60, seconds);
+}
+
 static void log_retry(struct sends *sends, const struct outcome *outcome, uint64_t delay_ns)
 {
     char interval[INTERVAL_TEXT_MAX];
-    snprintf(interval, sizeof(interval), "%.9gs", (double)delay_ns / NS_PER_S);
+    print_interval(interval, delay_ns);
     log_info(&sends->exporter->logger, "Exporting failed. Will retry the request after interval.",
              log_text("error", outcome->message != NULL ? outcome->message : ""),
              log_text("interval", interval));
