@@ -15,7 +15,9 @@ HEADERS_ONLY = ("component", "limits", "slice")
 # What option tables are made of: declarations that every layer may fill in.
 VOCABULARY = ("src/config/field.h",)
 COMPONENTS = ("receivers", "processors", "exporters", "extensions")
-AREAS = ("src/config", "src/net", "src/otlp")
+AREAS = ("src/config", "src/net", "src/otlp", "src/pprof")
+# pprof is translated from and to OTLP: it stands above.
+BELOW = {"src/pprof": ("src/net", "src/otlp")}
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|extensions|tests)/")
 
@@ -42,7 +44,7 @@ def breach(source, included, base):
     is_base_header = folder == "src" and name.removesuffix(".h") in base
     is_base = source.stem in base and (source.suffix == ".h" or source.stem not in HEADERS_ONLY)
     if here in AREAS:
-        if folder == here or is_base_header:
+        if folder == here or is_base_header or folder in BELOW.get(here, ()):
             return None
         return f"{here} may use its own headers and the base modules of src/ only"
     if here == "src" and is_base and not is_base_header:
