@@ -264,6 +264,42 @@ static void wait_for_result_answers_when_all_pieces_have_an_answer(void **state)
     harness_destroy(h);
 }
 
+static void what_never_fits_is_rejected_when_the_sender_waits(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s, wait_for_result: true}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 5, sizer: items}}}\n" PIPELINE);
+    struct test_request *request = harness_send_now(h, 6);
+    assert_int_equal(request->outcome.verdict, LOST);
+    assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+    assert_int_equal(harness_books(h, TRACES).rejected, 6);
+    harness_destroy(h);
+}
+
+static void wrong_configurations_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        const char *problem;
+    } rows[] = {
+        {"{send_batch_size: 10, send_batch_max_size: 9}",
+         "send_batch_max_size must be greater or equal to send_batch_size"},
+        {"{send_batch_max_size: 8191}",
+         "send_batch_max_size must be greater or equal to send_batch_size"},
+        {"{metadata_keys: [a, b, A]}",
+         "duplicate entry in metadata_keys: \"A\" (case-insensitive)"},
+        {"{timeout: -1s}", "timeout"},
+        {"{send_batch_sise: 1}", "send_batch_size"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), "processors: {batch: %s}\n" DIRECT, rows[i].keys);
+        assert_true(harness_is_wrong(yaml, rows[i].problem));
+    }
+}
+
 static void metadata_keys_keep_clients_apart_up_to_a_limit(void **state)
 {
     (void)state;
@@ -347,6 +383,8 @@ int main(void)
         cmocka_unit_test(what_can_never_fit_the_queue_is_lost_and_counted),
         cmocka_unit_test(a_permanent_error_is_a_drop_when_the_sender_was_told_ok),
         cmocka_unit_test(wait_for_result_answers_when_all_pieces_have_an_answer),
+        cmocka_unit_test(what_never_fits_is_rejected_when_the_sender_waits),
+        cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),

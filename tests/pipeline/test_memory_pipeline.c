@@ -7,6 +7,7 @@
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/limits.h"
+#include "src/machine.h"
 #include "src/mem.h"
 #include "src/service.h"
 #include "src/service_parts.h"
@@ -98,6 +99,22 @@ static void limits_are_taken_as_configured(void **state)
     }
 }
 
+static void percentages_are_of_the_memory_there_is(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {memory_limiter: {check_interval: 1s, "
+                                       "limit_percentage: 40, spike_limit_percentage: 10}}\n"
+                                       "exporters: {test: {}}\n" PIPELINE);
+    assert_int_equal(budget_limit(&h->service->budget), machine_memory_bytes() / 100 * 40);
+    uint64_t soft = machine_memory_bytes() / 100 * 30;
+    budget_take(&h->service->budget, soft - 4096);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    budget_take(&h->service->budget, 4096);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, REFUSED);
+    budget_return(&h->service->budget, soft);
+    harness_destroy(h);
+}
+
 static void the_hard_limit_is_the_budgets(void **state)
 {
     (void)state;
@@ -180,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(above_the_soft_limit_requests_are_refused_until_it_is_below),
         cmocka_unit_test(limits_are_taken_as_configured),
+        cmocka_unit_test(percentages_are_of_the_memory_there_is),
         cmocka_unit_test(the_hard_limit_is_the_budgets),
         cmocka_unit_test(the_budget_is_charged_until_the_export_has_ended),
         cmocka_unit_test(an_allocation_refused_anywhere_loses_nothing_silently),

@@ -396,6 +396,31 @@ static void full_consumers_hold_the_gathering_back_and_lose_nothing(void **state
     harness_destroy(h);
 }
 
+static void wrong_configurations_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        const char *problem;
+    } rows[] = {
+        {"queue_size: 0", "queue_size"},
+        {"num_consumers: 0", "num_consumers"},
+        {"sizer: spans", "sizer"},
+        {"batch: {flush_timeout: 0s}", "flush_timeout"},
+        {"batch: {sizer: requests}", "`batch` supports only `items` or `bytes` sizer"},
+        {"batch: {min_size: 10, max_size: 9}",
+         "`max_size` (9) must be greater or equal to `min_size` (10)"},
+        {"batch: {partition: {metadata_keys: [k, K]}}", "duplicate entry in metadata_keys: \"K\""},
+        {"sizer: items, batch: {}", "`min_size` must be less than or equal to `queue_size`"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), "exporters: {test: {sending_queue: {%s}}}\n" PIPELINE,
+                 rows[i].keys);
+        assert_true(harness_is_wrong(yaml, rows[i].problem));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +443,7 @@ int main(void)
         cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
         cmocka_unit_test(bytes_cut_too_and_what_cannot_be_cut_is_lost),
         cmocka_unit_test(partitions_keep_clients_apart),
+        cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(full_consumers_hold_the_gathering_back_and_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,11 +27,10 @@ static const char base_yaml[] = "yaml:\n"
                                 "receivers: {test: {}}\n"
                                 "service: {telemetry: {metrics: {level: none}}}\n";
 
-static struct config *load(const char *yaml, bool is_tried)
+static struct config *load(const char *yaml, struct config_problems *problems)
 {
     size_t size = strlen(yaml) + sizeof("yaml:\n");
     char *location = mem_alloc(size);
-    struct config_problems problems = {0};
     snprintf(location, size, "yaml:\n%s", yaml);
     struct config *config = config_load(
         &(struct config_request){
@@ -39,12 +38,24 @@ static struct config *load(const char *yaml, bool is_tried)
             .locations_count = 2,
             .factories = test_components,
         },
-        &problems);
-    for (size_t i = 0; config == NULL && !is_tried && i < problems.count; i++)
-        print_error("%s\n", problems.texts[i]);
-    config_problems_clear(&problems);
+        problems);
     mem_free(location);
     return config;
+}
+
+bool harness_is_wrong(const char *yaml, const char *text)
+{
+    struct config_problems problems = {0};
+    struct config *config = load(yaml, &problems);
+    bool is_named = false;
+    for (size_t i = 0; i < problems.count; i++)
+        is_named |= strstr(problems.texts[i], text) != NULL;
+    for (size_t i = 0; !is_named && i < problems.count; i++)
+        print_error("%s\n", problems.texts[i]);
+    bool is_wrong = config == NULL && is_named;
+    config_destroy(config);
+    config_problems_clear(&problems);
+    return is_wrong;
 }
 
 static struct harness *build(const char *yaml, unsigned lanes, bool is_tried)
@@ -54,7 +65,11 @@ static struct harness *build(const char *yaml, unsigned lanes, bool is_tried)
     clock_fake_start(1000 * S, 1700000000 * S);
     random_fix(0.5);
     test_events_clear();
-    struct config *config = load(yaml, is_tried);
+    struct config_problems problems = {0};
+    struct config *config = load(yaml, &problems);
+    for (size_t i = 0; !is_tried && i < problems.count; i++)
+        print_error("%s\n", problems.texts[i]);
+    config_problems_clear(&problems);
     if (config == NULL)
         return NULL;
     struct harness *harness = mem_zalloc(sizeof(*harness));
