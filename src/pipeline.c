@@ -14,7 +14,6 @@
 #include "src/receipt.h"
 
 struct pipeline {
-    const char *id;
     struct lane *lane;
     struct ledger *ledger;
     struct ring *ring;
@@ -97,7 +96,6 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
     assert(settings->lane != NULL);
     assert(settings->senders_count > 0);
     struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
-    pipeline->id = settings->id;
     pipeline->lane = settings->lane;
     pipeline->ledger = settings->ledger;
     pipeline->ring = ring_create(PIPELINE_RING_SLOTS);
@@ -151,12 +149,6 @@ struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
 {
     assert(pipeline != NULL);
     return ring_figures(pipeline->ring);
-}
-
-const char *pipeline_id(const struct pipeline *pipeline)
-{
-    assert(pipeline != NULL);
-    return pipeline->id;
 }
 
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)

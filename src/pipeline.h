@@ -16,7 +16,6 @@ struct receipt;
 struct sender;
 
 struct pipeline_settings {
-    const char *id; /* "traces/slow" */
     enum signal_kind signal;
     struct lane *lane;
     struct ledger *ledger;
@@ -37,7 +36,6 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
  * offered by then. */
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg);
 struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline);
-const char *pipeline_id(const struct pipeline *pipeline);
 
 /* Where a receiver's batches of one signal go: one or more pipelines. */
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count);

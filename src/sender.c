@@ -329,12 +329,6 @@ void sender_wait(struct sender *sender, const struct batch *batch, struct budget
     budget_wait(&sender->shared->capacity, waiter, has_slot ? units_of(sender, batch) : UINT64_MAX);
 }
 
-void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter)
-{
-    assert(sender != NULL);
-    budget_wait_cancel(&sender->shared->capacity, waiter);
-}
-
 void sender_hasten(struct sender *sender)
 {
     assert(sender != NULL);
@@ -362,12 +356,6 @@ struct ring_figures sender_ring_figures(const struct sender *sender)
     struct ring_figures figures = ring_figures(sender->ring);
     figures.refusals = counter_read(&sender->refused_requests);
     return figures;
-}
-
-struct component *sender_exporter(const struct sender *sender)
-{
-    assert(sender != NULL);
-    return sender->exporter;
 }
 
 struct sender_counters *sender_counters(struct sender *sender)

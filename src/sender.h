@@ -58,7 +58,6 @@ void sender_take(struct sender *sender, struct batch *batch, struct receipt *rec
 bool sender_blocks(const struct sender *sender, const struct batch *batch);
 /* Calls waiter->fn once there may be room for the batch. */
 void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter);
-void sender_wait_cancel(struct sender *sender, struct budget_waiter *waiter);
 
 /* A shutdown has begun: retries end now, each after one more try, so that who waits for an answer
  * or for room in the queue gets it. */
@@ -67,5 +66,4 @@ void sender_hasten(struct sender *sender);
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg);
 
 struct ring_figures sender_ring_figures(const struct sender *sender);
-struct component *sender_exporter(const struct sender *sender);
 struct sender_counters *sender_counters(struct sender *sender);
