@@ -61,9 +61,10 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
     if (gather->pending == NULL) {
         gather->pending = batch_create(gather->signal, GATHER_PARTS_FIRST);
         gather->pending->arrival_ns = batch->arrival_ns;
-        gather->pending->is_acknowledged = receipt == NULL || batch->is_acknowledged;
         gather->pending->client = gather->client != NULL ? client_info_ref(gather->client) : NULL;
     }
+    /* Mixed company counts as acknowledged: a drop is never booked as a rejection. */
+    gather->pending->is_acknowledged |= receipt == NULL || batch->is_acknowledged;
     batch_append_batch(gather->pending, batch);
     add_entry(gather, receipt, batch->items);
 }

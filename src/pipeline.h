@@ -16,7 +16,6 @@ struct receipt;
 struct sender;
 
 struct pipeline_settings {
-    enum signal_kind signal;
     struct lane *lane;
     struct ledger *ledger;
     struct component *const *processors; /* in order; their next is set here */

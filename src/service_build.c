@@ -117,7 +117,6 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
     is_built = is_built && build_processors(service, part, index, error);
     if (is_built)
         part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
-            .signal = from->signal,
             .lane = part->lane,
             .ledger = &part->ledger,
             .processors = part->processors[index],

@@ -165,11 +165,34 @@ static void requests_that_were_answered_need_no_receipt(void **state)
     budget_fini(&budget);
 }
 
+static void one_acknowledged_request_makes_the_piece_so(void **state)
+{
+    (void)state;
+    struct gather gather;
+    struct request waiting = {.items = 1};
+    budget_init(&budget, UINT64_MAX);
+    gather_init(&gather, TRACES, &budget, NULL);
+    receipt_init(&waiting.receipt, on_resolved, &waiting);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct batch *batch = numbered_request(&budget, TRACES, i, 1);
+        gather_add(&gather, batch, i == 0 ? &waiting.receipt : NULL);
+        assert_true(gather.pending->is_acknowledged == (i == 1));
+        batch_unref(batch);
+    }
+    struct piece piece = gather_cut(&gather, (struct otlp_limit){0});
+    waiting.seen = 1;
+    piece_resolve(&piece, &outcome_accepted);
+    assert_true(waiting.is_resolved);
+    gather_fini(&gather);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(receipts_follow_their_items_whatever_the_cuts),
         cmocka_unit_test(requests_that_were_answered_need_no_receipt),
+        cmocka_unit_test(one_acknowledged_request_makes_the_piece_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
