@@ -26,8 +26,11 @@ enum {
     WIRE_ATTRIBUTES_MAX = 2000000
 };
 
-/* profiles: entries of one table of a dictionary */
+/* profiles: entries of one table of a dictionary, the memory that finds them, and what a merged
+ * request may have at most: as much as OTLP servers are told to take */
 enum { PROFILE_TABLE_MAX = 4000000 };
+#define PROFILE_INDEX_BYTES_MAX  (512 * MIB)
+#define PROFILE_MERGED_BYTES_MAX (64 * MIB)
 
 /* editing: what the actions may put into one Resource; beyond it values stay as they are */
 enum { EDIT_BYTES_MAX = 64 << 20 };
@@ -55,7 +58,8 @@ enum {
     HTTP2_SETTINGS_ENTRIES_MAX = 32,
     HTTP2_CONTINUATIONS_MAX = 8,
     CONNECTIONS_MAX = 10000,
-    LANE_READ_BYTES = 256 * 1024, /* one read buffer per lane */
+    LANE_READ_BYTES = 256 * 1024,      /* one read buffer per lane */
+    HTTP1_HEAD_READ_BYTES = 16 * 1024, /* of it, for the head of an HTTP/1.1 request */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
 };
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)

@@ -118,13 +118,16 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 {
     (void)suggested;
     struct http_connection *connection = handle->data;
+    bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
     uint8_t *data = NULL;
     size_t size = 0;
-    if (connection->protocol != NULL && connection->protocol->room != NULL)
+    if (offers_room)
         connection->protocol->room(connection->state, &data, &size);
     if (size == 0) {
+        /* A head comes first, and what of the body is read along with it has to be copied. */
+        bool is_head = offers_room || connection->protocol == NULL;
         data = connection->server->read_buffer;
-        size = LANE_READ_BYTES;
+        size = is_head ? HTTP1_HEAD_READ_BYTES : LANE_READ_BYTES;
     }
     *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
 }
