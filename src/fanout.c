@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fan-out: all senders admit the batch, then all take it. It looks like a component to the
- * processor in front of it. Runs on its lane. */
+/* Fan-out: who has room takes the batch; a full queue loses its share and nobody else's, unless all
+ * are full: then the batch is refused as a whole. It looks like a component to the processor in
+ * front of it. Runs on its lane. */
 #include "src/fanout.h"
 
 #include <assert.h>
@@ -11,6 +12,12 @@
 #include "src/receipt.h"
 #include "src/sender.h"
 
+struct branch {
+    struct sender *sender;
+    bool is_admitted; /* the batch that is being handed out */
+    struct outcome refusal;
+};
+
 struct fanout {
     struct component base;
     struct budget_waiter waiter;
@@ -20,7 +27,7 @@ struct fanout {
     void (*on_free)(void *arg);
     void *arg;
     size_t count;
-    struct sender *senders[];
+    struct branch branches[];
 };
 
 static const struct component_factory fanout_factory;
@@ -31,25 +38,45 @@ static struct fanout *fanout_of(struct component *component)
     return (struct fanout *)component;
 }
 
-/* All or none: NULL when every sender admitted the batch, else the one that did not. */
-static struct sender *admit(struct fanout *fanout, const struct batch *batch,
-                            struct outcome *ret_outcome)
+/* Asks every sender. Returns how many admitted the batch; *ret_outcome is the first refusal, and
+ * *ret_blocking a sender that wants to be waited for, or NULL. */
+static size_t admit(struct fanout *fanout, const struct batch *batch, struct outcome *ret_outcome,
+                    struct sender **ret_blocking)
 {
+    size_t admitted = 0;
+    *ret_blocking = NULL;
     for (size_t i = 0; i < fanout->count; i++) {
-        if (sender_admit(fanout->senders[i], batch, ret_outcome))
+        struct branch *branch = &fanout->branches[i];
+        branch->is_admitted = sender_admit(branch->sender, batch, &branch->refusal);
+        admitted += branch->is_admitted;
+        if (branch->is_admitted)
             continue;
-        for (size_t j = 0; j < i; j++)
-            sender_cancel(fanout->senders[j], batch);
-        return fanout->senders[i];
+        if (admitted == i)
+            *ret_outcome = branch->refusal;
+        if (*ret_blocking == NULL && sender_blocks(branch->sender, batch))
+            *ret_blocking = branch->sender;
     }
-    return NULL;
+    return admitted;
+}
+
+static void cancel(struct fanout *fanout, const struct batch *batch)
+{
+    assert(batch != NULL);
+    for (size_t i = 0; i < fanout->count; i++)
+        if (fanout->branches[i].is_admitted)
+            sender_cancel(fanout->branches[i].sender, batch);
 }
 
 static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     receipt_expect(receipt, (unsigned)fanout->count - 1);
-    for (size_t i = 0; i < fanout->count; i++)
-        sender_take(fanout->senders[i], batch, receipt);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (branch->is_admitted)
+            sender_take(branch->sender, batch, receipt);
+        else
+            sender_lose(branch->sender, batch, receipt, &branch->refusal);
+    }
 }
 
 static void hold(struct fanout *fanout, struct sender *full, struct batch *batch,
@@ -71,13 +98,16 @@ static void fanout_consume(struct component *self, struct batch *batch, struct r
         receipt_resolve(receipt, &outcome);
         return;
     }
-    struct sender *full = admit(fanout, batch, &outcome);
-    if (full == NULL)
-        hand_out(fanout, batch, receipt);
-    else if (sender_blocks(full, batch))
-        hold(fanout, full, batch, receipt);
-    else
+    struct sender *blocking;
+    size_t admitted = admit(fanout, batch, &outcome, &blocking);
+    if (blocking != NULL) {
+        cancel(fanout, batch);
+        hold(fanout, blocking, batch, receipt);
+    } else if (admitted == 0) {
         receipt_resolve(receipt, &outcome);
+    } else {
+        hand_out(fanout, batch, receipt);
+    }
 }
 
 static void on_room(void *arg)
@@ -107,7 +137,7 @@ struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, s
 {
     assert(count > 0);
     assert(on_free != NULL);
-    struct fanout *fanout = mem_zalloc(sizeof(*fanout) + count * sizeof(fanout->senders[0]));
+    struct fanout *fanout = mem_zalloc(sizeof(*fanout) + count * sizeof(fanout->branches[0]));
     fanout->base.factory = &fanout_factory;
     fanout->base.lane = lane;
     fanout->waiter = (struct budget_waiter){.lane = lane, .fn = on_room, .arg = fanout};
@@ -115,7 +145,7 @@ struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, s
     fanout->arg = arg;
     fanout->count = count;
     for (size_t i = 0; i < count; i++)
-        fanout->senders[i] = senders[i];
+        fanout->branches[i].sender = senders[i];
     return fanout;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a pipeline: gives a batch to the senders of all its exporters, or to none of them.
- * Batches are immutable, so all share the same bytes. Runs on its lane. */
+/* The end of a pipeline: gives a batch to the senders of all its exporters. A full queue refuses
+ * for itself alone; a batch that nobody has room for is refused as a whole, so that whoever offered
+ * it may offer it again. Batches are immutable, so all share the same bytes. Runs on its lane. */
 #pragma once
 
 #include <stdbool.h>

@@ -277,7 +277,8 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
         ret_outcome->is_permanent = true;
         ret_outcome->retry_after_ns = 0;
     }
-    note_refusal(sender, batch, ret_outcome->message);
+    if (!sender_blocks(sender, batch))
+        note_refusal(sender, batch, ret_outcome->message);
     return false;
 }
 
@@ -310,6 +311,22 @@ void sender_take(struct sender *sender, struct batch *batch, struct receipt *rec
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
     lane_defer(sender->exporter->lane, &sender->job);
+}
+
+void sender_lose(struct sender *sender, const struct batch *batch, struct receipt *receipt,
+                 const struct outcome *refusal)
+{
+    struct outcome lost = *refusal;
+    struct ledger *ledger = sender->exporter->ledger;
+    assert(refusal->verdict == REFUSED);
+    lost.verdict = LOST;
+    if (batch->is_acknowledged) {
+        counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
+        ledger_drop(ledger, batch, refusal->reason, 1);
+    } else {
+        ledger_reject(ledger, batch, refusal->reason, 1);
+    }
+    receipt_resolve(receipt, &lost);
 }
 
 bool sender_blocks(const struct sender *sender, const struct batch *batch)

@@ -53,6 +53,10 @@ void sender_cancel(struct sender *sender, const struct batch *batch);
 /* Takes the batch (a reference of its own). The receipt, which may be NULL, resolves at once when
  * the queue answers for it, else with the result of the export. */
 void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt);
+/* Books the batch as lost for this exporter, whose refusal stands while others took it, and tells
+ * the receipt. */
+void sender_lose(struct sender *sender, const struct batch *batch, struct receipt *receipt,
+                 const struct outcome *refusal);
 /* True when a refusal should wait for room rather than be answered: block_on_overflow, and room can
  * come. */
 bool sender_blocks(const struct sender *sender, const struct batch *batch);

@@ -28,7 +28,7 @@ static void every_exporter_gets_every_item(void **state)
     harness_destroy(h);
 }
 
-static void a_full_queue_keeps_the_request_from_all_exporters(void **state)
+static void a_full_queue_refuses_for_itself_alone(void **state)
 {
     (void)state;
     struct harness *h = harness_create(
@@ -37,11 +37,31 @@ static void a_full_queue_keeps_the_request_from_all_exporters(void **state)
     struct test_exporter *b = harness_exporter(h, "test/b");
     b->answer = ANSWER_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
-    assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
-    assert_int_equal(a->attempts_count, 1);
+    struct test_request *request = harness_send_now(h, 2);
+    assert_int_equal(request->outcome.verdict, LOST);
+    assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+    assert_int_equal(a->delivered_items, 3);
     struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.rejected, 4); /* twice two: once for each exporter */
-    b->answer = ANSWER_OK;
+    assert_int_equal(books.rejected, 2);
+    assert_int_equal(books.by_reason[LOSS_BUSY], 2);
+    test_exporter_release(b, ANSWER_OK);
+    harness_destroy(h);
+}
+
+static void a_batch_that_no_queue_has_room_for_is_refused_as_a_whole(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("exporters: {test/a: {sending_queue: {queue_size: 1}},"
+                       " test/b: {sending_queue: {queue_size: 1}}}\n" TWO_EXPORTERS);
+    struct test_exporter *a = harness_exporter(h, "test/a");
+    struct test_exporter *b = harness_exporter(h, "test/b");
+    a->answer = b->answer = ANSWER_HOLD;
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
+    assert_int_equal(harness_books(h, TRACES).rejected, 4); /* twice two: once for each exporter */
+    a->answer = b->answer = ANSWER_OK;
+    test_exporter_release(a, ANSWER_OK);
     test_exporter_release(b, ANSWER_OK);
     harness_turn(h);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
@@ -180,7 +200,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_exporter_gets_every_item),
-        cmocka_unit_test(a_full_queue_keeps_the_request_from_all_exporters),
+        cmocka_unit_test(a_full_queue_refuses_for_itself_alone),
+        cmocka_unit_test(a_batch_that_no_queue_has_room_for_is_refused_as_a_whole),
         cmocka_unit_test(a_dead_exporter_without_queue_fails_the_sender_and_not_the_other),
         cmocka_unit_test(a_dead_exporter_with_a_queue_does_not_disturb_the_other),
         cmocka_unit_test(the_worst_answer_of_several_exporters_is_the_senders),
