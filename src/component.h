@@ -48,7 +48,7 @@ struct component {
     void *counters;                     /* counters_size bytes, zeroed, owned by the core */
     const char *destination; /* exporters, set by create: the URL without userinfo and query, for
                                 the labels server_address, server_port and url_path; or NULL */
-    bool is_started;
+    bool is_started;             /* start was called, and maybe failed: stop is to come */
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;
 };
@@ -71,7 +71,8 @@ struct component_factory {
     /* The instance is zeroed and its component filled; allocates and prepares. On failure destroy
      * is called. */
     bool (*create)(struct component *self, struct error *error);
-    /* Opens sockets and timers. */
+    /* Opens sockets and timers. When it fails half way, it leaves what it has opened to stop, which
+     * follows. */
     bool (*start)(struct component *self, struct error *error);
     /* Takes a batch that it only borrows (who keeps it takes a reference) and sees to it that the
      * receipt, which may be NULL, resolves exactly once: at once, later, or by passing it on.

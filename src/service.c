@@ -17,14 +17,15 @@ static bool start(struct component *component, struct error *error)
 {
     if (component == NULL || component->is_started)
         return true;
+    assert(component->lane != NULL);
+    /* Also when it fails half way: what it has opened by then is stopped as usual. */
+    component->is_started = true;
     if (component->factory->start != NULL && !component->factory->start(component, error)) {
         const char *kind = component_kind_name(component->factory->kind);
         log_error(&component->logger, "Failed to start component", log_text("error", error->text),
                   log_text("type", component->factory->type), log_text("id", component->id));
         return error_prefix(error, "failed to start \"%s\" %s", component->id, kind);
     }
-    assert(component->lane != NULL);
-    component->is_started = true;
     return true;
 }
 
