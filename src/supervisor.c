@@ -54,14 +54,31 @@ static void log_warnings(const struct config_problems *problems)
         log_warn(NULL, problems->warnings[i]);
 }
 
+/* A descriptor, or a negative errno. */
 static int open_log(const char *path)
 {
+    assert(path != NULL);
     if (strcmp(path, "stderr") == 0)
         return STDERR_FILENO;
     if (strcmp(path, "stdout") == 0)
         return STDOUT_FILENO;
-    int fd = fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
-    return fd >= 0 ? fd : STDERR_FILENO;
+    return fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
+}
+
+/* Lines go to another file, and the one before, if it was ours, is closed. */
+static void switch_log(const char *path, struct log_settings *settings)
+{
+    static int log_fd = STDERR_FILENO;
+    int old_fd = log_fd;
+    int fd = open_log(path);
+    log_fd = fd >= 0 ? fd : STDERR_FILENO;
+    settings->fd = log_fd;
+    log_configure(settings);
+    if (old_fd > STDERR_FILENO)
+        fileops()->close(old_fd);
+    if (fd < 0)
+        log_error(NULL, "The log cannot be opened; its lines go to stderr.", log_text("path", path),
+                  log_text("error", strerror(-fd)));
 }
 
 static const char *resource_value(const struct config_service *config, const char *key,
@@ -88,9 +105,8 @@ static void configure_log(const struct config_service *config)
     settings.service_name = resource_value(config, "service.name", settings.service_name);
     settings.service_version = resource_value(config, "service.version", settings.service_version);
     settings.service_instance_id = resource_value(config, "service.instance.id", "");
-    if (config->log_output_paths.count > 0)
-        settings.fd = open_log(config->log_output_paths.texts[0]);
-    log_configure(&settings);
+    bool has_path = config->log_output_paths.count > 0;
+    switch_log(has_path ? config->log_output_paths.texts[0] : "stderr", &settings);
 }
 
 static unsigned lanes_wanted(const struct config *config)

@@ -2,8 +2,11 @@
 """Start, stop and signals: what operators and supervisors rely on."""
 
 import json
+import os
+import pathlib
 import signal
 import socket
+import tempfile
 import time
 import unittest
 
@@ -12,6 +15,9 @@ from support.ports import free_port
 from support.sink import Reply
 
 READY_WITHIN_S = 0.5  # exec to "Everything is ready"; the benchmark measures the 50 ms
+LOG_FILE = (
+    "  telemetry:\n    logs:\n      output_paths: [{path}]\n    metrics:\n      level: none\n"
+)
 HEALTH = "extensions:\n  health_check:\n    endpoint: 127.0.0.1:{port}\n"
 
 
@@ -53,11 +59,44 @@ class LifeCycle(case.Case):
 
     def test_a_port_in_use_ends_with_1_and_names_it(self):
         config = self.config(backend="http://127.0.0.1:1")
-        with socket.create_server(("127.0.0.1", self.grpc_port)):
-            server = self.server(config)
-            self.assertEqual(server.wait(), 1)
-        self.assertIn(f"127.0.0.1:{self.grpc_port}", server.log())
-        self.assertIn("address already in use", server.log())
+        # The second of a receiver's listeners fails when the first is open already.
+        for port in (self.grpc_port, self.http_port):
+            with self.subTest(port=port), socket.create_server(("127.0.0.1", port)):
+                server = self.server(config)
+                self.assertEqual(server.wait(), 1)
+                self.assertIn(f"127.0.0.1:{port}", server.log())
+                self.assertIn("address already in use", server.log())
+
+    def test_a_reload_keeps_its_ports_and_opens_its_log_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder, "log")
+            service = LOG_FILE.format(path=log)
+            server = self.server(self.config(backend="http://127.0.0.1:1", service=service))
+            for starts in (1, 2, 3):
+                process.poll_until(
+                    lambda: log.exists() and log.read_text().count(process.READY) == starts,
+                    process.READY_WITHIN_S,
+                    f"start {starts}",
+                )
+                self.assertEqual(client.get(self.http_port, "/").status, 404)
+                files = pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()
+                self.assertEqual(sum(os.readlink(file) == str(log) for file in files), 1)
+                if starts < 3:
+                    server.signal(signal.SIGHUP)
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_reload_of_a_wrong_file_changes_nothing(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        pathlib.Path(server.config_path).write_text("receivers: {nope: }\n")
+        server.signal(signal.SIGHUP)
+        server.wait_for_line("The new configuration does not hold")
+        self.assertIn("unknown type", server.log())
+        self.assertEqual(client.get(self.http_port, "/").status, 404)
+
+    def test_a_log_that_cannot_be_opened_is_told(self):
+        service = LOG_FILE.format(path="/nowhere/log")
+        server = self.daemon(self.config(backend="http://127.0.0.1:1", service=service))
+        self.assertIn("The log cannot be opened", server.log())
 
     def test_health_check_follows_the_state(self):
         port = free_port()
