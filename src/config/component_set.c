@@ -38,6 +38,19 @@ const char *component_kind_section(enum component_kind kind)
     return sections[kind];
 }
 
+bool component_kind_find(const char *section, enum component_kind *ret_kind)
+{
+    assert(section != NULL);
+    assert(ret_kind != NULL);
+    for (size_t i = 0; i < COMPONENT_KINDS; i++) {
+        if (strcmp(section, component_kind_section((enum component_kind)i)) != 0)
+            continue;
+        *ret_kind = (enum component_kind)i;
+        return true;
+    }
+    return false;
+}
+
 /* NULL: it has no such alias. */
 static const char *find_alias(const struct component_factory *factory, const char *type)
 {
@@ -186,19 +199,6 @@ static void refuse_connector(struct loader *loader, const struct path *parent,
     add(set, EXPORTER, entry->key);
 }
 
-/* False: not a section of components. */
-static bool find_kind(const char *key, enum component_kind *ret_kind)
-{
-    assert(ret_kind != NULL);
-    for (size_t i = 0; i < COMPONENT_KINDS; i++) {
-        if (strcmp(key, component_kind_section((enum component_kind)i)) != 0)
-            continue;
-        *ret_kind = (enum component_kind)i;
-        return true;
-    }
-    return false;
-}
-
 static void load_section(struct loader *loader, const struct node_entry *section,
                          struct component_set *set)
 {
@@ -207,7 +207,7 @@ static void load_section(struct loader *loader, const struct node_entry *section
     struct path path = {.parent = &root, .key = section->key};
     const struct node *node = section->value;
     bool is_connectors = strcmp(section->key, "connectors") == 0;
-    if (!is_connectors && !find_kind(section->key, &kind))
+    if (!is_connectors && !component_kind_find(section->key, &kind))
         return;
     if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
         loader_problem(loader, node->position, &path, "found %s, expected a map of components",

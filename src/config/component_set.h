@@ -3,6 +3,7 @@
  * loaded. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/component.h"
@@ -23,6 +24,8 @@ struct component_set {
 /* "receiver", "receivers". */
 const char *component_kind_name(enum component_kind kind);
 const char *component_kind_section(enum component_kind kind);
+/* False: not the key of a section of components. */
+bool component_kind_find(const char *section, enum component_kind *ret_kind);
 /* Reads receivers, processors, exporters, extensions (and connectors, of which there are none). */
 void component_set_load(struct loader *loader, const struct node *root, struct component_set *set);
 /* NULL: not defined. */

@@ -74,14 +74,24 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
         redact_all(node);
 }
 
+/* No table says what is a secret there: any text may be one. */
+static void prepare_unknown(struct node *node, bool is_unredacted)
+{
+    assert(node != NULL);
+    if (!is_unredacted)
+        redact_all(node);
+}
+
 static void prepare_map(const struct config_field *fields, struct node *map, bool is_unredacted)
 {
     assert(map != NULL);
     for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
         struct node *node = map->entries[i].value;
         const struct config_field *field = find_field(fields, map->entries[i].key);
-        if (field == NULL)
+        if (field == NULL) {
+            prepare_unknown(node, is_unredacted);
             continue;
+        }
         if (field->type == CONFIG_TYPE_SECTION)
             prepare_map(field->fields, node, is_unredacted);
         else if (field->type != CONFIG_TYPE_SECTIONS)
@@ -98,12 +108,14 @@ static void prepare_components(struct loader *loader, struct node *section,
     for (size_t i = 0; i < section->count; i++) {
         struct identifier identifier;
         struct error error;
-        if (!text_to_identifier(section->entries[i].key, &identifier, &error))
-            continue;
-        const struct component_factory *factory =
-            component_factory_find(loader, kind, identifier.type, NULL);
+        struct node *node = section->entries[i].value;
+        const struct component_factory *factory = NULL;
+        if (text_to_identifier(section->entries[i].key, &identifier, &error))
+            factory = component_factory_find(loader, kind, identifier.type, NULL);
         if (factory != NULL)
-            prepare_map(factory->fields, section->entries[i].value, is_unredacted);
+            prepare_map(factory->fields, node, is_unredacted);
+        else
+            prepare_unknown(node, is_unredacted);
     }
 }
 
@@ -111,13 +123,14 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
 {
     assert(loader != NULL);
     assert(root != NULL);
-    for (unsigned i = 0; i < COMPONENT_KINDS; i++) {
-        enum component_kind kind = (enum component_kind)i;
-        struct node *section = node_value(root, component_kind_section(kind));
-        if (section != NULL && section->kind == NODE_MAP)
+    for (size_t i = 0; i < root->count; i++) {
+        enum component_kind kind;
+        struct node *section = root->entries[i].value;
+        if (strcmp(root->entries[i].key, "service") == 0)
+            prepare_map(service_keys_fields, section, is_unredacted);
+        else if (section->kind == NODE_MAP && component_kind_find(root->entries[i].key, &kind))
             prepare_components(loader, section, kind, is_unredacted);
+        else
+            prepare_unknown(section, is_unredacted);
     }
-    struct node *service = node_value(root, "service");
-    if (service != NULL)
-        prepare_map(service_keys_fields, service, is_unredacted);
 }
