@@ -31,12 +31,12 @@ static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX]
     return true;
 }
 
-/* "max", and v1's huge number for "no limit", count as none. */
+/* "max", and v1's huge number for "no limit", count as none; so does 0, with which nothing runs. */
 static uint64_t read_limit(const char *path)
 {
     char text[MACHINE_FILE_BYTES_MAX];
     uint64_t limit = 0;
-    if (!read_text(path, text) || sscanf(text, "%" SCNu64, &limit) != 1)
+    if (!read_text(path, text) || sscanf(text, "%" SCNu64, &limit) != 1 || limit == 0)
         return UINT64_MAX;
     return limit;
 }
@@ -45,7 +45,8 @@ static uint64_t read_total(void)
 {
     char text[MACHINE_FILE_BYTES_MAX];
     uint64_t kib = 0;
-    if (!read_text("/proc/meminfo", text) || sscanf(text, "MemTotal: %" SCNu64, &kib) != 1)
+    if (!read_text("/proc/meminfo", text) || sscanf(text, "MemTotal: %" SCNu64, &kib) != 1 ||
+        kib == 0 || kib > UINT64_MAX / 1024)
         return UINT64_MAX;
     return kib * 1024;
 }

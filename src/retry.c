@@ -15,7 +15,8 @@ void retry_init(struct retry *retry, uint64_t now_ns)
 static uint64_t grow(const struct sender_retry_config *config, uint64_t interval_ns)
 {
     double grown = (double)interval_ns * config->multiplier;
-    return grown >= (double)config->max_interval_ns ? config->max_interval_ns : (uint64_t)grown;
+    /* Written so that NaN, 0 times infinity, ends at the maximum too. */
+    return grown < (double)config->max_interval_ns ? (uint64_t)grown : config->max_interval_ns;
 }
 
 bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,

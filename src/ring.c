@@ -14,13 +14,18 @@ struct ring_slot {
     void *item;
 };
 
+/* Allocations are 16-byte aligned; the padding keeps head and tail on cache lines of their own
+ * wherever the ring starts. */
 struct ring {
     size_t mask;
-    _Alignas(CACHE_LINE_BYTES) _Atomic size_t tail; /* next push */
+    char padding_before_tail[CACHE_LINE_BYTES];
+    _Atomic size_t tail; /* next push */
     _Atomic size_t high_water;
     _Atomic uint64_t refusals;
-    _Alignas(CACHE_LINE_BYTES) _Atomic size_t head; /* next pop; written by the owner only */
-    _Alignas(CACHE_LINE_BYTES) struct ring_slot slots[];
+    char padding_before_head[CACHE_LINE_BYTES];
+    _Atomic size_t head; /* next pop; written by the owner only */
+    char padding_before_slots[CACHE_LINE_BYTES];
+    struct ring_slot slots[];
 };
 
 struct ring *ring_create(size_t capacity)
@@ -29,8 +34,6 @@ struct ring *ring_create(size_t capacity)
     assert(capacity <= (size_t)1 << 30);
     while (rounded < capacity)
         rounded *= 2;
-    /* Allocations are 16-byte aligned; the padding keeps head and tail apart wherever the ring
-     * starts. */
     struct ring *ring = mem_zalloc(sizeof(*ring) + rounded * sizeof(ring->slots[0]));
     ring->mask = rounded - 1;
     for (size_t i = 0; i < rounded; i++)

@@ -5,6 +5,7 @@
 #include "src/clock.h"
 #include "src/sender_config.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,11 +99,25 @@ static void time_spent_in_attempts_counts_too(void **state)
     assert_false(retry_next(&retry, &config, 30 * S, 0, 0, &delay_ns));
 }
 
+static void an_infinite_multiplier_waits_for_the_maximum(void **state)
+{
+    (void)state;
+    const struct sender_retry_config config = {0, 0, INFINITY, 30 * S, 0};
+    struct retry retry;
+    uint64_t delay_ns;
+    retry_init(&retry, 0);
+    assert_true(retry_next(&retry, &config, 0, 0, 0, &delay_ns));
+    assert_int_equal(delay_ns, 0);
+    assert_true(retry_next(&retry, &config, 0, 0, 0, &delay_ns));
+    assert_int_equal(delay_ns, 30 * S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_follow_the_table),
         cmocka_unit_test(time_spent_in_attempts_counts_too),
+        cmocka_unit_test(an_infinite_multiplier_waits_for_the_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
