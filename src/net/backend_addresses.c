@@ -22,16 +22,21 @@ static bool literal_take(struct backend_addresses *addresses)
     return true;
 }
 
-static void answer_take(struct backend_addresses *addresses, const struct addrinfo *answer)
+/* False when there is none that fits: the old ones stay, as a connection may be under way to one of
+ * them. */
+static bool answer_take(struct backend_addresses *addresses, const struct addrinfo *answer)
 {
-    addresses->count = 0;
-    addresses->good = 0;
-    for (; answer != NULL && addresses->count < BACKEND_ADDRESSES_MAX; answer = answer->ai_next) {
-        if (answer->ai_addrlen > sizeof(addresses->list[0]))
-            continue;
-        memcpy(&addresses->list[addresses->count++], answer->ai_addr, answer->ai_addrlen);
+    size_t count = 0;
+    for (; answer != NULL && count < BACKEND_ADDRESSES_MAX; answer = answer->ai_next) {
+        if (answer->ai_addrlen <= sizeof(addresses->list[0]))
+            memcpy(&addresses->list[count++], answer->ai_addr, answer->ai_addrlen);
     }
+    if (count == 0)
+        return false;
+    addresses->count = count;
+    addresses->good = 0;
     addresses->expires_ns = clock_now_ns() + BACKEND_ADDRESSES_KEEP_NS;
+    return true;
 }
 
 static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *answer)
@@ -39,11 +44,8 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *an
     struct backend_addresses *addresses = request->data;
     assert(addresses->is_resolving);
     addresses->is_resolving = false;
-    if (status == 0) {
-        answer_take(addresses, answer);
-        if (addresses->count == 0)
-            status = UV_EAI_NODATA;
-    }
+    if (status == 0 && !answer_take(addresses, answer))
+        status = UV_EAI_NODATA;
     uv_freeaddrinfo(answer);
     addresses->done(status, addresses->arg);
 }

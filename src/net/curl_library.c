@@ -73,7 +73,7 @@ static void load(void)
     if (!symbols_find(handle))
         return;
     CURLcode code = library.global_init_mem(CURL_GLOBAL_DEFAULT, mem_try_alloc, mem_free,
-                                            mem_resize, mem_copy_text, on_calloc);
+                                            mem_try_resize, mem_copy_text, on_calloc);
     is_loaded = code == CURLE_OK;
     if (!is_loaded)
         snprintf(failure, sizeof(failure), "curl_global_init_mem: %s", library.easy_strerror(code));

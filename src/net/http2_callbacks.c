@@ -26,6 +26,8 @@ static void *allocate_zeroed(size_t count, size_t size, void *arg)
     return memory;
 }
 
+/* Never refused: when its queue of frames cannot grow, nghttp2 1.52 frees an answer's data twice.
+ * What it resizes is bounded: that queue, and its buffers of one frame or header. */
 static void *reallocate(void *old, size_t size, void *arg)
 {
     (void)arg;
