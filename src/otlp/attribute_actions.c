@@ -19,6 +19,7 @@ static bool metadata_value(const struct client_info *client, const char *key, st
 {
     size_t size = 0;
     size_t used = 0;
+    bool is_first = true;
     for (size_t i = 0; i < client->metadata_count; i++)
         if (strcasecmp(client->metadata[i].key, key) == 0)
             size += strlen(client->metadata[i].value) + 1;
@@ -28,8 +29,9 @@ static bool metadata_value(const struct client_info *client, const char *key, st
     for (size_t i = 0; i < client->metadata_count; i++) {
         if (strcasecmp(client->metadata[i].key, key) != 0)
             continue;
-        if (used > 0)
+        if (!is_first)
             joined[used++] = ';';
+        is_first = false;
         size_t length = strlen(client->metadata[i].value);
         memcpy(joined + used, client->metadata[i].value, length);
         used += length;

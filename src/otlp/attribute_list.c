@@ -8,7 +8,9 @@
 #include "src/otlp/wire.h"
 #include "src/pattern.h"
 
-enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32 };
+/* Room beyond CAPACITY_KEPT_MAX is given back between messages: one request can ask for millions.
+ */
+enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32, CAPACITY_KEPT_MAX = 1024 };
 
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max)
 {
@@ -30,6 +32,11 @@ void attribute_list_clear(struct attribute_list *list)
     arena_clear(&list->arena);
     list->count = 0;
     list->has_changed = false;
+    if (list->capacity <= CAPACITY_KEPT_MAX)
+        return;
+    mem_free(list->items);
+    list->items = NULL;
+    list->capacity = 0;
 }
 
 static struct attribute *append(struct attribute_list *list)

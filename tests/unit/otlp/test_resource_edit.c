@@ -286,21 +286,22 @@ static void each_action_does_what_the_go_collector_does(void **state)
 static void context_is_taken_from_the_request(void **state)
 {
     static const struct client_metadata rows[] = {
-        {"x-tenant", "one"}, {"other", "y"}, {"x-tenant", "two"}};
+        {"x-tenant", "one"}, {"other", "y"}, {"x-tenant", "two"}, {"half", ""}, {"half", "z"}};
     const struct attribute_action_config actions[] = {
         ACTION("insert", "a", .from_context = "metadata.X-Tenant"),
         ACTION("insert", "b", .from_context = "other"),
         ACTION("insert", "c", .from_context = "client.address"),
         ACTION("insert", "d", .from_context = "metadata.absent"),
+        ACTION("insert", "e", .from_context = "half"),
     };
     char found[ROOM];
     (void)state;
     struct batch *batch = make_batch(slice_of(NULL, 0));
-    batch->client = client_info_create("10.0.0.9", rows, 3);
-    struct batch *edited = edit(batch, actions, 4);
+    batch->client = client_info_create("10.0.0.9", rows, 5);
+    struct batch *edited = edit(batch, actions, 5);
     struct slice bytes = joined_parts(edited);
     print_attributes(first_resource(bytes), found, sizeof(found));
-    assert_string_equal(found, "a=s:one;two b=s:y c=s:10.0.0.9");
+    assert_string_equal(found, "a=s:one;two b=s:y c=s:10.0.0.9 e=s:;z");
     mem_free((void *)(uintptr_t)bytes.data);
     batch_unref(edited);
     batch_unref(batch);
