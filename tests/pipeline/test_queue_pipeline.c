@@ -137,6 +137,9 @@ static void block_on_overflow_makes_the_sender_wait_for_room(void **state)
     harness_advance(h, 60 * S);
     assert_false(second->is_answered);
     assert_false(third->is_answered);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test\"} 0\n"));
+    free(page);
     release_all(h);
     assert_int_equal(second->outcome.verdict, ACCEPTED);
     assert_int_equal(third->outcome.verdict, ACCEPTED);
