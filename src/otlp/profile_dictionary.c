@@ -100,6 +100,8 @@ struct profile_location profile_location_at(const struct profile_dictionary *dic
             location.mapping = (int32_t)field.number_value;
         else if (field.number == 2)
             location.address = field.number_value;
+        else if (field.number == 3)
+            location.lines_count++;
         else if (field.number == 4)
             profile_numbers_add(&location.attributes, bytes, &field);
     }

@@ -66,6 +66,7 @@ struct profile_mapping {
 struct profile_location {
     int32_t mapping;
     uint64_t address;
+    uint32_t lines_count;
     struct profile_numbers attributes;
     struct slice bytes; /* lines: profile_next_line */
 };

@@ -75,6 +75,9 @@ static void read_profile_field(struct profile *profile, const struct wire_field 
     case 1:
         profile->sample_type = value_type_of(field->bytes);
         break;
+    case 2:
+        profile->samples_count++;
+        break;
     case 3:
         profile->time_unix_ns = field->number_value;
         break;

@@ -33,6 +33,7 @@ struct profile_value_type {
 
 struct profile {
     struct slice bytes; /* for profile_next_sample */
+    uint64_t samples_count;
     struct profile_value_type sample_type;
     struct profile_value_type period_type;
     bool has_period_type;

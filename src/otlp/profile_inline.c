@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replacing references by texts. Which message holds which is a table; the recursion is as deep as
+ * otlp_check let values be (WIRE_DEPTH_MAX). Pure functions; any thread. */
+#include "src/otlp/profile_inline.h"
+
+#include <assert.h>
+
+#include "src/otlp/profile_bytes.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/wire.h"
+
+enum { KEY = 1, KEY_INDEX = 3, TEXT = 1, TEXT_INDEX = 8, NUMBERS = 9 };
+
+static const uint8_t children[INLINE_KINDS][NUMBERS] = {
+    [INLINE_RESOURCE] = {[1] = INLINE_KEY_VALUE},
+    [INLINE_SCOPE] = {[3] = INLINE_KEY_VALUE},
+    [INLINE_KEY_VALUE] = {[2] = INLINE_ANY_VALUE},
+    [INLINE_ANY_VALUE] = {[5] = INLINE_ARRAY, [6] = INLINE_KEY_VALUES},
+    [INLINE_ARRAY] = {[1] = INLINE_ANY_VALUE},
+    [INLINE_KEY_VALUES] = {[1] = INLINE_KEY_VALUE},
+};
+
+static enum profile_inline_kind child_of(enum profile_inline_kind kind,
+                                         const struct wire_field *field)
+{
+    assert(kind < INLINE_KINDS);
+    if (field->number >= NUMBERS || field->type != WIRE_BYTES)
+        return INLINE_NOTHING;
+    return (enum profile_inline_kind)children[kind][field->number];
+}
+
+static bool is_reference(enum profile_inline_kind kind, const struct wire_field *field)
+{
+    return (kind == INLINE_KEY_VALUE && field->number == KEY_INDEX) ||
+           (kind == INLINE_ANY_VALUE && field->number == TEXT_INDEX);
+}
+
+bool profile_has_references(enum profile_inline_kind kind, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (is_reference(kind, &field) ||
+            (child != INLINE_NOTHING && profile_has_references(child, field.bytes)))
+            return true;
+    }
+    assert(reader.failure == NULL);
+    return false;
+}
+
+static bool add_text(const struct profile_dictionary *dictionary, uint64_t index,
+                     struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    if (!profile_has(dictionary, PROFILE_STRINGS, (int32_t)index))
+        return false;
+    profile_bytes_add(out, profile_string_at(dictionary, (int32_t)index));
+    profile_bytes_wrap(out, begin, TEXT);
+    return true;
+}
+
+/* The key of a KeyValue: its text, or what its index says when there is none. */
+static bool add_key(const struct profile_dictionary *dictionary, struct slice key_value,
+                    struct profile_bytes *out)
+{
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    struct slice key = {0};
+    uint64_t index = 0;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == KEY)
+            key = field.bytes;
+        else if (field.number == KEY_INDEX)
+            index = field.number_value;
+    }
+    assert(reader.failure == NULL);
+    if (key.size == 0)
+        return add_text(dictionary, index, out);
+    size_t begin = out->size;
+    profile_bytes_add(out, key);
+    profile_bytes_wrap(out, begin, KEY);
+    return true;
+}
+
+static bool add_child(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
+                      const struct wire_field *field, struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    uint64_t none = 0;
+    if (!profile_inline(dictionary, kind, field->bytes, out, &none))
+        return false;
+    profile_bytes_wrap(out, begin, field->number);
+    return true;
+}
+
+bool profile_inline(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
+                    struct slice message, struct profile_bytes *out, uint64_t *dropped)
+{
+    size_t begin = out->size;
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    bool is_whole = kind != INLINE_KEY_VALUE || add_key(dictionary, message, out);
+    while (is_whole && wire_read_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))
+            continue;
+        if (is_reference(kind, &field))
+            is_whole = add_text(dictionary, field.number_value, out);
+        else if (child == INLINE_NOTHING)
+            profile_bytes_add(out, field.whole);
+        else if (!add_child(dictionary, child, &field, out)) {
+            is_whole = kind == INLINE_RESOURCE || kind == INLINE_SCOPE;
+            *dropped += is_whole;
+        }
+    }
+    assert(reader.failure == NULL);
+    if (!is_whole)
+        out->size = begin;
+    return is_whole;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging and splitting. A profile is written where the new request keeps it: its type, its
+ * samples, then the rest, which depends on whether it had to be cut. What turns out not to fit is
+ * taken back, which ends the request. One owner, one thread at a time. */
+#include "src/otlp/profile_merge.h"
+
+#include <assert.h>
+
+#include "src/buffer.h"
+#include "src/limits.h"
+
+enum {
+    /* Everything in a Profile but samples, attributes, id and payload. */
+    PLAIN_BYTES_MAX = 120,
+    /* Headers and numbers of a Sample. */
+    SAMPLE_BYTES_MAX = 64,
+    REQUEST_DICTIONARY = 2,
+};
+
+void profile_merge_init(struct profile_merge *merge, struct budget *budget)
+{
+    assert(merge != NULL);
+    *merge = (struct profile_merge){0};
+    profile_tables_init(&merge->tables, budget);
+    profile_groups_init(&merge->groups, budget);
+}
+
+void profile_merge_fini(struct profile_merge *merge)
+{
+    assert(merge != NULL);
+    profile_tables_fini(&merge->tables);
+    profile_groups_fini(&merge->groups);
+}
+
+bool profile_source_open(struct profile_source *source, struct slice request,
+                         struct profile_merge *merge)
+{
+    assert(merge != NULL);
+    *source = (struct profile_source){.resources = wire_reader_of(request)};
+    return profile_remap_open(&source->remap, request, &merge->tables);
+}
+
+void profile_source_close(struct profile_source *source)
+{
+    assert(source != NULL);
+    profile_remap_close(&source->remap);
+}
+
+static bool is_broken(const struct profile_source *source, uint64_t profile)
+{
+    return source->broken != NULL && (source->broken[profile / 8] >> profile % 8 & 1) != 0;
+}
+
+static void begin_samples(struct profile_source *source)
+{
+    assert(source->level == SOURCE_PROFILE);
+    source->samples = wire_reader_of(source->profile.bytes);
+    source->samples_left = source->profile.samples_count;
+}
+
+/* One step towards the next profile; false at the end of the request. */
+static bool step(struct profile_source *source)
+{
+    if (source->level == SOURCE_REQUEST) {
+        if (!profile_next_resource(&source->resources, &source->resource))
+            return false;
+        source->scopes = wire_reader_of(source->resource.bytes);
+        source->level = SOURCE_RESOURCE;
+    } else if (source->level == SOURCE_RESOURCE) {
+        if (profile_next_scope(&source->scopes, &source->scope)) {
+            source->profiles = wire_reader_of(source->scope.bytes);
+            source->level = SOURCE_SCOPE;
+        } else {
+            source->level = SOURCE_REQUEST;
+        }
+    } else if (!profile_next_profile(&source->profiles, &source->profile)) {
+        source->level = SOURCE_RESOURCE;
+    } else if (!is_broken(source, source->seen++)) {
+        source->level = SOURCE_PROFILE;
+        source->is_cut = false;
+        begin_samples(source);
+    }
+    return true;
+}
+
+/* False at the end of the request. */
+static bool find_profile(struct profile_source *source)
+{
+    while (source->level != SOURCE_PROFILE)
+        if (!step(source))
+            return false;
+    return true;
+}
+
+static uint8_t *put_value_type(struct profile_remap *remap, uint32_t number,
+                               const struct profile_value_type *type, uint8_t *at)
+{
+    uint8_t *end = at + PROFILE_HEADER_BYTES;
+    end = profile_put_number(end, 1, profile_remap_string(remap, type->type));
+    end = profile_put_number(end, 2, profile_remap_string(remap, type->unit));
+    return profile_close(at, end, number);
+}
+
+static uint8_t *put_bytes(uint8_t *at, uint32_t number, struct slice bytes)
+{
+    if (bytes.size == 0)
+        return at;
+    memcpy(at + PROFILE_HEADER_BYTES, bytes.data, bytes.size);
+    return profile_close(at, at + PROFILE_HEADER_BYTES + bytes.size, number);
+}
+
+/* Most bytes of what _end_profile writes. */
+static size_t rest_bytes_max(const struct profile_source *source)
+{
+    const struct profile *profile = &source->profile;
+    size_t size = PLAIN_BYTES_MAX;
+    assert(source->level == SOURCE_PROFILE);
+    size += profile_remap_attributes_bytes(&source->remap, &profile->attributes);
+    if (!source->is_cut)
+        size += profile->id.size + profile->payload_format.size + profile->payload.size +
+                3 * PROFILE_HEADER_BYTES_MAX;
+    return size;
+}
+
+/* The type, and everything that the rest will refer to: it counts before the samples do. */
+static void begin_profile(struct profile_merge *merge, struct profile_source *source)
+{
+    const struct profile *profile = &source->profile;
+    struct profile_bytes *body = &merge->groups.body;
+    size_t attributes_bytes = profile_remap_attributes_bytes(&source->remap, &profile->attributes);
+    uint8_t *at = profile_bytes_room(body, PLAIN_BYTES_MAX + attributes_bytes);
+    profile_remap_put_attributes(&source->remap, &profile->attributes, 11, at);
+    put_value_type(&source->remap, 5, &profile->period_type, at);
+    body->size += (size_t)(put_value_type(&source->remap, 1, &profile->sample_type, at) - at);
+}
+
+/* The period_type is there even if it is empty: back-ends rely on it. */
+static void end_profile(struct profile_merge *merge, struct profile_source *source, uint32_t scope)
+{
+    const struct profile *profile = &source->profile;
+    struct profile_bytes *body = &merge->groups.body;
+    uint8_t *begin = profile_bytes_room(body, rest_bytes_max(source));
+    uint8_t *at = begin;
+    if (profile->time_unix_ns != 0) {
+        struct wire_writer out = wire_writer_of(at, PLAIN_BYTES_MAX);
+        wire_write_fixed64(&out, 3, profile->time_unix_ns);
+        at = out.at;
+    }
+    at = profile_put_number(at, 4, profile->duration_ns);
+    at = put_value_type(&source->remap, 5, &profile->period_type, at);
+    at = profile_put_number(at, 6, (uint64_t)profile->period);
+    if (!source->is_cut)
+        at = put_bytes(at, 7, profile->id);
+    at = profile_put_number(at, 8, profile->dropped_attributes);
+    if (!source->is_cut) {
+        at = put_bytes(at, 9, profile->payload_format);
+        at = put_bytes(at, 10, profile->payload);
+    }
+    at = profile_remap_put_attributes(&source->remap, &profile->attributes, 11, at);
+    body->size += (size_t)(at - begin);
+    profile_groups_add(&merge->groups, scope);
+    merge->profiles++;
+}
+
+/* Numbers that are no indices, packed. */
+static uint8_t *put_numbers(const struct profile_numbers *numbers, uint32_t number, uint8_t *at)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(numbers);
+    uint8_t *end = at + PROFILE_HEADER_BYTES;
+    uint64_t value;
+    if (numbers->parent.data == NULL)
+        return put_bytes(at, number, numbers->packed);
+    while (profile_numbers_next(&reader, &value)) {
+        if (!numbers->is_fixed64) {
+            end = profile_put_varint(end, value);
+            continue;
+        }
+        for (unsigned i = 0; i < 8; i++)
+            *end++ = (uint8_t)(value >> 8 * i);
+    }
+    return profile_close_filled(at, end, number);
+}
+
+static void put_sample(struct profile_merge *merge, struct profile_source *source,
+                       const struct profile_sample *sample)
+{
+    struct profile_remap *remap = &source->remap;
+    struct profile_bytes *body = &merge->groups.body;
+    size_t size = SAMPLE_BYTES_MAX + sample->bytes.size +
+                  profile_remap_attributes_bytes(remap, &sample->attributes);
+    uint8_t *begin = profile_bytes_room(body, size);
+    uint8_t *at = begin + PROFILE_HEADER_BYTES;
+    at = profile_put_number(at, 1, profile_remap_stack(remap, sample->stack));
+    at = profile_remap_put_attributes(remap, &sample->attributes, 2, at);
+    at = profile_put_number(at, 3, profile_remap_link(remap, sample->link));
+    at = put_numbers(&sample->values, 4, at);
+    at = put_numbers(&sample->timestamps, 5, at);
+    body->size += (size_t)(profile_close(begin, at, 2) - begin);
+    assert(body->size <= body->capacity);
+}
+
+static bool fits_bytes(const struct profile_merge *merge, const struct profile_source *source,
+                       struct otlp_limit limit)
+{
+    uint64_t bytes = profile_groups_bytes_max(&merge->groups) + rest_bytes_max(source) +
+                     profile_tables_bytes(&merge->tables) + PROFILE_HEADER_BYTES_MAX;
+    assert(limit.bytes_max > 0);
+    return bytes <= limit.bytes_max;
+}
+
+/* Whether what does not fit is a profile with a payload that it loses by being cut, and then fits.
+ */
+static bool fits_cut(const struct profile_merge *merge, struct profile_source *source,
+                     struct otlp_limit limit)
+{
+    bool is_alone = merge->profiles == 0;
+    assert(source->level == SOURCE_PROFILE);
+    if (!is_alone || source->is_cut || source->profile.samples_count < 2)
+        return false;
+    source->is_cut = true;
+    return fits_bytes(merge, source, limit);
+}
+
+/* False: it does not fit, and nothing is changed. The very first one always fits. */
+static bool take_sample(struct profile_merge *merge, struct profile_source *source,
+                        struct otlp_limit limit)
+{
+    struct profile_tables_mark tables = profile_tables_mark(&merge->tables);
+    struct wire_reader before = source->samples;
+    size_t body_bytes = merge->groups.body.size;
+    struct profile_sample sample;
+    bool is_there = profile_next_sample(&source->samples, &sample);
+    assert(is_there);
+    put_sample(merge, source, &sample);
+    if (!fits_bytes(merge, source, limit) && !fits_cut(merge, source, limit) && merge->items > 0) {
+        profile_tables_cut(&merge->tables, &tables);
+        merge->groups.body.size = body_bytes;
+        source->samples = before;
+        return false;
+    }
+    merge->items++;
+    source->samples_left--;
+    return true;
+}
+
+/* Takes samples of the profile; false when some are left. */
+static bool take_samples(struct profile_merge *merge, struct profile_source *source,
+                         struct otlp_limit limit)
+{
+    assert(source->level == SOURCE_PROFILE);
+    while (source->samples_left > 0) {
+        if (limit.items_max > 0 && merge->items == limit.items_max)
+            return false;
+        if (!take_sample(merge, source, limit))
+            return false;
+    }
+    return true;
+}
+
+/* Takes the profile, or a piece of it if it is alone. False when some of it is left. */
+static bool take_profile(struct profile_merge *merge, struct profile_source *source,
+                         struct otlp_limit limit)
+{
+    struct profile_tables_mark tables = profile_tables_mark(&merge->tables);
+    struct profile_groups_mark groups = profile_groups_mark(&merge->groups);
+    uint64_t items = merge->items;
+    bool is_alone = merge->profiles == 0;
+    bool has_too_many = limit.items_max > 0 && source->samples_left > limit.items_max - items;
+    assert(limit.items_max == 0 || items <= limit.items_max);
+    if (has_too_many && !is_alone)
+        return false;
+    source->is_cut = source->is_cut || has_too_many;
+    uint32_t scope = profile_groups_scope(&merge->groups, &source->remap.from, &source->resource,
+                                          &source->scope);
+    begin_profile(merge, source);
+    bool is_whole =
+        (is_alone || fits_bytes(merge, source, limit)) && take_samples(merge, source, limit);
+    if (!is_whole && !is_alone) {
+        profile_tables_cut(&merge->tables, &tables);
+        profile_groups_cut(&merge->groups, &groups);
+        merge->items = items;
+        begin_samples(source);
+        return false;
+    }
+    end_profile(merge, source, scope);
+    if (is_whole)
+        source->level = SOURCE_SCOPE;
+    return is_whole;
+}
+
+bool profile_merge_take(struct profile_merge *merge, struct profile_source *source,
+                        struct otlp_limit limit)
+{
+    assert(source->remap.to == &merge->tables);
+    if (limit.bytes_max == 0 || limit.bytes_max > PROFILE_MERGED_BYTES_MAX)
+        limit.bytes_max = PROFILE_MERGED_BYTES_MAX;
+    while (find_profile(source))
+        if (!take_profile(merge, source, limit))
+            return false;
+    return true;
+}
+
+static struct buffer *write_request(struct profile_merge *merge)
+{
+    uint64_t dictionary_bytes = profile_tables_bytes(&merge->tables);
+    uint64_t bytes_max =
+        profile_groups_bytes_max(&merge->groups) + dictionary_bytes + PROFILE_HEADER_BYTES_MAX;
+    struct buffer *buffer = buffer_create(merge->groups.body.budget, (size_t)bytes_max);
+    uint8_t *at = profile_groups_write(&merge->groups, buffer->data);
+    *at++ = (uint8_t)wire_tag(REQUEST_DICTIONARY, WIRE_BYTES);
+    at = profile_put_varint(at, dictionary_bytes);
+    at = profile_tables_write(&merge->tables, at);
+    buffer->size = (size_t)(at - buffer->data);
+    assert(buffer->size <= buffer->capacity);
+    return buffer;
+}
+
+struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source)
+{
+    struct buffer *buffer = merge->profiles > 0 ? write_request(merge) : NULL;
+    assert(source == NULL || source->remap.to == &merge->tables);
+    profile_tables_clear(&merge->tables);
+    profile_groups_clear(&merge->groups);
+    merge->items = 0;
+    merge->profiles = 0;
+    if (source != NULL)
+        profile_remap_forget(&source->remap);
+    return buffer;
+}

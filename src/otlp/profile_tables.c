@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of a dictionary that is being built. One owner, one thread at a time. */
+#include "src/otlp/profile_tables.h"
+
+#include <assert.h>
+
+void profile_tables_init(struct profile_tables *tables, struct budget *budget)
+{
+    assert(tables != NULL);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        profile_set_init(&tables->sets[i], budget);
+}
+
+void profile_tables_fini(struct profile_tables *tables)
+{
+    assert(tables != NULL);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        profile_set_fini(&tables->sets[i]);
+}
+
+void profile_tables_clear(struct profile_tables *tables)
+{
+    assert(tables != NULL);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        profile_set_clear(&tables->sets[i]);
+}
+
+struct profile_tables_mark profile_tables_mark(const struct profile_tables *tables)
+{
+    struct profile_tables_mark mark;
+    assert(tables->sets[0].count > 0);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        mark.counts[i] = tables->sets[i].count;
+    return mark;
+}
+
+void profile_tables_cut(struct profile_tables *tables, const struct profile_tables_mark *mark)
+{
+    assert(mark->counts[0] > 0);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        profile_set_cut(&tables->sets[i], mark->counts[i]);
+}
+
+uint64_t profile_tables_bytes(const struct profile_tables *tables)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        bytes += tables->sets[i].encoded_bytes;
+    assert(bytes > 0);
+    return bytes;
+}
+
+uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at)
+{
+    const uint8_t *begin = at;
+    for (uint32_t i = 0; i < PROFILE_TABLES; i++) {
+        const struct profile_set *set = &tables->sets[i];
+        for (uint32_t j = 0; j < set->count; j++) {
+            struct slice entry = profile_set_at(set, j);
+            *at++ = (uint8_t)wire_tag(i + 1, WIRE_BYTES);
+            at = profile_put_varint(at, entry.size);
+            memcpy(at, entry.data, entry.size);
+            at += entry.size;
+        }
+    }
+    assert((uint64_t)(at - begin) == profile_tables_bytes(tables));
+    return at;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ProfilesDictionary that is being built: its seven tables, each with the zero element first. One
+ * owner, one thread at a time. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_set.h"
+
+struct budget;
+
+struct profile_tables {
+    struct profile_set sets[PROFILE_TABLES];
+};
+
+void profile_tables_init(struct profile_tables *tables, struct budget *budget);
+void profile_tables_fini(struct profile_tables *tables);
+void profile_tables_clear(struct profile_tables *tables);
+
+struct profile_tables_mark {
+    uint32_t counts[PROFILE_TABLES];
+};
+struct profile_tables_mark profile_tables_mark(const struct profile_tables *tables);
+/* Forgets what came after the mark; then nothing may be added before the next _clear. */
+void profile_tables_cut(struct profile_tables *tables, const struct profile_tables_mark *mark);
+/* Encoded, as fields of ProfilesDictionary. */
+uint64_t profile_tables_bytes(const struct profile_tables *tables);
+uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at);
