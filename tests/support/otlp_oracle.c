@@ -15,6 +15,8 @@
 
 #include "src/mem.h"
 
+#define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
+
 /* clang-format off */
 static const ProtobufCMessageDescriptor *const requests[] = {
     [TRACES] =
@@ -24,7 +26,7 @@ static const ProtobufCMessageDescriptor *const requests[] = {
     [LOGS] =
     &opentelemetry__proto__collector__logs__v1__export_logs_service_request__descriptor,
     [PROFILES] =
-    &opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__descriptor,
+    &PROFILES_SERVICE(export_profiles_service_request__descriptor),
 };
 /* clang-format on */
 
