@@ -86,6 +86,7 @@ static bool debug_exporter_check(const void *text, struct error *error)
 /* FNV-1a over the message: whether it is printed. */
 static bool is_sampled(struct debug_exporter *exporter, const char *message)
 {
+    assert(message != NULL);
     const struct debug_exporter_config *config = exporter->base.config;
     uint64_t now_ns = clock_now_ns();
     uint32_t hash = 2166136261U;
@@ -108,6 +109,7 @@ static bool is_sampled(struct debug_exporter *exporter, const char *message)
 /* What cannot be written is dropped: the destination is a terminal or a log of last resort. */
 static void write_all(int fd, const char *text, size_t size)
 {
+    assert(fd >= 0);
     while (size > 0) {
         ssize_t written = write(fd, text, size);
         if (written < 0 && errno == EINTR)
@@ -121,6 +123,7 @@ static void write_all(int fd, const char *text, size_t size)
 
 static void print(const struct debug_exporter *exporter, const struct text *text)
 {
+    assert(text->data != NULL);
     for (size_t i = 0; i < exporter->outputs_count; i++)
         write_all(exporter->outputs[i], text->data, text->size);
 }
@@ -137,6 +140,7 @@ struct figures {
 
 static struct figures figures_of(const struct batch *batch, struct slice request)
 {
+    assert(batch->signal != PROFILES);
     struct otlp_text_figures counted = otlp_text_count(batch->signal, request);
     if (batch->signal == TRACES)
         return (struct figures){"Traces",
@@ -152,6 +156,7 @@ static struct figures figures_of(const struct batch *batch, struct slice request
 
 static void tell_figures(struct debug_exporter *exporter, const struct figures *figures)
 {
+    assert(figures->title != NULL);
     const struct figure *rows = figures->rows;
     if (!is_sampled(exporter, figures->title))
         return;
@@ -179,6 +184,7 @@ static void tell_figures(struct debug_exporter *exporter, const struct figures *
 static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
                        struct slice request)
 {
+    assert(signal < SIGNAL_KINDS);
     const struct debug_exporter_config *config = exporter->base.config;
     struct text text;
     text_init(&text);
@@ -196,6 +202,7 @@ static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
  * *ret_copy is freed with mem_free. False when memory is short. */
 static bool join_parts(const struct batch *batch, struct slice *ret_request, uint8_t **ret_copy)
 {
+    assert(ret_request != NULL && ret_copy != NULL);
     *ret_copy = NULL;
     *ret_request = batch->parts_count == 0 ? (struct slice){0} : batch->parts[0].bytes;
     if (batch->parts_count <= 1)
@@ -239,6 +246,7 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
 
 static bool output_open(struct debug_exporter *exporter, const char *path, struct error *error)
 {
+    assert(exporter->outputs_count < OUTPUTS_MAX);
     int fd;
     if (strcmp(path, "stdout") == 0)
         fd = STDOUT_FILENO;
@@ -254,6 +262,7 @@ static bool output_open(struct debug_exporter *exporter, const char *path, struc
 
 static bool debug_exporter_create(struct component *self, struct error *error)
 {
+    assert(error != NULL);
     struct debug_exporter *exporter = debug_exporter_of(self);
     const struct debug_exporter_config *config = self->config;
     if (config->use_internal_logger)
@@ -269,6 +278,7 @@ static bool debug_exporter_create(struct component *self, struct error *error)
 static void debug_exporter_destroy(struct component *self)
 {
     struct debug_exporter *exporter = debug_exporter_of(self);
+    assert(exporter->outputs_count <= OUTPUTS_MAX);
     for (size_t i = 0; i < exporter->outputs_count; i++)
         if (exporter->outputs[i] > STDERR_FILENO)
             fileops()->close(exporter->outputs[i]);

@@ -11,6 +11,7 @@
 /* gRPC's code for what an HTTP back-end says, as the Go collector maps it. */
 static enum status_code code_of(unsigned status)
 {
+    assert(status < 200 || status >= 300);
     static const struct {
         unsigned status;
         enum status_code code;
@@ -36,6 +37,7 @@ static bool is_retryable(unsigned status)
 static void describe_refusal(const struct http_result *result, const char *url,
                              char text[HTTP_OUTCOME_TEXT_MAX])
 {
+    assert(result->status != 0);
     char details[512];
     struct otlp_status status;
     int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,

@@ -99,6 +99,7 @@ static struct health_check_extension *health_check_extension_of(struct component
 static const struct health_check_extension_config *config_of(
     const struct health_check_extension *self)
 {
+    assert(self->base.config != NULL);
     return self->base.config;
 }
 
@@ -112,6 +113,7 @@ static bool is_ready(const struct health_check_extension *self)
 /* Logs a change since the last look. */
 static void note_state(struct health_check_extension *self, bool is_now_ready)
 {
+    assert(lane_is_current(self->base.lane));
     if (is_now_ready == self->was_ready)
         return;
     self->was_ready = is_now_ready;
@@ -131,6 +133,7 @@ static void on_ready_check(struct timer *timer, void *arg)
 /* The fraction of a second as Go prints it: ".5", or nothing. */
 static void print_fraction(char text[TIME_TEXT_MAX], uint64_t ns)
 {
+    assert(ns < NS_PER_S);
     text[0] = '\0';
     if (ns == 0)
         return;
@@ -142,6 +145,7 @@ static void print_fraction(char text[TIME_TEXT_MAX], uint64_t ns)
 /* RFC 3339 in UTC. */
 static void print_time(char text[TIME_TEXT_MAX], uint64_t wall_ns)
 {
+    assert(wall_ns > 0);
     time_t second = (time_t)(wall_ns / NS_PER_S);
     struct tm utc;
     char fraction[TIME_TEXT_MAX];
@@ -175,6 +179,7 @@ static void print_uptime(char text[TIME_TEXT_MAX], uint64_t ns)
 static void print_status(const struct health_check_extension *self, bool is_now_ready,
                          char text[ANSWER_TEXT_MAX])
 {
+    assert(text != NULL);
     char since[TIME_TEXT_MAX] = "0001-01-01T00:00:00Z";
     char uptime[TIME_TEXT_MAX] = "";
     if (is_now_ready) {
@@ -208,6 +213,7 @@ static void add_headers(struct http_response *response, const struct config_pair
 
 static void on_request(struct http_request *request, void *arg)
 {
+    assert(request != NULL);
     struct health_check_extension *self = arg;
     const struct health_check_extension_config *config = config_of(self);
     bool is_now_ready = is_ready(self);
@@ -235,6 +241,7 @@ static const struct http_handler health_check_handler = {.on_request = on_reques
 
 static bool check_headers(const struct config_pairs *headers, struct error *error)
 {
+    assert(error != NULL);
     if (headers->count > EXTRA_HEADERS_MAX)
         return error_set(error, "response_headers: found %zu headers, expected at most %d",
                          headers->count, EXTRA_HEADERS_MAX);
@@ -247,6 +254,7 @@ static bool check_headers(const struct config_pairs *headers, struct error *erro
 
 static bool health_check_extension_check(const void *config, struct error *error)
 {
+    assert(config != NULL);
     const struct health_check_extension_config *self = config;
     if (self->endpoint[0] == '\0')
         return error_set(error, "endpoint: missing, expected host:port such as localhost:13133");
@@ -285,6 +293,7 @@ static bool health_check_extension_create(struct component *base, struct error *
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
+    assert(error != NULL);
     struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = config_of(self);
     if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
@@ -297,12 +306,14 @@ static bool health_check_extension_start(struct component *base, struct error *e
 
 static void on_stopped(void *arg)
 {
+    assert(arg != NULL);
     component_stopped(arg);
 }
 
 static void health_check_extension_stop(struct component *base)
 {
     struct health_check_extension *self = health_check_extension_of(base);
+    assert(!self->is_stopping);
     self->is_stopping = true;
     note_state(self, false);
     lane_timer_stop(base->lane, &self->ready_check);
@@ -312,6 +323,7 @@ static void health_check_extension_stop(struct component *base)
 static void health_check_extension_destroy(struct component *base)
 {
     struct health_check_extension *self = health_check_extension_of(base);
+    assert(!timer_is_running(&self->ready_check));
     http_server_destroy(self->server);
 }
 

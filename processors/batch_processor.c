@@ -105,6 +105,7 @@ static struct batch_processor *batch_processor_of(struct component *component)
 
 static bool is_blocked(const struct batch_processor *self)
 {
+    assert(self->refused == NULL || self->outputs > 0);
     return self->refused != NULL || self->outputs >= BATCH_OUTPUTS_MAX;
 }
 
@@ -119,6 +120,7 @@ static void end_output(struct output *output, const struct outcome *outcome)
 
 static void keep_refused(struct output *output)
 {
+    assert(output->next == NULL);
     struct batch_processor *self = output->owner;
     struct output **last = &self->refused;
     while (*last != NULL)
@@ -131,6 +133,7 @@ static void keep_refused(struct output *output)
 /* Nobody will ever have it: the books, a line, and whoever still waits. */
 static void lose_output(struct output *output, const struct outcome *outcome)
 {
+    assert(outcome->verdict != ACCEPTED);
     struct batch_processor *self = output->owner;
     const struct batch *batch = output->piece.batch;
     struct outcome lost = *outcome;
@@ -173,6 +176,8 @@ static void offer(struct output *output)
 
 static void send_on(struct batch_processor *self, struct partition *partition)
 {
+    assert(partition->gather.pending != NULL);
+    assert(!is_blocked(self));
     struct batch_processor_counters *counters = self->base.counters;
     struct output *output = mem_zalloc(sizeof(*output));
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
@@ -195,6 +200,7 @@ static bool sends_at_once(const struct batch_processor *self)
 
 static bool is_full(const struct batch_processor *self, const struct partition *partition)
 {
+    assert(partition != NULL);
     uint64_t items = gather_items(&partition->gather);
     return items > 0 && (sends_at_once(self) || items >= self->config->send_batch_size);
 }
@@ -203,6 +209,7 @@ static bool is_full(const struct batch_processor *self, const struct partition *
  * gathered. */
 static void arm(struct batch_processor *self, struct partition *partition)
 {
+    assert(partition->owner == self);
     uint64_t timeout_ns = self->config->timeout_ns;
     if (partition->gather.pending == NULL || timeout_ns == 0 || timer_is_running(&partition->timer))
         return;
@@ -212,6 +219,7 @@ static void arm(struct batch_processor *self, struct partition *partition)
 
 static void flush_full(struct batch_processor *self, struct partition *partition)
 {
+    assert(partition->owner == self);
     struct batch_processor_counters *counters = self->base.counters;
     while (!is_blocked(self) && is_full(self, partition)) {
         counter_add(&counters->size_triggers, 1);
@@ -257,6 +265,7 @@ static void on_retry(struct timer *timer, void *arg)
 
 static void flush_all(struct batch_processor *self)
 {
+    assert(lane_is_current(self->base.lane));
     bool is_pending = false;
     for (struct partition *p = self->partitions.first; p != NULL; p = p->next) {
         flush_full(self, p);
@@ -270,6 +279,7 @@ static void flush_all(struct batch_processor *self)
 
 static bool batch_processor_check(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct batch_processor_config *config = section;
     if (config->send_batch_max_size > 0 && config->send_batch_max_size < config->send_batch_size)
         return error_set(error, "send_batch_max_size must be greater or equal to send_batch_size");
@@ -297,6 +307,7 @@ static bool batch_processor_create(struct component *component, struct error *er
 /* While an output waits for the next stage, one full batch more is gathered and then no more. */
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
+    assert(partition != NULL);
     return !is_blocked(self) || (!sends_at_once(self) &&
                                  gather_items(&partition->gather) < self->config->send_batch_size);
 }
@@ -304,6 +315,7 @@ static bool has_room(const struct batch_processor *self, const struct partition 
 static void batch_processor_consume(struct component *component, struct batch *batch,
                                     struct receipt *receipt)
 {
+    assert(batch->signal == component->signal);
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
     struct outcome outcome = outcome_accepted;
@@ -341,6 +353,7 @@ static void batch_processor_destroy(struct component *component)
 {
     struct batch_processor *self = batch_processor_of(component);
     assert(self->outputs == 0);
+    assert(self->refused == NULL);
     partitions_fini(&self->partitions);
 }
 

@@ -56,6 +56,7 @@ static struct resource_processor *resource_processor_of(struct component *compon
 
 static bool resource_check(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct resource_config *config = section;
     if (config->attributes.count == 0)
         return error_set(error, "missing required field \"attributes\": a list of actions, "
@@ -91,6 +92,7 @@ static void resource_consume(struct component *component, struct batch *batch,
 
 static void resource_destroy(struct component *component)
 {
+    assert(component->factory != NULL);
     struct resource_processor *self = resource_processor_of(component);
     if (self->actions != NULL)
         resource_editor_fini(&self->editor);

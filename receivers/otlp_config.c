@@ -159,6 +159,7 @@ static const struct config_field http_fields[] = {
 
 static bool check_supported(const struct otlp_listen_config *listen, struct error *error)
 {
+    assert(error != NULL);
     if (listen->has_tls)
         return error_set(error, "tls is not supported by this build: remove the section and put a "
                                 "TLS proxy in front");
@@ -174,6 +175,7 @@ static bool check_supported(const struct otlp_listen_config *listen, struct erro
 
 static bool check_endpoint(const char *text, struct error *error)
 {
+    assert(text != NULL);
     struct endpoint endpoint;
     if (!endpoint_parse(text, &endpoint, error))
         return false;
@@ -186,6 +188,7 @@ static bool check_endpoint(const char *text, struct error *error)
 
 static bool check_listen(const struct otlp_listen_config *listen, struct error *error)
 {
+    assert(listen->transport != NULL);
     static const char *const supported[] = {"tcp", "tcp4", "tcp6"};
     bool is_supported = false;
     for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
@@ -198,12 +201,14 @@ static bool check_listen(const struct otlp_listen_config *listen, struct error *
 
 static bool check_grpc(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct otlp_grpc_config *grpc = section;
     return check_listen(&grpc->listen, error);
 }
 
 static bool check_url_paths(const struct otlp_http_config *http, struct error *error)
 {
+    assert(error != NULL);
     char *paths[SIGNAL_KINDS] = {NULL};
     bool is_fine = true;
     for (enum signal_kind signal = TRACES; is_fine && signal < SIGNAL_KINDS; signal++) {
@@ -225,6 +230,7 @@ static bool check_url_paths(const struct otlp_http_config *http, struct error *e
 
 static bool check_http(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct otlp_http_config *http = section;
     if (!check_listen(&http->listen, error))
         return false;
@@ -253,6 +259,7 @@ const struct config_field otlp_receiver_fields[] = {
 
 bool otlp_config_check(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct otlp_receiver_config *config = section;
     if (config->protocols.has_grpc || config->protocols.has_http)
         return true;
@@ -262,6 +269,7 @@ bool otlp_config_check(const void *section, struct error *error)
 
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)
 {
+    assert(http != NULL);
     return http->body_bytes_max > 0 ? (uint64_t)http->body_bytes_max : BODY_BYTES_DEFAULT;
 }
 

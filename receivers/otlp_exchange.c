@@ -22,6 +22,7 @@ enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 1, REASON_BYTES_MAX = 512 };
 
 static void release(struct otlp_exchange *exchange)
 {
+    assert(exchange != NULL);
     struct otlp_receiver *receiver = exchange->receiver;
     if (exchange->request != NULL || exchange->is_pending)
         return;
@@ -34,6 +35,8 @@ static void release(struct otlp_exchange *exchange)
 
 static void count(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
+    assert(exchange->signal < SIGNAL_KINDS);
+    assert(outcome != NULL);
     struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
     counter(*cells)[SIGNAL_KINDS] =
         outcome->verdict == ACCEPTED ? counters->accepted : counters->refused;
@@ -68,6 +71,7 @@ struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            enum otlp_transport transport)
 {
     assert(request != NULL);
+    assert(transport < OTLP_TRANSPORTS);
     assert(lane_is_current(receiver->base.lane));
     struct otlp_exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->receiver = receiver;
@@ -92,6 +96,7 @@ void otlp_exchange_on_end(struct http_request *request, void *arg)
 
 void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
+    assert(outcome != NULL);
     assert(exchange->request != NULL);
     if (exchange->is_answered)
         return;
@@ -109,6 +114,7 @@ void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *
 
 struct outcome otlp_body_failure(enum http_failure failure, const char *too_large)
 {
+    assert(failure != HTTP_BODY_TOO_LARGE || too_large != NULL);
     switch (failure) {
     case HTTP_BODY_TOO_LARGE:
         return outcome_refused(STATUS_RESOURCE_EXHAUSTED, too_large);
@@ -126,6 +132,7 @@ struct outcome otlp_body_failure(enum http_failure failure, const char *too_larg
  * or the number of items that were not taken. */
 size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room)
 {
+    assert(outcome->verdict == ACCEPTED);
     enum { PARTIAL_SUCCESS_TAG = 0x0a, REJECTED_TAG = 0x08 };
     size_t used = 2;
     uint64_t rejected = outcome->rejected_items;
@@ -143,6 +150,7 @@ size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room)
 
 static void refuse(struct otlp_exchange *exchange, enum status_code code, const char *message)
 {
+    assert(message != NULL);
     struct outcome outcome = outcome_refused(code, message);
     otlp_exchange_answer(exchange, &outcome);
 }
@@ -151,6 +159,7 @@ static void refuse(struct otlp_exchange *exchange, enum status_code code, const 
 static size_t collect_metadata(const struct http_request *request, struct client_metadata *rows,
                                char *text)
 {
+    assert(rows != NULL && text != NULL);
     struct slice name;
     struct slice value;
     size_t count = 0;
@@ -172,6 +181,7 @@ static size_t collect_metadata(const struct http_request *request, struct client
 
 static size_t metadata_bytes(const struct http_request *request)
 {
+    assert(request != NULL);
     struct slice name;
     struct slice value;
     size_t size = http_request_host(request).size + 1;
@@ -183,6 +193,7 @@ static size_t metadata_bytes(const struct http_request *request)
 /* The address alone is shared by all requests of a client. */
 static struct client_info *client_by_address(struct otlp_receiver *receiver, const char *address)
 {
+    assert(address != NULL);
     struct client_info *last = receiver->last_client;
     if (last == NULL || strcmp(last->address, address) != 0) {
         client_info_unref(last);
@@ -193,6 +204,7 @@ static struct client_info *client_by_address(struct otlp_receiver *receiver, con
 
 static struct client_info *client_of(const struct otlp_exchange *exchange)
 {
+    assert(exchange->request != NULL);
     const struct otlp_protocols_config *config = exchange->receiver->config;
     const char *address = http_request_peer_address(exchange->request);
     bool wants_metadata = exchange->transport == OTLP_GRPC ? config->grpc.listen.include_metadata
@@ -209,6 +221,8 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
 
 static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
+    assert(exchange->items > 0);
+    assert(!exchange->is_pending);
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
     assert(outlet != NULL);
     struct batch *batch = batch_create(exchange->signal, 1);
@@ -226,6 +240,8 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
 static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner,
                             struct slice message)
 {
+    assert(owner != NULL);
+    assert(exchange->signal < SIGNAL_KINDS);
     struct otlp_figures figures = {.items = 0};
     const char *reason = NULL;
     if (!otlp_check(exchange->signal, message, &figures, &reason)) {
@@ -245,6 +261,7 @@ static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner
 
 static void take_gzip(struct otlp_exchange *exchange, struct slice message, uint64_t bytes_max)
 {
+    assert(bytes_max > 0);
     struct otlp_receiver *receiver = exchange->receiver;
     struct buffer *plain = NULL;
     struct outcome outcome;

@@ -23,6 +23,7 @@ static const char *const services[SIGNAL_KINDS] = {
 
 static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 {
+    assert(exchange->transport == OTLP_GRPC);
     uint64_t mib = exchange->receiver->config->grpc.message_mib_max;
     return (mib > 0 ? mib : MESSAGE_MIB_DEFAULT) * MIB;
 }
@@ -30,6 +31,7 @@ static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 static void refuse_name(struct http_request *request, const struct grpc_call *call,
                         const char *text)
 {
+    assert(text != NULL);
     grpc_respond_status(request, call,
                         &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
 }
@@ -38,6 +40,7 @@ static void refuse_name(struct http_request *request, const struct grpc_call *ca
 static bool find_signal(struct otlp_receiver *receiver, struct http_request *request,
                         const struct grpc_call *call, enum signal_kind *ret_signal)
 {
+    assert(ret_signal != NULL);
     char text[2 * NAME_SHOWN_MAX + 64];
     struct slice service;
     struct slice method;
@@ -79,6 +82,7 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
+    assert(receiver->config->has_grpc);
     struct grpc_call call;
     enum signal_kind signal;
     if (!grpc_accept(request, &call) || !find_signal(receiver, request, &call, &signal))
@@ -120,6 +124,7 @@ static void on_body(struct http_request *request, void *arg)
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
+    assert(arg != NULL);
     struct outcome outcome =
         otlp_body_failure(failure, "grpc: received more bytes than the largest message may have");
     (void)arg;

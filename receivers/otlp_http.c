@@ -38,6 +38,8 @@ static void respond(const struct otlp_receiver *receiver, struct http_request *r
 static void respond_text(const struct otlp_receiver *receiver, struct http_request *request,
                          unsigned status, const char *text)
 {
+    assert(text != NULL);
+    assert(status >= 400);
     respond(receiver, request,
             &(struct http_response){
                 .status = status,
@@ -48,6 +50,7 @@ static void respond_text(const struct otlp_receiver *receiver, struct http_reque
 
 static void respond_not_found(const struct otlp_receiver *receiver, struct http_request *request)
 {
+    assert(request != NULL);
     respond(receiver, request,
             &(struct http_response){
                 .status = 404,
@@ -61,6 +64,7 @@ static void respond_not_found(const struct otlp_receiver *receiver, struct http_
 static void respond_unmarshalable(const struct otlp_receiver *receiver,
                                   struct http_request *request)
 {
+    assert(request != NULL);
     respond(receiver, request,
             &(struct http_response){
                 .status = 500,
@@ -75,6 +79,8 @@ static void respond_status(const struct otlp_receiver *receiver, struct http_req
                            unsigned http_status, const struct rpc_status *status,
                            enum otlp_encoding encoding)
 {
+    assert(http_status >= 400);
+    assert(status->message != NULL);
     char text[RPC_STATUS_JSON_MAX];
     uint8_t bytes[RPC_STATUS_BYTES_MAX];
     char retry_after[24];
@@ -97,6 +103,7 @@ static void respond_status(const struct otlp_receiver *receiver, struct http_req
 /* Content-Type without parameters; OTLP_NO_ENCODING for anything else. */
 static enum otlp_encoding encoding_of(const struct http_request *request)
 {
+    assert(request != NULL);
     struct slice type = http_request_header(request, "content-type");
     if (media_type_is(type, protobuf_type))
         return OTLP_PROTOBUF;
@@ -107,6 +114,7 @@ static enum otlp_encoding encoding_of(const struct http_request *request)
 static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
                               bool *ret_is_gzip)
 {
+    assert(ret_is_gzip != NULL);
     struct slice found = http_request_header(request, "content-encoding");
     *ret_is_gzip = slice_equal_text(found, "gzip");
     if (found.size == 0 ? receiver->takes_plain : *ret_is_gzip && receiver->takes_gzip)
@@ -128,6 +136,7 @@ static bool check_compression(const struct otlp_receiver *receiver, struct http_
 static void redirect(const struct otlp_receiver *receiver, struct http_request *request,
                      const char *path)
 {
+    assert(path[0] == '/');
     char location[HTTP_PATH_ESCAPED_MAX];
     if (!http_path_escape(path, http_request_query(request), location)) {
         respond_not_found(receiver, request);
@@ -141,6 +150,7 @@ static void redirect(const struct otlp_receiver *receiver, struct http_request *
 static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
                         enum signal_kind *ret_signal)
 {
+    assert(ret_signal != NULL);
     char path[HTTP_PATH_MAX];
     char clean[HTTP_PATH_MAX];
     if (!http_path_decode(http_request_path(request), path)) {
@@ -166,6 +176,7 @@ static bool find_signal(const struct otlp_receiver *receiver, struct http_reques
 static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
+    assert(receiver->config->has_http);
     enum signal_kind signal;
     bool is_gzip;
     if (!check_compression(receiver, request, &is_gzip) || !find_signal(receiver, request, &signal))

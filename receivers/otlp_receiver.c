@@ -39,6 +39,7 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
 
 static struct http_server *create_grpc_server(struct otlp_receiver *self)
 {
+    assert(self->config->has_grpc);
     const struct otlp_grpc_config *config = &self->config->grpc;
     return http_server_create(&(struct http_server_settings){
         .lane = self->base.lane,
@@ -57,6 +58,7 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
 
 static struct http_server *create_http_server(struct otlp_receiver *self)
 {
+    assert(self->config->has_http);
     const struct otlp_http_config *config = &self->config->http;
     return http_server_create(&(struct http_server_settings){
         .lane = self->base.lane,
@@ -76,6 +78,7 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
 /* Of what the list names, "" and gzip exist here; without a list both are on. */
 static bool takes_compression(const struct otlp_http_config *config, const char *name)
 {
+    assert(name != NULL);
     for (size_t i = 0; i < config->compressions.count; i++)
         if (strcmp(config->compressions.texts[i], name) == 0)
             return true;
@@ -85,6 +88,7 @@ static bool takes_compression(const struct otlp_http_config *config, const char 
 /* HTTP/2 knows no capitals in names. */
 static char *lower_case(const char *text)
 {
+    assert(text != NULL);
     char *copy = mem_copy_text(text);
     for (char *at = copy; *at != '\0'; at++)
         *at = (char)tolower((unsigned char)*at);
@@ -125,6 +129,8 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
 static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
                        const struct otlp_listen_config *config, struct error *error)
 {
+    assert(transport < OTLP_TRANSPORTS);
+    assert(first->base.first == &first->base);
     struct http_server *servers[LANES_MAX];
     size_t count = 0;
     for (struct component *c = &first->base; c != NULL; c = c->next_lane) {
@@ -141,6 +147,7 @@ static bool listen_for(struct otlp_receiver *first, enum otlp_transport transpor
 
 static bool otlp_receiver_start(struct component *component, struct error *error)
 {
+    assert(error != NULL);
     struct otlp_receiver *self = otlp_receiver_of(component);
     if (component->first != component)
         return true;
@@ -152,6 +159,7 @@ static bool otlp_receiver_start(struct component *component, struct error *error
 
 void otlp_receiver_check_stopped(struct otlp_receiver *self)
 {
+    assert(self != NULL);
     if (self->is_stopping && self->servers_open == 0 && self->exchanges == 0) {
         self->is_stopping = false;
         component_stopped(&self->base);
@@ -182,6 +190,7 @@ static void otlp_receiver_stop(struct component *component)
 static void otlp_receiver_destroy(struct component *component)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
+    assert(self->exchanges == 0);
     for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
         http_server_destroy(self->servers[transport]);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)

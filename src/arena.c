@@ -56,6 +56,7 @@ static size_t rounded_up(size_t size)
  */
 static size_t chunk_bytes(const struct arena *arena, size_t at_least)
 {
+    assert(at_least <= SIZE_MAX - sizeof(struct arena_chunk));
     size_t wanted = arena->used_bytes < ARENA_CHUNK_BYTES ? ARENA_CHUNK_BYTES : arena->used_bytes;
     if (wanted > 16 * ARENA_CHUNK_BYTES)
         wanted = 16 * ARENA_CHUNK_BYTES;
@@ -74,6 +75,7 @@ static void add_chunk(struct arena *arena, struct arena_chunk *chunk, size_t cap
 
 static bool is_above_cap(const struct arena *arena, size_t size)
 {
+    assert(arena->used_bytes <= arena->max_bytes);
     return size > arena->max_bytes || arena->used_bytes > arena->max_bytes - size;
 }
 

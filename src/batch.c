@@ -59,6 +59,7 @@ void batch_unref(struct batch *batch)
 static bool continues_last(const struct batch *batch, const struct buffer *owner,
                            struct slice bytes)
 {
+    assert(batch->parts_count <= batch->parts_capacity);
     if (batch->parts_count == 0)
         return false;
     const struct batch_part *last = &batch->parts[batch->parts_count - 1];
@@ -87,6 +88,7 @@ void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
 
 void batch_append_batch(struct batch *batch, const struct batch *other)
 {
+    assert(other != batch);
     assert(batch->signal == other->signal);
     for (size_t i = 0; i < other->parts_count; i++)
         batch_append(batch, other->parts[i].owner, other->parts[i].bytes);

@@ -68,7 +68,9 @@ struct budget_ticket {
 
 static void on_wake(struct lane_task *task)
 {
+    assert(task != NULL);
     struct budget_ticket *ticket = (struct budget_ticket *)task;
+    assert(ticket->is_posted);
     struct budget_waiter *waiter = ticket->waiter;
     mem_free(ticket);
     if (waiter == NULL)
@@ -80,6 +82,7 @@ static void on_wake(struct lane_task *task)
 static void wake_waiters(struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);
+    assert(budget != NULL);
     struct budget_ticket *ticket = budget->tickets;
     budget->tickets = NULL;
     atomic_store(&budget->waiting, 0);
@@ -94,6 +97,7 @@ static void wake_waiters(struct budget *budget)
 
 void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount)
 {
+    assert(waiter != NULL);
     assert(budget != NULL);
     assert(waiter->fn != NULL);
     assert(lane_is_current(waiter->lane));

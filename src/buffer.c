@@ -21,6 +21,7 @@ static void uncharge(struct budget *budget, size_t amount)
 
 static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, size_t capacity)
 {
+    assert(buffer != NULL);
     buffer->budget = budget;
     buffer->capacity = capacity;
     buffer->size = 0;

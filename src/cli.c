@@ -26,6 +26,7 @@ static bool set_config(struct cli *cli, const char *value, struct error *error)
 
 static bool set_setting(struct cli *cli, const char *value, struct error *error)
 {
+    assert(value != NULL);
     if (strchr(value, '=') == NULL)
         return error_set(error, "invalid argument \"%s\" for \"--set\" flag: missing equal sign",
                          value);
@@ -37,6 +38,7 @@ static bool set_setting(struct cli *cli, const char *value, struct error *error)
 
 static bool set_gates(struct cli *cli, const char *value, struct error *error)
 {
+    assert(value != NULL);
     if (feature_gates_parse(&cli->gates, value, error))
         return true;
     return error_prefix(error, "invalid argument \"%s\" for \"--feature-gates\" flag", value);
@@ -44,6 +46,7 @@ static bool set_gates(struct cli *cli, const char *value, struct error *error)
 
 static bool set_mode(struct cli *cli, const char *value, struct error *error)
 {
+    assert(value != NULL);
     cli->is_unredacted = strcmp(value, "unredacted") == 0;
     if (cli->is_unredacted || strcmp(value, "redacted") == 0)
         return true;
@@ -52,6 +55,7 @@ static bool set_mode(struct cli *cli, const char *value, struct error *error)
 
 static bool set_format(struct cli *cli, const char *value, struct error *error)
 {
+    assert(value != NULL);
     cli->is_json = strcmp(value, "json") == 0;
     if (cli->is_json || strcmp(value, "yaml") == 0)
         return true;
@@ -60,6 +64,7 @@ static bool set_format(struct cli *cli, const char *value, struct error *error)
 
 static bool set_validate(struct cli *cli, const char *value, struct error *error)
 {
+    assert(value != NULL);
     cli->skips_validation = strcmp(value, "false") == 0;
     if (cli->skips_validation || strcmp(value, "true") == 0)
         return true;
@@ -130,6 +135,7 @@ void cli_print_help(const struct cli *cli)
 
 static const struct flag *find_flag(const char *name, size_t size)
 {
+    assert(name != NULL);
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strlen(flags[i].name) == size && strncmp(flags[i].name, name, size) == 0)
             return &flags[i];
@@ -140,6 +146,8 @@ static const struct flag *find_flag(const char *name, size_t size)
 static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
                        struct error *error)
 {
+    assert(*index < count);
+    assert(arguments[*index][0] == '-');
     const char *argument = arguments[*index];
     const char *equals = strchr(argument, '=');
     size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
@@ -159,6 +167,8 @@ static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
 
 static bool parse_word(struct cli *cli, const char *word, struct error *error)
 {
+    assert(word != NULL);
+    assert(cli->program != NULL);
     bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK;
     if (takes_argument && cli->argument == NULL) {
         cli->argument = word;

@@ -9,6 +9,7 @@
 
 static size_t text_bytes(const char *address, const struct client_metadata *rows, size_t count)
 {
+    assert(address != NULL);
     size_t total = strlen(address) + 1;
     for (size_t i = 0; i < count; i++)
         total += strlen(rows[i].key) + strlen(rows[i].value) + 2;
@@ -17,6 +18,8 @@ static size_t text_bytes(const char *address, const struct client_metadata *rows
 
 static char *put_text(char **cursor, const char *text)
 {
+    assert(cursor != NULL && *cursor != NULL);
+    assert(text != NULL);
     size_t size = strlen(text) + 1;
     char *copy = memcpy(*cursor, text, size);
     *cursor += size;

@@ -43,6 +43,7 @@ static struct fanout *fanout_of(struct component *component)
 static size_t admit(struct fanout *fanout, const struct batch *batch, struct outcome *ret_outcome,
                     struct sender **ret_blocking)
 {
+    assert(fanout->waits_for == NULL);
     size_t admitted = 0;
     *ret_blocking = NULL;
     for (size_t i = 0; i < fanout->count; i++) {
@@ -69,6 +70,7 @@ static void cancel(struct fanout *fanout, const struct batch *batch)
 
 static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
+    assert(fanout->count > 0);
     receipt_expect(receipt, (unsigned)fanout->count - 1);
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
@@ -82,6 +84,7 @@ static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt 
 static void hold(struct fanout *fanout, struct sender *full, struct batch *batch,
                  struct receipt *receipt)
 {
+    assert(full != NULL);
     assert(fanout->batch == NULL);
     fanout->batch = batch_ref(batch);
     fanout->receipt = receipt;
@@ -91,6 +94,7 @@ static void hold(struct fanout *fanout, struct sender *full, struct batch *batch
 
 static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
 {
+    assert(batch != NULL);
     struct fanout *fanout = fanout_of(self);
     struct outcome outcome;
     if (fanout->waits_for != NULL) {
@@ -115,6 +119,7 @@ static void on_room(void *arg)
     struct fanout *fanout = arg;
     struct batch *batch = fanout->batch;
     struct receipt *receipt = fanout->receipt;
+    assert(fanout->waits_for != NULL);
     assert(batch != NULL);
     fanout->waits_for = NULL;
     fanout->batch = NULL;

@@ -23,6 +23,7 @@ void gather_init(struct gather *gather, enum signal_kind signal, struct budget *
 
 void gather_fini(struct gather *gather)
 {
+    assert(gather != NULL);
     assert(gather->pending == NULL);
     assert(gather->entries_count == 0);
     mem_free(gather->entries);
@@ -44,6 +45,7 @@ uint64_t gather_bytes(const struct gather *gather)
 
 static void add_entry(struct gather *gather, struct receipt *receipt, uint64_t items)
 {
+    assert(gather->entries_count <= gather->entries_capacity);
     if (gather->entries_count == gather->entries_capacity) {
         gather->entries_capacity =
             gather->entries_capacity > 0 ? 2 * gather->entries_capacity : GATHER_ENTRIES_FIRST;
@@ -56,6 +58,7 @@ static void add_entry(struct gather *gather, struct receipt *receipt, uint64_t i
 
 void gather_add(struct gather *gather, struct batch *batch, struct receipt *receipt)
 {
+    assert(batch != NULL);
     assert(gather != NULL);
     assert(batch->signal == gather->signal);
     if (gather->pending == NULL) {
@@ -72,6 +75,8 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
 /* Attributes the first `items` of what was gathered to the piece, in order of arrival. */
 static void attribute(struct gather *gather, struct piece *piece, uint64_t items, bool is_last)
 {
+    assert(gather->entries_count > 0);
+    assert(piece->receipts == NULL);
     size_t used = 0;
     piece->receipts =
         (struct receipt **)mem_alloc(gather->entries_count * sizeof(struct receipt *));
@@ -99,6 +104,7 @@ static void attribute(struct gather *gather, struct piece *piece, uint64_t items
 
 struct piece gather_cut(struct gather *gather, struct otlp_limit limit)
 {
+    assert(gather != NULL);
     struct piece piece = {0};
     struct batch *rest = NULL;
     assert(gather->pending != NULL);

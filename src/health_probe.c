@@ -35,6 +35,8 @@ static void strip_brackets(char *host)
 
 static bool parse(const char *url, struct target *target, struct error *error)
 {
+    assert(url != NULL);
+    assert(target != NULL);
     static const char scheme[] = "http://";
     *target = (struct target){.port = "13133", .path = "/"};
     if (strncmp(url, scheme, sizeof(scheme) - 1) != 0)

@@ -32,6 +32,7 @@ struct lane {
 
 static void run_inbox(struct lane *lane)
 {
+    assert(lane != NULL);
     pthread_mutex_lock(&lane->inbox_lock);
     struct lane_task *task = lane->inbox_first;
     lane->inbox_first = NULL;
@@ -47,11 +48,14 @@ static void run_inbox(struct lane *lane)
 
 static void on_doorbell(uv_async_t *handle)
 {
+    assert(handle->data != NULL);
     run_inbox(handle->data);
 }
 
 static void unlink_job(struct lane_job *job)
 {
+    assert(job->is_queued);
+    assert(job->prev != NULL && job->next != NULL);
     job->prev->next = job->next;
     job->next->prev = job->prev;
     job->is_queued = false;
@@ -59,6 +63,7 @@ static void unlink_job(struct lane_job *job)
 
 static void run_jobs(struct lane *lane)
 {
+    assert(lane->jobs.next != NULL);
     for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
         struct lane_job *job = lane->jobs.next;
         unlink_job(job);
@@ -70,6 +75,7 @@ static void run_jobs(struct lane *lane)
 static void on_alarm(uv_timer_t *handle)
 {
     struct lane *lane = handle->data;
+    assert(lane_is_current(lane));
     lane->done_count += timers_fire(&lane->timers, clock_now_ns());
 }
 
@@ -81,6 +87,7 @@ static void on_idle(uv_idle_t *handle)
 /* Rounded up to whole milliseconds: firing a little late is right, early is not. */
 static void set_alarm(struct lane *lane)
 {
+    assert(lane != NULL);
     uint64_t due_ns = timers_next_ns(&lane->timers);
     if (due_ns == UINT64_MAX) {
         uv_timer_stop(&lane->alarm);
@@ -94,6 +101,7 @@ static void set_alarm(struct lane *lane)
 static void on_prepare(uv_prepare_t *handle)
 {
     struct lane *lane = handle->data;
+    assert(lane_is_current(lane));
     run_jobs(lane);
     set_alarm(lane);
     if (lane->jobs.next != &lane->jobs)
@@ -137,6 +145,7 @@ struct lane *lane_create(unsigned index)
 
 static void close_handle(uv_handle_t *handle, void *arg)
 {
+    assert(handle != NULL);
     (void)arg;
     if (!uv_is_closing(handle))
         uv_close(handle, NULL);
@@ -180,6 +189,7 @@ struct timers *lane_timers(struct lane *lane)
 void lane_run(struct lane *lane)
 {
     assert(lane != NULL);
+    assert(!atomic_load(&lane->is_running));
     lane->runner = pthread_self();
     atomic_store(&lane->is_running, true);
     uv_run(&lane->loop, UV_RUN_DEFAULT);
@@ -188,12 +198,14 @@ void lane_run(struct lane *lane)
 
 static void *thread_main(void *arg)
 {
+    assert(arg != NULL);
     lane_run(arg);
     return NULL;
 }
 
 int lane_spawn(struct lane *lane)
 {
+    assert(lane != NULL);
     assert(!atomic_load(&lane->is_spawned));
     int failed = pthread_create(&lane->thread, NULL, thread_main, lane);
     if (failed == 0)

@@ -26,6 +26,8 @@ const char *loss_reason_name(enum loss_reason reason)
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters)
 {
     assert(ledger != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
+    assert(exporters > 0);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
@@ -35,6 +37,7 @@ void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned e
 
 static void leave(struct ledger_signal *row, uint64_t items)
 {
+    assert(row != NULL);
     uint64_t in_flight = counter_read(&row->in_flight);
     assert(in_flight >= items);
     counter_set(&row->in_flight, in_flight - items);
@@ -43,6 +46,7 @@ static void leave(struct ledger_signal *row, uint64_t items)
 void ledger_deliver(struct ledger *ledger, const struct batch *batch)
 {
     assert(ledger != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
@@ -55,6 +59,7 @@ void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_r
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
+    assert(batch->signal < SIGNAL_KINDS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
     struct ledger_signal *row = &ledger->signals[batch->signal];
@@ -67,6 +72,7 @@ void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_rea
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
+    assert(batch->signal < SIGNAL_KINDS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
     struct ledger_signal *row = &ledger->signals[batch->signal];

@@ -93,6 +93,7 @@ static void put_char(struct line *line, char c)
 
 static size_t room_for_text(const struct line *line)
 {
+    assert(line->capacity > LOG_CLOSING_BYTES);
     size_t end = line->capacity - LOG_CLOSING_BYTES;
     return line->size < end ? end - line->size : 0;
 }
@@ -100,6 +101,7 @@ static size_t room_for_text(const struct line *line)
 /* Bytes of the UTF-8 sequence that begins there; 0: none that is valid (RFC 3629). */
 static size_t sequence_bytes(const char *text)
 {
+    assert(text != NULL);
     const unsigned char *c = (const unsigned char *)text;
     size_t size = c[0] < 0x80                   ? 1
                   : c[0] >= 0xc2 && c[0] < 0xe0 ? 2
@@ -117,6 +119,7 @@ static size_t sequence_bytes(const char *text)
 /* As JSON wants it; control characters cannot forge a line. Returns the bytes of text used. */
 static size_t put_escaped(struct line *line, const char *text)
 {
+    assert(*text != '\0');
     size_t size = sequence_bytes(text);
     if (size == 0)
         put(line, "\\ufffd");
@@ -136,6 +139,7 @@ static size_t put_escaped(struct line *line, const char *text)
 /* As it is, line breaks included: that is how the console shows texts of many lines. */
 static void put_raw(struct line *line, const char *text)
 {
+    assert(text != NULL);
     size_t size = strlen(text);
     size_t room = room_for_text(line);
     size = size < room ? size : room;
@@ -146,6 +150,7 @@ static void put_raw(struct line *line, const char *text)
 /* Cut when it, or the line, becomes too long. */
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
+    assert(text != NULL);
     enum { ESCAPED_MAX = 6 };
     put_char(line, '"');
     for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > ESCAPED_MAX;)
@@ -169,18 +174,21 @@ static bool put_key(struct line *line, const char *key)
 
 static void put_text_field(struct line *line, const char *key, const char *text)
 {
+    assert(key != NULL);
     if (put_key(line, key))
         put_quoted(line, text != NULL ? text : "", SIZE_MAX);
 }
 
 static void put_name(struct line *line, const char *key, const char *name)
 {
+    assert(key != NULL);
     if (name != NULL && name[0] != '\0')
         put_text_field(line, key, name);
 }
 
 static void put_field(struct line *line, const struct log_field *field)
 {
+    assert(field->type != LOG_FIELD_END);
     if (field->type == LOG_FIELD_TEXT) {
         put_text_field(line, field->key, field->text);
         return;
@@ -209,6 +217,7 @@ static void put_time(struct line *line)
 
 static void put_resource(struct line *line)
 {
+    assert(settings.is_json);
     if (!put_key(line, "resource"))
         return;
     put(line, "{\"service.instance.id\":");
@@ -222,6 +231,7 @@ static void put_resource(struct line *line)
 
 static void put_speaker(struct line *line, const struct logger *logger)
 {
+    assert(line != NULL);
     if (settings.is_json)
         put_resource(line);
     if (logger == NULL)
@@ -235,6 +245,8 @@ static void put_speaker(struct line *line, const struct logger *logger)
 static void put_head(struct line *line, enum log_level level, const char *file, int row,
                      const char *message)
 {
+    assert(level <= LOG_ERROR);
+    assert(file != NULL && message != NULL);
     char caller[256];
     snprintf(caller, sizeof(caller), "%s:%d", file, row);
     if (!settings.is_json) {
@@ -259,6 +271,7 @@ static void put_head(struct line *line, enum log_level level, const char *file, 
 
 static bool is_sampled_out(enum log_level level, const char *message)
 {
+    assert(level <= LOG_ERROR);
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     if (!settings.is_sampled || settings.sampling_tick_ns == 0)
         return false;
@@ -279,6 +292,8 @@ static bool is_sampled_out(enum log_level level, const char *message)
 
 static void write_line(const struct line *line)
 {
+    assert(line->size > 0);
+    assert(line->text[line->size - 1] == '\n');
     size_t written = 0;
     while (written < line->size) {
         ssize_t put_now = write(settings.fd, line->text + written, line->size - written);
@@ -293,6 +308,7 @@ static void write_line(const struct line *line)
 /* Without memory for a large message, what fits is printed. */
 static void line_open(struct line *line, const char *message)
 {
+    assert(message != NULL);
     size_t size = strlen(message);
     line->text = line->own;
     line->capacity = sizeof(line->own);
@@ -311,6 +327,7 @@ static void line_open(struct line *line, const char *message)
 
 static void line_close(struct line *line)
 {
+    assert(line->size <= line->capacity);
     if (line->text != line->own)
         mem_free(line->text);
 }
@@ -319,6 +336,7 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
                const char *message, ...)
 {
     int saved_errno = errno;
+    assert(level <= LOG_ERROR);
     assert(message != NULL);
     if (!log_is_enabled(level) || is_sampled_out(level, message)) {
         errno = saved_errno;

@@ -19,6 +19,7 @@ enum { MACHINE_FILE_BYTES_MAX = 4096 };
 /* The kernel's files have no size of their own, so they are read until they end. */
 static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX])
 {
+    assert(path != NULL);
     const struct fileops *ops = fileops();
     int fd = ops->open(path, O_RDONLY, 0);
     if (fd < 0)
@@ -34,6 +35,7 @@ static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX]
 /* "max", and v1's huge number for "no limit", count as none; so does 0, with which nothing runs. */
 static uint64_t read_limit(const char *path)
 {
+    assert(path != NULL);
     char text[MACHINE_FILE_BYTES_MAX];
     uint64_t limit = 0;
     if (!read_text(path, text) || sscanf(text, "%" SCNu64, &limit) != 1 || limit == 0)

@@ -62,6 +62,7 @@ static int feature_gate(const struct cli *cli)
 
 static int run(const struct cli *cli)
 {
+    assert(cli->program != NULL);
     struct error error = {{0}};
     switch (cli->command) {
     case CLI_COMPONENTS:

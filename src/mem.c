@@ -22,6 +22,7 @@ static void out_of_memory(void)
 
 void *mem_alloc(size_t size)
 {
+    assert(size <= PTRDIFF_MAX);
     void *memory = malloc(size > 0 ? size : 1);
     if (memory == NULL)
         out_of_memory();
@@ -30,6 +31,7 @@ void *mem_alloc(size_t size)
 
 void *mem_zalloc(size_t size)
 {
+    assert(size <= PTRDIFF_MAX);
     void *memory = calloc(1, size > 0 ? size : 1);
     if (memory == NULL)
         out_of_memory();
@@ -38,6 +40,7 @@ void *mem_zalloc(size_t size)
 
 void *mem_resize(void *old, size_t size)
 {
+    assert(size <= PTRDIFF_MAX);
     void *memory = realloc(old, size > 0 ? size : 1);
     if (memory == NULL)
         out_of_memory();

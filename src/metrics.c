@@ -51,6 +51,7 @@ void metrics_destroy(struct metrics *metrics)
 
 static void print_escaped(FILE *out, const char *value)
 {
+    assert(value != NULL);
     for (const char *c = value; *c != '\0'; c++) {
         if (*c == '\n')
             fputs("\\n", out);
@@ -63,6 +64,7 @@ static void print_escaped(FILE *out, const char *value)
 
 static char *labels_text(const struct metric_labels *labels)
 {
+    assert(labels != NULL);
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -80,6 +82,8 @@ static char *labels_text(const struct metric_labels *labels)
 
 static void add(struct metrics *metrics, struct sample sample)
 {
+    assert(sample.name != NULL && sample.labels != NULL);
+    assert(metrics->count <= metrics->capacity);
     for (size_t i = 0; i < metrics->count; i++) {
         struct sample *old = &metrics->samples[i];
         if (strcmp(old->name, sample.name) != 0 || strcmp(old->labels, sample.labels) != 0)
@@ -115,6 +119,7 @@ void metrics_add(struct metrics *metrics, const char *name, enum counter_type ty
 static struct metric_labels with_label(const struct metric_labels *labels, const char *key,
                                        const char *value)
 {
+    assert(key != NULL && value != NULL);
     struct metric_labels more = *labels;
     size_t count = 0;
     while (count < METRIC_LABELS_MAX && more.pairs[count].key != NULL)
@@ -128,6 +133,8 @@ static struct metric_labels with_label(const struct metric_labels *labels, const
 static void add_bucket(struct metrics *metrics, const struct counter_row *row,
                        const struct metric_labels *labels, const char *suffix, double value)
 {
+    assert(row->name != NULL);
+    assert(suffix != NULL);
     char name[256];
     snprintf(name, sizeof(name), "%s%s", row->name, suffix);
     add(metrics, (struct sample){.name = mem_copy_text(name),
@@ -141,6 +148,8 @@ static void add_bucket(struct metrics *metrics, const struct counter_row *row,
 static void add_histogram(struct metrics *metrics, const struct counter_row *row,
                           const struct histogram *histogram, const struct metric_labels *labels)
 {
+    assert(row->type == COUNTER_HISTOGRAM);
+    assert(row->bounds_count <= HISTOGRAM_BOUNDS_MAX);
     uint64_t total = 0;
     for (size_t i = 0; i <= row->bounds_count; i++) {
         char bound[32] = "+Inf";
@@ -158,6 +167,8 @@ static void add_histogram(struct metrics *metrics, const struct counter_row *row
 static void add_by_signal(struct metrics *metrics, const struct counter_row *row,
                           const counter *cells, const struct metric_labels *labels, int signal)
 {
+    assert(signal < SIGNAL_KINDS);
+    assert(row->per_signal != 0);
     for (int s = 0; s < SIGNAL_KINDS; s++) {
         char name[256];
         const char *mark = strstr(row->name, "%s");
@@ -206,6 +217,7 @@ static int compare(const void *a, const void *b)
 
 static bool ends_with(const char *text, const char *end)
 {
+    assert(text != NULL && end != NULL);
     size_t size = strlen(text);
     size_t end_size = strlen(end);
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
@@ -215,6 +227,7 @@ static bool ends_with(const char *text, const char *end)
 static void print_name(const struct sample *sample, const char *name,
                        const struct metrics_style *style, FILE *out)
 {
+    assert(style != NULL);
     fputs(name, out);
     if (style->has_units && ends_with(sample->family, "_process_uptime"))
         fputs("_seconds", out);

@@ -22,6 +22,7 @@ void partitions_init(struct partitions *partitions, enum signal_kind signal, str
 
 void partitions_owned_by(struct partitions *partitions, timer_fn on_timer, void *owner)
 {
+    assert(partitions != NULL);
     assert(partitions->count == 0);
     assert(on_timer != NULL);
     partitions->on_timer = on_timer;
@@ -50,6 +51,7 @@ void partitions_fini(struct partitions *partitions)
 static bool is_wanted(const struct partitions *partitions, size_t key,
                       const struct client_metadata *row)
 {
+    assert(key < partitions->keys.count);
     return strcasecmp(partitions->keys.texts[key], row->key) == 0;
 }
 
@@ -75,6 +77,7 @@ static char *key_of(const struct partitions *partitions, const struct client_inf
 static struct client_info *client_of(const struct partitions *partitions,
                                      const struct client_info *client)
 {
+    assert(partitions != NULL);
     size_t count = 0;
     if (client == NULL || partitions->keys.count == 0)
         return NULL;
@@ -92,6 +95,7 @@ static struct client_info *client_of(const struct partitions *partitions,
 static struct partition *create(struct partitions *partitions, char *key,
                                 const struct client_info *client)
 {
+    assert(key != NULL);
     struct client_info *merged = client_of(partitions, client);
     struct partition *partition = mem_zalloc(sizeof(*partition));
     assert(partitions->on_timer != NULL);

@@ -39,6 +39,7 @@ struct outlet {
 
 static void report_drained(struct pipeline *pipeline)
 {
+    assert(pipeline != NULL);
     if (pipeline->drained == NULL || ring_figures(pipeline->ring).depth > 0 ||
         fanout_is_blocked(pipeline->fanout))
         return;
@@ -66,6 +67,7 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
 static void drain_ring(void *arg)
 {
     struct pipeline *pipeline = arg;
+    assert(lane_is_current(pipeline->lane));
     while (!fanout_is_blocked(pipeline->fanout)) {
         struct entry *entry = ring_try_pop(pipeline->ring);
         if (entry == NULL)
@@ -78,11 +80,13 @@ static void drain_ring(void *arg)
 static void on_fanout_free(void *arg)
 {
     struct pipeline *pipeline = arg;
+    assert(!fanout_is_blocked(pipeline->fanout));
     lane_defer(pipeline->lane, &pipeline->job);
 }
 
 static void chain(struct pipeline *pipeline, const struct pipeline_settings *settings)
 {
+    assert(settings->processors != NULL || settings->processors_count == 0);
     struct component *next = fanout_component(pipeline->fanout);
     for (size_t i = settings->processors_count; i > 0; i--) {
         settings->processors[i - 1]->next = next;
@@ -93,6 +97,7 @@ static void chain(struct pipeline *pipeline, const struct pipeline_settings *set
 
 struct pipeline *pipeline_create(const struct pipeline_settings *settings)
 {
+    assert(settings != NULL);
     assert(settings->lane != NULL);
     assert(settings->senders_count > 0);
     struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
@@ -121,6 +126,7 @@ void pipeline_destroy(struct pipeline *pipeline)
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
 {
     assert(pipeline != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
     assert(lane_is_current(pipeline->lane));
     struct entry *entry = mem_alloc(sizeof(*entry));
     receipt_init(&entry->receipt, on_entry_resolved, entry);
@@ -138,6 +144,7 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
 
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
 {
+    assert(pipeline != NULL);
     assert(pipeline->drained == NULL);
     assert(done != NULL);
     pipeline->drained = done;
@@ -153,6 +160,7 @@ struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
 
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)
 {
+    assert(pipelines != NULL);
     assert(count > 0);
     struct outlet *outlet = mem_alloc(sizeof(*outlet) + count * sizeof(outlet->pipelines[0]));
     outlet->count = count;
@@ -168,6 +176,7 @@ void outlet_destroy(struct outlet *outlet)
 
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
 {
+    assert(batch != NULL);
     assert(outlet != NULL);
     assert(outlet->count > 0);
     receipt_expect(receipt, (unsigned)outlet->count - 1);

@@ -3,6 +3,7 @@
 #include "src/receipt.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stddef.h>
 
 #include "src/limits.h"
@@ -46,11 +47,13 @@ void receipt_expect(struct receipt *receipt, unsigned more)
     if (receipt == NULL)
         return;
     assert(receipt->pending > 0);
+    assert(more <= UINT_MAX - receipt->pending);
     receipt->pending += more;
 }
 
 static bool is_worse(const struct outcome *a, const struct outcome *b)
 {
+    assert(a != NULL && b != NULL);
     if (a->verdict != b->verdict)
         return a->verdict > b->verdict;
     return a->is_permanent && !b->is_permanent;
@@ -58,6 +61,7 @@ static bool is_worse(const struct outcome *a, const struct outcome *b)
 
 static void remember(struct receipt *receipt, const struct outcome *outcome)
 {
+    assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
     uint64_t rejected = receipt->worst.rejected_items + outcome->rejected_items;
     if (is_worse(outcome, &receipt->worst)) {
         char *message = outcome->message != NULL ? mem_copy_text(outcome->message) : NULL;

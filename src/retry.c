@@ -14,6 +14,7 @@ void retry_init(struct retry *retry, uint64_t now_ns)
 
 static uint64_t grow(const struct sender_retry_config *config, uint64_t interval_ns)
 {
+    assert(config->multiplier >= 0);
     double grown = (double)interval_ns * config->multiplier;
     /* Written so that NaN, 0 times infinity, ends at the maximum too. */
     return grown < (double)config->max_interval_ns ? (uint64_t)grown : config->max_interval_ns;
@@ -22,6 +23,8 @@ static uint64_t grow(const struct sender_retry_config *config, uint64_t interval
 bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,
                 uint64_t hint_ns, double random, uint64_t *ret_delay_ns)
 {
+    assert(config != NULL);
+    assert(ret_delay_ns != NULL);
     assert(random >= 0 && random < 1);
     assert(now_ns >= retry->started_ns);
     if (retry->interval_ns == 0)

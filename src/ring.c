@@ -51,6 +51,7 @@ void ring_destroy(struct ring *ring)
 
 static void raise_high_water(struct ring *ring, size_t tail)
 {
+    assert(ring->mask > 0);
     size_t depth = tail - atomic_load_explicit(&ring->head, memory_order_relaxed);
     size_t high = atomic_load_explicit(&ring->high_water, memory_order_relaxed);
     while (depth > high && depth <= ring->mask + 1 &&

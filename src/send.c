@@ -32,6 +32,7 @@ struct send {
 void sends_init(struct sends *sends, struct component *exporter, struct sender_counters *counters,
                 void (*on_end)(void *arg), void *arg)
 {
+    assert(sends != NULL);
     assert(exporter != NULL);
     assert(on_end != NULL);
     *sends = (struct sends){
@@ -46,12 +47,14 @@ void sends_init(struct sends *sends, struct component *exporter, struct sender_c
 /* The sender had been told OK: by the queue, or before. */
 static bool is_acknowledged(const struct sends *sends, const struct batch *batch)
 {
+    assert(batch != NULL);
     return batch->is_acknowledged ||
            (sends->config->has_queue && !sends->config->queue.wait_for_result);
 }
 
 static const char *advice(const struct sends *sends)
 {
+    assert(sends->config != NULL);
     if (!sends->config->has_queue)
         return "Exporting failed. Rejecting data. Try enabling sending_queue to survive temporary "
                "failures.";
@@ -63,6 +66,7 @@ static const char *advice(const struct sends *sends)
 
 static void count_loss(struct sends *sends, const struct batch *batch, enum loss_reason reason)
 {
+    assert(reason < LOSS_REASONS);
     struct ledger *ledger = sends->exporter->ledger;
     counter_add(&sends->counters->send_failed[batch->signal], batch->items);
     if (is_acknowledged(sends, batch))
@@ -74,6 +78,7 @@ static void count_loss(struct sends *sends, const struct batch *batch, enum loss
 static void log_loss(struct sends *sends, const struct batch *batch, const char *why,
                      const struct outcome *outcome)
 {
+    assert(why != NULL);
     char text[SEND_ERROR_MAX];
     snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
     log_error(&sends->exporter->logger, advice(sends), log_text("error", text),
@@ -84,6 +89,7 @@ static void log_loss(struct sends *sends, const struct batch *batch, const char 
 static void lose(struct sends *sends, struct piece *piece, const char *why,
                  const struct outcome *outcome)
 {
+    assert(piece->batch != NULL);
     struct outcome lost = *outcome;
     lost.verdict = LOST;
     /* A back-end's hint is for our own back-off; its sender gets none from us, as from the Go
@@ -104,6 +110,7 @@ void sends_refuse(struct sends *sends, struct piece *piece, const struct outcome
 static void unlink_send(struct send *send)
 {
     struct sends *sends = send->owner;
+    assert(sends->count > 0);
     if (send->prev != NULL)
         send->prev->next = send->next;
     else
@@ -125,6 +132,8 @@ static void end(struct send *send)
 
 static void deliver(struct send *send, const struct outcome *outcome)
 {
+    assert(outcome->verdict == ACCEPTED);
+    assert(send->piece.batch != NULL);
     struct sends *sends = send->owner;
     const struct batch *batch = send->piece.batch;
     counter_add(&sends->counters->sent[batch->signal], batch->items);
@@ -136,6 +145,7 @@ static void deliver(struct send *send, const struct outcome *outcome)
 static void give_up(struct send *send, const char *why, enum loss_reason reason,
                     const struct outcome *outcome)
 {
+    assert(outcome->verdict != ACCEPTED);
     struct outcome final = *outcome;
     final.reason = reason;
     lose(send->owner, &send->piece, why, &final);
@@ -160,6 +170,7 @@ static void print_interval(char text[static INTERVAL_TEXT_MAX], uint64_t interva
 
 static void log_retry(struct sends *sends, const struct outcome *outcome, uint64_t delay_ns)
 {
+    assert(sends->config->has_retry);
     char interval[INTERVAL_TEXT_MAX];
     print_interval(interval, delay_ns);
     log_info(&sends->exporter->logger, "Exporting failed. Will retry the request after interval.",
@@ -169,6 +180,7 @@ static void log_retry(struct sends *sends, const struct outcome *outcome, uint64
 
 static void back_off(struct send *send, const struct outcome *outcome)
 {
+    assert(!outcome->is_permanent);
     struct sends *sends = send->owner;
     uint64_t delay_ns = 0;
     if (sends->is_stopping) {
@@ -201,6 +213,7 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
 
 static void attempt(struct send *send)
 {
+    assert(send->piece.batch != NULL);
     struct component *exporter = send->owner->exporter;
     assert(!timer_is_running(&send->timer));
     receipt_init(&send->attempt, on_attempt_done, send);
@@ -217,6 +230,7 @@ static void on_retry_due(struct timer *timer, void *arg)
 
 void sends_start(struct sends *sends, struct piece *piece)
 {
+    assert(sends->exporter != NULL);
     assert(piece->batch != NULL);
     struct send *send = mem_zalloc(sizeof(*send));
     send->owner = sends;

@@ -85,6 +85,7 @@ void sender_shared_fini(struct sender_shared *shared)
 
 static uint64_t units_of(const struct sender *sender, const struct batch *batch)
 {
+    assert(batch != NULL);
     switch (sender_queue_sizer(&sender->config->queue)) {
     case SENDER_ITEMS:
         return batch->items;
@@ -109,6 +110,7 @@ static bool is_drained(const struct sender *sender)
 
 static void report_stop(struct sender *sender)
 {
+    assert(sender != NULL);
     if (!sender->is_stopping || sender->done == NULL || !is_drained(sender))
         return;
     void (*done)(void *) = sender->done;
@@ -119,6 +121,7 @@ static void report_stop(struct sender *sender)
 static void on_send_end(void *arg)
 {
     struct sender *sender = arg;
+    assert(lane_is_current(sender->exporter->lane));
     if (holds_slots(sender))
         budget_return(&sender->shared->consumers, 1);
     lane_defer(sender->exporter->lane, &sender->job);
@@ -142,6 +145,7 @@ static void on_element_done(struct receipt *receipt, const struct outcome *outco
 
 static struct piece piece_of_element(struct element *element)
 {
+    assert(element->batch != NULL);
     struct piece piece = {.batch = element->batch, .receipts_count = 1};
     piece.receipts = (struct receipt **)mem_alloc(sizeof(struct receipt *));
     piece.receipts[0] = &element->receipt;
@@ -152,6 +156,8 @@ static struct piece piece_of_element(struct element *element)
 /* The next piece that is due, from the gathering or straight from the ring. */
 static bool next_piece(struct sender *sender, struct piece *ret_piece)
 {
+    assert(sender->ring != NULL);
+    assert(ret_piece != NULL);
     if (sender->gathering == NULL) {
         struct element *element = ring_try_pop(sender->ring);
         if (element != NULL)
@@ -172,6 +178,7 @@ static bool next_piece(struct sender *sender, struct piece *ret_piece)
 
 static bool has_work(const struct sender *sender)
 {
+    assert(sender->ring != NULL);
     return ring_figures(sender->ring).depth > 0 ||
            (sender->gathering != NULL && sender_batch_is_due(sender->gathering));
 }
@@ -179,6 +186,7 @@ static bool has_work(const struct sender *sender)
 static void dispatch(void *arg)
 {
     struct sender *sender = arg;
+    assert(lane_is_current(sender->exporter->lane));
     struct piece piece;
     while (sender->ring != NULL && has_work(sender)) {
         if (!budget_try_take(&sender->shared->consumers, 1)) {
@@ -205,11 +213,13 @@ static void dispatch(void *arg)
 static void wake(void *arg)
 {
     struct sender *sender = arg;
+    assert(sender->exporter != NULL);
     lane_defer(sender->exporter->lane, &sender->job);
 }
 
 static size_t ring_slots(const struct sender_config *config)
 {
+    assert(config->queue.queue_size > 0);
     uint64_t wanted = config->queue.queue_size;
     return wanted < SENDER_RING_SLOTS_MAX ? (size_t)wanted : SENDER_RING_SLOTS_MAX;
 }
@@ -218,6 +228,7 @@ struct sender *sender_create(struct component *exporter, struct sender_shared *s
 {
     assert(exporter->factory->consume != NULL);
     assert(shared != NULL);
+    assert(exporter->config != NULL);
     struct sender *sender = mem_zalloc(sizeof(*sender));
     sender->exporter = exporter;
     sender->config = exporter->config;
@@ -247,6 +258,7 @@ void sender_destroy(struct sender *sender)
 /* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
 static void note_refusal(struct sender *sender, const struct batch *batch, const char *why)
 {
+    assert(why != NULL);
     counter_add(&sender->refused_requests, 1);
     if (batch->is_acknowledged)
         return;
@@ -259,6 +271,7 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
 {
     assert(sender != NULL);
     assert(batch->signal == sender->exporter->signal);
+    assert(ret_outcome != NULL);
     if (sender->is_stopping) {
         *ret_outcome = outcome_busy("the exporter is shutting down");
         return false;
@@ -291,6 +304,8 @@ void sender_cancel(struct sender *sender, const struct batch *batch)
 
 void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt)
 {
+    assert(sender != NULL);
+    assert(batch != NULL);
     assert(!sender->is_stopping);
     struct element *element = mem_zalloc(sizeof(*element));
     bool waits = sender->ring == NULL || sender->config->queue.wait_for_result;
@@ -339,6 +354,7 @@ bool sender_blocks(const struct sender *sender, const struct batch *batch)
 
 void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter)
 {
+    assert(waiter != NULL);
     assert(sender->ring != NULL);
     struct ring_figures figures = ring_figures(sender->ring);
     /* A ring that is full before the capacity is used up: only an element that ends helps. */
@@ -354,6 +370,7 @@ void sender_hasten(struct sender *sender)
 
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)
 {
+    assert(sender != NULL);
     assert(!sender->is_stopping);
     assert(done != NULL);
     sender->is_stopping = true;

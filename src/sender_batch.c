@@ -62,12 +62,14 @@ void sender_batch_destroy(struct sender_batch *gathering)
 
 static uint64_t size_of(const struct sender_batch *gathering, const struct gather *gather)
 {
+    assert(gather != NULL);
     return sender_batch_sizer(gathering->config) == SENDER_BYTES ? gather_bytes(gather)
                                                                  : gather_items(gather);
 }
 
 static struct otlp_limit limit_of(const struct sender_queue_config *config)
 {
+    assert(config->has_batch);
     bool is_bytes = sender_batch_sizer(config) == SENDER_BYTES;
     return (struct otlp_limit){
         .items_max = is_bytes ? 0 : config->batch.max_size,
@@ -77,6 +79,7 @@ static struct otlp_limit limit_of(const struct sender_queue_config *config)
 
 static bool is_due(const struct sender_batch *gathering, const struct partition *partition)
 {
+    assert(partition != NULL);
     if (partition->gather.pending == NULL)
         return false;
     return gathering->is_flushing || partition->mark_ns == TIMED_OUT ||
@@ -94,11 +97,14 @@ static void start_timer(struct sender_batch *gathering, struct partition *partit
 static struct partition *partition_of(struct sender_batch *gathering, const struct batch *batch)
 {
     struct partition *partition = partitions_of(&gathering->partitions, batch->client);
+    assert(partition != NULL || gathering->partitions.first != NULL);
     return partition != NULL ? partition : gathering->partitions.first;
 }
 
 void sender_batch_add(struct sender_batch *gathering, struct batch *batch, struct receipt *receipt)
 {
+    assert(gathering != NULL);
+    assert(batch->signal == gathering->exporter->signal);
     assert(receipt != NULL);
     struct partition *partition = partition_of(gathering, batch);
     if (partition->gather.pending == NULL)
@@ -117,6 +123,7 @@ bool sender_batch_is_due(const struct sender_batch *gathering)
 
 bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece)
 {
+    assert(gathering != NULL);
     struct partition *partition = gathering->partitions.first;
     assert(ret_piece != NULL);
     while (partition != NULL && !is_due(gathering, partition))

@@ -31,6 +31,7 @@ static bool start(struct component *component, struct error *error)
 
 static bool start_exporters(struct service *service, struct error *error)
 {
+    assert(service->lanes_count > 0);
     size_t slots = service->config->components_count * SIGNAL_KINDS;
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
         for (size_t i = 0; i < slots; i++)
@@ -41,6 +42,7 @@ static bool start_exporters(struct service *service, struct error *error)
 
 static bool start_processors(struct service *service, struct error *error)
 {
+    assert(service->lanes_count > 0);
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
         for (size_t i = 0; i < service->config->pipelines_count; i++)
             for (size_t j = service->config->pipelines[i].processors_count; j > 0; j--)
@@ -52,6 +54,7 @@ static bool start_processors(struct service *service, struct error *error)
 /* Lane 0 last: its instances open the listeners and deal connections to the others. */
 static bool start_receivers(struct service *service, struct error *error)
 {
+    assert(service->lanes_count > 0);
     for (unsigned lane = service->lanes_count; lane > 0; lane--)
         for (size_t i = 0; i < service->config->components_count; i++)
             if (!start(service->lanes[lane - 1].receivers[i], error))
@@ -61,6 +64,7 @@ static bool start_receivers(struct service *service, struct error *error)
 
 static bool start_extensions(struct service *service, struct error *error)
 {
+    assert(error != NULL);
     for (size_t i = 0; i < service->config->extensions_count; i++)
         if (!start(service->extensions[i], error))
             return error_prefix(error, "failed to start extensions");
@@ -70,6 +74,7 @@ static bool start_extensions(struct service *service, struct error *error)
 bool service_start(struct service *service, struct error *error)
 {
     assert(atomic_load(&service->state) == SERVICE_BUILT);
+    assert(error != NULL);
     if (service->config->service.has_metrics_reader) {
         service->telemetry = telemetry_create(service, error);
         if (service->telemetry == NULL)

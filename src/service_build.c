@@ -20,6 +20,7 @@
 static struct component *allocate(struct service *service, struct service_lane *part,
                                   const struct config_component *from)
 {
+    assert(from->config != NULL);
     const struct component_factory *factory = from->factory;
     assert(factory->instance_size >= sizeof(struct component));
     struct component *component = mem_zalloc(factory->instance_size);
@@ -68,6 +69,8 @@ static bool build_exporter(struct service *service, struct service_lane *part,
                            const struct config_component *from, enum signal_kind signal,
                            struct error *error)
 {
+    assert(from->factory->kind == EXPORTER);
+    assert(part->senders != NULL);
     size_t slot = sender_slot(component_slot(service, from), signal);
     if (part->senders[slot] != NULL)
         return true;
@@ -87,6 +90,8 @@ static bool build_exporter(struct service *service, struct service_lane *part,
 static bool build_processors(struct service *service, struct service_lane *part, size_t index,
                              struct error *error)
 {
+    assert(index < service->config->pipelines_count);
+    assert(part->processors[index] == NULL);
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
     part->processors[index] =
         (struct component **)mem_zalloc(pipeline->processors_count * sizeof(struct component *));
@@ -105,6 +110,7 @@ static bool build_processors(struct service *service, struct service_lane *part,
 static bool build_pipeline(struct service *service, struct service_lane *part, size_t index,
                            struct error *error)
 {
+    assert(index < service->config->pipelines_count);
     const struct config_pipeline *from = &service->config->pipelines[index];
     struct sender **senders =
         (struct sender **)mem_alloc(from->exporters_count * sizeof(struct sender *));
@@ -131,6 +137,7 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
 static bool names_receiver(const struct config_pipeline *pipeline,
                            const struct config_component *receiver)
 {
+    assert(receiver->factory->kind == RECEIVER);
     for (size_t i = 0; i < pipeline->receivers_count; i++)
         if (pipeline->receivers[i] == receiver)
             return true;
@@ -140,6 +147,7 @@ static bool names_receiver(const struct config_pipeline *pipeline,
 static struct outlet *build_outlet(struct service *service, struct service_lane *part,
                                    const struct config_component *from, enum signal_kind signal)
 {
+    assert(signal < SIGNAL_KINDS);
     const struct config *config = service->config;
     size_t count = 0;
     struct pipeline **fed =
@@ -155,6 +163,7 @@ static struct outlet *build_outlet(struct service *service, struct service_lane 
 static bool build_receiver(struct service *service, struct service_lane *part,
                            const struct config_component *from, struct error *error)
 {
+    assert(from->factory->kind == RECEIVER);
     struct component *receiver = allocate(service, part, from);
     part->receivers[component_slot(service, from)] = receiver;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++)
@@ -166,6 +175,7 @@ static bool build_receiver(struct service *service, struct service_lane *part,
 
 static bool build_lane(struct service *service, struct service_lane *part, struct error *error)
 {
+    assert(part->lane != NULL);
     const struct config *config = service->config;
     size_t components = config->components_count;
     part->receivers = (struct component **)mem_zalloc(components * sizeof(struct component *));
@@ -202,6 +212,7 @@ static void link_over_lanes(struct component *first, struct component *before,
 
 static void link_instances(struct service *service)
 {
+    assert(service->lanes_count > 0);
     for (unsigned lane = 0; lane < service->lanes_count; lane++) {
         const struct service_lane *first = &service->lanes[0];
         const struct service_lane *before = &service->lanes[lane > 0 ? lane - 1 : 0];
@@ -219,6 +230,7 @@ static void link_instances(struct service *service)
 
 static bool build_extensions(struct service *service, struct error *error)
 {
+    assert(service->extensions == NULL);
     const struct config *config = service->config;
     service->extensions =
         (struct component **)mem_zalloc(config->extensions_count * sizeof(struct component *));
@@ -235,24 +247,28 @@ static bool build_extensions(struct service *service, struct error *error)
  * and the kernel's. */
 static uint64_t budget_bytes(const struct config *config)
 {
+    assert(config != NULL);
     uint64_t mib = config->service.budget_mib;
     return mib > 0 ? mib * MIB : machine_memory_bytes() / 2;
 }
 
 static bool is_ready(const struct service_view *view)
 {
+    assert(view != NULL);
     const struct service *service = (const struct service *)view;
     return atomic_load(&service->state) == SERVICE_READY;
 }
 
 static uint64_t ready_since_wall_ns(const struct service_view *view)
 {
+    assert(view != NULL);
     const struct service *service = (const struct service *)view;
     return service->ready_wall_ns;
 }
 
 static bool build(struct service *service, struct lane *const *lanes, struct error *error)
 {
+    assert(lanes != NULL);
     for (unsigned i = 0; i < service->lanes_count; i++) {
         service->lanes[i].lane = lanes[i];
         if (!build_lane(service, &service->lanes[i], error))
@@ -267,6 +283,8 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
 struct service *service_create(const struct config *config, struct lane *const *lanes,
                                unsigned lanes_count, struct error *error)
 {
+    assert(config != NULL);
+    assert(lanes != NULL);
     assert(lanes_count > 0 && lanes_count <= LANES_MAX);
     struct service *service = mem_zalloc(sizeof(*service));
     service->view =
@@ -286,6 +304,7 @@ struct service *service_create(const struct config *config, struct lane *const *
 
 static void destroy_receivers(const struct service *service, struct service_lane *part)
 {
+    assert(part != NULL);
     for (size_t i = 0; part->receivers != NULL && i < service->config->components_count; i++) {
         if (part->receivers[i] == NULL)
             continue;
@@ -298,6 +317,7 @@ static void destroy_receivers(const struct service *service, struct service_lane
 
 static void destroy_pipelines(const struct service *service, struct service_lane *part)
 {
+    assert(part != NULL);
     for (size_t i = 0; part->pipelines != NULL && i < service->config->pipelines_count; i++) {
         pipeline_destroy(part->pipelines[i]);
         if (part->processors[i] == NULL)
@@ -312,6 +332,7 @@ static void destroy_pipelines(const struct service *service, struct service_lane
 
 static void destroy_exporters(const struct service *service, struct service_lane *part)
 {
+    assert(part != NULL);
     size_t slots = service->config->components_count * SIGNAL_KINDS;
     for (size_t i = 0; part->senders != NULL && i < slots; i++) {
         sender_destroy(part->senders[i]);

@@ -65,11 +65,13 @@ static void stop_component(struct component *component, struct stop_latch *latch
 
 static void release(void *arg)
 {
+    assert(arg != NULL);
     stop_latch_release(arg);
 }
 
 static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_RECEIVERS);
     const struct config *config = run->service->config;
     for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++)
         if (share->part->senders[i] != NULL)
@@ -80,6 +82,7 @@ static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
 
 static void drain_pipelines(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_RINGS || run->stage == STOP_FANOUTS);
     for (size_t i = 0; i < run->service->config->pipelines_count; i++) {
         stop_latch_hold(&share->latch);
         pipeline_drain(share->part->pipelines[i], release, &share->latch);
@@ -88,6 +91,7 @@ static void drain_pipelines(const struct stop_run *run, struct stop_lane *share)
 
 static void stop_processors(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_PROCESSORS);
     const struct config *config = run->service->config;
     for (size_t i = 0; i < config->pipelines_count; i++)
         if (run->processor < config->pipelines[i].processors_count)
@@ -96,6 +100,7 @@ static void stop_processors(const struct stop_run *run, struct stop_lane *share)
 
 static void stop_senders(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_SENDERS);
     for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++) {
         if (share->part->senders[i] == NULL)
             continue;
@@ -106,12 +111,14 @@ static void stop_senders(const struct stop_run *run, struct stop_lane *share)
 
 static void stop_exporters(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_EXPORTERS);
     for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++)
         stop_component(share->part->exporters[i], &share->latch);
 }
 
 static void stop_extensions(const struct stop_run *run, struct stop_lane *share)
 {
+    assert(run->stage == STOP_EXTENSIONS);
     struct service *service = run->service;
     if (share->part != &service->lanes[0])
         return;
@@ -132,6 +139,7 @@ static void (*const stages[])(const struct stop_run *run, struct stop_lane *shar
 
 static size_t most_processors(const struct config *config)
 {
+    assert(config != NULL);
     size_t most = 0;
     for (size_t i = 0; i < config->pipelines_count; i++)
         if (config->pipelines[i].processors_count > most)
@@ -141,6 +149,8 @@ static size_t most_processors(const struct config *config)
 
 static void finish(struct stop_run *run)
 {
+    assert(run->done != NULL);
+    assert(lane_is_current(run->service->lanes[0].lane));
     struct service *service = run->service;
     void (*done)(bool, void *) = run->done;
     void *arg = run->arg;
@@ -156,6 +166,7 @@ static void finish(struct stop_run *run)
 
 static void next_stage(struct stop_run *run)
 {
+    assert(run->stage < STOP_DONE);
     if (run->stage == STOP_PROCESSORS && ++run->processor < most_processors(run->service->config)) {
         begin_stage(run);
         return;
@@ -180,6 +191,7 @@ static void on_share_reported(struct lane_task *task)
 
 static void report(struct stop_lane *share)
 {
+    assert(share->latch.pending == 0);
     share->task.fn = on_share_reported;
     lane_post(share->run->service->lanes[0].lane, &share->task);
 }
@@ -204,6 +216,8 @@ static void on_share_begun(struct lane_task *task)
 
 static void begin_stage(struct stop_run *run)
 {
+    assert(run->stage < STOP_DONE);
+    assert(!run->is_forced);
     run->lanes_pending = run->service->lanes_count;
     for (unsigned i = 0; i < run->service->lanes_count; i++) {
         run->lanes[i].task.fn = on_share_begun;
@@ -220,6 +234,8 @@ static void on_deadline(struct timer *timer, void *arg)
 
 void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg)
 {
+    assert(service != NULL);
+    assert(done != NULL);
     assert(service->stop_run == NULL);
     assert(lane_is_current(service->lanes[0].lane));
     struct stop_run *run = mem_zalloc(sizeof(*run) + service->lanes_count * sizeof(run->lanes[0]));
@@ -268,6 +284,7 @@ static void on_abandon(struct lane_task *task)
 
 void service_force(struct service *service)
 {
+    assert(service != NULL);
     struct stop_run *run = service->stop_run;
     if (run == NULL || run->is_forced)
         return;

@@ -63,6 +63,7 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
 static void add_reasons(struct metrics *metrics, const char *name, const char *help,
                         const char *signal, const counter *cells)
 {
+    assert(cells != NULL);
     for (int reason = 0; reason < LOSS_REASONS; reason++) {
         const struct metric_labels labels = {
             .pairs = {{"signal", signal}, {"reason", loss_reason_name((enum loss_reason)reason)}}};
@@ -74,6 +75,7 @@ static void add_reasons(struct metrics *metrics, const char *name, const char *h
 /* received = delivered + rejected + dropped + in flight. */
 static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
 {
+    assert(metrics != NULL);
     for (int s = 0; s < SIGNAL_KINDS; s++) {
         const struct ledger_signal *row = &ledger->signals[s];
         const char *signal = signal_name((enum signal_kind)s);
@@ -99,6 +101,7 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
 
 static void add_instance(struct metrics *metrics, const struct component *component, int signal)
 {
+    assert(signal < SIGNAL_KINDS);
     if (component == NULL || component->factory->counters == NULL)
         return;
     const struct metric_labels labels = {
@@ -159,6 +162,7 @@ static void add_sender(struct metrics *metrics, const struct component *exporter
 static void add_exporters(const struct service *service, const struct service_lane *part,
                           struct metrics *metrics)
 {
+    assert(service->lanes_count > 0);
     for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
         const struct component *exporter = part->exporters[i];
         if (exporter == NULL)
@@ -247,6 +251,7 @@ void telemetry_print(struct service *service, FILE *out)
 
 static void answer_text(struct http_request *request, unsigned status, const char *text)
 {
+    assert(status >= 400);
     http_respond(request, &(struct http_response){
                               .status = status,
                               .headers = {{"content-type", "text/plain; charset=utf-8"}},
@@ -329,6 +334,7 @@ struct telemetry *telemetry_create(struct service *service, struct error *error)
 
 void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg)
 {
+    assert(done != NULL);
     assert(telemetry != NULL);
     http_server_stop(telemetry->server, done, arg);
 }

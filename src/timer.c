@@ -37,12 +37,14 @@ void timer_init(struct timer *timer, timer_fn fn, void *arg)
 
 static void place(struct timers *timers, size_t index, struct timer *timer)
 {
+    assert(index < timers->count);
     timers->heap[index] = timer;
     timer->slot = index + 1;
 }
 
 static void sift_up(struct timers *timers, size_t index)
 {
+    assert(index < timers->count);
     struct timer *moving = timers->heap[index];
     while (index > 0) {
         size_t parent = (index - 1) / 2;
@@ -56,6 +58,7 @@ static void sift_up(struct timers *timers, size_t index)
 
 static void sift_down(struct timers *timers, size_t index)
 {
+    assert(index < timers->count);
     struct timer *moving = timers->heap[index];
     for (;;) {
         size_t child = 2 * index + 1;
@@ -74,6 +77,7 @@ static void sift_down(struct timers *timers, size_t index)
 
 static void grow(struct timers *timers)
 {
+    assert(timers->count <= timers->capacity);
     if (timers->count < timers->capacity)
         return;
     timers->capacity = timers->capacity > 0 ? 2 * timers->capacity : TIMERS_CAPACITY_FIRST;

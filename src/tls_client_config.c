@@ -63,6 +63,7 @@ static bool is_set(const char *text)
 /* 0 for "", 1 to 4 for "1.0" to "1.3", -1 for anything else. */
 static int version_of(const char *text)
 {
+    assert(text != NULL);
     if (text[0] == '\0')
         return 0;
     if (strncmp(text, "1.", 2) != 0 || text[2] < '0' || text[2] > '3' || text[3] != '\0')
@@ -72,6 +73,7 @@ static int version_of(const char *text)
 
 static bool versions_check(const struct tls_client_config *tls, struct error *error)
 {
+    assert(error != NULL);
     int min = version_of(tls->min_version);
     int max = version_of(tls->max_version);
     if (min < 0)
@@ -94,6 +96,7 @@ static bool versions_check(const struct tls_client_config *tls, struct error *er
 
 static bool sources_check(const struct tls_client_config *tls, struct error *error)
 {
+    assert(error != NULL);
     bool has_cert = is_set(tls->cert_file) || is_set(tls->cert_pem);
     bool has_key = is_set(tls->key_file) || is_set(tls->key_pem);
     if (is_set(tls->ca_file) && is_set(tls->ca_pem))
@@ -127,6 +130,7 @@ bool tls_client_check(const void *section, struct error *error)
 
 static bool file_check(const char *key, const char *path, struct error *error)
 {
+    assert(key != NULL);
     char *text;
     size_t size;
     if (!is_set(path))
