@@ -15,6 +15,7 @@
 
 #include "src/clock.h"
 #include "src/mem.h"
+#include "src/utf8.h"
 
 enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
 /* Kept free: for the quote, the braces and the newline that close a line whose text was cut; and
@@ -98,29 +99,11 @@ static size_t room_for_text(const struct line *line)
     return line->size < end ? end - line->size : 0;
 }
 
-/* Bytes of the UTF-8 sequence that begins there; 0: none that is valid (RFC 3629). */
-static size_t sequence_bytes(const char *text)
-{
-    assert(text != NULL);
-    const unsigned char *c = (const unsigned char *)text;
-    size_t size = c[0] < 0x80                   ? 1
-                  : c[0] >= 0xc2 && c[0] < 0xe0 ? 2
-                  : c[0] >= 0xe0 && c[0] < 0xf0 ? 3
-                  : c[0] >= 0xf0 && c[0] < 0xf5 ? 4
-                                                : 0;
-    for (size_t i = 1; i < size; i++)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-    bool is_beyond = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
-    return is_overlong || is_beyond ? 0 : size;
-}
-
 /* As JSON wants it; control characters cannot forge a line. Returns the bytes of text used. */
 static size_t put_escaped(struct line *line, const char *text)
 {
     assert(*text != '\0');
-    size_t size = sequence_bytes(text);
+    size_t size = utf8_size(slice_of(text, strnlen(text, 4)));
     if (size == 0)
         put(line, "\\ufffd");
     else if (*text == '"' || *text == '\\')

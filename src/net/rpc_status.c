@@ -3,6 +3,7 @@
 #include "src/net/rpc_status.h"
 
 #include "src/clock.h"
+#include "src/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,12 +14,17 @@
 
 static const char retry_info_url[] = "type.googleapis.com/google.rpc.RetryInfo";
 
-/* Protobuf and JSON want UTF-8; what is not plain text in a message came from a client. */
+/* Protobuf and JSON want UTF-8; what is no text in a message came from a peer. */
 static void copy_plain(const char *message, char *room)
 {
     size_t size = strnlen(message, RPC_MESSAGE_MAX);
-    for (size_t i = 0; i < size; i++)
-        room[i] = message[i] < ' ' || message[i] > '~' ? '?' : message[i];
+    for (size_t at = 0; at < size;) {
+        size_t step = utf8_size(slice_of(message + at, size - at));
+        bool is_text = step > 1 || (step == 1 && message[at] >= ' ' && message[at] != 0x7f);
+        step = step > 0 ? step : 1;
+        memcpy(room + at, is_text ? message + at : "?", step);
+        at += step;
+    }
     room[size] = '\0';
 }
 

@@ -12,6 +12,7 @@
 #include "src/otlp/value.h"
 #include "src/otlp/value_text.h"
 #include "src/otlp/wire.h"
+#include "src/utf8.h"
 
 enum { TEXT_BYTES_FIRST = 256 };
 
@@ -64,30 +65,6 @@ void json_text_base64(struct json_text *json, struct slice bytes)
     }
 }
 
-/* Length of the UTF-8 character at the begin of text, or 0 when there is none (RFC 3629). */
-static size_t character_size(struct slice text)
-{
-    static const struct {
-        uint8_t first, last, second_min, second_max, size;
-    } rows[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (text.data[0] < rows[i].first || text.data[0] > rows[i].last)
-            continue;
-        if (text.size < rows[i].size || text.data[1] < rows[i].second_min ||
-            text.data[1] > rows[i].second_max)
-            return 0;
-        for (size_t k = 2; k < rows[i].size; k++)
-            if (text.data[k] >> 6 != 2)
-                return 0;
-        return rows[i].size;
-    }
-    return text.data[0] < 0x80 ? 1 : 0;
-}
-
 static void write_escaped(struct json_text *json, uint8_t byte)
 {
     static const char from[] = "\"\\\b\f\n\r\t";
@@ -123,7 +100,7 @@ static void write_quoted(struct json_text *json, struct slice text)
 {
     write_text(json, "\"");
     while (text.size > 0 && !json->has_failed) {
-        size_t size = character_size(text);
+        size_t size = utf8_size(text);
         write_character(json, slice_of(text.data, size));
         size = size > 0 ? size : 1;
         text = slice_of(text.data + size, text.size - size);

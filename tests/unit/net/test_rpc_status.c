@@ -65,6 +65,8 @@ static void json_is_protojson(void **state)
     } rows[] = {
         {{.code = STATUS_INVALID_ARGUMENT, .message = "a \"b\" \\ \n\xc3"},
          "{\"code\":3,\"message\":\"a \\\"b\\\" \\\\ ??\"}"},
+        {{.code = STATUS_UNKNOWN, .message = "zu gro\xc3\x9f \xe2\x82\xac\x7f"},
+         "{\"code\":2,\"message\":\"zu gro\xc3\x9f \xe2\x82\xac?\"}"},
         {{.code = STATUS_UNAVAILABLE, .message = "", .retry_after_ns = 1500 * (uint64_t)NS_PER_MS},
          "{\"code\":14,\"message\":\"\",\"details\":[{\"@type\":"
          "\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"1.5s\"}]}"},

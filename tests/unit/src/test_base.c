@@ -6,6 +6,7 @@
 #include "src/random.h"
 #include "src/signal_kind.h"
 #include "src/slice.h"
+#include "src/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,35 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+static void characters_of_utf8_are_measured(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } rows[] = {
+        {"a", 1},
+        {"\x7f", 1},
+        {"\xc3\x9f", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xed\x9f\xbf", 3},
+        {"\xf0\x9f\x94\xa5", 4},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\x80", 0},             /* a follower first */
+        {"\xc0\x80", 0},         /* two bytes for what takes one */
+        {"\xe0\x9f\xbf", 0},     /* three for two */
+        {"\xf0\x8f\xbf\xbf", 0}, /* four for three */
+        {"\xed\xa0\x80", 0},     /* a surrogate */
+        {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
+        {"\xe2\x82", 0},         /* cut off */
+        {"\xe2\x82"
+         "a",
+         0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(utf8_size(slice_of_text(rows[i].text)), rows[i].size);
+}
 
 static void an_error_gains_prefixes(void **state)
 {
@@ -124,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_gains_prefixes),
+        cmocka_unit_test(characters_of_utf8_are_measured),
         cmocka_unit_test(a_long_error_is_cut_at_its_end),
         cmocka_unit_test(the_fake_clock_moves_by_hand_alone),
         cmocka_unit_test(random_numbers_are_spread_over_the_unit),
