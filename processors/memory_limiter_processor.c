@@ -57,6 +57,8 @@ static const struct config_field memory_limiter_fields[] = {
 };
 
 struct memory_limiter_counters {
+    counter incoming[SIGNAL_KINDS];
+    counter outgoing[SIGNAL_KINDS];
     counter accepted[SIGNAL_KINDS];
     counter refused[SIGNAL_KINDS];
 };
@@ -64,6 +66,12 @@ struct memory_limiter_counters {
 #define LIMITED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
 static const struct counter_row memory_limiter_counters[] = {
+    COUNTER_BY_SIGNAL(struct memory_limiter_counters, incoming, COUNTER_SUM,
+                      "otelcol_processor_incoming_items", LIMITED_SIGNALS, NULL, NULL,
+                      "Items passed to the processor."),
+    COUNTER_BY_SIGNAL(struct memory_limiter_counters, outgoing, COUNTER_SUM,
+                      "otelcol_processor_outgoing_items", LIMITED_SIGNALS, NULL, NULL,
+                      "Items emitted from the processor."),
     COUNTER_BY_SIGNAL(struct memory_limiter_counters, accepted, COUNTER_SUM,
                       "otelcol_processor_memory_limiter_accepted_%s", LIMITED_SIGNALS, NULL, NULL,
                       "Items passed on to the next component."),
@@ -166,8 +174,10 @@ static void memory_limiter_consume(struct component *component, struct batch *ba
     struct memory_limiter *self = memory_limiter_of(component);
     struct memory_limiter_counters *counters = component->counters;
     watch(self, budget_used(component->budget));
+    counter_add(&counters->incoming[batch->signal], batch->items);
     if (!self->is_refusing) {
         counter_add(&counters->accepted[batch->signal], batch->items);
+        counter_add(&counters->outgoing[batch->signal], batch->items);
         component_consume(component->next, batch, receipt);
         return;
     }

@@ -36,7 +36,7 @@ static const struct counter_row resource_counters[] = {
                       "Items passed to the processor."),
     COUNTER_BY_SIGNAL(struct resource_counters, outgoing, COUNTER_SUM,
                       "otelcol_processor_outgoing_items", EDITED_SIGNALS, NULL, NULL,
-                      "Items that the processor passed on."),
+                      "Items emitted from the processor."),
     COUNTER_END,
 };
 

@@ -163,6 +163,15 @@ static void add_histogram(struct metrics *metrics, const struct counter_row *row
     add_bucket(metrics, row, labels, "_count", (double)total);
 }
 
+/* Labels stand in the order of their keys, and this one comes before all that rows have. */
+static struct metric_labels with_signal(const struct metric_labels *labels, enum signal_kind signal)
+{
+    struct metric_labels all = {.pairs = {{"otel_signal", signal_name(signal)}}};
+    for (size_t i = 0; i < METRIC_LABELS_MAX && labels->pairs[i].key != NULL; i++)
+        all = with_label(&all, labels->pairs[i].key, labels->pairs[i].value);
+    return all;
+}
+
 /* "%s" in the row's name is what the signal counts. */
 static void add_by_signal(struct metrics *metrics, const struct counter_row *row,
                           const counter *cells, const struct metric_labels *labels, int signal)
@@ -180,7 +189,7 @@ static void add_by_signal(struct metrics *metrics, const struct counter_row *row
                  mark != NULL ? mark + 2 : "");
         struct metric_labels own = *labels;
         if (mark == NULL)
-            own = with_label(&own, "otel_signal", signal_name((enum signal_kind)s));
+            own = with_signal(labels, (enum signal_kind)s);
         metrics_add(metrics, name, row->type, row->help, &own, (double)counter_read(&cells[s]));
     }
 }

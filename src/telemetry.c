@@ -232,6 +232,19 @@ static void add_target(const struct service *service, struct metrics *metrics)
     metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
 }
 
+/* Nothing can go wrong that these count: they are here because scrapers of the Go collector alert
+ * on them. */
+static void add_handler(struct metrics *metrics)
+{
+    static const char *const causes[] = {"encoding", "gathering"};
+    assert(metrics != NULL);
+    for (size_t i = 0; i < 2; i++) {
+        const struct metric_labels labels = {.pairs = {{"cause", causes[i]}}};
+        metrics_add(metrics, "promhttp_metric_handler_errors_total", COUNTER_SUM,
+                    "Errors of this page.", &labels, 0);
+    }
+}
+
 void telemetry_print(struct service *service, FILE *out)
 {
     struct metrics *metrics = metrics_create();
@@ -241,6 +254,7 @@ void telemetry_print(struct service *service, FILE *out)
     };
     assert(out != NULL);
     add_target(service, metrics);
+    add_handler(metrics);
     add_process(service, metrics);
     add_budget(service, metrics);
     for (unsigned i = 0; i < service->lanes_count; i++)

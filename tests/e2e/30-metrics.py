@@ -74,12 +74,13 @@ class Names(case.Case):
             labels = {"receiver": "otlp", "transport": transport}
             self.assertEqual(scraped.sum("otelcol_receiver_accepted_spans", **labels), spans)
         self.assertEqual(scraped.sum("otelcol_exporter_queue_capacity", data_type="traces"), 1000)
-        self.assertEqual(
-            scraped.sum(
-                "otelcol_processor_incoming_items", processor="resource", otel_signal="traces"
-            ),
-            5,
-        )
+        for processor in ("memory_limiter", "resource"):
+            for direction in ("incoming", "outgoing"):
+                name = f"otelcol_processor_{direction}_items"
+                labels = {"processor": processor, "otel_signal": "traces"}
+                self.assertEqual(scraped.sum(name, **labels), 5, (name, labels))
+        for cause in ("encoding", "gathering"):
+            self.assertTrue(scraped.has("promhttp_metric_handler_errors_total", cause=cause))
         self.assertTrue(scraped.has("target_info", service_version=scraped_version(scraped)))
 
     def test_spanflame_shows_what_dashboards_use(self):

@@ -161,7 +161,7 @@ static void a_components_rows_become_series(void **state)
                 "# HELP b_sent_spans_all By name.\n# TYPE b_sent_spans_all counter\n"
                 "b_sent_spans_all{receiver=\"otlp\",transport=\"http\"} 10\n"
                 "# HELP c_items By label.\n# TYPE c_items counter\n"
-                "c_items{receiver=\"otlp\",otel_signal=\"profiles\"} 14\n"
+                "c_items{otel_signal=\"profiles\",receiver=\"otlp\"} 14\n"
                 "# HELP d_sizes Sizes.\n# TYPE d_sizes histogram\n"
                 "d_sizes_bucket{receiver=\"otlp\",le=\"10\"} 1\n"
                 "d_sizes_bucket{receiver=\"otlp\",le=\"100\"} 1\n"
