@@ -304,7 +304,10 @@ int supervisor_run(const struct config_request *request)
 {
     struct supervisor self = {.request = request};
     assert(request != NULL);
-    signal(SIGPIPE, SIG_IGN);
+    /* As in the Go collector, nobody's stray SIGUSR1 ends the process. */
+    static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        signal(ignored[i], SIG_IGN);
     self.config = load(request, LOAD_TO_START);
     if (self.config == NULL)
         return 1;

@@ -45,6 +45,12 @@ class LifeCycle(case.Case):
         server.signal(signal.SIGINT)
         self.assertEqual(server.wait(), 0)
 
+    def test_user_signals_change_nothing(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        server.signal(signal.SIGUSR1)
+        server.signal(signal.SIGUSR2)
+        self.assertEqual(client.post(self.http_port, "traces", b"").status, 200)
+
     @unittest.skipIf(process.is_sanitized(), "sanitizers start slowly")
     def test_ready_soon_after_exec(self):
         server = self.daemon(self.config(backend="http://127.0.0.1:1"))
