@@ -13,6 +13,7 @@
 
 static bool literal_take(struct backend_addresses *addresses)
 {
+    assert(addresses->count == 0);
     struct sockaddr_storage *address = &addresses->list[0];
     if (uv_ip4_addr(addresses->host, addresses->port, (struct sockaddr_in *)address) != 0 &&
         uv_ip6_addr(addresses->host, addresses->port, (struct sockaddr_in6 *)address) != 0)
@@ -26,6 +27,7 @@ static bool literal_take(struct backend_addresses *addresses)
  * them. */
 static bool answer_take(struct backend_addresses *addresses, const struct addrinfo *answer)
 {
+    assert(!addresses->is_resolving);
     size_t count = 0;
     for (; answer != NULL && count < BACKEND_ADDRESSES_MAX; answer = answer->ai_next) {
         if (answer->ai_addrlen <= sizeof(addresses->list[0]))

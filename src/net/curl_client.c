@@ -77,7 +77,9 @@ struct curl_client {
 
 static size_t on_upload(char *data, size_t size, size_t count, void *arg)
 {
+    assert(data != NULL);
     struct exchange *exchange = arg;
+    assert(exchange->part <= exchange->post.parts_count);
     size_t room = size * count;
     size_t copied = 0;
     while (copied < room && exchange->part < exchange->post.parts_count) {
@@ -100,6 +102,7 @@ static size_t on_upload(char *data, size_t size, size_t count, void *arg)
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct exchange *exchange = arg;
+    assert(exchange != NULL);
     if (origin != SEEK_SET || offset != 0)
         return CURL_SEEKFUNC_CANTSEEK;
     exchange->part = 0;
@@ -109,6 +112,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 
 static void take_retry_after(struct exchange *exchange, const char *value, size_t size)
 {
+    assert(value != NULL || size == 0);
     while (size > 0 && (value[0] == ' ' || value[0] == '\t')) {
         value++;
         size--;
@@ -126,6 +130,7 @@ static void take_retry_after(struct exchange *exchange, const char *value, size_
  */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
+    assert(arg != NULL);
     static const char name[] = "retry-after:";
     struct exchange *exchange = arg;
     size_t bytes = size * count;
@@ -146,6 +151,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 
 static size_t body_room(struct exchange *exchange, size_t size)
 {
+    assert(exchange->body_size <= exchange->body_capacity);
     size_t wanted = exchange->body_size + size;
     if (wanted > RESPONSE_BYTES_MAX)
         wanted = RESPONSE_BYTES_MAX;
@@ -189,6 +195,7 @@ static CURL *easy_take(struct curl_client *client)
 
 static void easy_give_back(struct curl_client *client, CURL *easy)
 {
+    assert(easy != NULL);
     if (client->spares_count == EASY_SPARES_MAX || client->is_closing) {
         client->library->easy_cleanup(easy);
         return;
@@ -250,6 +257,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
 
 static void exchange_end(struct exchange *exchange, const struct http_result *result)
 {
+    assert(result->status != 0 || result->error != NULL);
     struct curl_client *client = exchange->client;
     *(exchange->prev == NULL ? &client->exchanges : &exchange->prev->next) = exchange->next;
     if (exchange->next != NULL)
@@ -283,6 +291,7 @@ static void check_messages(struct curl_client *client)
 
 static void act(struct curl_client *client, curl_socket_t socket, int events)
 {
+    assert(client->multi != NULL);
     int running;
     client->library->multi_socket_action(client->multi, socket, events, &running);
     check_messages(client);
@@ -291,6 +300,7 @@ static void act(struct curl_client *client, curl_socket_t socket, int events)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watch *watch = poll->data;
+    assert(watch->client != NULL);
     int actions = status < 0 ? CURL_CSELECT_ERR : 0;
     if (events & UV_READABLE)
         actions |= CURL_CSELECT_IN;
@@ -308,6 +318,7 @@ static void on_timer(struct timer *timer, void *arg)
 static int on_timer_change(CURLM *multi, long timeout_ms, void *arg)
 {
     struct curl_client *client = arg;
+    assert(client->multi == NULL || client->multi == multi);
     (void)multi;
     if (timeout_ms < 0)
         lane_timer_stop(client->lane, &client->timer);

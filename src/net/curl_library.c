@@ -51,6 +51,7 @@ static void *on_calloc(size_t count, size_t size)
 
 static bool symbols_find(void *handle)
 {
+    assert(handle != NULL);
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *symbol = dlsym(handle, symbols[i].name);
         if (symbol == NULL) {
@@ -64,6 +65,7 @@ static bool symbols_find(void *handle)
 
 static void load(void)
 {
+    assert(!is_loaded);
     void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *words = dlerror();

@@ -46,6 +46,7 @@ static long version_of(const char *text, const long versions[4], long standard)
 static void apply_versions(const struct curl_library *library, CURL *easy,
                            const struct http_client_settings *settings)
 {
+    assert(settings != NULL);
     static const long lowest[4] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
                                    CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
     static const long highest[4] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
@@ -58,6 +59,7 @@ static void apply_versions(const struct curl_library *library, CURL *easy,
 static void set_blob(const struct curl_library *library, CURL *easy, CURLoption option,
                      const char *pem)
 {
+    assert(pem != NULL);
     struct curl_blob blob = {
         .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
     library->easy_setopt(easy, option, &blob);
@@ -86,6 +88,7 @@ static void apply_ca(const struct curl_library *library, CURL *easy,
 static void apply_tls(const struct curl_library *library, CURL *easy,
                       const struct http_client_settings *settings)
 {
+    assert(settings != NULL);
     apply_ca(library, easy, settings);
     apply_versions(library, easy, settings);
     if (is_set(settings->cert_file))
@@ -114,6 +117,7 @@ static void apply_connection(const struct curl_library *library, CURL *easy,
                              const struct http_client_settings *settings,
                              const struct http_url *url)
 {
+    assert(url->host != NULL);
     const char *proxy = proxy_find(url, settings->proxy_url);
     long idle_s = to_ms(settings->idle_timeout_ns) / 1000;
     library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
@@ -133,6 +137,7 @@ static void apply_connection(const struct curl_library *library, CURL *easy,
 static void apply_url(const struct curl_library *library, CURL *easy,
                       const struct http_client_settings *settings, const struct http_url *url)
 {
+    assert(url->target[0] == '/');
     char text[HTTP_URL_BYTES_MAX + 512];
     if (url->is_https && is_set(settings->server_name_override))
         snprintf(text, sizeof(text), "https://%s:%u%s", settings->server_name_override,
@@ -172,6 +177,7 @@ add_header(const struct curl_library *library, struct curl_slist **list, const c
 static void add_own_headers(const struct curl_library *library, struct curl_slist **list,
                             const struct http_client_settings *settings, const struct http_url *url)
 {
+    assert(settings->user_agent != NULL);
     if (request_header_find(settings, "User-Agent") == NULL)
         add_header(library, list, "User-Agent: %s", settings->user_agent);
     if (is_set(settings->server_name_override) && request_header_find(settings, "Host") == NULL)
@@ -190,6 +196,7 @@ static void add_own_headers(const struct curl_library *library, struct curl_slis
 static void add_user_headers(const struct curl_library *library, struct curl_slist **list,
                              const struct http_client_settings *settings)
 {
+    assert(settings->headers != NULL || settings->headers_count == 0);
     for (size_t i = 0; i < settings->headers_count; i++) {
         const struct config_pair *header = &settings->headers[i];
         bool is_host = strcasecmp(header->key, "Host") == 0;
@@ -206,6 +213,8 @@ struct curl_slist *curl_options_headers(const struct curl_library *library, CURL
                                         const struct http_client_settings *settings,
                                         const struct http_url *url, const struct http_post *post)
 {
+    assert(settings != NULL);
+    assert(url != NULL);
     assert(post->content_type != NULL);
     struct curl_slist *list = NULL;
     uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;

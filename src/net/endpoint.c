@@ -16,6 +16,7 @@
 
 static bool copy_part(char *target, size_t capacity, const char *from, size_t size)
 {
+    assert(capacity > 0);
     if (size >= capacity)
         return false;
     memcpy(target, from, size);
@@ -27,6 +28,7 @@ static bool copy_part(char *target, size_t capacity, const char *from, size_t si
 static const char *split_host(const char *text, const char *colon, const char **ret_host,
                               size_t *ret_size)
 {
+    assert(*colon == ':');
     if (text[0] != '[') {
         *ret_host = text;
         *ret_size = (size_t)(colon - text);
@@ -48,6 +50,7 @@ static const char *split_host(const char *text, const char *colon, const char **
 
 bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct error *error)
 {
+    assert(ret_endpoint != NULL);
     assert(text != NULL);
     if (text[0] == '\0') {
         *ret_endpoint = (struct endpoint){.port = "0"};
@@ -73,11 +76,13 @@ bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct erro
 
 static bool is_number(const char *text)
 {
+    assert(text != NULL);
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
 static bool resolve_port(const char *port, uint16_t *ret_port, struct error *error)
 {
+    assert(ret_port != NULL);
     unsigned number = 0;
     if (port[0] == '\0') {
         *ret_port = 0;
@@ -100,6 +105,7 @@ static bool resolve_port(const char *port, uint16_t *ret_port, struct error *err
 
 static bool is_wildcard(const char *host)
 {
+    assert(host != NULL);
     struct in_addr v4;
     struct in6_addr v6;
     if (host[0] == '\0')
@@ -145,6 +151,7 @@ static bool can_listen_dual(void)
 
 static struct endpoint_address resolve_wildcard(const char *transport, uint16_t port)
 {
+    assert(transport != NULL);
     if (strcmp(transport, "tcp4") == 0)
         return any_ipv4(port);
     if (strcmp(transport, "tcp6") == 0)
@@ -154,6 +161,7 @@ static struct endpoint_address resolve_wildcard(const char *transport, uint16_t 
 
 static const struct addrinfo *prefer_ipv4(const struct addrinfo *found)
 {
+    assert(found != NULL);
     for (const struct addrinfo *one = found; one != NULL; one = one->ai_next)
         if (one->ai_family == AF_INET)
             return one;
@@ -163,6 +171,7 @@ static const struct addrinfo *prefer_ipv4(const struct addrinfo *found)
 static bool lookup(const char *host, const char *transport, struct endpoint_address *ret_address,
                    struct error *error)
 {
+    assert(host[0] != '\0');
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     if (strcmp(transport, "tcp4") == 0)
         hints.ai_family = AF_INET;
@@ -186,6 +195,7 @@ static bool lookup(const char *host, const char *transport, struct endpoint_addr
 
 static void set_port(struct endpoint_address *address, uint16_t port)
 {
+    assert(address->address.ss_family == AF_INET || address->address.ss_family == AF_INET6);
     if (address->address.ss_family == AF_INET)
         ((struct sockaddr_in *)&address->address)->sin_port = htons(port);
     else
@@ -195,6 +205,7 @@ static void set_port(struct endpoint_address *address, uint16_t port)
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error)
 {
+    assert(ret_address != NULL);
     assert(transport != NULL);
     uint16_t port = 0;
     if (!resolve_port(endpoint->port, &port, error))
@@ -217,6 +228,7 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
 
 static void print_ipv6(const struct sockaddr_in6 *address, char text[ENDPOINT_HOST_TEXT_MAX])
 {
+    assert(address->sin6_family == AF_INET6);
     char host[INET6_ADDRSTRLEN];
     if (IN6_IS_ADDR_V4MAPPED(&address->sin6_addr)) {
         inet_ntop(AF_INET, &address->sin6_addr.s6_addr[12], text, ENDPOINT_HOST_TEXT_MAX);
@@ -243,6 +255,7 @@ void endpoint_print_host(const struct sockaddr *address, char text[ENDPOINT_HOST
 
 void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX])
 {
+    assert(address != NULL);
     assert(address->sa_family == AF_INET || address->sa_family == AF_INET6);
     char host[ENDPOINT_HOST_TEXT_MAX];
     endpoint_print_host(address, host);

@@ -24,6 +24,7 @@ struct answer {
 static void respond_with(struct http_request *request, const struct grpc_call *call,
                          const struct answer *answer)
 {
+    assert(answer->status.message != NULL);
     char code[4];
     char message[GRPC_MESSAGE_MAX];
     char details[RPC_STATUS_BASE64_MAX];
@@ -48,6 +49,7 @@ static void respond_with(struct http_request *request, const struct grpc_call *c
 static bool refuse(struct http_request *request, const struct grpc_call *call, unsigned http_status,
                    enum status_code code, const char *message)
 {
+    assert(code != STATUS_OK);
     respond_with(request, call,
                  &(struct answer){
                      .http_status = http_status,
@@ -60,6 +62,7 @@ static bool refuse(struct http_request *request, const struct grpc_call *call, u
 static bool refuse_showing(struct http_request *request, const struct grpc_call *call,
                            const struct answer *answer, struct slice shown)
 {
+    assert(answer->status.message != NULL);
     char message[2 * SHOWN_BYTES_MAX];
     int size = (int)(shown.size < SHOWN_BYTES_MAX ? shown.size : SHOWN_BYTES_MAX);
     snprintf(message, sizeof(message), "%s \"%.*s\"", answer->status.message, size,
@@ -70,6 +73,7 @@ static bool refuse_showing(struct http_request *request, const struct grpc_call 
 /* "application/grpc", then nothing, "+subtype" or ";parameters". */
 static bool is_grpc_type(struct slice type, bool *ret_is_proto_named)
 {
+    assert(ret_is_proto_named != NULL);
     const size_t size = sizeof(content_type) - 1;
     if (type.size < size || memcmp(type.data, content_type, size) != 0)
         return false;
@@ -81,6 +85,7 @@ static bool is_grpc_type(struct slice type, bool *ret_is_proto_named)
 /* "100m": up to eight digits and a unit. */
 static bool read_timeout(struct slice text, uint64_t *ret_ns)
 {
+    assert(ret_ns != NULL);
     static const struct {
         char unit;
         uint64_t ns;
@@ -128,6 +133,7 @@ static bool is_base64(struct slice text)
 /* The first "-bin" header that is not base64; data is NULL when all are. */
 static struct slice find_bad_binary(const struct http_request *request)
 {
+    assert(request != NULL);
     struct slice name;
     struct slice value;
     for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++) {
@@ -141,6 +147,7 @@ static struct slice find_bad_binary(const struct http_request *request)
 /* What grpc-go answers before it looks at the method. */
 static bool check_headers(struct http_request *request, struct grpc_call *call)
 {
+    assert(call->timeout_ns == GRPC_NO_TIMEOUT);
     struct slice type = http_request_header(request, "content-type");
     struct slice timeout = http_request_header(request, "grpc-timeout");
     if (!is_grpc_type(type, &call->is_proto_named))
@@ -168,6 +175,7 @@ static bool check_headers(struct http_request *request, struct grpc_call *call)
 
 static bool check_encoding(struct http_request *request, struct grpc_call *call)
 {
+    assert(call != NULL);
     struct slice encoding = http_request_header(request, "grpc-encoding");
     call->is_gzip = slice_equal_text(encoding, "gzip");
     if (encoding.size == 0 || call->is_gzip || slice_equal_text(encoding, "identity"))
@@ -182,6 +190,7 @@ static bool check_encoding(struct http_request *request, struct grpc_call *call)
 
 bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
+    assert(ret_call != NULL);
     assert(request != NULL);
     *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
     if (!check_headers(request, ret_call))
@@ -201,6 +210,8 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 bool grpc_split_path(struct http_request *request, const struct grpc_call *call,
                      struct slice *ret_service, struct slice *ret_method)
 {
+    assert(ret_service != NULL);
+    assert(ret_method != NULL);
     struct slice path = http_request_path(request);
     struct slice name = path;
     if (name.size > 0 && name.data[0] == '/')
@@ -225,6 +236,7 @@ static uint32_t message_size(const uint8_t *prefix)
 
 uint64_t grpc_body_size(const uint8_t *prefix, uint64_t max_bytes, char text[GRPC_TEXT_MAX])
 {
+    assert(text != NULL);
     assert(prefix != NULL);
     uint32_t size = message_size(prefix);
     if (size <= max_bytes)
@@ -237,6 +249,7 @@ uint64_t grpc_body_size(const uint8_t *prefix, uint64_t max_bytes, char text[GRP
 
 static bool refuse_message(struct grpc_message *message, enum status_code code, const char *text)
 {
+    assert(code != STATUS_OK);
     message->refusal = (struct rpc_status){.code = code, .message = text};
     return false;
 }
@@ -244,6 +257,7 @@ static bool refuse_message(struct grpc_message *message, enum status_code code, 
 bool grpc_unframe(const struct http_request *request, const struct grpc_call *call,
                   struct slice body, struct grpc_message *ret_message)
 {
+    assert(call != NULL);
     assert(ret_message != NULL);
     if (body.size == 0 && request->size_declared == 0)
         return refuse_message(ret_message, STATUS_INTERNAL, "missing request message");
@@ -266,6 +280,7 @@ bool grpc_unframe(const struct http_request *request, const struct grpc_call *ca
 
 void grpc_respond(struct http_request *request, const struct grpc_call *call, struct slice message)
 {
+    assert(call != NULL);
     assert(message.size <= GRPC_REPLY_BYTES_MAX);
     uint8_t body[GRPC_PREFIX_BYTES + GRPC_REPLY_BYTES_MAX] = {0, 0, 0, (uint8_t)(message.size >> 8),
                                                               (uint8_t)message.size};

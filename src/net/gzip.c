@@ -46,6 +46,7 @@ static size_t tolerable_waste(size_t size)
 /* A queued body must not hold more of the budget than it fills. */
 static struct buffer *shrunk(struct buffer *buffer)
 {
+    assert(buffer->size <= buffer->capacity);
     if (buffer->capacity - buffer->size <= tolerable_waste(buffer->size))
         return buffer;
     return buffer_shrink(buffer);
@@ -54,6 +55,7 @@ static struct buffer *shrunk(struct buffer *buffer)
 /* The most that may come out of size bytes: the caller's limit and the bomb limit. */
 static uint64_t output_limit(size_t size, uint64_t max_bytes)
 {
+    assert(max_bytes > 0);
     uint64_t believable = (uint64_t)size * INFLATE_RATIO_MAX;
     if (believable < INFLATE_RATIO_FREE_BYTES)
         believable = INFLATE_RATIO_FREE_BYTES;
@@ -64,6 +66,7 @@ static uint64_t output_limit(size_t size, uint64_t max_bytes)
  * the sender's word, so it never asks for more than the limit. */
 static size_t first_capacity(const uint8_t *data, size_t size, uint64_t limit)
 {
+    assert(size >= MEMBER_BYTES_MIN);
     const uint8_t *trailer = data + size - TRAILER_ISIZE_BYTES;
     uint64_t hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
                     (uint64_t)trailer[3] << 24;
@@ -92,6 +95,7 @@ static bool make_room(struct buffer **buffer, uint64_t limit)
 static enum gzip_result inflate_member(struct inflate_state *state, struct buffer **output,
                                        uint64_t limit)
 {
+    assert(limit > 0);
     isal_inflate_reset(state);
     state->crc_flag = ISAL_GZIP;
     while (state->block_state != ISAL_BLOCK_FINISH) {
@@ -138,6 +142,7 @@ static uint32_t level_memory_bytes(int level)
 
 static struct deflater *deflater_of(struct gzip *gzip)
 {
+    assert(gzip != NULL);
     if (gzip->deflater == NULL) {
         gzip->deflater = mem_alloc(sizeof(*gzip->deflater));
         gzip->deflater->level_memory = NULL;
@@ -148,6 +153,7 @@ static struct deflater *deflater_of(struct gzip *gzip)
 
 static void deflater_begin(struct deflater *deflater, int level)
 {
+    assert(level <= ISAL_DEF_MAX_LEVEL);
     uint32_t needed = level_memory_bytes(level);
     if (deflater->level_memory_bytes < needed) {
         deflater->level_memory = mem_resize(deflater->level_memory, needed);
@@ -168,6 +174,7 @@ static void deflater_begin(struct deflater *deflater, int level)
  * makes it exact. */
 static bool take_chunk(struct deflater *deflater, struct budget *budget, struct buffer **output)
 {
+    assert(deflater->stream.avail_out <= DEFLATE_CHUNK_BYTES);
     size_t gathered = DEFLATE_CHUNK_BYTES - deflater->stream.avail_out;
     size_t held = *output == NULL ? 0 : (*output)->size;
     struct buffer *larger = *output;

@@ -20,6 +20,7 @@ bool http1_has_rest(const struct http1 *http1)
 
 void http1_drop_stash(struct http1 *http1)
 {
+    assert(http1 != NULL);
     buffer_unref(http1->stash);
     http1->stash = NULL;
     http1->stash_at = 0;
@@ -27,6 +28,7 @@ void http1_drop_stash(struct http1 *http1)
 
 void http1_settle(struct http1 *http1)
 {
+    assert(http1->stash == NULL || http1->stash_at <= http1->stash->size);
     if (http_connection_is_closing(http1->connection))
         return;
     bool waits = http1->state == HTTP1_HELD || http1->state == HTTP1_ANSWERING;
@@ -76,6 +78,7 @@ static void go_discard(struct http1 *http1)
 
 void http1_end_exchange(struct http1_exchange *exchange)
 {
+    assert(exchange != NULL);
     if (exchange->has_begun)
         http_exchange_end(&exchange->request);
     else
@@ -102,6 +105,7 @@ void http1_finish_answer(struct http1 *http1)
 /* What is left of a body is dropped when it is small and sure to come; else the connection ends. */
 static bool must_close(const struct http1 *http1, const struct http_response *response)
 {
+    assert(response != NULL);
     if (response->closes || http1->is_stopping)
         return true;
     if (http1->has_ended && http1->stash == NULL)
@@ -145,6 +149,8 @@ void http1_answer(struct http1 *http1, const struct http_response *response)
 
 void http1_answer_plain(struct http1 *http1, unsigned status, const char *reason)
 {
+    assert(status >= 400);
+    assert(reason != NULL);
     char text[128];
     int size =
         snprintf(text, sizeof(text), "%u %s: %s", status, http1_response_reason(status), reason);

@@ -11,6 +11,7 @@ enum { SIZE_DIGITS_MAX = 16 };
 
 static bool refuse(struct http1_chunks *chunks, const char *reason)
 {
+    assert(reason != NULL);
     chunks->reason = reason;
     return false;
 }
@@ -65,6 +66,7 @@ static bool take_extension(struct http1_chunks *chunks, uint8_t byte)
 
 static bool take_size_lf(struct http1_chunks *chunks, uint8_t byte)
 {
+    assert(chunks->digits > 0);
     chunks->digits = 0;
     return move_if(chunks, byte == '\n', chunks->left == 0 ? CHUNK_TRAILER : CHUNK_DATA,
                    "chunk size line does not end in CR LF");
@@ -120,6 +122,8 @@ static bool take_byte(struct http1_chunks *chunks, uint8_t byte)
 
 static struct slice take_payload(struct http1_chunks *chunks, const uint8_t *data, size_t size)
 {
+    assert(chunks->state == CHUNK_DATA);
+    assert(chunks->left > 0);
     size_t taken = size < chunks->left ? size : (size_t)chunks->left;
     chunks->left -= taken;
     if (chunks->left == 0)
@@ -129,12 +133,14 @@ static struct slice take_payload(struct http1_chunks *chunks, const uint8_t *dat
 
 void http1_chunks_init(struct http1_chunks *chunks)
 {
+    assert(chunks != NULL);
     *chunks = (struct http1_chunks){.state = CHUNK_SIZE};
 }
 
 enum http1_result http1_chunks_feed(struct http1_chunks *chunks, const uint8_t *data, size_t size,
                                     size_t *ret_used, struct slice *ret_payload)
 {
+    assert(ret_used != NULL && ret_payload != NULL);
     assert(chunks->state != CHUNK_END);
     assert(chunks->reason == NULL);
     *ret_payload = slice_of(data, 0);

@@ -59,6 +59,7 @@ struct http1_client {
 
 static void list_append(struct exchange_list *list, struct exchange *exchange)
 {
+    assert(exchange->connection == NULL);
     exchange->next = NULL;
     exchange->prev = list->last;
     *(exchange->prev == NULL ? &list->first : &exchange->prev->next) = exchange;
@@ -67,12 +68,14 @@ static void list_append(struct exchange_list *list, struct exchange *exchange)
 
 static void list_remove(struct exchange_list *list, struct exchange *exchange)
 {
+    assert(list->first != NULL);
     *(exchange->prev == NULL ? &list->first : &exchange->prev->next) = exchange->next;
     *(exchange->next == NULL ? &list->last : &exchange->next->prev) = exchange->prev;
 }
 
 static void idle_add(struct http1_client *client, struct http1_connection *connection)
 {
+    assert(connection->state == HTTP1_IDLE);
     connection->prev = NULL;
     connection->next = client->idle;
     if (connection->next != NULL)
@@ -117,6 +120,7 @@ static struct http1_connection *exchange_detach(struct exchange *exchange)
 
 static void exchange_wait_again(struct exchange *exchange)
 {
+    assert(exchange->connection != NULL);
     connection_end(exchange->client, exchange_detach(exchange));
     list_append(&exchange->client->waiting, exchange);
 }
@@ -136,6 +140,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
 
 static void exchange_fail(struct exchange *exchange, const char *reason)
 {
+    assert(reason != NULL);
     struct http1_client *client = exchange->client;
     if (exchange->connection != NULL)
         connection_end(client, exchange_detach(exchange));
@@ -146,6 +151,7 @@ static void exchange_fail(struct exchange *exchange, const char *reason)
 
 static struct http_result result_of(const struct http_answer *answer)
 {
+    assert(answer->status != 0);
     struct http_result result = {
         .status = answer->status,
         .content_type = slice_of_text(answer->content_type),
@@ -182,6 +188,7 @@ static void on_answer(struct http1_connection *connection)
  * byte was answered, the request goes out once more, on a new connection. */
 static void on_broken(struct http1_connection *connection, const char *reason)
 {
+    assert(reason != NULL);
     struct exchange *exchange = connection->exchange;
     if (exchange == NULL) {
         connection_end(connection->owner, connection);
@@ -210,6 +217,7 @@ static void on_closed(struct http1_connection *connection)
 
 static void exchange_send(struct exchange *exchange)
 {
+    assert(exchange->connection != NULL);
     struct http1_client *client = exchange->client;
     const struct http_post *post = &exchange->post;
     size_t count = post->parts_count + 2;
@@ -230,6 +238,7 @@ static void exchange_send(struct exchange *exchange)
 /* "dial tcp 127.0.0.1:4318: connect: connection refused", as Go says it. */
 static void exchange_fail_dialling(struct exchange *exchange, size_t tried, int error)
 {
+    assert(error < 0);
     struct http1_client *client = exchange->client;
     const struct sockaddr *address = backend_address(&client->addresses, tried);
     char text[ADDRESS_TEXT_MAX] = "";
@@ -273,6 +282,7 @@ static const struct http1_connection_events connection_events = {
 
 static void exchange_run(struct exchange *exchange, struct http1_connection *connection)
 {
+    assert(connection->exchange == NULL);
     list_remove(&exchange->client->waiting, exchange);
     list_append(&exchange->client->running, exchange);
     exchange->connection = connection;
@@ -281,6 +291,7 @@ static void exchange_run(struct exchange *exchange, struct http1_connection *con
 
 static void exchange_connect(struct exchange *exchange)
 {
+    assert(exchange->connection == NULL);
     struct http1_client *client = exchange->client;
     size_t last = client->addresses.count - 1;
     size_t tried = exchange->tried < last ? exchange->tried : last;
@@ -293,6 +304,7 @@ static void exchange_connect(struct exchange *exchange)
 
 static void on_resolved(int result, void *arg)
 {
+    assert(arg != NULL);
     struct http1_client *client = arg;
     char words[ERROR_WORDS_MAX];
     lane_defer(client->lane, &client->job);
@@ -311,6 +323,7 @@ static void on_resolved(int result, void *arg)
 
 static bool may_connect(struct http1_client *client)
 {
+    assert(client->idle_count <= client->open_count);
     uint64_t max = client->settings->connections_max;
     if (max != 0 && client->open_count >= max && client->idle != NULL)
         connection_end(client, client->idle);
@@ -320,6 +333,7 @@ static bool may_connect(struct http1_client *client)
 /* Gives the oldest waiting exchange what it needs; false when it has to wait longer. */
 static bool serve_first(struct http1_client *client)
 {
+    assert(client->waiting.first != NULL);
     struct exchange *exchange = client->waiting.first;
     bool wants_new = exchange->was_repeated || exchange->tried > 0;
     struct http1_connection *connection = client->idle;
@@ -344,6 +358,7 @@ static bool serve_first(struct http1_client *client)
 static void on_job(void *arg)
 {
     struct http1_client *client = arg;
+    assert(lane_is_current(client->lane));
     if (!client->is_closing) {
         while (client->waiting.first != NULL && serve_first(client))
             continue;
@@ -359,6 +374,7 @@ static void on_job(void *arg)
 
 static void on_deadline(struct timer *timer, void *arg)
 {
+    assert(timer != NULL);
     struct exchange *exchange = arg;
     struct http1_connection *connection = exchange->connection;
     (void)timer;
@@ -376,6 +392,7 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
                                          const struct http_url *url)
 {
     assert(settings != NULL);
+    assert(url != NULL);
     assert(!url->is_https);
     struct http1_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;
@@ -389,6 +406,7 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
 
 void http1_client_post(struct http1_client *client, const struct http_post *post)
 {
+    assert(post != NULL);
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
     assert(post->done != NULL);

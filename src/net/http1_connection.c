@@ -17,6 +17,7 @@ static _Thread_local char read_buffer[READ_BYTES];
 static void on_timer(struct timer *timer, void *arg)
 {
     struct http1_connection *connection = arg;
+    assert(timer == &connection->timer);
     (void)timer;
     if (connection->state == HTTP1_CONNECTING)
         connection->events->on_connected(
@@ -34,6 +35,7 @@ static void on_timer(struct timer *timer, void *arg)
 static void on_connect(uv_connect_t *request, int status)
 {
     struct http1_connection *connection = request->data;
+    assert(request == &connection->connect);
     if (connection->state != HTTP1_CONNECTING)
         return;
     lane_timer_stop(connection->lane, &connection->timer);
@@ -43,6 +45,7 @@ static void on_connect(uv_connect_t *request, int status)
 static void on_write(uv_write_t *request, int status)
 {
     struct http1_connection *connection = request->data;
+    assert(request == &connection->write);
     /* A failed write is not the end: an early answer (413, then close) may still be read, and if
      * none comes the reading side breaks too. */
     connection->is_written = status == 0;
@@ -50,6 +53,7 @@ static void on_write(uv_write_t *request, int status)
 
 static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
 {
+    assert(ret_buffer != NULL);
     (void)handle;
     (void)suggested;
     *ret_buffer = uv_buf_init(read_buffer, sizeof(read_buffer));
@@ -57,6 +61,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf
 
 static void take_bytes(struct http1_connection *connection, const char *data, size_t size)
 {
+    assert(size > 0);
     struct http_answer *answer = &connection->answer;
     bool had_head = answer->status != 0;
     connection->has_heard = true;
@@ -74,6 +79,7 @@ static void take_bytes(struct http1_connection *connection, const char *data, si
 
 static void take_end(struct http1_connection *connection, int status)
 {
+    assert(status < 0);
     struct http_answer *answer = &connection->answer;
     if (status == UV_EOF)
         http_answer_end(answer);
@@ -89,6 +95,7 @@ static void take_end(struct http1_connection *connection, int status)
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct http1_connection *connection = stream->data;
+    assert(connection->events != NULL);
     if (connection->state == HTTP1_CLOSING || size == 0)
         return;
     if (connection->state != HTTP1_BUSY)
@@ -102,6 +109,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 static void on_closed(uv_handle_t *handle)
 {
     struct http1_connection *connection = handle->data;
+    assert(connection->state == HTTP1_CLOSING);
     connection->events->on_closed(connection);
     http_answer_fini(&connection->answer);
     mem_free(connection);
@@ -125,6 +133,7 @@ static size_t skip_bytes(uv_buf_t *buffers, size_t count, size_t size)
  * it is the reading side's to tell. */
 static int write_parts(struct http1_connection *connection, uv_buf_t *buffers, size_t count)
 {
+    assert(connection->state == HTTP1_BUSY);
     uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
     while (count > 0) {
         int written = uv_try_write(stream, buffers, (unsigned)count);
@@ -143,6 +152,7 @@ static int write_parts(struct http1_connection *connection, uv_buf_t *buffers, s
 struct http1_connection *http1_connection_create(struct lane *lane, const struct sockaddr *address,
                                                  const struct http1_connection_events *events)
 {
+    assert(address != NULL);
     assert(lane_is_current(lane));
     assert(events != NULL);
     struct http1_connection *connection = mem_zalloc(sizeof(*connection));
@@ -165,6 +175,7 @@ struct http1_connection *http1_connection_create(struct lane *lane, const struct
 
 int http1_connection_send(struct http1_connection *connection, uv_buf_t *buffers, size_t count)
 {
+    assert(buffers != NULL);
     assert(connection->state == HTTP1_CONNECTING || connection->state == HTTP1_IDLE);
     assert(count > 0);
     bool is_first = connection->state == HTTP1_CONNECTING;

@@ -21,6 +21,7 @@ static enum http1_result refuse_busy(struct http1_exchange *exchange)
 
 struct buffer *http1_keep(struct budget *budget, const uint8_t *data, size_t size)
 {
+    assert(data != NULL || size == 0);
     struct buffer *kept = buffer_try_create(budget, size);
     if (kept == NULL && size <= KEEP_FREE_BYTES)
         kept = buffer_try_create(NULL, size);
@@ -46,6 +47,7 @@ struct http1_exchange *http1_exchange_try_create(void *protocol)
 
 void http1_exchange_destroy(struct http1_exchange *exchange)
 {
+    assert(exchange != NULL);
     buffer_unref(exchange->head);
     mem_free(exchange);
 }
@@ -54,6 +56,7 @@ void http1_exchange_destroy(struct http1_exchange *exchange)
 static enum http1_result feed_first(struct http1_exchange *exchange, struct budget *budget,
                                     const uint8_t *data, size_t size, size_t *ret_used)
 {
+    assert(exchange->head == NULL);
     enum http1_result result = http1_parser_feed(&exchange->parser, data, size);
     *ret_used = exchange->parser.position;
     if (result == HTTP1_REFUSED)
@@ -65,6 +68,7 @@ static enum http1_result feed_first(struct http1_exchange *exchange, struct budg
 /* False: refused. What was small enough to be free is charged from here on. */
 static bool make_room(struct http1_exchange *exchange, struct budget *budget, size_t size)
 {
+    assert(exchange->head != NULL);
     struct buffer *head = exchange->head;
     if (size <= head->capacity)
         return true;
@@ -116,11 +120,13 @@ enum http1_result http1_exchange_feed(struct http1_exchange *exchange, struct bu
 
 static struct slice slice_of_span(const struct http1_exchange *exchange, struct http1_span span)
 {
+    assert(span.at + span.size <= exchange->head->size);
     return slice_of(exchange->head->data + span.at, span.size);
 }
 
 static void lower_names(struct http1_exchange *exchange)
 {
+    assert(exchange->parser.header_count <= HTTP_HEADERS_MAX);
     for (size_t i = 0; i < exchange->parser.header_count; i++) {
         struct http1_span name = exchange->parser.headers[i].name;
         uint8_t *text = exchange->head->data + name.at;
@@ -133,6 +139,7 @@ static void lower_names(struct http1_exchange *exchange)
 void http1_exchange_begin(struct http1_exchange *exchange, const struct http_request_ops *ops,
                           struct http_connection *connection)
 {
+    assert(exchange->head != NULL);
     assert(!exchange->has_begun);
     const struct http1_parser *parser = &exchange->parser;
     struct http_request *request = &exchange->request;
@@ -155,6 +162,7 @@ struct http1_exchange *http1_exchange_of(const struct http_request *request)
 bool http1_exchange_header_at(const struct http_request *request, size_t index,
                               struct slice *ret_name, struct slice *ret_value)
 {
+    assert(ret_name != NULL && ret_value != NULL);
     const struct http1_exchange *exchange = http1_exchange_of(request);
     if (index >= exchange->parser.header_count)
         return false;

@@ -16,6 +16,8 @@ _Static_assert(HTTP_HEADER_BLOCK_BYTES_MAX <= UINT16_MAX, "spans are 16 bit");
 
 static bool refuse(struct http1_parser *parser, unsigned status, const char *reason)
 {
+    assert(status >= 400);
+    assert(reason != NULL);
     parser->status = status;
     parser->reason = reason;
     return false;
@@ -23,6 +25,7 @@ static bool refuse(struct http1_parser *parser, unsigned status, const char *rea
 
 static struct http1_span span_of(const uint8_t *data, struct slice part)
 {
+    assert(part.data >= data);
     return (struct http1_span){.at = (uint16_t)(part.data - data), .size = (uint16_t)part.size};
 }
 
@@ -86,6 +89,7 @@ static bool has_clean_escapes(struct slice path)
 /* Origin-form alone, and "*" for OPTIONS (RFC 9112 §3.2): we are no proxy. */
 static bool parse_target(struct http1_parser *parser, const uint8_t *data, struct slice target)
 {
+    assert(parser->method.size > 0);
     if (target.size == 0 || !is_all(target, HTTP1_TARGET))
         return refuse(parser, 400, "invalid request target");
     bool is_options = parser->method.size == 7 && memcmp(data, "OPTIONS", 7) == 0;
@@ -109,6 +113,7 @@ static bool is_digit(uint8_t byte)
 
 static bool parse_version(struct http1_parser *parser, struct slice version)
 {
+    assert(version.data != NULL);
     const uint8_t *text = version.data;
     if (version.size != VERSION_SIZE || memcmp(text, "HTTP/", 5) != 0 || !is_digit(text[5]) ||
         text[6] != '.' || !is_digit(text[7]))
@@ -121,6 +126,7 @@ static bool parse_version(struct http1_parser *parser, struct slice version)
 
 static bool parse_request_line(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
+    assert(parser->has_request_line);
     struct slice method;
     struct slice target;
     if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target))
@@ -165,6 +171,7 @@ static bool parse_transfer_encoding(struct http1_parser *parser, struct slice va
 
 static bool parse_host(struct http1_parser *parser, const uint8_t *data, struct slice value)
 {
+    assert(data != NULL);
     if (parser->has_host)
         return refuse(parser, 400, "more than one Host");
     if (!is_all(value, HTTP1_HOST))
@@ -215,6 +222,7 @@ static bool interpret(struct http1_parser *parser, const uint8_t *data, struct s
 /* No white space before the colon, no folded lines: both are not tokens. */
 static bool parse_header(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
+    assert(parser->header_count <= HTTP_HEADERS_MAX);
     struct slice name;
     struct slice value = line;
     if (!cut(&value, ':', &name))
@@ -235,6 +243,7 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
 /* What can be said only of the whole head (RFC 9112 §3.2, §6.1). */
 static bool check_head(struct http1_parser *parser)
 {
+    assert(parser->has_request_line);
     bool is_1_0 = parser->version_minor == 0;
     if (!parser->has_host && !is_1_0)
         return refuse(parser, 400, "missing Host");
@@ -250,6 +259,7 @@ static bool check_head(struct http1_parser *parser)
 /* At the LF of a line; its CR and LF are not part of line. */
 static enum http1_result end_line(struct http1_parser *parser, const uint8_t *data)
 {
+    assert(parser->position >= parser->line_at + 2);
     size_t size = parser->position - parser->line_at - 2;
     struct slice line = slice_of(data + parser->line_at, size);
     parser->line_at = parser->position;
@@ -281,12 +291,14 @@ static bool take_byte(struct http1_parser *parser, uint8_t byte)
 
 void http1_parser_init(struct http1_parser *parser)
 {
+    assert(parser != NULL);
     /* The header table is written before it is read. */
     memset(parser, 0, offsetof(struct http1_parser, headers));
 }
 
 enum http1_result http1_parser_feed(struct http1_parser *parser, const uint8_t *data, size_t size)
 {
+    assert(data != NULL || size == 0);
     assert(parser->status == 0);
     assert(size >= parser->position);
     enum http1_result result = HTTP1_MORE;

@@ -23,12 +23,14 @@ static struct http1 *http1_of(const struct http_request *request)
 
 static void set_no_deadline(struct http1 *http1)
 {
+    assert(http1 != NULL);
     http_connection_set_deadline(http1->connection, UINT64_MAX);
 }
 
 /* Each byte buys time at the minimum rate, at most BODY_GRACE_NS ahead. */
 static void extend_body_deadline(struct http1 *http1, size_t size)
 {
+    assert(http1->state == HTTP1_BODY);
     uint64_t now_ns = clock_now_ns();
     uint64_t due_ns = http1->body_due_ns + size * (NS_PER_S / BODY_RATE_MIN_BYTES_PER_S);
     if (due_ns > now_ns + BODY_GRACE_NS)
@@ -41,6 +43,7 @@ static void extend_body_deadline(struct http1 *http1, size_t size)
 
 static void http1_respond(struct http_request *request, const struct http_response *response)
 {
+    assert(response != NULL);
     struct http1 *http1 = http1_of(request);
     assert(&http1->exchange->request == request);
     http1_answer(http1, response);
@@ -95,6 +98,7 @@ static const struct http_request_ops http1_request_ops = {
 
 static bool begin_head(struct http1 *http1)
 {
+    assert(http1->state == HTTP1_HEAD);
     const struct http_server_settings *settings = http_connection_settings(http1->connection);
     http1->exchange = http1_exchange_try_create(http1);
     if (http1->exchange == NULL) {
@@ -137,6 +141,7 @@ static void begin_request(struct http1 *http1)
 
 static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
 {
+    assert(http1->state == HTTP1_HEAD);
     if (http1->exchange == NULL && !begin_head(http1))
         return size;
     size_t used;
@@ -153,6 +158,7 @@ static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
 /* False when the body is read no further: failed, or answered already. */
 static bool deliver(struct http1 *http1, const uint8_t *data, size_t size)
 {
+    assert(http1->exchange != NULL);
     struct http_request *request = &http1->exchange->request;
     size_t room_size;
     bool is_in_place = http_body_room(&request->body, &room_size) == data;
@@ -188,6 +194,7 @@ static void fail_body(struct http1 *http1, enum http_failure failure)
 
 static size_t take_chunk(struct http1 *http1, const uint8_t *data, size_t size)
 {
+    assert(http1->is_chunked);
     size_t used;
     struct slice payload;
     enum http1_result result = http1_chunks_feed(&http1->chunks, data, size, &used, &payload);
@@ -212,6 +219,7 @@ static size_t take_discard(struct http1 *http1, size_t size)
 
 static size_t take_linger(struct http1 *http1, size_t size)
 {
+    assert(http1->state == HTTP1_LINGER);
     http1->dropped_bytes += size;
     if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
         http_connection_abort(http1->connection);
@@ -239,6 +247,7 @@ static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
 
 static size_t take_all(struct http1 *http1, const uint8_t *data, size_t size)
 {
+    assert(size > 0);
     size_t used = 0;
     while (used < size && !http_connection_is_closing(http1->connection)) {
         size_t taken = take_some(http1, data + used, size - used);
@@ -253,6 +262,7 @@ static size_t take_all(struct http1 *http1, const uint8_t *data, size_t size)
 static void on_stash_job(void *arg)
 {
     struct http1 *http1 = arg;
+    assert(lane_is_current(http1->lane));
     if (http1->stash == NULL || http_connection_is_closing(http1->connection))
         return;
     /* Lingering drops the stash under our hands. */
@@ -270,6 +280,7 @@ static void on_stash_job(void *arg)
 
 static void *http1_create(struct http_connection *connection)
 {
+    assert(connection != NULL);
     struct http1 *http1 = mem_try_alloc(sizeof(*http1));
     if (http1 == NULL)
         return NULL;
@@ -284,6 +295,7 @@ static void *http1_create(struct http_connection *connection)
 
 static void http1_room(void *state, uint8_t **ret_data, size_t *ret_size)
 {
+    assert(ret_data != NULL && ret_size != NULL);
     struct http1 *http1 = state;
     *ret_size = 0;
     if (http1->state != HTTP1_BODY || http1->is_chunked)
@@ -312,6 +324,7 @@ static void http1_receive(void *state, const uint8_t *data, size_t size)
 static void http1_end_of_input(void *state)
 {
     struct http1 *http1 = state;
+    assert(!http1->has_ended);
     http1->has_ended = true;
     http1_settle(http1);
 }
@@ -319,6 +332,7 @@ static void http1_end_of_input(void *state)
 static void http1_written(void *state)
 {
     struct http1 *http1 = state;
+    assert(!http1->is_writing || http1->exchange != NULL);
     if (http1->is_writing)
         http1_finish_answer(http1);
 }
@@ -326,6 +340,7 @@ static void http1_written(void *state)
 static void http1_expire(void *state)
 {
     struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
     if (http1->state == HTTP1_HEAD && http1->exchange != NULL)
         http1_answer_plain(http1, 408, "the request head took too long");
     else if (http1->state == HTTP1_BODY)
@@ -337,6 +352,7 @@ static void http1_expire(void *state)
 static void http1_stop(void *state)
 {
     struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
     http1->is_stopping = true;
     bool is_idle = http1->state == HTTP1_HEAD && http1->exchange == NULL && http1->stash == NULL;
     if (is_idle || http1->state == HTTP1_DISCARD)
@@ -346,6 +362,7 @@ static void http1_stop(void *state)
 static void http1_closed(void *state)
 {
     struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
     lane_defer_cancel(http1->lane, &http1->stash_job);
     http1_drop_stash(http1);
     struct http1_exchange *exchange = http1->exchange;
@@ -356,6 +373,7 @@ static void http1_closed(void *state)
 
 static void http1_destroy(void *state)
 {
+    assert(state != NULL);
     mem_free(state);
 }
 

@@ -58,6 +58,7 @@ bool http1_response_is_bodiless(unsigned status)
 
 static char *room(struct http1_response *text, size_t size)
 {
+    assert(text->size <= text->capacity);
     if (text->capacity - text->size < size) {
         size_t capacity = text->capacity * 2 + size;
         char *larger = mem_alloc(capacity);
@@ -72,6 +73,7 @@ static char *room(struct http1_response *text, size_t size)
 
 static void append(struct http1_response *text, const char *piece)
 {
+    assert(piece != NULL);
     size_t size = strlen(piece);
     memcpy(room(text, size), piece, size);
     text->size += size;
@@ -94,6 +96,7 @@ static void append_name(struct http1_response *text, const char *name)
 
 static void append_value(struct http1_response *text, const char *value)
 {
+    assert(value != NULL);
     size_t size = strlen(value);
     char *target = room(text, size);
     for (size_t i = 0; i < size; i++)
@@ -103,6 +106,7 @@ static void append_value(struct http1_response *text, const char *value)
 
 static void append_header(struct http1_response *text, const char *name, const char *value)
 {
+    assert(name != NULL);
     append_name(text, name);
     append(text, ": ");
     append_value(text, value);
@@ -112,6 +116,7 @@ static void append_header(struct http1_response *text, const char *name, const c
 void http1_response_init(struct http1_response *text, const struct http_response *response,
                          const struct http1_response_facts *facts)
 {
+    assert(facts->date != NULL);
     text->text = text->first;
     text->size = 0;
     text->capacity = sizeof(text->first);
@@ -134,6 +139,7 @@ void http1_response_init(struct http1_response *text, const struct http_response
 
 void http1_response_fini(struct http1_response *text)
 {
+    assert(text->text != NULL);
     if (text->text != text->first)
         mem_free(text->text);
     text->text = NULL;

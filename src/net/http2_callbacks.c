@@ -89,6 +89,7 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *arg)
 {
+    assert(name != NULL && value != NULL);
     struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
     (void)flags;
     (void)arg;
@@ -106,6 +107,7 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
 static void take_headers(struct http2_session *session, struct http2_stream *stream,
                          const nghttp2_frame *frame)
 {
+    assert(frame->hd.type == NGHTTP2_HEADERS);
     bool is_last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     session->headers_ns = 0;
     if (stream == NULL || stream->is_refused)
@@ -119,6 +121,7 @@ static void take_headers(struct http2_session *session, struct http2_stream *str
 static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
 {
     struct http2_session *session = arg;
+    assert(session->nghttp2 == nghttp2);
     struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_HEADERS)
         take_headers(session, stream, frame);
@@ -158,6 +161,7 @@ static int on_extension(nghttp2_session *nghttp2, void **payload, const nghttp2_
 static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const uint8_t *data,
                    size_t size, void *arg)
 {
+    assert(data != NULL || size == 0);
     struct http2_stream *stream = find_stream(nghttp2, id);
     (void)flags;
     (void)arg;
@@ -170,6 +174,7 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
 static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
 {
     struct http2_session *session = arg;
+    assert(session->nghttp2 == nghttp2);
     struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
     /* A failure here would make nghttp2 send the frame again: the flag is enough. */
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
@@ -205,6 +210,7 @@ static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code,
 
 static void fill_callbacks(nghttp2_session_callbacks *callbacks)
 {
+    assert(callbacks != NULL);
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
@@ -218,6 +224,7 @@ static void fill_callbacks(nghttp2_session_callbacks *callbacks)
 
 static void fill_option(nghttp2_option *option)
 {
+    assert(option != NULL);
     /* Streams that closed are not kept for a priority tree that nobody uses. */
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);

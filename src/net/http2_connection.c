@@ -29,6 +29,7 @@ enum {
  * once it was told to end (CVE-2026-27135). */
 static void doom(struct http2_session *session, uint32_t code, const char *reason)
 {
+    assert(reason != NULL);
     assert(!session->is_doomed);
     session->is_doomed = true;
     nghttp2_submit_goaway(session->nghttp2, NGHTTP2_FLAG_NONE,
@@ -41,6 +42,7 @@ static void doom(struct http2_session *session, uint32_t code, const char *reaso
  * knows (RFC 9113 §6.8). */
 static void drain(struct http2_session *session)
 {
+    assert(session->nghttp2 != NULL);
     if (session->is_draining || session->is_doomed)
         return;
     session->is_draining = true;
@@ -52,6 +54,7 @@ static void drain(struct http2_session *session)
 
 static void finish_drain(struct http2_session *session)
 {
+    assert(session->nghttp2 != NULL);
     assert(session->is_draining);
     if (session->is_final || session->is_doomed)
         return;
@@ -65,6 +68,7 @@ static void finish_drain(struct http2_session *session)
 /* MAX_CONCURRENT_STREAMS comes first: advertise() looks for it there. */
 static int submit_settings(struct http2_session *session)
 {
+    assert(session->nghttp2 != NULL);
     const nghttp2_settings_entry entries[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_UNLIMITED},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW_BYTES},
@@ -96,6 +100,7 @@ static void advertise(struct http2_session *session, uint8_t *output, size_t siz
 /* Copies as many frames as fit; returns their bytes. */
 static size_t gather(struct http2_session *session, uint8_t *room)
 {
+    assert(room != NULL);
     size_t used = 0;
     while (used + FRAME_BYTES_MAX <= OUTPUT_BYTES) {
         const uint8_t *data = NULL;
@@ -112,6 +117,7 @@ static size_t gather(struct http2_session *session, uint8_t *room)
 /* Returns true when all that nghttp2 had to say is with the socket. */
 static bool write_output(struct http2_session *session)
 {
+    assert(session->nghttp2 != NULL);
     uint8_t *room = mem_alloc(OUTPUT_BYTES);
     bool is_taken = !http_connection_is_blocked(session->connection);
     while (is_taken) {
@@ -145,6 +151,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 /* When the slowest body has to be looked at. */
 static uint64_t body_deadline(const struct http2_session *session, uint64_t now_ns)
 {
+    assert(session->connection != NULL);
     uint64_t read_deadline_ns = http_connection_settings(session->connection)->read_deadline_ns;
     uint64_t due_ns = UINT64_MAX;
     for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
@@ -160,6 +167,7 @@ static uint64_t body_deadline(const struct http2_session *session, uint64_t now_
 
 static uint64_t idle_deadline(const struct http2_session *session)
 {
+    assert(session->idle_default_ns > 0);
     const struct http_server_settings *settings = http_connection_settings(session->connection);
     uint64_t idle_max_ns = settings->connection_idle_max_ns;
     if (session->open != NULL)
@@ -169,6 +177,7 @@ static uint64_t idle_deadline(const struct http2_session *session)
 
 static uint64_t drain_deadline(const struct http2_session *session)
 {
+    assert(session->is_draining);
     uint64_t grace_ns = http_connection_settings(session->connection)->connection_age_grace_ns;
     if (!session->is_final)
         return session->drain_ns + HTTP2_DRAIN_PING_NS;
@@ -177,6 +186,7 @@ static uint64_t drain_deadline(const struct http2_session *session)
 
 static uint64_t next_deadline(const struct http2_session *session, uint64_t now_ns)
 {
+    assert(session->nghttp2 != NULL);
     const struct http_server_settings *settings = http_connection_settings(session->connection);
     if (session->is_lingering)
         return session->linger_ns + HTTP2_LINGER_NS;
@@ -194,6 +204,7 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
 
 static void update_deadline(struct http2_session *session)
 {
+    assert(session->now_ns > 0);
     uint64_t due_ns = next_deadline(session, session->now_ns);
     if (due_ns != UINT64_MAX)
         due_ns = due_ns > session->now_ns ? due_ns - session->now_ns : 0;
@@ -204,6 +215,7 @@ static void update_deadline(struct http2_session *session)
 static void flush(void *arg)
 {
     struct http2_session *session = arg;
+    assert(lane_is_current(session->lane));
     if (http_connection_is_closing(session->connection))
         return;
     session->now_ns = clock_now_ns();
@@ -225,6 +237,7 @@ static void flush(void *arg)
 
 static void expire_bodies(struct http2_session *session, uint64_t now_ns)
 {
+    assert(session->nghttp2 != NULL);
     struct http2_stream *next = NULL;
     for (struct http2_stream *stream = session->open; stream != NULL; stream = next) {
         /* The answer is written, and the stream ended, later in this turn. */
@@ -236,6 +249,7 @@ static void expire_bodies(struct http2_session *session, uint64_t now_ns)
 
 static bool is_stuck(const struct http2_session *session, uint64_t now_ns)
 {
+    assert(now_ns >= session->begun_ns);
     uint64_t header_deadline_ns = http_connection_settings(session->connection)->header_deadline_ns;
     if (!session->is_greeted && now_ns >= session->begun_ns + header_deadline_ns)
         return true;
@@ -252,6 +266,7 @@ static uint64_t jitter(uint64_t delay_ns)
 
 static void *create(struct http_connection *connection)
 {
+    assert(connection != NULL);
     const struct http_server_settings *settings = http_connection_settings(connection);
     uint64_t now_ns = clock_now_ns();
     struct http2_session *session = mem_zalloc(sizeof(*session));
@@ -300,6 +315,7 @@ static void fail(struct http2_session *session, ssize_t error)
 static void receive(void *state, const uint8_t *data, size_t size)
 {
     struct http2_session *session = state;
+    assert(session->nghttp2 != NULL);
     if (session->is_doomed || session->is_lingering || session->abuse != HTTP2_NO_ABUSE)
         return;
     session->now_ns = clock_now_ns();
@@ -317,6 +333,7 @@ static void receive(void *state, const uint8_t *data, size_t size)
 
 static void close_for_good(struct http2_session *session)
 {
+    assert(session->connection != NULL);
     if (session->is_doomed)
         http_connection_abort(session->connection);
     else
@@ -326,18 +343,21 @@ static void close_for_good(struct http2_session *session)
 static void end_of_input(void *state)
 {
     struct http2_session *session = state;
+    assert(session->nghttp2 != NULL);
     /* Who has gone takes no answers; requests that came whole are processed all the same. */
     close_for_good(session);
 }
 
 static void written(void *state)
 {
+    assert(state != NULL);
     http2_session_flush_later(state);
 }
 
 static void expire(void *state)
 {
     struct http2_session *session = state;
+    assert(session->nghttp2 != NULL);
     uint64_t now_ns = clock_now_ns();
     if (session->is_lingering) {
         close_for_good(session);
@@ -360,12 +380,14 @@ static void expire(void *state)
 
 static void stop(void *state)
 {
+    assert(state != NULL);
     drain(state);
 }
 
 static void closed(void *state)
 {
     struct http2_session *session = state;
+    assert(session->nghttp2 != NULL);
     lane_defer_cancel(session->lane, &session->flush_job);
     nghttp2_session_del(session->nghttp2);
     session->nghttp2 = NULL;
@@ -383,6 +405,7 @@ static void destroy(void *state)
 
 void http2_session_flush_later(struct http2_session *session)
 {
+    assert(session != NULL);
     if (session->nghttp2 != NULL && !http_connection_is_closing(session->connection))
         lane_defer(session->lane, &session->flush_job);
 }

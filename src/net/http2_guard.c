@@ -21,6 +21,7 @@ static struct token_bucket token_bucket_of(uint64_t burst, uint64_t per_s, uint6
 /* Adds what has come due in whole tokens; the rest of the time stays for the next call. */
 static void token_bucket_fill(struct token_bucket *bucket, uint64_t now_ns)
 {
+    assert(bucket->tokens <= bucket->burst);
     uint64_t ns_per_token = NS_PER_S / bucket->per_s;
     uint64_t due = (now_ns - bucket->filled_ns) / ns_per_token;
     if (bucket->tokens + due >= bucket->burst) {
@@ -49,6 +50,7 @@ static enum http2_abuse take_glitch(struct http2_guard *guard, uint64_t now_ns)
 
 static enum http2_abuse take_ping(struct http2_guard *guard, uint64_t now_ns)
 {
+    assert(guard->ping_interval_ns > 0);
     bool is_early = now_ns < guard->ping_due_ns;
     guard->ping_due_ns = now_ns + guard->ping_interval_ns;
     if (is_early && ++guard->ping_strikes > HTTP2_PING_STRIKES_MAX)

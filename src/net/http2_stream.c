@@ -46,6 +46,7 @@ static struct http2_stream *stream_of(const struct http_request *request)
 
 static struct slice text_at(const struct http2_stream *stream, uint16_t at, uint16_t size)
 {
+    assert((size_t)at + size <= stream->text_size);
     return slice_of(stream->text + at, size);
 }
 
@@ -90,6 +91,7 @@ static struct http2_header *pseudo_of(struct http2_stream *stream, struct slice 
 
 static struct slice pseudo_value(const struct http2_stream *stream, unsigned which)
 {
+    assert(which <= PSEUDO_SCHEME);
     const struct http2_header *header = &stream->pseudo[which];
     return text_at(stream, header->value_at, header->value_size);
 }
@@ -113,6 +115,7 @@ static uint64_t size_declared(const struct http_request *request)
 static bool header_at(const struct http_request *request, size_t index, struct slice *ret_name,
                       struct slice *ret_value)
 {
+    assert(ret_name != NULL && ret_value != NULL);
     const struct http2_stream *stream = stream_of(request);
     if (index >= stream->headers_count)
         return false;
@@ -125,6 +128,7 @@ static bool header_at(const struct http_request *request, size_t index, struct s
 static void read_body(struct http_request *request)
 {
     struct http2_stream *stream = stream_of(request);
+    assert(stream->has_begun);
     stream->reading_ns = clock_now_ns();
     if (stream->has_ended_input)
         http_exchange_finish_body(request);
@@ -132,6 +136,7 @@ static void read_body(struct http_request *request)
 
 static nghttp2_nv field_of(const char *name, const char *value)
 {
+    assert(name != NULL && value != NULL);
     return (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name,
         .value = (uint8_t *)(uintptr_t)value,
@@ -159,6 +164,7 @@ static size_t count_rows(const struct http_header *rows, size_t max)
 static void fill_fields(struct reply_fields *fields, struct http2_stream *stream,
                         const struct http_response *response)
 {
+    assert(response->status >= 200);
     size_t headers = count_rows(response->headers, 12);
     size_t trailers = count_rows(response->trailers, 4);
     fields->count = 0;
@@ -182,6 +188,7 @@ static void fill_fields(struct reply_fields *fields, struct http2_stream *stream
 static uint8_t *keep_trailer(struct http2_stream *stream, uint8_t *end,
                              const struct http_header *row)
 {
+    assert(stream->trailers_count < sizeof(stream->trailers) / sizeof(stream->trailers[0]));
     nghttp2_nv *kept = &stream->trailers[stream->trailers_count++];
     *kept = field_of(row->name, row->value);
     memcpy(end, row->name, kept->namelen);
@@ -211,6 +218,7 @@ static ssize_t on_reply_data(nghttp2_session *nghttp2, int32_t id, uint8_t *room
                              uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
     struct http2_stream *stream = source->ptr;
+    assert(stream->reply_sent <= stream->reply_size);
     size_t left = stream->reply_size - stream->reply_sent;
     size_t taken = left < size ? left : size;
     (void)arg;
@@ -231,6 +239,7 @@ static void respond(struct http_request *request, const struct http_response *re
 {
     struct http2_stream *stream = stream_of(request);
     struct http2_session *session = stream->session;
+    assert(response != NULL);
     struct reply_fields fields;
     assert(stream->id > 0);
     assert(session->nghttp2 != NULL);
@@ -297,6 +306,7 @@ struct http2_stream *http2_stream_create(struct http2_session *session, int32_t 
 
 bool http2_stream_add_header(struct http2_stream *stream, struct slice name, struct slice value)
 {
+    assert(!stream->has_begun);
     assert(!stream->is_refused);
     size_t weight = stream->text_size + stream->headers_count * HEADER_OVERHEAD_BYTES;
     if (name.size + value.size > HTTP_HEADER_BYTES_MAX ||
@@ -337,6 +347,7 @@ void http2_stream_begin(struct http2_stream *stream, bool has_body)
 
 void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size_t size)
 {
+    assert(!stream->is_refused);
     struct http_request *request = &stream->base;
     if (request->is_reading) {
         /* False: it was answered, and what else comes falls below. */
@@ -385,6 +396,7 @@ void http2_stream_end(struct http2_stream *stream)
 
 bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
 {
+    assert(now_ns >= stream->reading_ns);
     if (!stream->base.is_reading)
         return false;
     uint64_t deadline_ns = http_connection_settings(stream->base.connection)->read_deadline_ns;

@@ -42,6 +42,7 @@ static struct slice trim(struct slice text)
 
 static bool equal_ignoring_case(struct slice text, const char *expected)
 {
+    assert(expected != NULL);
     return text.size == strlen(expected) &&
            strncasecmp((const char *)text.data, expected, text.size) == 0;
 }
@@ -49,6 +50,7 @@ static bool equal_ignoring_case(struct slice text, const char *expected)
 /* The next element of a comma-separated list, taken off *rest. */
 static struct slice next_element(struct slice *rest)
 {
+    assert(rest != NULL);
     const uint8_t *comma = rest->size == 0 ? NULL : memchr(rest->data, ',', rest->size);
     size_t size = comma == NULL ? rest->size : (size_t)(comma - rest->data);
     struct slice element = slice_of(rest->data, size);
@@ -61,6 +63,7 @@ static struct slice next_element(struct slice *rest)
 /* "HTTP/1.1 200 OK"; the reason may be missing, its blank too. */
 static void status_line(struct http_answer *answer, struct slice line)
 {
+    assert(answer->state == ANSWER_STATUS_LINE);
     static const char version[] = "HTTP/1.";
     const size_t digits_at = sizeof("HTTP/1.1 ") - 1;
     const uint8_t *text = line.data;
@@ -87,6 +90,7 @@ static void status_line(struct http_answer *answer, struct slice line)
 
 static void content_length_header(struct http_answer *answer, struct slice value)
 {
+    assert(answer->state == ANSWER_HEADERS);
     uint64_t length = 0;
     if (value.size == 0 || value.size > 18)
         return fail(answer, "Content-Length is not a number");
@@ -103,6 +107,7 @@ static void content_length_header(struct http_answer *answer, struct slice value
 
 static void transfer_encoding_header(struct http_answer *answer, struct slice value)
 {
+    assert(answer->state == ANSWER_HEADERS);
     if (!answer->is_http11 || answer->is_chunked || !equal_ignoring_case(value, "chunked"))
         return fail(answer, "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 answer");
     answer->is_chunked = true;
@@ -110,6 +115,7 @@ static void transfer_encoding_header(struct http_answer *answer, struct slice va
 
 static void connection_header(struct http_answer *answer, struct slice value)
 {
+    assert(answer->state == ANSWER_HEADERS);
     while (value.size > 0) {
         struct slice option = next_element(&value);
         if (equal_ignoring_case(option, "close"))
@@ -121,6 +127,7 @@ static void connection_header(struct http_answer *answer, struct slice value)
 
 static void retry_after_header(struct http_answer *answer, struct slice value)
 {
+    assert(answer->state == ANSWER_HEADERS);
     if (answer->has_retry_after)
         return;
     answer->has_retry_after = true;
@@ -130,6 +137,7 @@ static void retry_after_header(struct http_answer *answer, struct slice value)
 
 static void content_type_header(struct http_answer *answer, struct slice value)
 {
+    assert(answer->state == ANSWER_HEADERS);
     if (answer->content_type[0] != '\0' || value.size == 0)
         return;
     size_t size =
@@ -158,6 +166,8 @@ static bool is_field_value(struct slice value)
 static bool header_split(struct http_answer *answer, struct slice line, struct slice *ret_name,
                          struct slice *ret_value)
 {
+    assert(line.size > 0);
+    assert(ret_name != NULL && ret_value != NULL);
     const uint8_t *colon = memchr(line.data, ':', line.size);
     size_t size = colon == NULL ? 0 : (size_t)(colon - line.data);
     for (size_t i = 0; i < size; i++)
@@ -213,6 +223,7 @@ static void headers_end(struct http_answer *answer)
 
 static void header_line(struct http_answer *answer, struct slice line)
 {
+    assert(answer->state == ANSWER_HEADERS);
     struct slice name;
     struct slice value;
     if (line.size == 0)
@@ -234,6 +245,7 @@ static int hex_value(uint8_t c)
 
 static void chunk_size_line(struct http_answer *answer, struct slice line)
 {
+    assert(answer->is_chunked);
     uint64_t size = 0;
     size_t digits = 0;
     while (digits < line.size && hex_value(line.data[digits]) >= 0) {
@@ -249,6 +261,7 @@ static void chunk_size_line(struct http_answer *answer, struct slice line)
 
 static void trailer_line(struct http_answer *answer, struct slice line)
 {
+    assert(answer->state == ANSWER_TRAILERS);
     struct slice name;
     struct slice value;
     if (line.size == 0)
@@ -259,6 +272,7 @@ static void trailer_line(struct http_answer *answer, struct slice line)
 
 static void chunk_end_line(struct http_answer *answer, struct slice line)
 {
+    assert(answer->is_chunked);
     if (line.size > 0)
         return fail(answer, "a chunk is longer than its size");
     answer->state = ANSWER_CHUNK_SIZE;
@@ -286,6 +300,7 @@ static void take_line(struct http_answer *answer)
 
 static void line_append(struct http_answer *answer, const uint8_t *data, size_t size)
 {
+    assert(size > 0);
     if (answer->line_size + size > answer->line_capacity) {
         size_t capacity = answer->line_capacity == 0 ? 256 : answer->line_capacity;
         while (capacity < answer->line_size + size)
@@ -300,6 +315,7 @@ static void line_append(struct http_answer *answer, const uint8_t *data, size_t 
 /* What lines may cost: the head and the trailers together, and each chunk's size alone. */
 static bool line_charge(struct http_answer *answer, size_t size)
 {
+    assert(answer->line_size <= answer->line_capacity);
     if (answer->state == ANSWER_CHUNK_SIZE || answer->state == ANSWER_CHUNK_END) {
         answer->body_seen += size;
         if (answer->line_size + size <= HTTP_CHUNK_EXTENSION_BYTES_MAX)
@@ -316,6 +332,7 @@ static bool line_charge(struct http_answer *answer, size_t size)
 
 static size_t feed_line(struct http_answer *answer, const uint8_t *data, size_t size)
 {
+    assert(size > 0);
     const uint8_t *end = memchr(data, '\n', size);
     size_t taken = end == NULL ? size : (size_t)(end - data) + 1;
     if (!line_charge(answer, taken))
@@ -328,6 +345,7 @@ static size_t feed_line(struct http_answer *answer, const uint8_t *data, size_t 
 
 static bool body_reserve(struct http_answer *answer, size_t size)
 {
+    assert(answer->body_size <= answer->body_capacity);
     if (answer->body_size + size <= answer->body_capacity)
         return true;
     size_t capacity = answer->body_capacity == 0 ? 512 : answer->body_capacity;
@@ -347,6 +365,7 @@ static bool body_reserve(struct http_answer *answer, size_t size)
 /* Keeps what fits. False when so much came that the connection is not worth reading it. */
 static bool body_keep(struct http_answer *answer, const uint8_t *data, size_t size)
 {
+    assert(answer->body_size <= RESPONSE_BYTES_MAX);
     size_t room = RESPONSE_BYTES_MAX - answer->body_size;
     size_t kept = size < room ? size : room;
     if (answer->is_cut || !body_reserve(answer, kept))

@@ -13,12 +13,14 @@ enum { FIRST_PIECE_BYTES = 4096, FIRST_PEEK_BYTES = 64 };
 
 static bool fail(enum http_failure *ret_failure, enum http_failure failure)
 {
+    assert(ret_failure != NULL);
     *ret_failure = failure;
     return false;
 }
 
 static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *ret_failure)
 {
+    assert(capacity >= body->buffer->capacity);
     struct buffer *grown = buffer_try_grow(body->buffer, (size_t)capacity);
     if (grown == NULL)
         return fail(ret_failure, HTTP_BODY_NO_BUDGET);
@@ -29,6 +31,7 @@ static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *r
 /* Doubling keeps the copies linear; max_bytes caps it. */
 static uint64_t grown_capacity(const struct http_body *body, uint64_t needed)
 {
+    assert(needed <= body->plan.max_bytes);
     uint64_t doubled = (uint64_t)body->buffer->capacity * 2;
     uint64_t capacity = doubled > needed ? doubled : needed;
     return capacity < body->plan.max_bytes ? capacity : body->plan.max_bytes;
@@ -58,6 +61,7 @@ bool http_body_begin(struct http_body *body, struct budget *budget,
 bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
                       enum http_failure *ret_failure)
 {
+    assert(data != NULL || size == 0);
     assert(body->buffer != NULL);
     uint64_t needed = (uint64_t)body->buffer->size + size;
     if (needed > body->plan.max_bytes)
@@ -72,6 +76,7 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
 
 uint8_t *http_body_room(struct http_body *body, size_t *ret_size)
 {
+    assert(ret_size != NULL);
     assert(body->buffer != NULL);
     *ret_size = body->buffer->capacity - body->buffer->size;
     return body->buffer->data + body->buffer->size;
@@ -120,6 +125,7 @@ size_t http_body_size(const struct http_body *body)
 
 void http_body_clear(struct http_body *body)
 {
+    assert(body != NULL);
     buffer_unref(body->buffer);
     body->buffer = NULL;
 }

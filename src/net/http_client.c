@@ -43,6 +43,7 @@ static bool is_redirect(unsigned status)
  * later requests spare the first round. */
 static void follow_redirect(struct http_client *client, const struct http_post *post)
 {
+    assert(!client->is_closing);
     struct error error;
     if (client->curl == NULL)
         client->curl = curl_client_create(&client->settings, &client->url, &error);
@@ -57,6 +58,7 @@ static void follow_redirect(struct http_client *client, const struct http_post *
 
 static void on_done(const struct http_result *result, void *arg)
 {
+    assert(result != NULL);
     struct hop *hop = arg;
     struct http_client *client = hop->client;
     struct http_post post = hop->post;
@@ -77,6 +79,7 @@ static void on_writer_closed(void *arg)
 
 static bool client_set_up(struct http_client *client, struct error *error)
 {
+    assert(client->url.host != NULL);
     bool has_proxy = proxy_find(&client->url, client->settings.proxy_url) != NULL;
     if (!client->url.is_https && !has_proxy)
         client->http1 = http1_client_create(&client->settings, &client->url);

@@ -34,6 +34,7 @@ static uv_stream_t *stream_of(struct http_connection *connection)
 
 static void arm_timer(struct http_connection *connection)
 {
+    assert(!connection->is_closing);
     uint64_t due_ns = connection->deadline_ns < connection->write_deadline_ns
                           ? connection->deadline_ns
                           : connection->write_deadline_ns;
@@ -47,6 +48,7 @@ static void arm_timer(struct http_connection *connection)
 /* A write deadline that the user set is for the whole answer; ours asks for progress only. */
 static void start_write_deadline(struct http_connection *connection)
 {
+    assert(connection->writes_waiting > 0);
     uint64_t delay_ns = connection->server->settings.write_deadline_ns;
     connection->write_deadline_ns = clock_now_ns() + (delay_ns == 0 ? WRITE_STALL_NS : delay_ns);
     connection->write_waiting_bytes = uv_stream_get_write_queue_size(stream_of(connection));
@@ -55,6 +57,7 @@ static void start_write_deadline(struct http_connection *connection)
 
 static void expire_write(struct http_connection *connection)
 {
+    assert(connection->writes_waiting > 0);
     size_t waiting = uv_stream_get_write_queue_size(stream_of(connection));
     bool is_stall_only = connection->server->settings.write_deadline_ns == 0;
     if (is_stall_only && waiting < connection->write_waiting_bytes)
@@ -85,6 +88,7 @@ static void on_timer(struct timer *timer, void *arg)
 
 static bool choose(struct http_connection *connection, const struct http_protocol *protocol)
 {
+    assert(protocol->create != NULL);
     assert(connection->protocol == NULL);
     connection->state = protocol->create(connection);
     if (connection->state == NULL) {
@@ -98,6 +102,8 @@ static bool choose(struct http_connection *connection, const struct http_protoco
 /* The first bytes: HTTP/2 begins with a preface that is no HTTP/1 request. */
 static void sniff(struct http_connection *connection, const uint8_t *data, size_t size)
 {
+    assert(size > 0);
+    assert(connection->protocol == NULL);
     size_t seen = connection->preface_size;
     size_t wanted = HTTP_PREFACE_SIZE - seen;
     size_t fresh = size < wanted ? size : wanted;
@@ -116,6 +122,7 @@ static void sniff(struct http_connection *connection, const uint8_t *data, size_
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 {
+    assert(ret_room != NULL);
     (void)suggested;
     struct http_connection *connection = handle->data;
     bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
@@ -135,6 +142,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct http_connection *connection = stream->data;
+    assert(connection->is_closing || connection->server != NULL);
     if (connection->is_closing || count == 0)
         return;
     if (count == UV_EOF && connection->protocol != NULL) {
@@ -191,6 +199,7 @@ static size_t parts_size(const uv_buf_t *parts, unsigned count)
 /* Copies what stands behind the first skip bytes. */
 static void copy_parts(char *target, const uv_buf_t *parts, unsigned count, size_t skip)
 {
+    assert(target != NULL);
     for (unsigned i = 0; i < count; i++) {
         size_t skipped = skip < parts[i].len ? skip : parts[i].len;
         size_t rest = parts[i].len - skipped;
@@ -204,6 +213,8 @@ static void copy_parts(char *target, const uv_buf_t *parts, unsigned count, size
 static void write_later(struct http_connection *connection, const uv_buf_t *parts, unsigned count,
                         size_t skip)
 {
+    assert(!connection->is_closing);
+    assert(skip < parts_size(parts, count));
     size_t size = parts_size(parts, count) - skip;
     struct late_write *late = mem_try_alloc(sizeof(*late) + size);
     if (late == NULL) {
@@ -227,6 +238,7 @@ static void write_later(struct http_connection *connection, const uv_buf_t *part
 
 static void begin(struct http_connection *connection)
 {
+    assert(connection->protocol == NULL);
     const struct http_server_settings *settings = &connection->server->settings;
     http_connection_set_deadline(connection, settings->header_deadline_ns);
     if (!settings->has_http1 && !choose(connection, &http2_protocol))
@@ -302,6 +314,7 @@ void http_connection_shutdown(struct http_connection *connection)
 
 void http_connection_pause(struct http_connection *connection)
 {
+    assert(connection->refs > 0);
     if (!connection->is_reading)
         return;
     connection->is_reading = false;
@@ -310,6 +323,7 @@ void http_connection_pause(struct http_connection *connection)
 
 void http_connection_resume(struct http_connection *connection)
 {
+    assert(connection->refs > 0);
     if (connection->is_reading || connection->is_closing)
         return;
     if (uv_read_start(stream_of(connection), on_alloc, on_read) == 0)
@@ -320,6 +334,7 @@ void http_connection_resume(struct http_connection *connection)
 
 void http_connection_set_deadline(struct http_connection *connection, uint64_t delay_ns)
 {
+    assert(connection->refs > 0);
     if (connection->is_closing)
         return;
     connection->deadline_ns = delay_ns == UINT64_MAX ? UINT64_MAX : clock_now_ns() + delay_ns;
@@ -328,6 +343,7 @@ void http_connection_set_deadline(struct http_connection *connection, uint64_t d
 
 void http_connection_stop(struct http_connection *connection)
 {
+    assert(lane_is_current(connection->server->settings.lane));
     if (connection->is_closing)
         return;
     if (connection->protocol == NULL)
@@ -338,6 +354,7 @@ void http_connection_stop(struct http_connection *connection)
 
 void http_connection_close(struct http_connection *connection)
 {
+    assert(connection->refs > 0);
     if (connection->is_closing)
         return;
     connection->is_closing = true;
@@ -347,6 +364,7 @@ void http_connection_close(struct http_connection *connection)
 
 void http_connection_abort(struct http_connection *connection)
 {
+    assert(connection->refs > 0);
     if (connection->is_closing)
         return;
     connection->server->figures.aborted_total++;

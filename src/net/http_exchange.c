@@ -11,6 +11,8 @@
 
 static void bury(struct http_request *request)
 {
+    assert(request->is_ended);
+    assert(!request->is_with_handler);
     struct http_connection *connection = request->connection;
     http_body_clear(&request->body);
     if (request->handler->on_end != NULL)
@@ -22,6 +24,7 @@ static void bury(struct http_request *request)
 /* False when the handler answered, or the body announced too much. */
 static bool peek(struct http_request *request)
 {
+    assert(request->body.buffer != NULL);
     if (!http_body_wants_peek(&request->body))
         return true;
     request->is_peeking = true;
@@ -59,6 +62,7 @@ void http_exchange_init(struct http_request *request, const struct http_request_
 
 void http_exchange_begin(struct http_request *request)
 {
+    assert(request->handler->on_request != NULL);
     assert(!request->is_with_handler);
     assert(!request->is_ended);
     request->connection->server->figures.requests_total++;
@@ -116,16 +120,19 @@ void http_exchange_end(struct http_request *request)
 
 struct slice http_request_method(const struct http_request *request)
 {
+    assert(request != NULL);
     return request->method;
 }
 
 struct slice http_request_path(const struct http_request *request)
 {
+    assert(request != NULL);
     return request->path;
 }
 
 struct slice http_request_query(const struct http_request *request)
 {
+    assert(request != NULL);
     return request->query;
 }
 
@@ -150,36 +157,43 @@ bool http_request_header_at(const struct http_request *request, size_t index,
 
 struct slice http_request_host(const struct http_request *request)
 {
+    assert(request != NULL);
     return request->host;
 }
 
 const char *http_request_peer_address(const struct http_request *request)
 {
+    assert(request->connection != NULL);
     return request->connection->peer;
 }
 
 bool http_request_is_http2(const struct http_request *request)
 {
+    assert(request->ops != NULL);
     return request->ops->is_http2;
 }
 
 bool http_request_is_gone(const struct http_request *request)
 {
+    assert(request->connection != NULL);
     return request->is_ended || http_connection_is_closing(request->connection);
 }
 
 void http_request_set_context(struct http_request *request, void *context)
 {
+    assert(request != NULL);
     request->context = context;
 }
 
 void *http_request_context(const struct http_request *request)
 {
+    assert(request != NULL);
     return request->context;
 }
 
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan)
 {
+    assert(plan != NULL);
     assert(request->is_with_handler);
     assert(!request->is_answered);
     request->is_with_handler = false;
@@ -204,6 +218,7 @@ struct buffer *http_request_body(const struct http_request *request)
 
 void http_respond(struct http_request *request, const struct http_response *response)
 {
+    assert(request->is_with_handler || request->is_reading);
     assert(!request->is_answered);
     assert(response->status >= 200 && response->status <= 599);
     request->is_answered = true;

@@ -17,6 +17,7 @@ static int hex_digit(uint8_t c)
 
 bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
 {
+    assert(path.data != NULL || path.size == 0);
     size_t used = 0;
     if (path.size >= HTTP_PATH_MAX)
         return false;
@@ -40,6 +41,7 @@ bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
 /* Takes the last segment off; the root stays. */
 static size_t without_last_segment(const char *room, size_t used)
 {
+    assert(used < HTTP_PATH_MAX);
     while (used > 0 && room[used - 1] != '/')
         used--;
     return used > 0 ? used - 1 : 0;

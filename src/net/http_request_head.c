@@ -19,6 +19,7 @@
 
 static bool is_made_of(const char *text, enum http1_char kind)
 {
+    assert(text != NULL);
     for (const char *c = text; *c != '\0'; c++)
         if (!http1_is((uint8_t)*c, kind))
             return false;
@@ -46,6 +47,7 @@ bool request_headers_check(const struct http_client_settings *settings, struct e
 
 const char *request_header_find(const struct http_client_settings *settings, const char *name)
 {
+    assert(name != NULL);
     assert(settings != NULL);
     for (size_t i = 0; i < settings->headers_count; i++)
         if (strcasecmp(settings->headers[i].key, name) == 0)
@@ -63,6 +65,7 @@ bool request_header_is_framing(const char *name)
 static void print_head(FILE *out, const struct http_client_settings *settings,
                        const struct http_url *url)
 {
+    assert(out != NULL);
     const char *host = request_header_find(settings, "Host");
     fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\n", url->target,
             host != NULL && host[0] != '\0' ? host : url->authority);

@@ -15,6 +15,7 @@
 /* Done once nothing listens and no connection is open; told from the end of a turn. */
 static void check_done(struct http_server *server)
 {
+    assert(server != NULL);
     if (!server->is_stopping || server->is_done)
         return;
     if (server->connections == NULL && server->member.listener == NULL)
@@ -24,6 +25,7 @@ static void check_done(struct http_server *server)
 static void on_done_job(void *arg)
 {
     struct http_server *server = arg;
+    assert(server->is_stopping && !server->is_done);
     server->is_done = true;
     server->done(server->done_arg);
 }
@@ -35,6 +37,7 @@ static void on_left(void *arg)
 
 static void adopt(void *arg, int fd, const struct sockaddr *peer)
 {
+    assert(arg != NULL);
     http_connection_open(arg, fd, peer);
 }
 
@@ -73,6 +76,7 @@ void http_server_destroy(struct http_server *server)
 bool http_server_listen(struct http_server *const *servers, size_t count, const char *transport,
                         const char *endpoint, struct error *error)
 {
+    assert(error != NULL);
     assert(count > 0 && count <= LANES_MAX);
     struct listener_member *members[LANES_MAX];
     for (size_t i = 0; i < count; i++) {
@@ -112,6 +116,7 @@ void http_server_abort(struct http_server *server)
 
 struct http_server_figures http_server_figures(const struct http_server *server)
 {
+    assert(lane_is_current(server->settings.lane));
     struct http_server_figures figures = server->figures;
     if (server->member.listener != NULL)
         figures.refused_total = listener_refused(server->member.listener);
@@ -120,6 +125,7 @@ struct http_server_figures http_server_figures(const struct http_server *server)
 
 const char *http_server_date(struct http_server *server)
 {
+    assert(server != NULL);
     time_t second = (time_t)(clock_wall_ns() / NS_PER_S);
     if (second == server->date_second)
         return server->date_text;

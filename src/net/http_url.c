@@ -71,6 +71,7 @@ static bool bytes_check(const char *text, struct error *error)
 static bool scheme_parse(const char *text, struct http_url *url, const char **ret_rest,
                          struct error *error)
 {
+    assert(ret_rest != NULL);
     if (strncasecmp(text, "http://", 7) == 0)
         *ret_rest = text + 7;
     else if (strncasecmp(text, "https://", 8) == 0)
@@ -85,6 +86,7 @@ static bool scheme_parse(const char *text, struct http_url *url, const char **re
 static bool port_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
 {
+    assert(begin <= end);
     unsigned port = 0;
     for (const char *c = begin; c < end; c++) {
         if (*c < '0' || *c > '9')
@@ -107,6 +109,7 @@ static bool port_parse(const char *begin, const char *end, struct http_url *url,
 static bool host_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
 {
+    assert(url->host == NULL);
     const char *host_end;
     if (begin >= end)
         return error_set(error, "the URL names no host, as in http://localhost:4318");
@@ -139,6 +142,7 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
 static bool userinfo_parse(const char *begin, const char *end, struct http_url *url,
                            struct error *error)
 {
+    assert(url->credentials == NULL);
     url->credentials = copy_range(begin, end);
     if (strchr(url->credentials, ':') == NULL) {
         size_t size = strlen(url->credentials);
@@ -152,6 +156,7 @@ static bool userinfo_parse(const char *begin, const char *end, struct http_url *
 
 static void target_set(const char *begin, const char *end, struct http_url *url)
 {
+    assert(url->authority != NULL);
     url->target = mem_alloc((size_t)(end - begin) + 2);
     sprintf(url->target, "%s%.*s", begin < end && *begin == '/' ? "" : "/", (int)(end - begin),
             begin);
@@ -198,6 +203,7 @@ void http_url_clear(struct http_url *url)
 
 char *http_url_join(const char *base, const char *suffix)
 {
+    assert(suffix != NULL);
     assert(base != NULL);
     assert(suffix[0] == '/');
     size_t path_size = strcspn(base, "?#");

@@ -54,6 +54,7 @@ struct deal {
 
 static void free_if_unused(struct listener *listener)
 {
+    assert(listener->member_count <= LANES_MAX);
     if (!listener->is_closed || listener->member_count > 0)
         return;
     mem_free(listener->transport);
@@ -64,12 +65,14 @@ static void free_if_unused(struct listener *listener)
 static void on_deal(struct lane_task *task)
 {
     struct deal *deal = (struct deal *)task;
+    assert(lane_is_current(deal->member->lane));
     deal->member->adopt(deal->member->arg, deal->fd, (const struct sockaddr *)&deal->peer);
     mem_free(deal);
 }
 
 static uint64_t open_count(const struct listener *listener)
 {
+    assert(listener->member_count <= LANES_MAX);
     uint64_t count = 0;
     for (size_t i = 0; i < listener->member_count; i++)
         count += atomic_load_explicit(&listener->members[i]->open_count, memory_order_relaxed);
@@ -78,12 +81,14 @@ static uint64_t open_count(const struct listener *listener)
 
 static void refuse(struct listener *listener, int fd)
 {
+    assert(fd >= 0);
     atomic_fetch_add_explicit(&listener->refused, 1, memory_order_relaxed);
     close(fd);
 }
 
 static void deal_out(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 {
+    assert(fd >= 0);
     assert(listener->member_count > 0);
     if (open_count(listener) >= listener->open_max) {
         refuse(listener, fd);
@@ -108,6 +113,7 @@ static int open_spare(void)
 
 static void rest(struct listener *listener)
 {
+    assert(!listener->is_closing);
     uv_poll_stop(&listener->poll);
     lane_timer_start(listener->lane, &listener->rest, ACCEPT_REST_NS);
 }
@@ -115,6 +121,7 @@ static void rest(struct listener *listener)
 /* No descriptor is left: a peer that is closed can try again, one that hangs cannot. */
 static void refuse_with_spare(struct listener *listener)
 {
+    assert(listener->fd >= 0);
     if (listener->spare_fd >= 0)
         close(listener->spare_fd);
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
@@ -128,6 +135,7 @@ static void refuse_with_spare(struct listener *listener)
 /* False: nothing more for now. */
 static bool accept_one(struct listener *listener)
 {
+    assert(listener->fd >= 0);
     struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof(peer);
     int fd = accept4(listener->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -149,6 +157,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     struct listener *listener = poll->data;
+    assert(lane_is_current(listener->lane));
     for (int i = 0; i < ACCEPTS_PER_TURN_MAX && !listener->is_closing; i++)
         if (!accept_one(listener))
             return;
@@ -164,6 +173,7 @@ static void on_rested(struct timer *timer, void *arg)
 /* Go's form: "bind: address already in use". */
 static bool fail(struct error *error, const char *step)
 {
+    assert(step != NULL);
     const char *reason = strerror(errno);
     return error_set(error, "%s: %c%s", step, tolower((unsigned char)reason[0]), reason + 1);
 }
@@ -171,6 +181,7 @@ static bool fail(struct error *error, const char *step)
 /* Accepted sockets inherit these. Failing is no reason not to serve. */
 static void set_options(int fd)
 {
+    assert(fd >= 0);
     int on = 1;
     int seconds = KEEPALIVE_S;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -181,6 +192,7 @@ static void set_options(int fd)
 
 static bool open_socket(const struct endpoint_address *address, int *ret_fd, struct error *error)
 {
+    assert(ret_fd != NULL);
     int on = 1;
     int v6_only = !address->is_dual;
     int family = address->address.ss_family;
@@ -203,6 +215,7 @@ static bool open_socket(const struct endpoint_address *address, int *ret_fd, str
 
 static bool open_endpoint(const char *transport, const char *text, int *ret_fd, struct error *error)
 {
+    assert(ret_fd != NULL);
     struct endpoint endpoint;
     struct endpoint_address address;
     *ret_fd = kept_sockets_take(transport, text);
@@ -229,6 +242,7 @@ static void print_address(struct listener *listener)
 bool listener_open(struct listener_member *const *members, size_t count, uint64_t open_max,
                    const char *transport, const char *endpoint, struct error *error)
 {
+    assert(open_max > 0);
     assert(count > 0 && count <= LANES_MAX);
     assert(lane_is_current(members[0]->lane));
     int fd;
@@ -286,6 +300,7 @@ static void on_poll_closed(uv_handle_t *handle)
 {
     struct listener *listener = handle->data;
     struct listener_member *first = listener->members[0];
+    assert(first == listener->first);
     if (!kept_sockets_put(listener->fd, listener->transport, listener->endpoint))
         close(listener->fd);
     if (listener->spare_fd >= 0)
@@ -308,6 +323,7 @@ static void close_listener(struct listener *listener)
 /* Back on the member's lane. */
 static void on_left(struct lane_task *task)
 {
+    assert(task != NULL);
     struct listener_member *member =
         (struct listener_member *)((char *)task - offsetof(struct listener_member, task));
     member->listener = NULL;
@@ -320,6 +336,7 @@ static void on_leave(struct lane_task *task)
     struct listener_member *member =
         (struct listener_member *)((char *)task - offsetof(struct listener_member, task));
     struct listener *listener = member->listener;
+    assert(lane_is_current(listener->lane));
     remove_member(listener, member);
     task->fn = on_left;
     lane_post(member->lane, task);

@@ -10,6 +10,7 @@ enum { PARAMETERS_MAX = 16 };
 
 static void skip_blanks(struct slice *rest)
 {
+    assert(rest != NULL);
     while (rest->size > 0 && (rest->data[0] == ' ' || rest->data[0] == '\t'))
         *rest = slice_of(rest->data + 1, rest->size - 1);
 }
@@ -24,6 +25,7 @@ static bool skip_char(struct slice *rest, char c)
 
 static struct slice take_token(struct slice *rest)
 {
+    assert(rest != NULL);
     size_t size = 0;
     while (size < rest->size && rest->data[size] > ' ' && rest->data[size] < 0x7f &&
            strchr("()<>@,;:\\\"/[]?=", rest->data[size]) == NULL)
@@ -36,6 +38,7 @@ static struct slice take_token(struct slice *rest)
 /* A token, or text in quotes. */
 static bool skip_value(struct slice *rest)
 {
+    assert(rest != NULL);
     if (!skip_char(rest, '"'))
         return take_token(rest).size > 0;
     while (rest->size > 0) {
@@ -50,6 +53,7 @@ static bool skip_value(struct slice *rest)
 
 static bool is_known(const struct slice *names, size_t count, struct slice name)
 {
+    assert(count <= PARAMETERS_MAX);
     for (size_t i = 0; i < count; i++)
         if (names[i].size == name.size &&
             strncasecmp((const char *)names[i].data, (const char *)name.data, name.size) == 0)
@@ -80,6 +84,7 @@ static bool are_parameters(struct slice rest)
 
 bool media_type_is(struct slice value, const char *type)
 {
+    assert(type != NULL);
     size_t size = strlen(type);
     assert(size > 0);
     skip_blanks(&value);

@@ -21,6 +21,7 @@ struct address {
 
 static struct address address_parse(const char *text)
 {
+    assert(text != NULL);
     struct address address = {0};
     if (inet_pton(AF_INET, text, address.bytes) == 1)
         address.family = AF_INET;
@@ -31,6 +32,7 @@ static struct address address_parse(const char *text)
 
 static bool is_this_machine(const struct http_url *url)
 {
+    assert(url->host != NULL);
     static const uint8_t loopback6[16] = {[15] = 1};
     struct address address = address_parse(url->host);
     if (address.family == AF_INET)
@@ -42,6 +44,7 @@ static bool is_this_machine(const struct http_url *url)
 
 static bool in_block(const struct address *address, const char *block, long prefix)
 {
+    assert(block != NULL);
     struct address network = address_parse(block);
     long bits = network.family == AF_INET ? 32 : 128;
     if (network.family == 0 || network.family != address->family || prefix < 0 || prefix > bits)
@@ -57,6 +60,7 @@ static bool in_block(const struct address *address, const char *block, long pref
 /* ".example.com" covers the domains below it, "example.com" that host too. */
 static bool domain_covers(const char *domain, const char *host)
 {
+    assert(domain != NULL && host != NULL);
     if (domain[0] == '*' && domain[1] == '.')
         domain++;
     bool is_suffix_only = domain[0] == '.';
@@ -74,6 +78,7 @@ static bool domain_covers(const char *domain, const char *host)
 /* Cuts ":port" off entry and says whether it allows the port. */
 static bool port_allows(char *entry, uint16_t port)
 {
+    assert(entry[0] != '\0');
     char *colon = strrchr(entry, ':');
     if (colon == NULL || (strchr(entry, ':') != colon && colon[-1] != ']'))
         return true;
@@ -83,6 +88,7 @@ static bool port_allows(char *entry, uint16_t port)
 
 static char *without_brackets(char *entry)
 {
+    assert(entry != NULL);
     size_t size = strlen(entry);
     if (entry[0] != '[' || entry[size - 1] != ']')
         return entry;
@@ -92,6 +98,7 @@ static char *without_brackets(char *entry)
 
 static bool entry_covers(char *entry, const struct http_url *url)
 {
+    assert(entry[0] != '\0');
     if (strcmp(entry, "*") == 0)
         return true;
     struct address address = address_parse(url->host);
@@ -129,6 +136,7 @@ bool proxy_is_excluded(const struct http_url *url, const char *no_proxy)
 
 static const char *environment(const char *upper, const char *lower)
 {
+    assert(upper != NULL && lower != NULL);
     const char *value = getenv(upper);
     if (value == NULL || value[0] == '\0')
         value = getenv(lower);

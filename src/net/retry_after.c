@@ -19,6 +19,7 @@ static bool is_digit(char c)
 
 static bool seconds_parse(const char *text, uint64_t *ret_after_ns)
 {
+    assert(ret_after_ns != NULL);
     if (*text == '+')
         text++;
     uint64_t seconds = 0;
@@ -36,6 +37,7 @@ static bool seconds_parse(const char *text, uint64_t *ret_after_ns)
 
 static int number_at(const char *text, size_t digits)
 {
+    assert(digits <= 4);
     int number = 0;
     for (size_t i = 0; i < digits; i++) {
         if (!is_digit(text[i]))
@@ -48,6 +50,7 @@ static int number_at(const char *text, size_t digits)
 /* The index of the three letters at text in a row of names, or -1. */
 static int name_at(const char *text, const char *names)
 {
+    assert(names != NULL);
     for (int i = 0; names[i * 3] != '\0'; i++)
         if (strncmp(text, names + i * 3, 3) == 0)
             return i;
@@ -57,6 +60,7 @@ static int name_at(const char *text, const char *names)
 /* "Mon, 02 Jan 2006 15:04:05 GMT" */
 static bool date_parse(const char *text, time_t *ret_date)
 {
+    assert(ret_date != NULL);
     static const char shape[] = "aaa, 00 aaa 0000 00:00:00 GMT";
     if (strlen(text) != sizeof(shape) - 1)
         return false;

@@ -17,6 +17,7 @@ static const char retry_info_url[] = "type.googleapis.com/google.rpc.RetryInfo";
 /* Protobuf and JSON want UTF-8; what is no text in a message came from a peer. */
 static void copy_plain(const char *message, char *room)
 {
+    assert(message != NULL);
     size_t size = strnlen(message, RPC_MESSAGE_MAX);
     for (size_t at = 0; at < size;) {
         size_t step = utf8_size(slice_of(message + at, size - at));
@@ -70,6 +71,7 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
 
 size_t rpc_status_to_json(const struct rpc_status *status, char *room)
 {
+    assert(room != NULL);
     char message[RPC_MESSAGE_MAX + 1];
     assert(status->message != NULL);
     copy_plain(status->message, message);
@@ -92,6 +94,7 @@ size_t rpc_status_to_json(const struct rpc_status *status, char *room)
 
 void rpc_status_to_base64(const struct rpc_status *status, char *room)
 {
+    assert(room != NULL);
     static const char alphabet[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     uint8_t bytes[RPC_STATUS_BYTES_MAX + 2];
