@@ -54,6 +54,7 @@ bool component_kind_find(const char *section, enum component_kind *ret_kind)
 /* NULL: it has no such alias. */
 static const char *find_alias(const struct component_factory *factory, const char *type)
 {
+    assert(type != NULL);
     for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
         if (strcmp(factory->aliases[i], type) == 0)
             return factory->aliases[i];
@@ -102,6 +103,7 @@ static struct config_component *add(struct component_set *set, enum component_ki
 static const char *known_elsewhere(const struct loader *loader, enum component_kind kind,
                                    const char *type)
 {
+    assert(type != NULL);
     for (size_t i = 0; i < COMPONENT_KINDS; i++)
         if (i != (size_t)kind &&
             component_factory_find(loader, (enum component_kind)i, type, NULL) != NULL)
@@ -117,6 +119,7 @@ static void report_unknown(struct loader *loader, const struct path *path,
                            const struct node_entry *entry, enum component_kind kind,
                            const struct identifier *identifier)
 {
+    assert(entry->key != NULL);
     char values[VALID_VALUES_MAX] = "";
     size_t length = 0;
     struct suggestion suggestion = suggestion_for(identifier->type);
@@ -202,6 +205,7 @@ static void refuse_connector(struct loader *loader, const struct path *parent,
 static void load_section(struct loader *loader, const struct node_entry *section,
                          struct component_set *set)
 {
+    assert(section->value != NULL);
     enum component_kind kind = RECEIVER;
     struct path root = {.parent = NULL};
     struct path path = {.parent = &root, .key = section->key};

@@ -25,6 +25,7 @@ struct loaded_config {
 
 static void check_top_keys(struct loader *loader, const struct node *root)
 {
+    assert(root->kind == NODE_MAP);
     static const char *const keys[] = {"receivers",  "processors", "exporters",
                                        "connectors", "extensions", "service"};
     struct path path = {.parent = NULL};
@@ -49,6 +50,7 @@ static void check_top_keys(struct loader *loader, const struct node *root)
 static void check_section_is_filled(struct loader *loader, const struct node *root,
                                     enum component_kind kind)
 {
+    assert(kind <= EXTENSION);
     struct path path = {.parent = NULL};
     struct path inner = {.parent = &path, .key = component_kind_section(kind)};
     const struct node *section = node_value(root, inner.key);
@@ -60,6 +62,7 @@ static void check_section_is_filled(struct loader *loader, const struct node *ro
 
 static void check_tree(struct loader *loader, const struct node *root, struct config *config)
 {
+    assert(root != NULL);
     struct component_set set;
     const struct node_entry *service = node_find(root, "service");
     check_top_keys(loader, root);
@@ -77,6 +80,7 @@ static void check_tree(struct loader *loader, const struct node *root, struct co
 static bool load(struct loader *loader, const struct config_request *request, struct config *config,
                  struct node **ret_root)
 {
+    assert(ret_root != NULL);
     arena_init(&loader->arena, CONFIG_ARENA_BYTES_MAX);
     loader->factories = request->factories;
     loader->gates = request->gates;

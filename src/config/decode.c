@@ -14,6 +14,7 @@
 
 static void *field_at(const struct config_field *field, void *target)
 {
+    assert(field->type != CONFIG_TYPE_END);
     return (char *)target + field->offset;
 }
 
@@ -26,6 +27,7 @@ static bool *enabled_at(const struct config_field *field, void *target)
 /* "enabled" of an optional section. */
 static bool take_enabled(const struct site *site, const struct node *map)
 {
+    assert(map->kind == NODE_MAP);
     struct path path = {.parent = site->path, .key = "enabled"};
     const struct node *enabled = node_value(map, "enabled");
     if (enabled == NULL || enabled->kind == NODE_BROKEN)
@@ -40,6 +42,7 @@ static bool take_enabled(const struct site *site, const struct node *map)
 
 static bool is_on_when_null(const struct config_field *field, const struct node *node)
 {
+    assert(node->kind == NODE_NULL);
     if (field->presence == CONFIG_ON_UNLESS_UNSET)
         return node->reference == NULL;
     return field->presence != CONFIG_NULL_IS_OFF;
@@ -154,6 +157,7 @@ static void set_field(const struct site *site, const struct config_field *field,
 static struct node *parse_default(struct loader *loader, const struct config_field *field,
                                   struct position position)
 {
+    assert(field->default_text != NULL);
     struct yaml_origin origin = {.position = position, .reference = "default"};
     struct yaml_failure failure;
     return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
@@ -163,6 +167,7 @@ static struct node *parse_default(struct loader *loader, const struct config_fie
  * count against the user's limits. */
 static void set_default(struct loader *loader, const struct config_field *field, void *owner)
 {
+    assert(field->default_text != NULL);
     static const struct source source = {.name = "default"};
     struct position position = {.source = &source};
     struct path root = {.parent = NULL};
@@ -212,6 +217,7 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
 
 static const struct config_field *find_field(const struct config_field *fields, const char *key)
 {
+    assert(key != NULL);
     for (const struct config_field *field = fields; field != NULL && field->key != NULL; field++)
         if (strcmp(field->key, key) == 0)
             return field;
@@ -221,6 +227,7 @@ static const struct config_field *find_field(const struct config_field *fields, 
 static void report_unknown(const struct site *site, const struct config_field *section,
                            const struct node_entry *entry)
 {
+    assert(entry->key != NULL);
     struct suggestion suggestion = suggestion_for(entry->key);
     struct path path = {.parent = site->path, .key = entry->key};
     for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;

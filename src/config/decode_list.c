@@ -9,6 +9,7 @@
 
 static size_t count_commas(const char *text)
 {
+    assert(text != NULL);
     size_t count = 0;
     for (; *text != '\0'; text++)
         count += *text == ',' ? 1u : 0u;
@@ -69,6 +70,7 @@ void decode_texts(const struct site *site, const struct config_field *field,
 static void decode_header_map(const struct site *site, const struct config_field *field,
                               const struct node *map, struct config_pair *pairs)
 {
+    assert(map->count == 0 || pairs != NULL);
     assert(map->kind == NODE_MAP);
     for (size_t i = 0; i < map->count; i++) {
         const struct node_entry *entry = &map->entries[i];
@@ -82,6 +84,7 @@ static void decode_header_map(const struct site *site, const struct config_field
 
 static bool has_pair(const struct config_pair *pairs, size_t count, const char *key)
 {
+    assert(key != NULL);
     for (size_t i = 0; i < count; i++)
         if (strcmp(pairs[i].key, key) == 0)
             return true;

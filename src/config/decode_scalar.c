@@ -28,6 +28,7 @@ const char *decode_text_of(const struct node *node)
 
 static bool is_secret(const struct config_field *field)
 {
+    assert(field != NULL);
     return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_HEADERS;
 }
 
@@ -70,6 +71,7 @@ void decode_bool(const struct site *site, const struct config_field *field, cons
 /* Doubles lose their fraction, as in the Go collector, which says nothing about it. */
 static bool take_whole(const struct site *site, const struct node *node, int64_t *ret_integer)
 {
+    assert(ret_integer != NULL);
     if (node->kind == NODE_NULL)
         *ret_integer = 0;
     else if (node->kind == NODE_INT)
@@ -87,6 +89,7 @@ static bool take_whole(const struct site *site, const struct node *node, int64_t
 
 static void describe_words(const struct config_field *field, char *text, size_t size)
 {
+    assert(size > 0);
     size_t length = 0;
     text[0] = '\0';
     for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL && length < size; i++)
@@ -97,6 +100,7 @@ static void describe_words(const struct config_field *field, char *text, size_t 
 static void describe_whole(const struct config_field *field, const struct node *node,
                            char *expected, size_t size)
 {
+    assert(field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT);
     char words[EXPECTED_TEXT_MAX / 2];
     describe_words(field, words, sizeof(words));
     size_t length = (size_t)snprintf(expected, size, "%s%sa whole number", words,
@@ -112,6 +116,7 @@ static void describe_whole(const struct config_field *field, const struct node *
 /* A word of the row stands for its index. */
 static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
 {
+    assert(ret_index != NULL);
     if (field->choices == NULL || node->kind != NODE_TEXT)
         return false;
     for (size_t i = 0; field->choices[i] != NULL; i++) {
@@ -202,6 +207,7 @@ static void describe_durations(const struct config_field *field, const char *pro
 static const char *take_duration(const struct site *site, const struct node *node,
                                  int64_t *ret_duration_ns)
 {
+    assert(ret_duration_ns != NULL);
     if (node->kind == NODE_TEXT)
         return text_to_duration_ns(node->text, ret_duration_ns);
     if (!take_whole(site, node, ret_duration_ns))
@@ -252,6 +258,7 @@ void decode_text(const struct site *site, const struct config_field *field, cons
 void decode_choice(const struct site *site, const struct config_field *field,
                    const struct node *node, void *target)
 {
+    assert(target != NULL);
     char words[EXPECTED_TEXT_MAX / 2];
     char expected[EXPECTED_TEXT_MAX];
     int *index = target;

@@ -40,6 +40,7 @@ static bool is_digit(char letter)
  * False: no digit at all, or too large. */
 static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_billionths)
 {
+    assert(ret_whole != NULL && ret_billionths != NULL);
     uint64_t whole = 0;
     uint64_t billionths = 0;
     uint64_t scale = NS_PER_S;
@@ -60,6 +61,7 @@ static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_bi
 
 static const struct unit *take_unit(const char **text)
 {
+    assert(**text != '\0');
     size_t size = strcspn(*text, ".0123456789");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strlen(units[i].name) == size && memcmp(units[i].name, *text, size) == 0) {
@@ -72,6 +74,7 @@ static const struct unit *take_unit(const char **text)
 
 static const char *add_part(const char **text, uint64_t *total)
 {
+    assert(total != NULL);
     uint64_t whole;
     uint64_t billionths;
     if (!take_number(text, &whole, &billionths))

@@ -25,6 +25,7 @@ struct expansion {
 
 static void report(const struct expansion *expansion, const char *text)
 {
+    assert(text != NULL);
     if (!expansion->is_quiet)
         loader_problem(expansion->loader, expansion->position, expansion->path, "%s", text);
 }
@@ -133,6 +134,7 @@ static char *replace_all(const struct expansion *expansion, const char *text,
 static const char *replace_reference(const struct expansion *expansion, const char *text,
                                      struct slice reference)
 {
+    assert(reference.size >= 3);
     struct retrieved retrieved;
     if (!retrieve(expansion, reference, &retrieved))
         return NULL;
@@ -145,6 +147,7 @@ static const char *replace_reference(const struct expansion *expansion, const ch
  * NULL: reported. */
 static struct node *parse_value(const struct expansion *expansion, struct slice bytes)
 {
+    assert(expansion->reference != NULL);
     struct loader *loader = expansion->loader;
     struct yaml_failure failure;
     struct yaml_origin origin = {.position = expansion->position,
@@ -172,6 +175,7 @@ static struct node *parse_value(const struct expansion *expansion, struct slice 
 /* The scalar is one reference as a whole. NULL: reported. */
 static struct node *replace_scalar(const struct expansion *expansion, struct slice reference)
 {
+    assert(reference.size >= 3);
     struct retrieved retrieved;
     struct node *node = NULL;
     if (!retrieve(expansion, reference, &retrieved))
@@ -185,6 +189,7 @@ static struct node *replace_scalar(const struct expansion *expansion, struct sli
 /* One round. False: nothing to replace, or *node is NULL as that failed. */
 static bool expand_once(const struct expansion *expansion, struct node **node)
 {
+    assert(*node != NULL);
     struct slice reference;
     const char *text = (*node)->text;
     if ((*node)->kind != NODE_TEXT || !find_reference(text, &reference))

@@ -53,6 +53,7 @@ bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gat
 __attribute__((format(printf, 2, 3))) static void add_error(struct error *error, const char *format,
                                                             ...)
 {
+    assert(format != NULL);
     va_list arguments;
     size_t length = strlen(error->text);
     if (length > 0 && length + 3 < sizeof(error->text)) {
@@ -66,6 +67,7 @@ __attribute__((format(printf, 2, 3))) static void add_error(struct error *error,
 
 static void add_unknown(struct error *error, const char *id, int id_size)
 {
+    assert(id_size >= 0);
     char ids[512] = "";
     size_t length = 0;
     for (size_t i = 0; i < FEATURE_GATES; i++)
@@ -77,6 +79,7 @@ static void add_unknown(struct error *error, const char *id, int id_size)
 
 static void apply(struct feature_gates *gates, const char *element, int size, struct error *error)
 {
+    assert(size > 0);
     bool is_enabled = element[0] != '-';
     if (element[0] == '-' || element[0] == '+') {
         element++;

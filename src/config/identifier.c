@@ -70,6 +70,7 @@ static bool is_forbidden(uint32_t character)
 
 static bool is_name(struct slice name)
 {
+    assert(name.size > 0);
     for (size_t i = 0; i < name.size;) {
         uint32_t character;
         i += take_character((const char *)name.data + i, &character);

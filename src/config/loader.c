@@ -10,6 +10,7 @@
 
 const struct source *loader_add_source(struct loader *loader, const char *name)
 {
+    assert(name != NULL);
     struct source *source = loader_zalloc(loader, sizeof(*source));
     source->name = loader_copy_text(loader, name);
     source->order = loader->sources_count++;

@@ -23,6 +23,7 @@ struct scheme {
 
 static char *join(struct loader *loader, const char *scheme, struct slice rest)
 {
+    assert(scheme != NULL);
     size_t scheme_size = strlen(scheme);
     char *uri = loader_zalloc(loader, scheme_size + rest.size + 1);
     memcpy(uri, scheme, scheme_size);
@@ -42,12 +43,14 @@ char *location_of_argument(struct loader *loader, const char *argument)
 
 char *location_of_reference(struct loader *loader, struct slice reference)
 {
+    assert(loader != NULL);
     bool has_scheme = reference.size > 0 && memchr(reference.data, ':', reference.size) != NULL;
     return join(loader, has_scheme ? "" : "env:", reference);
 }
 
 static bool is_variable_name(const char *name)
 {
+    assert(name != NULL);
     if (!isalpha((unsigned char)*name) && *name != '_')
         return false;
     while (isalnum((unsigned char)*name) || *name == '_')
@@ -58,6 +61,7 @@ static bool is_variable_name(const char *name)
 static bool retrieve_env(struct loader *loader, const char *rest, struct retrieved *retrieved,
                          struct error *error)
 {
+    assert(rest != NULL);
     char *name = loader_copy_text(loader, rest);
     char *fallback = strstr(name, ":-");
     if (fallback != NULL) {
@@ -110,6 +114,7 @@ static bool retrieve_yaml(struct loader *loader, const char *rest, struct retrie
 static bool refuse_http(struct loader *loader, const char *rest, struct retrieved *retrieved,
                         struct error *error)
 {
+    assert(error != NULL);
     (void)loader;
     (void)rest;
     (void)retrieved;

@@ -47,6 +47,7 @@ static void append_new(struct loader *loader, struct node *base, const struct no
 
 static void add_or_refuse(struct loader *loader, struct node *map, struct node_entry entry)
 {
+    assert(map->count <= CONFIG_KEYS_MAX);
     if (map->count == CONFIG_KEYS_MAX)
         loader_problem(loader, entry.position, NULL, "a map has more than %d keys",
                        CONFIG_KEYS_MAX);
@@ -89,6 +90,7 @@ struct node *merge_trees(struct loader *loader, struct node *base, struct node *
 /* The entry "a::b::c: value" as "a: {b: {c: value}}". */
 static bool wrap_entry(struct loader *loader, struct node_entry *entry)
 {
+    assert(entry->key != NULL);
     char *key = loader_copy_text(loader, entry->key);
     for (;;) {
         char *last = NULL;
@@ -111,6 +113,7 @@ static bool wrap_entry(struct loader *loader, struct node_entry *entry)
 
 static bool has_nested_keys(const struct node *map)
 {
+    assert(map->kind == NODE_MAP);
     for (size_t i = 0; i < map->count; i++)
         if (strstr(map->entries[i].key, "::") != NULL)
             return true;

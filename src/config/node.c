@@ -22,6 +22,7 @@ uint32_t node_key_hash(const char *key)
 
 static void make_room(struct arena *arena, struct node *node)
 {
+    assert(node->count <= node->capacity);
     if (node->count < node->capacity)
         return;
     size_t capacity = node->capacity == 0 ? FIRST_CAPACITY : 2 * node->capacity;
@@ -69,6 +70,7 @@ struct node *node_value(const struct node *map, const char *key)
 
 void node_remove(struct node *map, const char *key)
 {
+    assert(key != NULL);
     struct node_entry *entry = node_find(map, key);
     if (entry == NULL)
         return;
@@ -91,6 +93,7 @@ static const char *kind_name(enum node_kind kind)
 /* How many of the text's bytes to show: up to its first line break, and no half characters. */
 static int shown_bytes(const char *text)
 {
+    assert(text != NULL);
     size_t size = strcspn(text, "\r\n");
     if (size > SHOWN_BYTES_MAX)
         size = SHOWN_BYTES_MAX;

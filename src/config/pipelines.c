@@ -43,6 +43,7 @@ static void report_undefined(struct loader *loader, const struct component_set *
 static bool has_reference(const struct references *references,
                           const struct config_component *component)
 {
+    assert(component != NULL);
     for (size_t i = 0; i < references->count; i++)
         if (references->items[i] == component)
             return true;
@@ -172,6 +173,7 @@ static void find_misfits(const struct config_component *const *items, size_t cou
 /* "traces, metrics and logs" */
 static void describe_signals(unsigned signals, char *text, size_t size)
 {
+    assert(size > 0);
     size_t length = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < SIGNAL_KINDS && length < size; i++) {
@@ -209,6 +211,7 @@ static void check_signals(const struct pipeline_site *site, const struct config_
 
 static bool find_signal(const char *type, enum signal_kind *ret_signal)
 {
+    assert(ret_signal != NULL);
     for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
         if (strcmp(type, signal_name((enum signal_kind)i)) != 0)
             continue;
@@ -274,6 +277,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
 
 static bool has_pipeline(const struct config_pipeline *pipelines, size_t count, const char *id)
 {
+    assert(id != NULL);
     for (size_t i = 0; i < count; i++)
         if (strcmp(pipelines[i].id, id) == 0)
             return true;

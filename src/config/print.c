@@ -23,6 +23,7 @@ static void redact_text(struct node *node)
 /* Numbers and booleans tell nothing. */
 static void redact_all(struct node *node)
 {
+    assert(node != NULL);
     if (node->kind == NODE_TEXT)
         redact_text(node);
     for (size_t i = 0; i < node->count; i++)
@@ -31,6 +32,7 @@ static void redact_all(struct node *node)
 
 static void redact_headers(struct node *node)
 {
+    assert(node != NULL);
     for (size_t i = 0; i < node->count; i++) {
         struct node *element = node->entries[i].value;
         if (node->kind == NODE_LIST)
@@ -42,6 +44,7 @@ static void redact_headers(struct node *node)
 
 static void adapt_text(struct node *node)
 {
+    assert(node != NULL);
     if (node->verbatim == NULL)
         return;
     node->kind = NODE_TEXT;
@@ -51,6 +54,7 @@ static void adapt_text(struct node *node)
 
 static const struct config_field *find_field(const struct config_field *fields, const char *key)
 {
+    assert(key != NULL);
     for (; fields != NULL && fields->key != NULL; fields++)
         if (strcmp(fields->key, key) == 0)
             return fields;

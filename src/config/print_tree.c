@@ -53,6 +53,7 @@ static struct number_text scalar_to_text(const struct node *node)
 /* Texts that some reader of YAML, if not ours, takes for something else stand in quotes. */
 static bool needs_quotes(const char *text)
 {
+    assert(text != NULL);
     static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(words[i], text) == 0)
@@ -63,6 +64,7 @@ static bool needs_quotes(const char *text)
 
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
 {
+    assert(text != NULL);
     yaml_event_t event;
     yaml_char_t bytes[] = "(not UTF-8)";
     int is_plain = !is_text || !needs_quotes(text);
@@ -118,6 +120,7 @@ static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 
 static bool emit_document(yaml_emitter_t *emitter, const struct node *root)
 {
+    assert(root != NULL);
     yaml_event_t event;
     return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
            yaml_emitter_emit(emitter, &event) &&
@@ -145,6 +148,7 @@ bool print_yaml(const struct node *root, FILE *out)
 
 static void write_json_text(const char *text, FILE *out)
 {
+    assert(text != NULL);
     fputc('"', out);
     for (; *text != '\0'; text++) {
         unsigned char byte = (unsigned char)*text;
@@ -162,6 +166,7 @@ static void write_json_text(const char *text, FILE *out)
 
 static void write_json(const struct node *node, int indent, FILE *out)
 {
+    assert(node != NULL);
     bool is_map = node->kind == NODE_MAP;
     assert(indent >= 0);
     if (node->kind == NODE_TEXT || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {

@@ -71,6 +71,8 @@ static int compare_problems(const void *left, const void *right)
 {
     const struct problem *a = left;
     const struct problem *b = right;
+    assert(a->position.source != NULL);
+    assert(b->position.source != NULL);
     int order = compare_sizes(a->position.source->order, b->position.source->order);
     if (order == 0)
         order = compare_sizes(a->position.line, b->position.line);
@@ -81,6 +83,7 @@ static int compare_problems(const void *left, const void *right)
 
 static char **take_texts(struct problem_list *list, size_t *ret_count)
 {
+    assert(ret_count != NULL);
     if (list->count == 0)
         return NULL;
     qsort(list->items, list->count, sizeof(*list->items), compare_problems);
@@ -113,6 +116,7 @@ void problem_lists_take(struct problem_list *problems, struct problem_list *warn
 
 static void free_texts(char **texts, size_t count)
 {
+    assert(texts != NULL || count == 0);
     for (size_t i = 0; i < count; i++)
         mem_free(texts[i]);
     mem_free(texts);

@@ -39,6 +39,7 @@ static const char *type_name(enum config_type type)
 /* A text inside a table's cell. */
 static void write_cell(const char *text, FILE *out)
 {
+    assert(text != NULL);
     for (; *text != '\0'; text++) {
         if (*text == '|')
             fputc('\\', out);
@@ -67,6 +68,7 @@ static void write_default(const struct config_field *field, FILE *out)
 
 static void write_bound(const struct config_field *field, int64_t bound, FILE *out)
 {
+    assert(field != NULL);
     if (field->type == CONFIG_TYPE_DURATION)
         fputs(duration_to_text(bound).text, out);
     else
@@ -75,6 +77,7 @@ static void write_bound(const struct config_field *field, int64_t bound, FILE *o
 
 static void write_range(const struct config_field *field, FILE *out)
 {
+    assert(field->key != NULL);
     bool has_range = field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT ||
                      field->type == CONFIG_TYPE_DURATION;
     for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
@@ -123,6 +126,7 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
 
 static void write_table(const struct config_field *fields, FILE *out)
 {
+    assert(out != NULL);
     if (fields == NULL || fields->key == NULL) {
         fputs("No keys.\n\n", out);
         return;
@@ -134,6 +138,7 @@ static void write_table(const struct config_field *fields, FILE *out)
 
 static void write_signals(const struct component_factory *factory, FILE *out)
 {
+    assert(factory->kind <= EXTENSION);
     bool is_first = true;
     if (factory->kind == EXTENSION)
         return;
@@ -180,6 +185,7 @@ void config_print_reference(const struct component_factory *const *factories, FI
 
 static void write_stability(const struct component_factory *factory, FILE *out)
 {
+    assert(factory->kind <= EXTENSION);
     const char *stability = factory->stability != NULL ? factory->stability : "development";
     fputs("      stability:\n", out);
     if (factory->kind == EXTENSION)

@@ -19,6 +19,7 @@ enum { SOURCE_NAME_MAX = 200 };
 
 static struct position start_of(const struct source *source)
 {
+    assert(source != NULL);
     return (struct position){.source = source, .line = 1, .column = 1};
 }
 
@@ -26,6 +27,7 @@ static struct position start_of(const struct source *source)
  */
 static const struct source *name_source(struct loader *loader, const char *argument)
 {
+    assert(argument != NULL);
     char name[SOURCE_NAME_MAX];
     size_t size = strlen(argument);
     if (strncmp(argument, "yaml:", 5) == 0)
@@ -46,6 +48,7 @@ static const struct source *name_source(struct loader *loader, const char *argum
 static struct node *read_location(struct loader *loader, const char *argument,
                                   const struct source *source)
 {
+    assert(source != NULL);
     struct retrieved retrieved;
     struct error error;
     struct yaml_failure failure;
@@ -73,6 +76,7 @@ static struct node *read_location(struct loader *loader, const char *argument,
 /* "a.b=c" as the location "yaml:a::b: c". NULL: reported. */
 static struct node *read_setting(struct loader *loader, const char *setting)
 {
+    assert(setting != NULL);
     char name[SOURCE_NAME_MAX];
     size_t key_size = strcspn(setting, "=");
     snprintf(name, sizeof(name), "--set=%.*s", (int)(key_size < 100 ? key_size : 100), setting);
@@ -101,6 +105,7 @@ static struct node *read_setting(struct loader *loader, const char *setting)
 /* False: there is nothing to merge, which is reported. */
 static bool merge_into(struct loader *loader, struct node **root, struct node *tree)
 {
+    assert(root != NULL);
     if (tree != NULL && tree->kind == NODE_MAP)
         *root = *root == NULL ? tree : merge_trees(loader, *root, tree);
     return tree != NULL && tree->kind != NODE_BROKEN;
@@ -109,6 +114,7 @@ static bool merge_into(struct loader *loader, struct node **root, struct node *t
 /* With no location at all there is no source, and problems need one. */
 static const struct source *command_line(struct loader *loader)
 {
+    assert(loader != NULL);
     return loader_add_source(loader, "command line");
 }
 

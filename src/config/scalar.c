@@ -44,6 +44,7 @@ static const struct word words[] = {
 /* False when the text is longer than any number. */
 static bool strip_underscores(const char *text, char *stripped)
 {
+    assert(stripped != NULL);
     size_t length = 0;
     for (; *text != '\0'; text++) {
         if (*text == '_')
@@ -59,6 +60,7 @@ static bool strip_underscores(const char *text, char *stripped)
 /* Go's base 0: the prefix decides, and a leading zero is octal. Advances past the prefix. */
 static unsigned take_base(const char **text)
 {
+    assert(*text != NULL);
     const char *digits = *text;
     if (digits[0] != '0' || digits[1] == '\0')
         return 10;

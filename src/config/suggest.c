@@ -18,6 +18,7 @@ static size_t smaller(size_t a, size_t b)
 
 static bool is_swap(const char *a, const char *b, size_t i, size_t j)
 {
+    assert(a != NULL && b != NULL);
     return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
 }
 

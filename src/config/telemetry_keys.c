@@ -180,6 +180,7 @@ static bool find_word(const struct word *words, const char *text, int *ret_value
 
 static void report_level(const struct telemetry_key *key, const char *expected)
 {
+    assert(key->node != NULL);
     struct suggestion suggestion =
         suggestion_for(key->node->kind == NODE_TEXT ? key->node->text : "");
     const struct word *words = strstr(expected, "detailed") ? metrics_levels : log_levels;
@@ -192,6 +193,7 @@ static void report_level(const struct telemetry_key *key, const char *expected)
 /* Integers are zap's: -1 is debug, 2 and above are errors. */
 static int take_log_level(const struct telemetry_key *key)
 {
+    assert(key->site != NULL);
     int level = LOG_INFO;
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
@@ -206,6 +208,7 @@ static int take_log_level(const struct telemetry_key *key)
 /* Integers are the Go collector's: -1 is none, 2 detailed. */
 static int take_metrics_level(const struct telemetry_key *key)
 {
+    assert(key->site != NULL);
     int level = METRICS_NORMAL;
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN)
@@ -222,6 +225,7 @@ static int take_metrics_level(const struct telemetry_key *key)
 /* host:port, [host]:port, :port */
 static bool take_address(struct loader *loader, const char *address, struct config_service *service)
 {
+    assert(address != NULL);
     char *host = loader_copy_text(loader, address);
     char *colon = strrchr(host, ':');
     char *end = NULL;
@@ -298,6 +302,7 @@ static void resolve_readers(const struct telemetry_key *key,
 static void resolve_metrics(const struct site *site, const struct node *node,
                             const struct telemetry_metrics *metrics, struct config_service *service)
 {
+    assert(service != NULL);
     struct telemetry_key key;
     static const struct telemetry_prometheus standard = {
         .host = "localhost", .port = 8888, .without_units = true, .without_type_suffix = true};

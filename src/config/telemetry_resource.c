@@ -24,6 +24,7 @@ struct attributes {
  * zeros. */
 static const char *random_uuid(struct loader *loader)
 {
+    assert(loader != NULL);
     uint8_t bytes[UUID_BYTES] = {0};
     char *text = loader_zalloc(loader, UUID_TEXT_BYTES);
     char *to = text;
@@ -41,6 +42,7 @@ static const char *random_uuid(struct loader *loader)
 
 static struct config_pair *find(const struct attributes *attributes, const char *key)
 {
+    assert(key != NULL);
     for (size_t i = 0; i < attributes->count; i++)
         if (strcmp(attributes->pairs[i].key, key) == 0)
             return &attributes->pairs[i];
@@ -50,6 +52,7 @@ static struct config_pair *find(const struct attributes *attributes, const char 
 /* value NULL drops the attribute. */
 static void set(struct attributes *attributes, const char *key, const char *value)
 {
+    assert(key != NULL);
     struct config_pair *pair = find(attributes, key);
     if (value == NULL && pair != NULL)
         *pair = attributes->pairs[--attributes->count];
@@ -79,6 +82,7 @@ static bool take_text(const struct site *site, const struct path *path, const st
 static void take_map(const struct site *site, const struct path *path, const struct node *map,
                      struct attributes *attributes)
 {
+    assert(map->kind == NODE_MAP);
     for (size_t i = 0; i < map->count; i++) {
         const char *text;
         const struct node *value = map->entries[i].value;

@@ -65,6 +65,7 @@ __attribute__((format(printf, 4, 5))) static bool fail(struct builder *builder,
 
 static struct position position_of(const struct builder *builder, yaml_mark_t mark)
 {
+    assert(builder->origin != NULL);
     struct position position = builder->origin->position;
     if (builder->origin->reference != NULL)
         return position;
@@ -75,6 +76,7 @@ static struct position position_of(const struct builder *builder, yaml_mark_t ma
 
 static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
 {
+    assert(kind != NODE_BROKEN);
     struct position position = position_of(builder, mark);
     struct node *node = loader_try_node(builder->loader, kind, position);
     if (node == NULL)
@@ -119,11 +121,13 @@ struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, 
 
 static bool is_open_map(const struct frame *frame)
 {
+    assert(frame->node != NULL);
     return frame->node->kind == NODE_MAP;
 }
 
 static struct frame *top(struct builder *builder)
 {
+    assert(builder->depth <= CONFIG_DEPTH_MAX);
     return builder->depth > 0 ? &builder->frames[builder->depth - 1] : NULL;
 }
 
@@ -227,11 +231,13 @@ static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct 
 
 static bool is_tag(const yaml_char_t *tag, const char *name)
 {
+    assert(name != NULL);
     return tag != NULL && strcmp((const char *)tag, name) == 0;
 }
 
 static void set_scalar(struct node *node, struct scalar scalar)
 {
+    assert(scalar.kind <= NODE_TEXT);
     node->kind = scalar.kind;
     node->boolean = scalar.boolean;
     node->integer = scalar.integer;
@@ -243,6 +249,7 @@ static void set_scalar(struct node *node, struct scalar scalar)
  * !!str, makes a text. */
 static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
 {
+    assert(tag != NULL);
     static const struct {
         const char *tag;
         enum node_kind kind;
@@ -270,6 +277,7 @@ static bool resolve_tag(struct builder *builder, struct node *node, const yaml_c
 
 static bool on_scalar(struct builder *builder, const yaml_event_t *event)
 {
+    assert(event->type == YAML_SCALAR_EVENT);
     size_t ignored;
     const char *text = (const char *)event->data.scalar.value;
     const yaml_char_t *tag = event->data.scalar.tag;
@@ -290,6 +298,7 @@ static bool on_scalar(struct builder *builder, const yaml_event_t *event)
 
 static bool on_start(struct builder *builder, const yaml_event_t *event)
 {
+    assert(builder->depth <= CONFIG_DEPTH_MAX);
     bool is_map = event->type == YAML_MAPPING_START_EVENT;
     const yaml_char_t *anchor =
         is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
@@ -330,6 +339,7 @@ static bool merge_map(struct builder *builder, struct node *map, const struct no
 
 static bool merge_all(struct builder *builder, struct node *map, const struct node *merged)
 {
+    assert(merged != NULL);
     if (merged->kind != NODE_LIST)
         return merge_map(builder, map, merged);
     for (size_t i = 0; i < merged->count; i++)

@@ -53,6 +53,7 @@ struct draft {
 
 static bool is_set(const char *text)
 {
+    assert(text != NULL);
     return text[0] != '\0';
 }
 
@@ -65,6 +66,7 @@ static bool has(const struct config_value *value)
 static bool __attribute__((format(printf, 2, 3)))
 refuse(const struct draft *draft, const char *format, ...)
 {
+    assert(format != NULL);
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -77,12 +79,14 @@ refuse(const struct draft *draft, const char *format, ...)
 
 static unsigned count_sources(const struct attribute_action_config *config)
 {
+    assert(config != NULL);
     return (unsigned)has(config->value) + is_set(config->from_attribute) +
            is_set(config->from_context);
 }
 
 static bool refuse_converted_type(const struct draft *draft)
 {
+    assert(draft->verb[0] != '\0' || draft->action->verb == ACTION_VERBS);
     if (!is_set(draft->config->converted_type))
         return true;
     return refuse(draft,
@@ -93,6 +97,7 @@ static bool refuse_converted_type(const struct draft *draft)
 
 static bool compile_pattern(const struct draft *draft)
 {
+    assert(draft->action->pattern == NULL);
     struct error cause;
     draft->action->pattern = pattern_create(draft->config->pattern, &cause);
     if (draft->action->pattern != NULL)
@@ -103,6 +108,7 @@ static bool compile_pattern(const struct draft *draft)
 
 static bool compile_source(const struct draft *draft)
 {
+    assert(draft->action->verb <= ACTION_UPSERT);
     const struct attribute_action_config *config = draft->config;
     struct action *action = draft->action;
     unsigned sources = count_sources(config);
@@ -132,6 +138,7 @@ static bool compile_source(const struct draft *draft)
 
 static bool compile_match(const struct draft *draft)
 {
+    assert(draft->action->verb == ACTION_DELETE || draft->action->verb == ACTION_HASH);
     if (has(draft->config->value) || is_set(draft->config->from_attribute))
         return refuse(draft,
                       ". Action \"%s\" does not use \"value\" or \"from_attribute\" field. These "
@@ -144,6 +151,7 @@ static bool compile_match(const struct draft *draft)
 
 static bool check_groups(const struct draft *draft)
 {
+    assert(draft->action->pattern != NULL);
     size_t count = pattern_groups(draft->action->pattern);
     if (count == 0)
         return refuse(draft, ". Field \"pattern\" contains no named matcher groups");
@@ -158,6 +166,7 @@ static bool check_groups(const struct draft *draft)
 
 static bool compile_extract(const struct draft *draft)
 {
+    assert(draft->action->verb == ACTION_EXTRACT);
     if (count_sources(draft->config) > 0)
         return refuse(draft,
                       ". Action \"%s\" does not use a value source field. These must not be "
@@ -171,6 +180,7 @@ static bool compile_extract(const struct draft *draft)
 
 static bool compile_convert(const struct draft *draft)
 {
+    assert(draft->action->verb == ACTION_CONVERT);
     const char *type = draft->config->converted_type;
     if (count_sources(draft->config) > 0 || is_set(draft->config->pattern))
         return refuse(draft,
@@ -203,6 +213,7 @@ static enum action_verb verb_of(const struct draft *draft)
 
 static bool check_key(const struct draft *draft)
 {
+    assert(draft->config->key != NULL);
     bool is_match = draft->action->verb == ACTION_DELETE || draft->action->verb == ACTION_HASH;
     if (is_set(draft->config->key) || (is_match && is_set(draft->config->pattern)))
         return true;
@@ -219,6 +230,7 @@ static bool check_key(const struct draft *draft)
 
 static bool compile(struct draft *draft)
 {
+    assert(draft->config->action != NULL);
     snprintf(draft->verb, sizeof(draft->verb), "%s", draft->config->action);
     for (char *at = draft->verb; *at != '\0'; at++)
         *at = (char)tolower((unsigned char)*at);

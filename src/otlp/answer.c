@@ -11,6 +11,7 @@
 /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
 static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
 {
+    assert(partial != NULL);
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {

@@ -17,6 +17,7 @@
 static bool metadata_value(const struct client_info *client, const char *key, struct arena *arena,
                            struct slice *ret_value)
 {
+    assert(key != NULL);
     size_t size = 0;
     size_t used = 0;
     bool is_first = true;
@@ -44,6 +45,7 @@ static bool metadata_value(const struct client_info *client, const char *key, st
 static bool context_value(const struct client_info *client, const char *name, struct arena *arena,
                           struct slice *ret_value)
 {
+    assert(name != NULL);
     static const char metadata[] = "metadata.";
     if (strcmp(name, "client.address") == 0) {
         const char *address = client != NULL && client->address != NULL ? client->address : "";
@@ -59,6 +61,7 @@ static bool context_value(const struct client_info *client, const char *name, st
 static bool source_value(const struct action *action, const struct client_info *client,
                          struct attribute_list *list, struct slice *ret_value)
 {
+    assert(action->verb <= ACTION_UPSERT);
     if (action->has_value) {
         *ret_value = action->value;
         return true;
@@ -80,6 +83,7 @@ static bool source_value(const struct action *action, const struct client_info *
 static void set_from_source(const struct action *action, const struct client_info *client,
                             struct attribute_list *list)
 {
+    assert(action->verb <= ACTION_UPSERT);
     struct slice value;
     if (!source_value(action, client, list, &value))
         return;
@@ -102,6 +106,7 @@ static struct slice little_endian(uint64_t number, uint8_t bytes[8])
  * False for everything else, which becomes the empty text. */
 static bool hashed_bytes(const struct value *value, uint8_t room[8], struct slice *ret_bytes)
 {
+    assert(ret_bytes != NULL);
     uint64_t bits;
     switch (value->type) {
     case VALUE_TEXT:
@@ -129,6 +134,7 @@ static bool hashed_bytes(const struct value *value, uint8_t room[8], struct slic
 
 static void hash(struct attribute_list *list, struct attribute *attribute)
 {
+    assert(attribute >= list->items && attribute < list->items + list->count);
     static const char digits[] = "0123456789abcdef";
     uint8_t room[8];
     uint8_t sum[DIGEST_SHA256_BYTES];
@@ -148,6 +154,7 @@ static void hash(struct attribute_list *list, struct attribute *attribute)
 
 static void hash_matching(const struct action *action, struct attribute_list *list)
 {
+    assert(action->verb == ACTION_HASH);
     struct attribute *first = attribute_list_find(list, action->key);
     if (first != NULL)
         hash(list, first);
@@ -158,6 +165,7 @@ static void hash_matching(const struct action *action, struct attribute_list *li
 
 static void delete_matching(const struct action *action, struct attribute_list *list)
 {
+    assert(action->verb == ACTION_DELETE);
     attribute_list_remove(list, action->key);
     if (action->pattern != NULL)
         attribute_list_remove_matching(list, action->pattern);
@@ -166,6 +174,7 @@ static void delete_matching(const struct action *action, struct attribute_list *
 /* Each group becomes an attribute of its name. */
 static void extract(const struct action *action, struct attribute_list *list)
 {
+    assert(action->pattern != NULL);
     struct slice groups[ACTION_GROUPS_MAX];
     size_t count = pattern_groups(action->pattern);
     const struct attribute *source = attribute_list_find(list, action->key);
@@ -191,6 +200,7 @@ static int64_t truncated(double real)
 
 static bool to_int(const struct value *value, struct value *ret_converted)
 {
+    assert(ret_converted != NULL);
     struct value converted = {.type = VALUE_INT, .integer = value->boolean};
     if (value->type == VALUE_DOUBLE)
         converted.integer = truncated(value->real);
@@ -204,6 +214,7 @@ static bool to_int(const struct value *value, struct value *ret_converted)
 
 static bool to_double(const struct value *value, struct value *ret_converted)
 {
+    assert(ret_converted != NULL);
     struct value converted = {.type = VALUE_DOUBLE, .real = value->boolean};
     if (value->type == VALUE_INT)
         converted.real = (double)value->integer;
@@ -218,6 +229,7 @@ static bool to_double(const struct value *value, struct value *ret_converted)
 /* What cannot be converted stays as it is. */
 static void convert(const struct action *action, struct attribute_list *list)
 {
+    assert(action->verb == ACTION_CONVERT);
     struct attribute *attribute = attribute_list_find(list, action->key);
     if (attribute == NULL)
         return;

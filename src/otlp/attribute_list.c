@@ -21,6 +21,7 @@ void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max)
 
 void attribute_list_fini(struct attribute_list *list)
 {
+    assert(list != NULL);
     arena_clear(&list->arena);
     mem_free(list->items);
     list->items = NULL;
@@ -29,6 +30,7 @@ void attribute_list_fini(struct attribute_list *list)
 
 void attribute_list_clear(struct attribute_list *list)
 {
+    assert(list->count <= list->capacity);
     arena_clear(&list->arena);
     list->count = 0;
     list->has_changed = false;
@@ -41,6 +43,7 @@ void attribute_list_clear(struct attribute_list *list)
 
 static struct attribute *append(struct attribute_list *list)
 {
+    assert(list->count <= list->capacity);
     if (list->count == list->capacity) {
         list->capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
         list->items = mem_resize(list->items, list->capacity * sizeof(list->items[0]));
@@ -53,6 +56,7 @@ static struct attribute *append(struct attribute_list *list)
 /* A value in several fields is one message: the contents one after the other. */
 static void merge_value(struct attribute_list *list, struct attribute *attribute, struct slice more)
 {
+    assert(attribute != NULL);
     if (attribute->value.size == 0 || more.size == 0) {
         attribute->value = more.size > 0 ? more : attribute->value;
         return;
@@ -84,6 +88,7 @@ void attribute_list_add(struct attribute_list *list, struct slice key_value)
 
 struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key)
 {
+    assert(list != NULL);
     for (size_t i = 0; i < list->count; i++)
         if (slice_equal(list->items[i].key, key))
             return &list->items[i];
@@ -104,6 +109,7 @@ void attribute_list_set(struct attribute_list *list, struct attribute *attribute
 
 void attribute_list_put(struct attribute_list *list, struct slice key, struct slice value)
 {
+    assert(key.data != NULL || key.size == 0);
     struct attribute *attribute = attribute_list_find(list, key);
     if (attribute != NULL) {
         attribute_list_set(list, attribute, value);
@@ -118,6 +124,7 @@ void attribute_list_put(struct attribute_list *list, struct slice key, struct sl
 
 void attribute_list_remove(struct attribute_list *list, struct slice key)
 {
+    assert(list != NULL);
     struct attribute *attribute = attribute_list_find(list, key);
     if (attribute == NULL)
         return;
@@ -127,6 +134,7 @@ void attribute_list_remove(struct attribute_list *list, struct slice key)
 
 void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern)
 {
+    assert(pattern != NULL);
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
         if (!pattern_matches(pattern, list->items[i].key))
@@ -153,6 +161,7 @@ static size_t other_bytes(const struct attribute *attribute, struct wire_writer 
 
 static size_t content_bytes(const struct attribute *attribute)
 {
+    assert(attribute->has_new_value || attribute->whole.data != NULL || attribute->whole.size == 0);
     if (!attribute->has_new_value)
         return attribute->whole.size;
     return wire_field_size(KEY, attribute->key.size) +
@@ -161,6 +170,7 @@ static size_t content_bytes(const struct attribute *attribute)
 
 size_t attribute_list_bytes(const struct attribute_list *list, unsigned number)
 {
+    assert(number > 0);
     size_t size = 0;
     for (size_t i = 0; i < list->count; i++)
         size += wire_field_size(number, content_bytes(&list->items[i]));
@@ -170,6 +180,7 @@ size_t attribute_list_bytes(const struct attribute_list *list, unsigned number)
 void attribute_list_write(const struct attribute_list *list, unsigned number,
                           struct wire_writer *writer)
 {
+    assert(writer != NULL);
     for (size_t i = 0; i < list->count; i++) {
         const struct attribute *attribute = &list->items[i];
         wire_write_header(writer, number, content_bytes(attribute));

@@ -23,6 +23,7 @@ void batch_writer_init(struct batch_writer *writer, struct batch *batch, struct 
 
 void batch_writer_fini(struct batch_writer *writer)
 {
+    assert(writer != NULL);
     buffer_unref(writer->buffer);
     writer->buffer = NULL;
 }
@@ -30,6 +31,7 @@ void batch_writer_fini(struct batch_writer *writer)
 /* Each buffer is twice as large as the one before, so that small edits stay small. */
 static void replace_buffer(struct batch_writer *writer, size_t bytes)
 {
+    assert(bytes <= SIZE_MAX / 2);
     size_t capacity = BUFFER_BYTES_FIRST;
     if (writer->buffer != NULL && writer->buffer->capacity < BUFFER_BYTES_MAX)
         capacity = 2 * writer->buffer->capacity;
@@ -52,6 +54,7 @@ uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
 
 void batch_writer_copy(struct batch_writer *writer, struct slice bytes)
 {
+    assert(bytes.data != NULL || bytes.size == 0);
     uint8_t *room = batch_writer_room(writer, bytes.size);
     if (bytes.size > 0)
         memcpy(room, bytes.data, bytes.size);

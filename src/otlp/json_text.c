@@ -19,6 +19,7 @@ enum { TEXT_BYTES_FIRST = 256 };
 /* The arena frees nothing before the end, so that the room doubles. */
 static bool reserve(struct json_text *json, size_t bytes)
 {
+    assert(json->size <= json->capacity);
     if (json->has_failed || bytes <= json->capacity - json->size)
         return !json->has_failed;
     size_t capacity = json->capacity > 0 ? 2 * json->capacity : TEXT_BYTES_FIRST;
@@ -47,11 +48,13 @@ void json_text_raw(struct json_text *json, struct slice bytes)
 
 static void write_text(struct json_text *json, const char *text)
 {
+    assert(text != NULL);
     json_text_raw(json, slice_of_text(text));
 }
 
 void json_text_base64(struct json_text *json, struct slice bytes)
 {
+    assert(json->arena != NULL);
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < bytes.size && !json->has_failed; i += 3) {
         size_t left = bytes.size - i;
@@ -67,6 +70,7 @@ void json_text_base64(struct json_text *json, struct slice bytes)
 
 static void write_escaped(struct json_text *json, uint8_t byte)
 {
+    assert(byte < 0x20 || byte == '"' || byte == '\\');
     static const char from[] = "\"\\\b\f\n\r\t";
     static const char to[] = "\"\\bfnrt";
     char text[8];
@@ -80,6 +84,7 @@ static void write_escaped(struct json_text *json, uint8_t byte)
 
 static void write_character(struct json_text *json, struct slice character)
 {
+    assert(character.size <= 4);
     if (character.size == 0) {
         write_text(json, "\\ufffd");
         return;
@@ -117,6 +122,7 @@ static void write_double(struct json_text *json, double real)
 
 static void write_scalar(struct json_text *json, const struct value *value)
 {
+    assert(value->type != VALUE_LIST && value->type != VALUE_MAP);
     char number[24];
     switch (value->type) {
     case VALUE_TEXT:
@@ -191,6 +197,7 @@ static size_t count_elements(struct slice container)
 /* The entries in the order of their keys; NULL when there is no room. */
 static struct entry *sort_entries(struct json_text *json, struct slice container, size_t count)
 {
+    assert(json->arena != NULL);
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     struct entry *entries = arena_try_alloc(json->arena, count * sizeof(entries[0]) + 1);
@@ -209,6 +216,7 @@ static struct entry *sort_entries(struct json_text *json, struct slice container
 
 static void write_list(struct json_text *json, struct slice container)
 {
+    assert(json != NULL);
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     const char *separator = "[";
@@ -223,6 +231,7 @@ static void write_list(struct json_text *json, struct slice container)
 
 static void write_map(struct json_text *json, struct slice container)
 {
+    assert(json != NULL);
     size_t count = count_elements(container);
     struct entry *entries = sort_entries(json, container, count);
     const char *separator = "{";
@@ -241,6 +250,7 @@ static void write_map(struct json_text *json, struct slice container)
 /* Recursion is bounded by otlp_check, which lets messages nest WIRE_DEPTH_MAX deep. */
 void json_text_value(struct json_text *json, struct slice encoded)
 {
+    assert(json->arena != NULL);
     struct value value = value_read(encoded);
     if (value.type == VALUE_LIST)
         write_list(json, value.bytes);
@@ -252,6 +262,7 @@ void json_text_value(struct json_text *json, struct slice encoded)
 
 bool json_text_finish(struct json_text *json, struct slice *ret_text)
 {
+    assert(json->has_failed || json->size <= json->capacity);
     assert(ret_text != NULL);
     if (json->has_failed)
         return false;

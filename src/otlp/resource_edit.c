@@ -44,12 +44,14 @@ void resource_editor_init(struct resource_editor *editor, const struct attribute
 
 void resource_editor_fini(struct resource_editor *editor)
 {
+    assert(editor != NULL);
     attribute_list_fini(&editor->list);
 }
 
 /* Sums up the `resource` fields; the content is there when it is one field inside one part. */
 static struct resource find_resource(const struct rope_field *message)
 {
+    assert(message->number == RESOURCES);
     struct resource resource = {0};
     struct rope rope = message->content;
     struct rope_field field;
@@ -69,6 +71,7 @@ static struct resource find_resource(const struct rope_field *message)
 static bool gather_resource(struct arena *arena, const struct rope_field *message,
                             struct resource *resource)
 {
+    assert(resource->fields > 1);
     struct rope rope = message->content;
     struct rope_field field;
     uint8_t *gathered = arena_try_alloc(arena, (size_t)resource->fields_bytes);
@@ -113,6 +116,7 @@ static size_t other_bytes(struct slice content, struct wire_writer *writer)
 
 static void begin_writing(struct edit *edit)
 {
+    assert(edit->batch != NULL);
     if (edit->edited != NULL)
         return;
     edit->edited = batch_create_like(edit->batch, edit->batch->parts_count + 4);
@@ -122,6 +126,7 @@ static void begin_writing(struct edit *edit)
 
 static void write_up_to(struct edit *edit, const struct rope *to)
 {
+    assert(to->at >= edit->written.at);
     batch_writer_borrow(&edit->writer, edit->written, to->at - edit->written.at);
     edit->written = *to;
 }
@@ -141,6 +146,7 @@ static void write_resource(struct edit *edit, struct slice content, size_t resou
 /* Everything of the message but its Resource. */
 static void write_rest(struct edit *edit, const struct rope_field *message)
 {
+    assert(edit->edited != NULL);
     struct rope rope = message->content;
     struct rope_field field;
     edit->written = rope;
@@ -156,6 +162,7 @@ static void write_rest(struct edit *edit, const struct rope_field *message)
 static void write_message(struct edit *edit, const struct rope_field *message,
                           const struct resource *resource)
 {
+    assert(resource->fields_bytes <= message->content_bytes);
     size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
                             other_bytes(resource->content, NULL);
     uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
@@ -169,6 +176,7 @@ static void write_message(struct edit *edit, const struct rope_field *message,
 
 static void edit_message(struct edit *edit, const struct rope_field *message)
 {
+    assert(message->number == RESOURCES);
     struct attribute_list *list = &edit->editor->list;
     struct resource resource = find_resource(message);
     attribute_list_clear(list);

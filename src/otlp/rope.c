@@ -40,6 +40,7 @@ struct slice rope_contiguous(const struct rope *rope, uint64_t bytes)
 
 void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes)
 {
+    assert(bytes == 0 || ret_bytes != NULL);
     while (bytes > 0) {
         struct slice piece = rope_contiguous(&rope, bytes);
         memcpy(ret_bytes, piece.data, piece.size);
@@ -52,6 +53,7 @@ void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes)
 /* Bytes that a field takes after its tag; *ret_content are those after its length prefix. */
 static uint64_t measure(struct wire_reader *reader, enum wire_type type, uint64_t *ret_content)
 {
+    assert(ret_content != NULL);
     const uint8_t *begin = reader->at;
     uint64_t content = 0;
     if (type == WIRE_VARINT)

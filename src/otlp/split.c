@@ -49,6 +49,7 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
 static uint64_t count_items(const struct otlp_field *field, const struct rope_field *found,
                             uint64_t enough)
 {
+    assert(field->kind >= OTLP_HOLDERS);
     if (field->kind == OTLP_RECORDS)
         return 1;
     struct rope rope = found->content;
@@ -65,12 +66,14 @@ static uint64_t count_items(const struct otlp_field *field, const struct rope_fi
 
 static uint64_t items_left(const struct cut *cut)
 {
+    assert(cut->limit.items_max == 0 || cut->items <= cut->limit.items_max);
     return cut->limit.items_max == 0 ? UINT64_MAX - 1 : cut->limit.items_max - cut->items;
 }
 
 /* Size of the head if the deepest level gets `more` bytes of children. */
 static uint64_t head_bytes(const struct cut *cut, uint64_t more)
 {
+    assert(cut->depth < LEVELS_MAX);
     uint64_t size = more;
     for (unsigned i = cut->depth; i > 0; i--) {
         const struct level *level = &cut->levels[i];
@@ -89,6 +92,7 @@ static bool fits(const struct cut *cut, uint64_t items, uint64_t bytes)
 /* Sums what is not a child. When the level is sorted it ends at the first child. */
 static void measure_others(struct level *level)
 {
+    assert(level->other_bytes == 0);
     struct rope rope = level->body;
     uint64_t end = rope.at + level->size;
     struct rope_field found;
@@ -125,6 +129,7 @@ static void descend(struct cut *cut, const struct otlp_field *field, const struc
 static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
                           struct rope_field *ret_found)
 {
+    assert(ret_field != NULL && ret_found != NULL);
     struct level *level = &cut->levels[cut->depth];
     struct rope rope = level->body;
     uint64_t end = rope.at + level->size;
@@ -148,6 +153,7 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
 /* Bytes of the children that come whole after the cut. */
 static uint64_t after_bytes(const struct level *level)
 {
+    assert(level->cut_end >= level->cut);
     return level->size - level->other_bytes - level->before_bytes - (level->cut_end - level->cut);
 }
 
@@ -166,6 +172,7 @@ static void ascend(struct cut *cut, bool goes_into_head)
 
 static void find_cut(struct cut *cut, struct batch *batch)
 {
+    assert(cut->depth == 0);
     const struct otlp_field *field;
     struct rope_field found;
     cut->levels[0] = (struct level){
@@ -187,6 +194,7 @@ static void find_cut(struct cut *cut, struct batch *batch)
 static void write_fields(struct batch_writer *writer, const struct level *level, uint64_t from,
                          uint64_t to, bool are_children)
 {
+    assert(from <= to);
     struct rope rope = level->body;
     rope_skip(&rope, from);
     struct rope run = rope; /* what is wanted and not yet written begins here */
@@ -209,6 +217,7 @@ static void write_fields(struct batch_writer *writer, const struct level *level,
 static void write_children(struct batch_writer *writer, const struct level *level, uint64_t from,
                            uint64_t to)
 {
+    assert(from <= to);
     struct rope rope = level->body;
     if (!level->is_sorted) {
         write_fields(writer, level, from, to, true);
@@ -221,6 +230,7 @@ static void write_children(struct batch_writer *writer, const struct level *leve
 
 static void write_head(const struct cut *cut, struct batch_writer *writer)
 {
+    assert(cut->depth < LEVELS_MAX);
     uint64_t sizes[LEVELS_MAX] = {0};
     uint64_t size = 0;
     for (unsigned i = cut->depth; i > 0; i--) {
@@ -239,6 +249,7 @@ static void write_head(const struct cut *cut, struct batch_writer *writer)
 
 static void write_tail(const struct cut *cut, struct batch_writer *writer)
 {
+    assert(cut->depth < LEVELS_MAX);
     uint64_t sizes[LEVELS_MAX] = {0};
     uint64_t size = 0;
     for (unsigned i = cut->depth; i > 0; i--) {
@@ -262,6 +273,7 @@ static struct batch *write_side(const struct cut *cut, const struct batch *batch
                                 struct budget *budget,
                                 void (*write)(const struct cut *, struct batch_writer *))
 {
+    assert(write != NULL);
     struct batch *side = batch_create_like(batch, 8);
     struct batch_writer writer;
     batch_writer_init(&writer, side, budget);

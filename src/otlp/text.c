@@ -14,6 +14,7 @@ static const char cut_mark[] = "\n… cut: the text is too large\n";
 
 static bool text_reserve(struct text *text, size_t size)
 {
+    assert(text->size <= text->capacity);
     size_t wanted = text->size + size + sizeof(cut_mark) + 1;
     if (text->is_cut || wanted > TEXT_BYTES_MAX)
         return false;
@@ -36,6 +37,8 @@ static bool text_reserve(struct text *text, size_t size)
 /* Room for the mark was reserved with what came before. */
 static void text_cut(struct text *text)
 {
+    assert(text->is_cut || text->capacity == 0 ||
+           text->capacity - text->size >= sizeof(cut_mark));
     if (!text->is_cut && text->capacity > 0) {
         memcpy(text->data + text->size, cut_mark, sizeof(cut_mark));
         text->size += sizeof(cut_mark) - 1;
@@ -73,6 +76,7 @@ void text_add_slice(struct text *text, struct slice bytes)
 
 void text_add(struct text *text, const char *format, ...)
 {
+    assert(format != NULL);
     char line[512];
     va_list arguments;
     va_start(arguments, format);
@@ -99,6 +103,7 @@ static const struct otlp_text_writer *writer_of(enum signal_kind signal)
 static void write_scope_head(struct text *text, const char *name, size_t index,
                              const struct message *entry)
 {
+    assert(entry != NULL);
     struct message scope = message_in(entry, 1);
     struct slice schema = message_bytes(entry, 3);
     struct slice version = message_bytes(&scope, 2);
@@ -122,6 +127,7 @@ static void write_scope_head(struct text *text, const char *name, size_t index,
 static void write_scope(struct text *text, const struct otlp_text_writer *writer,
                         struct slice bytes, size_t index)
 {
+    assert(writer->normal != NULL);
     struct message entry = message_of(bytes);
     struct wire_reader records = message_reader(&entry);
     struct slice record;
@@ -133,6 +139,7 @@ static void write_scope(struct text *text, const struct otlp_text_writer *writer
 static void write_resource(struct text *text, const struct otlp_text_writer *writer,
                            struct slice bytes, size_t index)
 {
+    assert(writer->resource != NULL);
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
     struct slice schema = message_bytes(&entry, 3);
@@ -150,6 +157,7 @@ static void write_resource(struct text *text, const struct otlp_text_writer *wri
 static void write_scope_detailed(struct text *text, const struct otlp_text_writer *writer,
                                  struct slice bytes, size_t index)
 {
+    assert(writer->detailed != NULL);
     struct message entry = message_of(bytes);
     struct message scope = message_in(&entry, 1);
     struct wire_reader records = message_reader(&entry);
@@ -170,6 +178,7 @@ static void write_scope_detailed(struct text *text, const struct otlp_text_write
 static void write_entity_keys(struct text *text, const char *header, const struct message *entity,
                               uint32_t number)
 {
+    assert(header != NULL);
     struct wire_reader keys = message_reader(entity);
     struct slice key;
     if (message_count(entity, number) == 0)
@@ -185,6 +194,7 @@ static void write_entity_keys(struct text *text, const char *header, const struc
 /* Resource: 3 entity_refs. EntityRef: 1 schema_url, 2 type, 3 id_keys, 4 description_keys. */
 static void write_entities(struct text *text, const struct message *resource)
 {
+    assert(resource != NULL);
     struct wire_reader entities = message_reader(resource);
     struct slice bytes;
     if (message_count(resource, 3) > 0)
@@ -205,6 +215,7 @@ static void write_entities(struct text *text, const struct message *resource)
 static void write_resource_detailed(struct text *text, const struct otlp_text_writer *writer,
                                     struct slice bytes, size_t index)
 {
+    assert(writer->resource_detailed != NULL);
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
     struct wire_reader scopes = message_reader(&entry);
@@ -234,6 +245,7 @@ static uint64_t count_metrics(struct slice resource_metrics)
 
 struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice request)
 {
+    assert(signal < SIGNAL_KINDS);
     struct otlp_text_figures figures = {0};
     struct wire_reader resources = wire_reader_of(request);
     struct slice resource;

@@ -28,12 +28,14 @@ static const struct point_shape summary_shape = {"SummaryDataPoints", 7, 0, 0, 0
 
 static uint32_t kind_of(const struct message *metric)
 {
+    assert(metric != NULL);
     static const uint32_t kinds[] = {GAUGE, SUM, HISTOGRAM, EXPONENTIAL, SUMMARY};
     return message_last_of(metric, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
 
 static const struct point_shape *shape_of(uint32_t kind)
 {
+    assert(kind <= SUMMARY);
     return kind == HISTOGRAM     ? &histogram_shape
            : kind == EXPONENTIAL ? &exponential_shape
            : kind == SUMMARY     ? &summary_shape
@@ -50,6 +52,7 @@ struct numbers {
 
 static struct numbers numbers_of(const struct message *message, uint32_t number, bool is_varint)
 {
+    assert(number > 0);
     return (struct numbers){.fields = message_reader(message),
                             .packed = wire_reader_of((struct slice){0}),
                             .number = number,
@@ -58,6 +61,7 @@ static struct numbers numbers_of(const struct message *message, uint32_t number,
 
 static bool packed_next(struct numbers *numbers, uint64_t *ret_value)
 {
+    assert(ret_value != NULL);
     if (numbers->packed.at >= numbers->packed.end || numbers->packed.failure != NULL)
         return false;
     if (numbers->is_varint) {
@@ -73,6 +77,7 @@ static bool packed_next(struct numbers *numbers, uint64_t *ret_value)
 
 static bool numbers_next(struct numbers *numbers, uint64_t *ret_value)
 {
+    assert(numbers->number > 0);
     struct wire_field field;
     if (packed_next(numbers, ret_value))
         return true;
@@ -136,12 +141,14 @@ static void side_destroy(struct side *side)
 
 static void add_value_normal(struct text *text, const char *head, double value)
 {
+    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_shortest(text, value);
 }
 
 static void histogram_normal(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct numbers counts = numbers_of(point, 6, false);
     struct numbers bounds = numbers_of(point, 7, false);
     uint64_t count;
@@ -158,6 +165,7 @@ static void histogram_normal(struct text *text, const struct message *point)
 
 static void exponential_normal(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct side negative = side_create(point, 9);
     struct side positive = side_create(point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
@@ -178,6 +186,7 @@ static void exponential_normal(struct text *text, const struct message *point)
 
 static void summary_normal(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct wire_reader quantiles = message_reader(point);
     struct slice bytes;
     text_add(text, "count=%" PRIu64 " sum=", message_number(point, 4));
@@ -210,6 +219,7 @@ static void distribution_normal(struct text *text, const struct message *point, 
 static bool add_number(struct text *text, const char *head, const struct message *message,
                        uint32_t double_number, bool is_shortest)
 {
+    assert(double_number > 0);
     const uint32_t numbers[] = {double_number, 6};
     uint32_t kind = message_last_of(message, numbers, 2);
     if (kind == 0)
@@ -226,6 +236,7 @@ static bool add_number(struct text *text, const char *head, const struct message
 
 static void normal(struct text *text, struct slice record)
 {
+    assert(text != NULL);
     struct message metric = message_of(record);
     uint32_t kind = kind_of(&metric);
     struct message data = message_in(&metric, kind);
@@ -249,6 +260,7 @@ static void normal(struct text *text, struct slice record)
 
 static void add_fixed_line(struct text *text, const char *head, double value)
 {
+    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_fixed(text, value);
     text_add(text, "\n");
@@ -257,6 +269,7 @@ static void add_fixed_line(struct text *text, const char *head, double value)
 /* Exemplar: 2 time, 3 double, 4 span_id, 5 trace_id, 6 integer, 7 filtered attributes. */
 static void add_exemplars(struct text *text, const struct message *point, uint32_t number)
 {
+    assert(number > 0);
     struct wire_reader exemplars = message_reader(point);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&exemplars, number, &bytes); i++) {
@@ -273,6 +286,7 @@ static void add_exemplars(struct text *text, const struct message *point, uint32
 
 static void histogram_detailed(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct numbers bounds = numbers_of(point, 7, false);
     struct numbers counts = numbers_of(point, 6, false);
     uint64_t value;
@@ -286,6 +300,7 @@ static void histogram_detailed(struct text *text, const struct message *point)
 
 static void exponential_detailed(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct side negative = side_create(point, 9);
     struct side positive = side_create(point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
@@ -329,6 +344,7 @@ static void distribution_detailed(struct text *text, const struct message *point
 
 static void add_quantiles(struct text *text, const struct message *point)
 {
+    assert(point != NULL);
     struct wire_reader quantiles = message_reader(point);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &bytes); i++) {
@@ -342,6 +358,7 @@ static void add_quantiles(struct text *text, const struct message *point)
 /* All data points: 2 start time, 3 time, 4 count or double, 5 sum. */
 static void point_detailed(struct text *text, uint32_t kind, struct slice bytes, size_t index)
 {
+    assert(kind != 0);
     struct message point = message_of(bytes);
     const struct point_shape *shape = shape_of(kind);
     text_add(text, "%s #%zu\n", shape->heading, index);
@@ -360,6 +377,7 @@ static void point_detailed(struct text *text, uint32_t kind, struct slice bytes,
 
 static void add_descriptor(struct text *text, const struct message *metric, uint32_t kind)
 {
+    assert(kind <= SUMMARY);
     static const char *const types[] = {
         [0] = "Empty",
         [GAUGE] = "Gauge",
@@ -381,6 +399,7 @@ static void add_descriptor(struct text *text, const struct message *metric, uint
 /* Sum, Histogram, ExponentialHistogram: 2 temporality; Sum: 3 is_monotonic. */
 static void detailed(struct text *text, struct slice record, size_t index)
 {
+    assert(text != NULL);
     static const char *const temporalities[] = {"Unspecified", "Delta", "Cumulative"};
     struct message metric = message_of(record);
     uint32_t kind = kind_of(&metric);

@@ -52,6 +52,7 @@ double message_double(const struct message *message, uint32_t number)
 
 uint32_t message_last_of(const struct message *message, const uint32_t *numbers, size_t count)
 {
+    assert(numbers != NULL && count > 0);
     uint32_t last = 0;
     for (size_t i = 0; i < count; i++)
         if (message_has(message, numbers[i]) &&
@@ -74,6 +75,7 @@ struct wire_reader message_reader(const struct message *message)
 
 bool message_next(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes)
 {
+    assert(ret_bytes != NULL);
     struct wire_field field;
     while (wire_read_field(reader, &field))
         if (field.number == number && field.type == WIRE_BYTES) {
@@ -85,6 +87,7 @@ bool message_next(struct wire_reader *reader, uint32_t number, struct slice *ret
 
 size_t message_count(const struct message *message, uint32_t number)
 {
+    assert(number > 0);
     struct wire_reader reader = message_reader(message);
     struct slice bytes;
     size_t count = 0;
@@ -108,6 +111,7 @@ static bool add_special(struct text *text, double number)
 /* The fewest digits that give the number back, as "d.ddde±XX". Returns how many there are. */
 static int shortest_digits(double number, char digits[40])
 {
+    assert(isfinite(number));
     for (int precision = 0; precision < 17; precision++) {
         snprintf(digits, 40, "%.*e", precision, number);
         if (strtod(digits, NULL) == number)
@@ -138,6 +142,7 @@ void text_add_fixed(struct text *text, double number)
 
 void text_add_id(struct text *text, struct slice id)
 {
+    assert(id.data != NULL || id.size == 0);
     bool is_empty = true;
     for (size_t i = 0; i < id.size; i++)
         is_empty &= id.data[i] == 0;
@@ -166,6 +171,7 @@ void text_add_time(struct text *text, uint64_t unix_ns)
 
 void text_add_line(struct text *text, const char *head, struct slice value)
 {
+    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_slice(text, value);
     text_add(text, "\n");
@@ -173,6 +179,7 @@ void text_add_line(struct text *text, const char *head, struct slice value)
 
 void text_add_id_line(struct text *text, const char *head, struct slice id)
 {
+    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_id(text, id);
     text_add(text, "\n");
@@ -180,6 +187,7 @@ void text_add_id_line(struct text *text, const char *head, struct slice id)
 
 void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
 {
+    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_time(text, unix_ns);
     text_add(text, "\n");
@@ -188,6 +196,7 @@ void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
 size_t text_add_pairs(struct text *text, const struct message *message, uint32_t number,
                       const char *separator)
 {
+    assert(separator != NULL);
     struct wire_reader attributes = message_reader(message);
     struct slice bytes;
     size_t count = 0;
@@ -204,6 +213,7 @@ size_t text_add_pairs(struct text *text, const struct message *message, uint32_t
 void text_add_attributes(struct text *text, const char *header, const char *prefix,
                          const struct message *message, uint32_t number)
 {
+    assert(header != NULL && prefix != NULL);
     struct wire_reader attributes = message_reader(message);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&attributes, number, &bytes); i++) {

@@ -11,12 +11,14 @@ enum { ANY_STRING = 1, ANY_KINDS = 8 };
 
 static uint32_t kind_of(const struct message *value)
 {
+    assert(value != NULL);
     static const uint32_t kinds[] = {1, 2, 3, 4, 5, 6, 7};
     return message_last_of(value, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
 
 static void add_value(struct text *text, const struct message *value, uint32_t kind)
 {
+    assert(kind != 0);
     struct arena arena;
     struct slice words;
     if (kind == ANY_STRING) {

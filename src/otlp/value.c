@@ -37,6 +37,7 @@ static uint64_t bits_of(double real)
 
 static struct value value_of_field(const struct wire_field *field)
 {
+    assert(field->number > 0);
     switch (field->number) {
     case TEXT:
         return (struct value){.type = VALUE_TEXT, .bytes = field->bytes};
@@ -103,6 +104,7 @@ static void write_value(struct wire_writer *writer, const struct value *value)
 
 bool value_write(struct arena *arena, const struct value *value, struct slice *ret_encoded)
 {
+    assert(ret_encoded != NULL);
     assert(arena != NULL);
     size_t room_bytes = SCALAR_BYTES_MAX + HEADER_BYTES_MAX + value->bytes.size;
     void *room = arena_try_alloc(arena, room_bytes);
@@ -116,6 +118,7 @@ bool value_write(struct arena *arena, const struct value *value, struct slice *r
 
 bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_encoded)
 {
+    assert(ret_encoded != NULL);
     struct value value = {.type = VALUE_TEXT, .bytes = text};
     return value_write(arena, &value, ret_encoded);
 }
@@ -123,6 +126,7 @@ bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_
 /* Upper bound of what write_config writes. Recursion is bounded by CONFIG_DEPTH_MAX. */
 static size_t config_bytes(const struct config_value *config)
 {
+    assert(config->count == 0 || config->items != NULL);
     size_t size = SCALAR_BYTES_MAX + 2 * HEADER_BYTES_MAX;
     if (config->type == CONFIG_VALUE_TEXT)
         size += strlen(config->text);
@@ -136,6 +140,7 @@ static size_t config_bytes(const struct config_value *config)
 
 static struct value value_of_config(const struct config_value *config)
 {
+    assert(config != NULL);
     switch (config->type) {
     case CONFIG_VALUE_BOOL:
         return (struct value){.type = VALUE_BOOL, .boolean = config->boolean};
@@ -158,6 +163,7 @@ static struct value value_of_config(const struct config_value *config)
 /* One element of a list or map: an AnyValue, or a KeyValue, as field 1 of its container. */
 static void write_element(struct wire_writer *writer, const char *key, struct slice encoded)
 {
+    assert(writer != NULL);
     if (key == NULL) {
         wire_write_bytes(writer, 1, encoded);
         return;

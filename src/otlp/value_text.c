@@ -37,6 +37,7 @@ bool text_to_int(struct slice text, int64_t *ret_number)
 
 static const char *without_sign(const char *text)
 {
+    assert(text != NULL);
     return text + (text[0] == '+' || text[0] == '-');
 }
 
@@ -48,6 +49,7 @@ static bool has_hexadecimal_prefix(const char *text)
 /* Takes underscores out, each of which must stand between two digits or between 0x and a digit. */
 static bool strip_underscores(char *text)
 {
+    assert(text[0] != '\0');
     const char *digits = without_sign(text);
     bool is_hexadecimal = has_hexadecimal_prefix(digits);
     char *out = text;
@@ -70,6 +72,7 @@ static bool strip_underscores(char *text)
 
 static bool is_special(const char *text)
 {
+    assert(text != NULL);
     const char *name = without_sign(text);
     return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
            strcasecmp(text, "nan") == 0;
@@ -78,6 +81,7 @@ static bool is_special(const char *text)
 /* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
 static bool is_number(const char *text)
 {
+    assert(text != NULL);
     const char *digits = without_sign(text);
     if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
         return false;
@@ -107,6 +111,7 @@ bool text_to_double(struct slice text, double *ret_real)
  */
 static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
 {
+    assert(real >= 0);
     char text[DOUBLE_DIGITS_MAX + 16];
     for (int precision = 0; precision < DOUBLE_DIGITS_MAX; precision++) {
         snprintf(text, sizeof(text), "%.*e", precision, real);
@@ -124,6 +129,7 @@ static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
 
 static size_t write_plain(char *text, const char *digits, int exponent)
 {
+    assert(exponent < 21);
     int count = (int)strlen(digits);
     size_t used = 0;
     if (exponent < 0) {
@@ -142,6 +148,7 @@ static size_t write_plain(char *text, const char *digits, int exponent)
 
 size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
 {
+    assert(text != NULL);
     char digits[DOUBLE_DIGITS_MAX + 1];
     if (isnan(real))
         return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, "NaN");
@@ -167,6 +174,7 @@ size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
 
 bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
 {
+    assert(ret_text != NULL);
     assert(arena != NULL);
     struct value value = value_read(encoded);
     struct json_text json = {.arena = arena};
