@@ -37,8 +37,7 @@ static bool text_reserve(struct text *text, size_t size)
 /* Room for the mark was reserved with what came before. */
 static void text_cut(struct text *text)
 {
-    assert(text->is_cut || text->capacity == 0 ||
-           text->capacity - text->size >= sizeof(cut_mark));
+    assert(text->is_cut || text->capacity == 0 || text->capacity - text->size >= sizeof(cut_mark));
     if (!text->is_cut && text->capacity > 0) {
         memcpy(text->data + text->size, cut_mark, sizeof(cut_mark));
         text->size += sizeof(cut_mark) - 1;
