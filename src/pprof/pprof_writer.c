@@ -309,7 +309,6 @@ void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample 
                          size_t values_count)
 {
     assert(sample != NULL);
-    assert(values_count > 0);
     enum { LABEL_BYTES_MAX = HEADER_BYTES_MAX + 4 * NUMBER_BYTES_MAX };
     struct open_message message;
     size_t locations_bytes = 0;
@@ -326,7 +325,8 @@ void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample 
         wire_write_header(&message.content, 1, locations_bytes);
     for (size_t i = 0; i < sample->locations_count; i++)
         wire_write_varint(&message.content, sample->locations[i]);
-    wire_write_header(&message.content, 2, values_bytes);
+    if (values_bytes > 0)
+        wire_write_header(&message.content, 2, values_bytes);
     for (size_t i = 0; i < values_count; i++)
         wire_write_varint(&message.content, (uint64_t)sample->values[i]);
     for (size_t i = 0; i < sample->labels_count; i++)

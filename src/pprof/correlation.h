@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which labels of a pprof sample name the trace and the span that it was taken in, in the spellings
+ * of the profilers that there are. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct correlation {
+    bool has_trace;
+    bool has_span;
+    unsigned span_rank; /* of the name that the span id came under: larger ones win */
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
+};
+
+/* Whether a label is one of them and its text a valid id; takes it then. */
+bool correlation_take(struct correlation *correlation, struct slice key, struct slice text);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes and links into pprof labels. Runs on the thread of the owner. */
+#include "src/pprof/otlp_labels.h"
+
+#include <assert.h>
+
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_view.h"
+#include "src/otlp/value.h"
+#include "src/pprof/otlp_text.h"
+#include "src/pprof/pprof_writer.h"
+
+enum {
+    LABEL_BYTES_MAX = 48, /* with its message around it */
+    NAMES_ARENA_BYTES_MAX = OTLP_LABEL_NAMES_MAX * (OTLP_LABEL_NAME_BYTES_MAX + 64),
+    VALUE_ARENA_BYTES_MAX = 4 << 20,
+    JSON_EXPANSION_MAX = 6, /* a byte may become an escape */
+    ID_LABELS_MAX = 2,
+};
+
+enum attribute_kind { KIND_UNKNOWN, KIND_SKIPPED, KIND_SERVICE, KIND_LABEL };
+
+/* What is known of one attribute of the table. */
+struct attribute_slot {
+    enum attribute_kind kind;
+    uint32_t generation; /* of the profile that has the label's texts */
+    uint32_t name;       /* place in names */
+    struct pprof_label label;
+};
+
+void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules *rules,
+                      const struct profile_dictionary *dictionary, struct budget *budget)
+{
+    assert(rules->names_max <= OTLP_LABEL_NAMES_MAX);
+    assert(dictionary != NULL);
+    *labels = (struct otlp_labels){.rules = rules, .dictionary = dictionary, .budget = budget};
+    arena_init(&labels->arena, NAMES_ARENA_BYTES_MAX);
+    arena_init(&labels->value_arena, VALUE_ARENA_BYTES_MAX);
+}
+
+void otlp_labels_fini(struct otlp_labels *labels)
+{
+    assert(labels != NULL);
+    scratch_fini(&labels->attributes, labels->budget);
+    scratch_fini(&labels->labels, labels->budget);
+    arena_clear(&labels->arena);
+    arena_clear(&labels->value_arena);
+}
+
+void otlp_labels_begin(struct otlp_labels *labels)
+{
+    labels->generation++;
+}
+
+bool otlp_label_name(struct arena *arena, struct slice key, bool keeps_dots, struct slice *ret_name)
+{
+    assert(arena != NULL);
+    if (key.size == 0 || key.size > OTLP_LABEL_NAME_BYTES_MAX || otlp_text_valid(key) < key.size)
+        return false;
+    uint8_t *name = arena_try_alloc(arena, key.size);
+    if (name == NULL)
+        return false;
+    for (size_t i = 0; i < key.size; i++)
+        name[i] = key.data[i] == '.' && !keeps_dots ? '_' : key.data[i];
+    *ret_name = slice_of(name, key.size);
+    return key.size < 2 || name[0] != '_' || name[1] != '_';
+}
+
+static bool is_dropped(const struct otlp_label_rules *rules, struct slice key)
+{
+    for (size_t i = 0; i < rules->drops_count; i++)
+        if (slice_equal_text(key, rules->drops[i]))
+            return true;
+    return false;
+}
+
+/* Place of a label's name, which is added when it is new; false: there are too many. */
+static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *ret_place)
+{
+    struct slice name;
+    if (!otlp_label_name(&labels->arena, key, labels->rules->keeps_dots, &name))
+        return false;
+    for (size_t i = 0; i < labels->names_count; i++)
+        if (slice_equal(labels->names[i], name)) {
+            *ret_place = (uint32_t)i;
+            return true;
+        }
+    if (labels->names_count == labels->rules->names_max) {
+        labels->dropped++;
+        return false;
+    }
+    *ret_place = (uint32_t)labels->names_count;
+    labels->names[labels->names_count++] = name;
+    return true;
+}
+
+static enum attribute_kind classify(struct otlp_labels *labels, int32_t index, uint32_t *ret_name)
+{
+    const struct profile_dictionary *dictionary = labels->dictionary;
+    struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+    if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+        return KIND_SKIPPED;
+    struct slice key = profile_string_at(dictionary, attribute.key);
+    bool is_service =
+        slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
+    if (is_service && !labels->rules->keeps_service)
+        return KIND_SERVICE;
+    if (is_dropped(labels->rules, key))
+        return KIND_SKIPPED;
+    return find_name(labels, key, ret_name) ? KIND_LABEL : KIND_SKIPPED;
+}
+
+/* NULL: out of range, or no memory. */
+static struct attribute_slot *slot_of(struct otlp_labels *labels, uint64_t number)
+{
+    int32_t index = (int32_t)number;
+    size_t count = labels->dictionary->counts[PROFILE_ATTRIBUTES];
+    if (index == 0 || !profile_has(labels->dictionary, PROFILE_ATTRIBUTES, index))
+        return NULL;
+    struct attribute_slot *slots =
+        scratch_room(&labels->attributes, labels->budget, count * sizeof(slots[0]));
+    labels->has_failed |= slots == NULL;
+    if (slots == NULL)
+        return NULL;
+    if (slots[index].kind == KIND_UNKNOWN)
+        slots[index].kind = classify(labels, index, &slots[index].name);
+    return &slots[index];
+}
+
+/* An integer stays one where the rules allow it. */
+static bool write_number(struct otlp_labels *labels, const struct profile_attribute *attribute,
+                         struct pprof_writer *writer, struct pprof_label *label)
+{
+    struct value value = value_read(attribute->value);
+    if (!labels->rules->has_numbers || value.type != VALUE_INT)
+        return false;
+    bool has_unit = profile_has(labels->dictionary, PROFILE_STRINGS, attribute->unit);
+    label->number = value.integer;
+    if (has_unit)
+        label->unit =
+            pprof_writer_text(writer, profile_string_at(labels->dictionary, attribute->unit));
+    return true;
+}
+
+/* Writes the texts of an attribute's label, once per profile. */
+static void write_label(struct otlp_labels *labels, int32_t index, struct attribute_slot *slot,
+                        struct pprof_writer *writer)
+{
+    struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
+    struct slice text;
+    slot->generation = labels->generation;
+    slot->label = (struct pprof_label){.key = 0};
+    if (!write_number(labels, &attribute, writer, &slot->label)) {
+        bool has_text = otlp_text_of_value(&labels->value_arena, labels->dictionary,
+                                           attribute.value, labels->rules->value_bytes_max, &text);
+        if (has_text)
+            slot->label.text = pprof_writer_text(writer, text);
+        arena_clear(&labels->value_arena);
+        if (!has_text)
+            return;
+    }
+    slot->label.key = pprof_writer_text(writer, labels->names[slot->name]);
+}
+
+static bool is_zero(struct slice id)
+{
+    for (size_t i = 0; i < id.size; i++)
+        if (id.data[i] != 0)
+            return false;
+    return true;
+}
+
+static uint32_t write_hex(struct pprof_writer *writer, struct slice id)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t text[32];
+    assert(2 * id.size <= sizeof(text));
+    for (size_t i = 0; i < id.size; i++) {
+        text[2 * i] = (uint8_t)digits[id.data[i] >> 4];
+        text[2 * i + 1] = (uint8_t)digits[id.data[i] & 15];
+    }
+    return pprof_writer_text(writer, slice_of(text, 2 * id.size));
+}
+
+static size_t write_link(struct otlp_labels *labels, int32_t index, struct pprof_writer *writer,
+                         struct pprof_label *to)
+{
+    size_t count = 0;
+    if (index == 0 || !profile_has(labels->dictionary, PROFILE_LINKS, index))
+        return 0;
+    struct profile_link link = profile_link_at(labels->dictionary, index);
+    if (link.span_id.size == 8 && !is_zero(link.span_id))
+        to[count++] = (struct pprof_label){
+            .key = pprof_writer_text(writer, slice_of_text("span_id")),
+            .text = write_hex(writer, link.span_id),
+        };
+    if (labels->rules->has_trace_id && link.trace_id.size == 16 && !is_zero(link.trace_id))
+        to[count++] = (struct pprof_label){
+            .key = pprof_writer_text(writer, slice_of_text("trace_id")),
+            .text = write_hex(writer, link.trace_id),
+        };
+    return count;
+}
+
+/* A name counts once: the link first, then the attributes in their order. */
+static bool has_key(const struct pprof_label *labels, size_t count, uint32_t key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (labels[i].key == key)
+            return true;
+    return false;
+}
+
+size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample *sample,
+                         struct pprof_writer *writer, const struct pprof_label **ret_labels)
+{
+    assert(sample != NULL);
+    assert(writer != NULL);
+    size_t most = profile_numbers_count(&sample->attributes) + ID_LABELS_MAX;
+    struct pprof_label *to = scratch_room(&labels->labels, labels->budget, most * sizeof(to[0]));
+    if (to == NULL) {
+        labels->has_failed = true;
+        return 0;
+    }
+    size_t count = write_link(labels, sample->link, writer, to);
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index)) {
+        struct attribute_slot *slot = slot_of(labels, index);
+        if (slot == NULL || slot->kind != KIND_LABEL)
+            continue;
+        if (slot->generation != labels->generation)
+            write_label(labels, (int32_t)index, slot, writer);
+        if (slot->label.key != 0 && !has_key(to, count, slot->label.key))
+            to[count++] = slot->label;
+    }
+    *ret_labels = to;
+    return count;
+}
+
+uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sample *sample)
+{
+    assert(sample != NULL);
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    uint64_t cost = sample->link != 0 ? ID_LABELS_MAX * 2 * LABEL_BYTES_MAX : 0;
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index)) {
+        const struct attribute_slot *slot = slot_of(labels, index);
+        if (slot == NULL || slot->kind != KIND_LABEL)
+            continue;
+        cost += LABEL_BYTES_MAX;
+        if (slot->generation == labels->generation)
+            continue;
+        struct profile_attribute attribute =
+            profile_attribute_at(labels->dictionary, (int32_t)index);
+        uint64_t value = LABEL_BYTES_MAX + (uint64_t)JSON_EXPANSION_MAX * attribute.value.size;
+        if (value > labels->rules->value_bytes_max)
+            value = labels->rules->value_bytes_max;
+        cost += labels->names[slot->name].size + value;
+    }
+    return cost;
+}
+
+bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
+                         struct slice *ret_name)
+{
+    assert(ret_name != NULL);
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index)) {
+        const struct attribute_slot *slot = slot_of(labels, index);
+        if (slot == NULL || slot->kind != KIND_SERVICE)
+            continue;
+        struct value value =
+            value_read(profile_attribute_at(labels->dictionary, (int32_t)index).value);
+        *ret_name = value.bytes;
+        if (value.type == VALUE_TEXT && value.bytes.size > 0 &&
+            otlp_text_valid(value.bytes) == value.bytes.size)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts and values of OTLP profiles. Pure functions; any thread. */
+#include "src/pprof/otlp_text.h"
+
+#include <assert.h>
+
+#include "src/arena.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/value.h"
+#include "src/otlp/value_text.h"
+#include "src/otlp/wire.h"
+
+enum { VALUE_STRINDEX = 8, KEY_STRINDEX = 3, LISTS_IN_LISTS_MAX = 4 };
+
+/* Bytes of the character at the begin of text; 0: none. The second byte's range rules out overlong
+ * forms, surrogates and what is beyond U+10FFFF. */
+static size_t character_bytes(struct slice text)
+{
+    uint8_t first = text.data[0];
+    if (first < 0x80)
+        return 1;
+    size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || text.size < size)
+        return 0;
+    uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (text.data[1] < least || text.data[1] > most)
+        return 0;
+    for (size_t i = 2; i < size; i++)
+        if (text.data[i] >> 6 != 2)
+            return 0;
+    return size;
+}
+
+size_t otlp_text_valid(struct slice text)
+{
+    size_t at = 0;
+    while (at < text.size) {
+        size_t size = character_bytes(slice_of(text.data + at, text.size - at));
+        if (size == 0)
+            break;
+        at += size;
+    }
+    return at;
+}
+
+struct slice otlp_text_repaired(struct slice text, uint8_t *room)
+{
+    size_t at = otlp_text_valid(text);
+    if (at == text.size)
+        return text;
+    assert(room != NULL);
+    memcpy(room, text.data, text.size);
+    while (at < text.size) {
+        room[at++] = '?';
+        at += otlp_text_valid(slice_of(text.data + at, text.size - at));
+    }
+    return slice_of(room, text.size);
+}
+
+struct slice otlp_text_cut(struct slice text, size_t bytes_max)
+{
+    size_t size = text.size;
+    if (size <= bytes_max)
+        return text;
+    size = bytes_max;
+    while (size > 0 && text.data[size] >> 6 == 2)
+        size--;
+    return slice_of(text.data, size);
+}
+
+/* The string that a value refers to instead of holding it; false: it refers to none. */
+static bool find_reference(const struct profile_dictionary *dictionary, struct slice encoded,
+                           struct slice *ret_text)
+{
+    struct wire_reader reader = wire_reader_of(encoded);
+    struct wire_field field;
+    bool is_found = false;
+    while (wire_read_field(&reader, &field)) {
+        is_found = field.number == VALUE_STRINDEX && field.type == WIRE_VARINT &&
+                   profile_has(dictionary, PROFILE_STRINGS, (int32_t)field.number_value);
+        if (is_found)
+            *ret_text = profile_string_at(dictionary, (int32_t)field.number_value);
+    }
+    return is_found;
+}
+
+/* The one element of a list; false: there are none or several. */
+static bool find_only_element(struct slice list, struct slice *ret_element)
+{
+    struct wire_reader reader = wire_reader_of(list);
+    struct wire_field field;
+    unsigned count = 0;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != 1 || field.type != WIRE_BYTES)
+            continue;
+        *ret_element = field.bytes;
+        count++;
+    }
+    return count == 1;
+}
+
+bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *dictionary,
+                        struct slice encoded, size_t bytes_max, struct slice *ret_text)
+{
+    assert(arena != NULL);
+    struct slice text = {.size = 0};
+    struct value value = value_read(encoded);
+    for (unsigned i = 0; value.type == VALUE_LIST && i < LISTS_IN_LISTS_MAX &&
+                         find_only_element(value.bytes, &encoded);
+         i++)
+        value = value_read(encoded);
+    if (value.type == VALUE_TEXT)
+        text = value.bytes;
+    else if (value.type == VALUE_EMPTY && !find_reference(dictionary, encoded, &text))
+        return false;
+    else if (value.type != VALUE_EMPTY && !value_to_text(arena, encoded, &text))
+        return false;
+    uint8_t *room = otlp_text_valid(text) < text.size ? arena_try_alloc(arena, text.size) : NULL;
+    if (otlp_text_valid(text) < text.size && room == NULL)
+        return false;
+    *ret_text = otlp_text_cut(otlp_text_repaired(text, room), bytes_max);
+    return ret_text->size > 0;
+}
+
+struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary, struct slice key_value)
+{
+    struct otlp_pair pair = {.key = {.size = 0}};
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    int32_t reference = 0;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1 && field.type == WIRE_BYTES)
+            pair.key = field.bytes;
+        else if (field.number == 2 && field.type == WIRE_BYTES)
+            pair.value = field.bytes;
+        else if (field.number == KEY_STRINDEX)
+            reference = (int32_t)field.number_value;
+    }
+    if (pair.key.size == 0 && profile_has(dictionary, PROFILE_STRINGS, reference))
+        pair.key = profile_string_at(dictionary, reference);
+    return pair;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples of an OTLP Profile into pprof, part by part. What a sample would take is known before it
+ * is written, so that a part ends before its limit. Runs on the thread of the owner. */
+#include "src/pprof/otlp_to_pprof.h"
+
+#include <assert.h>
+
+#include "src/buffer.h"
+#include "src/otlp/value.h"
+#include "src/pprof/otlp_text.h"
+
+enum {
+    SAMPLE_BYTES_MAX = 32,         /* without its locations and labels */
+    LOCATION_ID_BYTES_MAX = 5,     /* in a sample */
+    PROFILE_TEXTS_BYTES_MAX = 4096 /* types, times and what the profile's attributes say */
+};
+
+void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
+                        const struct profile_dictionary *dictionary, struct budget *budget)
+{
+    assert(rules->samples_max > 0);
+    assert(rules->bytes_max < UINT32_MAX);
+    assert(rules->depth_max > 0);
+    *conversion = (struct otlp_to_pprof){
+        .rules = rules,
+        .dictionary = dictionary,
+        .budget = budget,
+        .writer = {.has_failed = true},
+    };
+    otlp_symbols_init(&conversion->symbols, dictionary, budget);
+    otlp_labels_init(&conversion->labels, &rules->labels, dictionary, budget);
+}
+
+void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
+{
+    assert(conversion != NULL);
+    otlp_symbols_fini(&conversion->symbols);
+    otlp_labels_fini(&conversion->labels);
+    pprof_writer_fini(&conversion->writer);
+    scratch_fini(&conversion->stack, conversion->budget);
+}
+
+bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
+{
+    return conversion->symbols.has_failed || conversion->labels.has_failed;
+}
+
+/* Place of the sample's service; new ones are added while there is room. */
+static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
+                         bool adds)
+{
+    struct slice name;
+    if (!otlp_labels_service(&conversion->labels, sample, &name))
+        return 0;
+    for (size_t i = 1; i < conversion->services_count; i++)
+        if (slice_equal(conversion->services[i], name))
+            return i;
+    if (!adds || conversion->services_count == OTLP_SERVICES_MAX)
+        return 0;
+    conversion->services[conversion->services_count] = name;
+    return conversion->services_count++;
+}
+
+size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile)
+{
+    assert(profile != NULL);
+    struct wire_reader reader = wire_reader_of(profile->bytes);
+    struct profile_sample sample;
+    conversion->services[0] = slice_of(NULL, 0);
+    conversion->services_count = 1;
+    while (profile_next_sample(&reader, &sample))
+        service_of(conversion, &sample, true);
+    return conversion->services_count;
+}
+
+void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
+                         const struct otlp_to_pprof_source *source)
+{
+    assert(source->profile != NULL);
+    assert(source->type != NULL);
+    conversion->source = *source;
+    conversion->reader = wire_reader_of(source->profile->bytes);
+    conversion->has_pending = false;
+}
+
+static int64_t added(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+/* The sum of the values; without any, each timestamp counts one. Counts of samples become time
+ * where the type says so. */
+static int64_t value_of(const struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
+    int64_t value = 0;
+    int64_t product;
+    uint64_t one;
+    bool has_values = false;
+    while (profile_numbers_next(&reader, &one)) {
+        value = added(value, (int64_t)one);
+        has_values = true;
+    }
+    if (!has_values)
+        value = (int64_t)profile_numbers_count(&sample->timestamps);
+    if (!conversion->source.type->counts_periods)
+        return value;
+    if (__builtin_mul_overflow(value, conversion->source.profile->period, &product))
+        return value > 0 ? INT64_MAX : INT64_MIN;
+    return product;
+}
+
+/* False: the sample is not to be written, which is counted. */
+static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    if (conversion->services_count > 1 &&
+        service_of(conversion, sample, false) != conversion->source.service)
+        return false;
+    int64_t value = value_of(conversion, sample);
+    conversion->figures.zero += value == 0;
+    conversion->figures.negative += value < 0;
+    return value > 0;
+}
+
+static bool next_sample(struct otlp_to_pprof *conversion)
+{
+    if (conversion->has_pending)
+        return true;
+    while (profile_next_sample(&conversion->reader, &conversion->pending))
+        if (is_wanted(conversion, &conversion->pending)) {
+            conversion->has_pending = true;
+            return true;
+        }
+    return false;
+}
+
+static struct profile_stack stack_of(const struct otlp_to_pprof *conversion, int32_t index)
+{
+    if (!profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        return (struct profile_stack){.locations = {.number = 0}};
+    return profile_stack_at(conversion->dictionary, index);
+}
+
+/* Upper bound of what the sample adds to the part. */
+static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    struct profile_stack stack = stack_of(conversion, sample->stack);
+    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    uint64_t cost = SAMPLE_BYTES_MAX + otlp_labels_cost(&conversion->labels, sample);
+    size_t skipped = profile_numbers_count(&stack.locations);
+    uint64_t index;
+    skipped = skipped > conversion->rules->depth_max ? skipped - conversion->rules->depth_max : 0;
+    while (profile_numbers_next(&reader, &index)) {
+        if (skipped > 0)
+            skipped--;
+        else
+            cost += LOCATION_ID_BYTES_MAX +
+                    otlp_symbols_location_cost(&conversion->symbols, (int32_t)index);
+    }
+    return cost;
+}
+
+/* The ids of the stack's locations, leaf first. What is nearest to the leaf goes when there are too
+ * many: the root tells where a stack belongs. */
+static size_t write_stack(struct otlp_to_pprof *conversion, int32_t index, const uint32_t **ret_ids)
+{
+    struct profile_stack stack = stack_of(conversion, index);
+    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    size_t depth = profile_numbers_count(&stack.locations);
+    size_t skipped =
+        depth > conversion->rules->depth_max ? depth - conversion->rules->depth_max : 0;
+    uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
+                                 (depth - skipped + 1) * sizeof(ids[0]));
+    size_t count = 0;
+    uint64_t location;
+    conversion->figures.cut += skipped > 0;
+    conversion->symbols.has_failed |= ids == NULL;
+    while (ids != NULL && profile_numbers_next(&reader, &location)) {
+        if (skipped > 0) {
+            skipped--;
+            continue;
+        }
+        uint32_t id = otlp_symbols_location(&conversion->symbols, (int32_t)location);
+        if (id != 0)
+            ids[count++] = id;
+    }
+    *ret_ids = ids;
+    return count;
+}
+
+static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    int64_t value = value_of(conversion, sample);
+    struct pprof_sample to = {.values = &value};
+    to.locations_count = write_stack(conversion, sample->stack, &to.locations);
+    to.labels_count =
+        otlp_labels_write(&conversion->labels, sample, &conversion->writer, &to.labels);
+    pprof_writer_sample(&conversion->writer, &to, 1);
+    conversion->samples++;
+}
+
+static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
+{
+    return pprof_writer_text(&conversion->writer, slice_of_text(text));
+}
+
+/* period_type is always there, be it empty: servers rely on it. */
+static void part_begin(struct otlp_to_pprof *conversion)
+{
+    const struct profile_type *type = conversion->source.type;
+    struct pprof_writer *writer = &conversion->writer;
+    pprof_writer_fini(writer);
+    pprof_writer_init(writer, conversion->budget, conversion->rules->bytes_max);
+    otlp_symbols_begin(&conversion->symbols, writer);
+    otlp_labels_begin(&conversion->labels);
+    conversion->samples = 0;
+    const struct pprof_value_type sample_type = {.type = word(conversion, type->type),
+                                                 .unit = word(conversion, type->unit)};
+    const struct pprof_value_type period_type = {.type = word(conversion, type->period_type),
+                                                 .unit = word(conversion, type->period_unit)};
+    pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, sample_type);
+    pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, period_type);
+}
+
+/* Adds the pending sample; false: the part is full without it. */
+static bool add_pending(struct otlp_to_pprof *conversion)
+{
+    uint64_t cost = cost_of(conversion, &conversion->pending) + PROFILE_TEXTS_BYTES_MAX +
+                    otlp_symbols_end_cost(&conversion->symbols);
+    bool fits = pprof_writer_has_room(&conversion->writer, cost);
+    if (!fits && conversion->samples > 0)
+        return false;
+    if (fits)
+        write_sample(conversion, &conversion->pending);
+    else
+        conversion->figures.too_large++;
+    conversion->has_pending = false;
+    return true;
+}
+
+bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->source.profile != NULL);
+    if (!next_sample(conversion))
+        return false;
+    part_begin(conversion);
+    if (conversion->writer.has_failed)
+        conversion->symbols.has_failed = true;
+    while (!otlp_to_pprof_has_failed(conversion) &&
+           conversion->samples < conversion->rules->samples_max && next_sample(conversion))
+        if (!add_pending(conversion))
+            break;
+    if (conversion->writer.has_failed)
+        conversion->symbols.has_failed = true;
+    return conversion->samples > 0 && !otlp_to_pprof_has_failed(conversion);
+}
+
+/* What the profile's attributes say about it as a whole, as far as there is room. */
+static void write_profile_text(struct otlp_to_pprof *conversion, struct slice key,
+                               struct slice encoded)
+{
+    static const struct {
+        const char *key;
+        enum pprof_field field;
+    } rows[] = {
+        {"pprof.profile.doc_url", PPROF_DOC_URL},
+        {"pprof.profile.drop_frames", PPROF_DROP_FRAMES},
+        {"pprof.profile.keep_frames", PPROF_KEEP_FRAMES},
+        {"pprof.profile.comment", PPROF_COMMENT},
+    };
+    struct value value = value_read(encoded);
+    struct wire_reader reader = wire_reader_of(value.bytes);
+    struct wire_field field;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!slice_equal_text(key, rows[i].key))
+            continue;
+        if (value.type == VALUE_TEXT && otlp_text_valid(value.bytes) == value.bytes.size)
+            pprof_writer_number(&conversion->writer, rows[i].field,
+                                pprof_writer_text(&conversion->writer, value.bytes));
+        while (value.type == VALUE_LIST && wire_read_field(&reader, &field)) {
+            struct value one = value_read(field.bytes);
+            if (one.type == VALUE_TEXT && otlp_text_valid(one.bytes) == one.bytes.size)
+                pprof_writer_number(&conversion->writer, rows[i].field,
+                                    pprof_writer_text(&conversion->writer, one.bytes));
+        }
+    }
+}
+
+static void write_profile_texts(struct otlp_to_pprof *conversion)
+{
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    struct profile_numbers_reader reader =
+        profile_numbers_read(&conversion->source.profile->attributes);
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+            continue;
+        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+        bool fits = pprof_writer_has_room(&conversion->writer,
+                                          2 * attribute.value.size +
+                                              otlp_symbols_end_cost(&conversion->symbols) +
+                                              PROFILE_TEXTS_BYTES_MAX / 2);
+        if (fits && profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+            write_profile_text(conversion, profile_string_at(dictionary, attribute.key),
+                               attribute.value);
+    }
+}
+
+static uint64_t positive(uint64_t number)
+{
+    return number <= INT64_MAX ? number : 0;
+}
+
+struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t time_ns)
+{
+    assert(conversion->samples > 0);
+    struct pprof_writer *writer = &conversion->writer;
+    const struct profile *profile = conversion->source.profile;
+    uint64_t written = conversion->samples;
+    conversion->samples = 0;
+    write_profile_texts(conversion);
+    pprof_writer_number(writer, PPROF_TIME, positive(time_ns));
+    pprof_writer_number(writer, PPROF_DURATION, positive(profile->duration_ns));
+    pprof_writer_number(writer, PPROF_PERIOD, (uint64_t)profile->period);
+    otlp_symbols_end(&conversion->symbols);
+    conversion->symbols.has_failed |= writer->has_failed;
+    if (otlp_to_pprof_has_failed(conversion))
+        return NULL;
+    conversion->figures.written += written;
+    return pprof_writer_take(writer);
+}

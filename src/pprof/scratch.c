@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing memory with a charge. Runs on the thread of its owner. */
+#include "src/pprof/scratch.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/budget.h"
+#include "src/mem.h"
+
+enum { BYTES_FIRST = 256 };
+
+void *scratch_room(struct scratch *scratch, struct budget *budget, size_t bytes)
+{
+    assert(scratch != NULL);
+    size_t wanted = scratch->bytes > 0 ? scratch->bytes : BYTES_FIRST;
+    if (bytes <= scratch->bytes)
+        return scratch->memory;
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    while (wanted < bytes)
+        wanted *= 2;
+    size_t more = wanted - scratch->bytes;
+    if (budget != NULL && !budget_try_take(budget, more))
+        return NULL;
+    void *memory = mem_try_resize(scratch->memory, wanted);
+    if (memory == NULL) {
+        if (budget != NULL)
+            budget_return(budget, more);
+        return NULL;
+    }
+    memset((uint8_t *)memory + scratch->bytes, 0, more);
+    *scratch = (struct scratch){.memory = memory, .bytes = wanted};
+    return memory;
+}
+
+void scratch_fini(struct scratch *scratch, struct budget *budget)
+{
+    assert(scratch != NULL);
+    if (budget != NULL && scratch->bytes > 0)
+        budget_return(budget, scratch->bytes);
+    mem_free(scratch->memory);
+    *scratch = (struct scratch){.bytes = 0};
+}
