@@ -43,6 +43,18 @@ static void leave(struct ledger_signal *row, uint64_t items)
     counter_set(&row->in_flight, in_flight - items);
 }
 
+/* `exporters` destinations will never have them: into one of the row's cells of losses. */
+static void lose(struct ledger *ledger, const struct batch *batch, counter *cell,
+                 unsigned exporters)
+{
+    assert(batch->signal < SIGNAL_KINDS);
+    assert(exporters > 0);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    counter_add(cell, batch->items * exporters);
+    leave(&ledger->signals[batch->signal], batch->items * exporters);
+}
+
 void ledger_deliver(struct ledger *ledger, const struct batch *batch)
 {
     assert(ledger != NULL);
@@ -59,12 +71,7 @@ void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_r
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
-    assert(batch->signal < SIGNAL_KINDS);
-    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
-        return;
-    struct ledger_signal *row = &ledger->signals[batch->signal];
-    counter_add(&row->rejected[reason], batch->items * exporters);
-    leave(row, batch->items * exporters);
+    lose(ledger, batch, &ledger->signals[batch->signal].rejected[reason], exporters);
 }
 
 void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
@@ -72,12 +79,7 @@ void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_rea
 {
     assert(ledger != NULL);
     assert(reason < LOSS_REASONS);
-    assert(batch->signal < SIGNAL_KINDS);
-    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
-        return;
-    struct ledger_signal *row = &ledger->signals[batch->signal];
-    counter_add(&row->dropped[reason], batch->items * exporters);
-    leave(row, batch->items * exporters);
+    lose(ledger, batch, &ledger->signals[batch->signal].dropped[reason], exporters);
 }
 
 uint64_t ledger_abandon(struct ledger *ledger)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The byte classes of HTTP/1.1 as one table. Constant; any thread. */
+/* The byte classes of HTTP/1.1 as one table, and what is made of them. Pure functions, any thread.
+ */
 #include "src/net/http1_chars.h"
+
+#include <assert.h>
 
 enum {
     ALL = HTTP1_TOKEN | HTTP1_VALUE | HTTP1_TARGET | HTTP1_HOST,
@@ -24,10 +27,41 @@ const uint8_t http1_chars[256] = {
 };
 /* clang-format on */
 
+bool http1_is_all(struct slice text, enum http1_char kind)
+{
+    assert(text.data != NULL || text.size == 0);
+    for (size_t i = 0; i < text.size; i++)
+        if (!http1_is(text.data[i], kind))
+            return false;
+    return true;
+}
+
 bool http1_is_token(struct slice text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        if (!http1_is(text.data[i], HTTP1_TOKEN))
-            return false;
-    return text.size > 0;
+    return text.size > 0 && http1_is_all(text, HTTP1_TOKEN);
+}
+
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+struct slice http1_trim(struct slice text)
+{
+    assert(text.data != NULL || text.size == 0);
+    while (text.size > 0 && is_blank(text.data[0])) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size > 0 && is_blank(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+int http1_hex_digit(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    byte |= 0x20;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }

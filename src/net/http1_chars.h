@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+#include <strings.h>
 
 #include "src/slice.h"
 
@@ -23,3 +25,15 @@ static inline bool http1_is(uint8_t byte, enum http1_char kind)
 
 /* A method or a header name: at least one byte, all of them HTTP1_TOKEN. */
 bool http1_is_token(struct slice text);
+bool http1_is_all(struct slice text, enum http1_char kind);
+/* Without the white space around it: blanks and tabs (OWS, RFC 9110 §5.6.3). */
+struct slice http1_trim(struct slice text);
+/* -1: no hexadecimal digit. */
+int http1_hex_digit(uint8_t byte);
+
+/* The same but for the case of its letters. */
+static inline bool http1_is_text(struct slice slice, const char *text)
+{
+    return slice.size == strlen(text) &&
+           strncasecmp((const char *)slice.data, text, slice.size) == 0;
+}

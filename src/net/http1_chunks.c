@@ -25,21 +25,9 @@ static bool move_if(struct http1_chunks *chunks, bool is_right, enum http1_chunk
     return true;
 }
 
-/* -1: no hexadecimal digit. */
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    if (byte >= 'a' && byte <= 'f')
-        return byte - 'a' + 10;
-    if (byte >= 'A' && byte <= 'F')
-        return byte - 'A' + 10;
-    return -1;
-}
-
 static bool take_size(struct http1_chunks *chunks, uint8_t byte)
 {
-    int digit = hex_digit(byte);
+    int digit = http1_hex_digit(byte);
     if (digit < 0)
         return move_if(chunks, chunks->digits > 0 && (byte == ';' || byte == '\r'),
                        byte == ';' ? CHUNK_EXTENSION_NAME : CHUNK_SIZE_LF, "invalid chunk size");

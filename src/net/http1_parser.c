@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <strings.h>
 
 enum { METHOD_SIZE_MAX = 32, VERSION_SIZE = 8 };
 
@@ -29,36 +28,6 @@ static struct http1_span span_of(const uint8_t *data, struct slice part)
     return (struct http1_span){.at = (uint16_t)(part.data - data), .size = (uint16_t)part.size};
 }
 
-static bool is_all(struct slice text, enum http1_char kind)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (!http1_is(text.data[i], kind))
-            return false;
-    return true;
-}
-
-static bool is_text(struct slice slice, const char *text)
-{
-    return slice.size == strlen(text) &&
-           strncasecmp((const char *)slice.data, text, slice.size) == 0;
-}
-
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && is_blank(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_blank(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* Cuts text at the first separator; false: there is none. */
 static bool cut(struct slice *text, uint8_t separator, struct slice *ret_before)
 {
@@ -71,17 +40,11 @@ static bool cut(struct slice *text, uint8_t separator, struct slice *ret_before)
     return true;
 }
 
-static bool is_hex(uint8_t byte)
-{
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') ||
-           (byte >= 'A' && byte <= 'F');
-}
-
 static bool has_clean_escapes(struct slice path)
 {
     for (size_t i = 0; i < path.size; i++)
-        if (path.data[i] == '%' &&
-            (path.size - i < 3 || !is_hex(path.data[i + 1]) || !is_hex(path.data[i + 2])))
+        if (path.data[i] == '%' && (path.size - i < 3 || http1_hex_digit(path.data[i + 1]) < 0 ||
+                                    http1_hex_digit(path.data[i + 2]) < 0))
             return false;
     return true;
 }
@@ -90,7 +53,7 @@ static bool has_clean_escapes(struct slice path)
 static bool parse_target(struct http1_parser *parser, const uint8_t *data, struct slice target)
 {
     assert(parser->method.size > 0);
-    if (target.size == 0 || !is_all(target, HTTP1_TARGET))
+    if (target.size == 0 || !http1_is_all(target, HTTP1_TARGET))
         return refuse(parser, 400, "invalid request target");
     bool is_options = parser->method.size == 7 && memcmp(data, "OPTIONS", 7) == 0;
     bool is_star = target.size == 1 && target.data[0] == '*';
@@ -163,7 +126,7 @@ static bool parse_transfer_encoding(struct http1_parser *parser, struct slice va
         return refuse(parser, 400, "more than one Transfer-Encoding");
     if (value.size == 0)
         return refuse(parser, 400, "invalid Transfer-Encoding");
-    if (!is_text(value, "chunked"))
+    if (!http1_is_text(value, "chunked"))
         return refuse(parser, 501, "unsupported transfer encoding");
     parser->is_chunked = true;
     return true;
@@ -174,7 +137,7 @@ static bool parse_host(struct http1_parser *parser, const uint8_t *data, struct 
     assert(data != NULL);
     if (parser->has_host)
         return refuse(parser, 400, "more than one Host");
-    if (!is_all(value, HTTP1_HOST))
+    if (!http1_is_all(value, HTTP1_HOST))
         return refuse(parser, 400, "invalid Host");
     parser->has_host = true;
     parser->host = span_of(data, value);
@@ -187,16 +150,16 @@ static bool parse_connection(struct http1_parser *parser, struct slice value)
     while (!is_last) {
         struct slice option = value;
         is_last = !cut(&value, ',', &option);
-        option = trim(option);
-        parser->wants_close |= is_text(option, "close");
-        parser->wants_keep_alive |= is_text(option, "keep-alive");
+        option = http1_trim(option);
+        parser->wants_close |= http1_is_text(option, "close");
+        parser->wants_keep_alive |= http1_is_text(option, "keep-alive");
     }
     return true;
 }
 
 static bool parse_expect(struct http1_parser *parser, struct slice value)
 {
-    if (!is_text(value, "100-continue"))
+    if (!http1_is_text(value, "100-continue"))
         return refuse(parser, 417, "unknown expectation");
     parser->expects_continue = true;
     return true;
@@ -206,15 +169,15 @@ static bool parse_expect(struct http1_parser *parser, struct slice value)
 static bool interpret(struct http1_parser *parser, const uint8_t *data, struct slice name,
                       struct slice value)
 {
-    if (is_text(name, "content-length"))
+    if (http1_is_text(name, "content-length"))
         return parse_content_length(parser, value);
-    if (is_text(name, "transfer-encoding"))
+    if (http1_is_text(name, "transfer-encoding"))
         return parse_transfer_encoding(parser, value);
-    if (is_text(name, "host"))
+    if (http1_is_text(name, "host"))
         return parse_host(parser, data, value);
-    if (is_text(name, "connection"))
+    if (http1_is_text(name, "connection"))
         return parse_connection(parser, value);
-    if (is_text(name, "expect"))
+    if (http1_is_text(name, "expect"))
         return parse_expect(parser, value);
     return true;
 }
@@ -229,8 +192,8 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
         return refuse(parser, 400, "header line without colon");
     if (!http1_is_token(name))
         return refuse(parser, 400, "invalid header name");
-    value = trim(value);
-    assert(is_all(value, HTTP1_VALUE));
+    value = http1_trim(value);
+    assert(http1_is_all(value, HTTP1_VALUE));
     if (parser->header_count == HTTP_HEADERS_MAX)
         return refuse(parser, 431, "too many header lines");
     parser->headers[parser->header_count++] = (struct http1_header){

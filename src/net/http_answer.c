@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <strings.h>
 
 /* Line buffers above this are given back between answers. */
 enum { LINE_KEEP_BYTES = 1024, BODY_KEEP_BYTES = 4096 };
@@ -31,22 +30,6 @@ static void done(struct http_answer *answer, bool keeps_alive)
     answer->keeps_alive = keeps_alive && !answer->is_closing;
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
-static bool equal_ignoring_case(struct slice text, const char *expected)
-{
-    assert(expected != NULL);
-    return text.size == strlen(expected) &&
-           strncasecmp((const char *)text.data, expected, text.size) == 0;
-}
-
 /* The next element of a comma-separated list, taken off *rest. */
 static struct slice next_element(struct slice *rest)
 {
@@ -57,7 +40,7 @@ static struct slice next_element(struct slice *rest)
     size_t taken = comma == NULL ? size : size + 1;
     if (taken > 0)
         *rest = slice_of(rest->data + taken, rest->size - taken);
-    return trim(element);
+    return http1_trim(element);
 }
 
 /* "HTTP/1.1 200 OK"; the reason may be missing, its blank too. */
@@ -108,7 +91,7 @@ static void content_length_header(struct http_answer *answer, struct slice value
 static void transfer_encoding_header(struct http_answer *answer, struct slice value)
 {
     assert(answer->state == ANSWER_HEADERS);
-    if (!answer->is_http11 || answer->is_chunked || !equal_ignoring_case(value, "chunked"))
+    if (!answer->is_http11 || answer->is_chunked || !http1_is_text(value, "chunked"))
         return fail(answer, "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 answer");
     answer->is_chunked = true;
 }
@@ -118,9 +101,9 @@ static void connection_header(struct http_answer *answer, struct slice value)
     assert(answer->state == ANSWER_HEADERS);
     while (value.size > 0) {
         struct slice option = next_element(&value);
-        if (equal_ignoring_case(option, "close"))
+        if (http1_is_text(option, "close"))
             answer->is_closing = true;
-        else if (!answer->is_http11 && equal_ignoring_case(option, "keep-alive"))
+        else if (!answer->is_http11 && http1_is_text(option, "keep-alive"))
             answer->is_closing = false;
     }
 }
@@ -154,14 +137,6 @@ static const struct {
     {"content-type", content_type_header},
 };
 
-static bool is_field_value(struct slice value)
-{
-    for (size_t i = 0; i < value.size; i++)
-        if (!http1_is(value.data[i], HTTP1_VALUE))
-            return false;
-    return true;
-}
-
 /* Splits a header or trailer at its colon; false, and failed, when it is none. */
 static bool header_split(struct http_answer *answer, struct slice line, struct slice *ret_name,
                          struct slice *ret_value)
@@ -170,16 +145,13 @@ static bool header_split(struct http_answer *answer, struct slice line, struct s
     assert(ret_name != NULL && ret_value != NULL);
     const uint8_t *colon = memchr(line.data, ':', line.size);
     size_t size = colon == NULL ? 0 : (size_t)(colon - line.data);
-    for (size_t i = 0; i < size; i++)
-        if (!http1_is(line.data[i], HTTP1_TOKEN))
-            size = 0;
-    if (size == 0) {
+    if (!http1_is_token(slice_of(line.data, size))) {
         fail(answer, "a header line has no proper name before its colon");
         return false;
     }
     *ret_name = slice_of(line.data, size);
-    *ret_value = trim(slice_of(colon + 1, line.size - size - 1));
-    if (!is_field_value(*ret_value)) {
+    *ret_value = http1_trim(slice_of(colon + 1, line.size - size - 1));
+    if (!http1_is_all(*ret_value, HTTP1_VALUE)) {
         fail(answer, "a header holds control characters");
         return false;
     }
@@ -231,16 +203,8 @@ static void header_line(struct http_answer *answer, struct slice line)
     if (!header_split(answer, line, &name, &value))
         return;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        if (equal_ignoring_case(name, headers[i].name))
+        if (http1_is_text(name, headers[i].name))
             return headers[i].fn(answer, value);
-}
-
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static void chunk_size_line(struct http_answer *answer, struct slice line)
@@ -248,11 +212,11 @@ static void chunk_size_line(struct http_answer *answer, struct slice line)
     assert(answer->is_chunked);
     uint64_t size = 0;
     size_t digits = 0;
-    while (digits < line.size && hex_value(line.data[digits]) >= 0) {
-        size = size << 4 | (uint64_t)hex_value(line.data[digits]);
+    while (digits < line.size && http1_hex_digit(line.data[digits]) >= 0) {
+        size = size << 4 | (uint64_t)http1_hex_digit(line.data[digits]);
         digits++;
     }
-    struct slice rest = trim(slice_of(line.data + digits, line.size - digits));
+    struct slice rest = http1_trim(slice_of(line.data + digits, line.size - digits));
     if (digits == 0 || digits > 15 || (rest.size > 0 && rest.data[0] != ';'))
         return fail(answer, "a chunk's size is not a hexadecimal number");
     answer->left = size;

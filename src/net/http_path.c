@@ -2,18 +2,11 @@
 /* Request paths. Pure functions, any thread. */
 #include "src/net/http_path.h"
 
+#include "src/net/http1_chars.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
 {
@@ -24,10 +17,10 @@ bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
     for (size_t i = 0; i < path.size; i++) {
         int byte = path.data[i];
         if (byte == '%') {
-            if (path.size - i < 3 || hex_digit(path.data[i + 1]) < 0 ||
-                hex_digit(path.data[i + 2]) < 0)
+            if (path.size - i < 3 || http1_hex_digit(path.data[i + 1]) < 0 ||
+                http1_hex_digit(path.data[i + 2]) < 0)
                 return false;
-            byte = hex_digit(path.data[i + 1]) << 4 | hex_digit(path.data[i + 2]);
+            byte = http1_hex_digit(path.data[i + 1]) << 4 | http1_hex_digit(path.data[i + 2]);
             i += 2;
         }
         if (byte == '\0')

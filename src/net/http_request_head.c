@@ -17,26 +17,17 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_made_of(const char *text, enum http1_char kind)
-{
-    assert(text != NULL);
-    for (const char *c = text; *c != '\0'; c++)
-        if (!http1_is((uint8_t)*c, kind))
-            return false;
-    return true;
-}
-
 bool request_headers_check(const struct http_client_settings *settings, struct error *error)
 {
     assert(settings != NULL);
     for (size_t i = 0; i < settings->headers_count; i++) {
         const struct config_pair *header = &settings->headers[i];
-        if (header->key[0] == '\0' || !is_made_of(header->key, HTTP1_TOKEN))
+        if (!http1_is_token(slice_of_text(header->key)))
             return error_set(error,
                              "headers: \"%s\" is no header name; letters, digits and dashes are "
                              "expected",
                              header->key);
-        if (!is_made_of(header->value, HTTP1_VALUE))
+        if (!http1_is_all(slice_of_text(header->value), HTTP1_VALUE))
             return error_set(error,
                              "headers: the value of \"%s\" holds a line end or another control "
                              "character; a file read with ${file:…} keeps its final newline",

@@ -3,8 +3,10 @@
  * Pure functions; any thread. */
 #include "src/net/http_url.h"
 
+#include "src/base64.h"
 #include "src/error.h"
 #include "src/mem.h"
+#include "src/net/http1_chars.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -21,14 +23,6 @@ static char *copy_range(const char *begin, const char *end)
     return copy;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Undoes %XX in place; false when a percent sign is not followed by two hex digits, or hides a NUL.
  */
 static bool percent_decode(char *text)
@@ -40,8 +34,8 @@ static bool percent_decode(char *text)
             *out++ = *in;
             continue;
         }
-        int high = hex_digit(in[1]);
-        int low = high < 0 ? -1 : hex_digit(in[2]);
+        int high = http1_hex_digit((uint8_t)in[1]);
+        int low = high < 0 ? -1 : http1_hex_digit((uint8_t)in[2]);
         if (low < 0 || high * 16 + low == 0)
             return false;
         *out++ = (char)(high * 16 + low);
@@ -219,18 +213,12 @@ char *http_url_join(const char *base, const char *suffix)
 
 char *http_url_basic_auth(const char *credentials)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     assert(credentials != NULL);
-    size_t size = strlen(credentials);
-    char *value = mem_alloc(sizeof("Basic ") + (size + 2) / 3 * 4);
-    char *out = stpcpy(value, "Basic ");
-    for (size_t i = 0; i < size; i += 3) {
-        uint32_t group = 0;
-        for (size_t j = 0; j < 3; j++)
-            group = group << 8 | (i + j < size ? (uint8_t)credentials[i + j] : 0U);
-        for (size_t j = 0; j < 4; j++)
-            *out++ = i + j > size ? '=' : digits[group >> (18 - 6 * j) & 63];
-    }
-    *out = '\0';
+    struct slice bytes = slice_of_text(credentials);
+    size_t size = base64_size(bytes.size);
+    char *value = mem_alloc(sizeof("Basic ") + size);
+    char *digits = stpcpy(value, "Basic ");
+    base64_encode(bytes, digits);
+    digits[size] = '\0';
     return value;
 }

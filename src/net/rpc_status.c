@@ -2,6 +2,7 @@
 /* google.rpc.Status in its four forms. Pure functions, any thread. */
 #include "src/net/rpc_status.h"
 
+#include "src/base64.h"
 #include "src/clock.h"
 #include "src/utf8.h"
 
@@ -95,19 +96,13 @@ size_t rpc_status_to_json(const struct rpc_status *status, char *room)
 void rpc_status_to_base64(const struct rpc_status *status, char *room)
 {
     assert(room != NULL);
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t bytes[RPC_STATUS_BYTES_MAX + 2];
+    uint8_t bytes[RPC_STATUS_BYTES_MAX];
     size_t size = rpc_status_to_protobuf(status, bytes);
-    size_t used = 0;
-    bytes[size] = bytes[size + 1] = 0;
-    for (size_t i = 0; i < size; i += 3) {
-        unsigned group = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8 | bytes[i + 2];
-        size_t digits = size - i >= 3 ? 4 : size - i + 1;
-        for (size_t j = 0; j < digits; j++)
-            room[used++] = alphabet[group >> (18 - 6 * j) & 63];
-    }
+    size_t used = base64_size(size);
     assert(used < RPC_STATUS_BASE64_MAX);
+    base64_encode(slice_of(bytes, size), room);
+    while (used > 0 && room[used - 1] == '=')
+        used--;
     room[used] = '\0';
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "src/arena.h"
+#include "src/base64.h"
 #include "src/otlp/value.h"
 #include "src/otlp/value_text.h"
 #include "src/otlp/wire.h"
@@ -55,17 +56,11 @@ static void write_text(struct json_text *json, const char *text)
 void json_text_base64(struct json_text *json, struct slice bytes)
 {
     assert(json->arena != NULL);
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < bytes.size && !json->has_failed; i += 3) {
-        size_t left = bytes.size - i;
-        uint32_t group = (uint32_t)bytes.data[i] << 16;
-        group |= left > 1 ? (uint32_t)bytes.data[i + 1] << 8 : 0;
-        group |= left > 2 ? bytes.data[i + 2] : 0;
-        char text[4] = {digits[group >> 18], digits[group >> 12 & 63],
-                        left > 1 ? digits[group >> 6 & 63] : '=',
-                        left > 2 ? digits[group & 63] : '='};
-        json_text_raw(json, slice_of(text, sizeof(text)));
-    }
+    size_t size = base64_size(bytes.size);
+    if (bytes.size == 0 || !reserve(json, size))
+        return;
+    base64_encode(bytes, (char *)json->data + json->size);
+    json->size += size;
 }
 
 static void write_escaped(struct json_text *json, uint8_t byte)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest base modules: errors, clock, random numbers, the allocator, names of signals. */
+#include "src/base64.h"
 #include "src/clock.h"
 #include "src/error.h"
 #include "src/mem.h"
@@ -42,6 +43,32 @@ static void characters_of_utf8_are_measured(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_int_equal(utf8_size(slice_of_text(rows[i].text)), rows[i].size);
+}
+
+/* The vectors of RFC 4648 §10. */
+static void base64_is_that_of_its_rfc(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *expected;
+    } rows[] = {
+        {"", ""},
+        {"f", "Zg=="},
+        {"fo", "Zm8="},
+        {"foo", "Zm9v"},
+        {"foob", "Zm9vYg=="},
+        {"fooba", "Zm9vYmE="},
+        {"foobar", "Zm9vYmFy"},
+        {"\xfb\xff\xbe", "+/++"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char room[16] = {0};
+        struct slice bytes = slice_of_text(rows[i].text);
+        assert_int_equal(base64_size(bytes.size), strlen(rows[i].expected));
+        base64_encode(bytes, room);
+        assert_string_equal(room, rows[i].expected);
+    }
 }
 
 static void an_error_gains_prefixes(void **state)
@@ -155,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_gains_prefixes),
         cmocka_unit_test(characters_of_utf8_are_measured),
+        cmocka_unit_test(base64_is_that_of_its_rfc),
         cmocka_unit_test(a_long_error_is_cut_at_its_end),
         cmocka_unit_test(the_fake_clock_moves_by_hand_alone),
         cmocka_unit_test(random_numbers_are_spread_over_the_unit),
