@@ -221,7 +221,6 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
 
 static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
-    assert(exchange->items > 0);
     assert(!exchange->is_pending);
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
     assert(outlet != NULL);
