@@ -52,16 +52,13 @@ static bool is_acknowledged(const struct sends *sends, const struct batch *batch
            (sends->config->has_queue && !sends->config->queue.wait_for_result);
 }
 
-static const char *advice(const struct sends *sends)
+const char *sends_advice(const struct sender_config *config)
 {
-    assert(sends->config != NULL);
-    if (!sends->config->has_queue)
-        return "Exporting failed. Rejecting data. Try enabling sending_queue to survive temporary "
-               "failures.";
-    if (!sends->config->has_retry)
-        return "Exporting failed. Dropping data. Try enabling retry_on_failure config option to "
-               "retry on retryable errors.";
-    return "Exporting failed. Dropping data.";
+#define TRY_RETRY " Try enabling retry_on_failure config option to retry on retryable errors."
+#define TRY_QUEUE " Try enabling sending_queue to survive temporary failures."
+    static const char *const texts[2][2] = {{"", TRY_QUEUE}, {TRY_RETRY, TRY_RETRY TRY_QUEUE}};
+    assert(config != NULL);
+    return texts[!config->has_retry][!config->has_queue];
 }
 
 static void count_loss(struct sends *sends, const struct batch *batch, enum loss_reason reason)
@@ -80,8 +77,11 @@ static void log_loss(struct sends *sends, const struct batch *batch, const char 
 {
     assert(why != NULL);
     char text[SEND_ERROR_MAX];
+    char message[SEND_ADVICE_MAX];
     snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
-    log_error(&sends->exporter->logger, advice(sends), log_text("error", text),
+    snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
+             sends->config->has_queue ? "Dropping" : "Rejecting", sends_advice(sends->config));
+    log_error(&sends->exporter->logger, message, log_text("error", text),
               log_int(sends->config->has_queue ? "dropped_items" : "rejected_items",
                       (int64_t)batch->items));
 }

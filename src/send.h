@@ -28,6 +28,11 @@ struct sends {
     bool is_stopping; /* retries have ended: what fails now is lost */
 };
 
+/* What would have helped, for the end of "Exporting failed. Dropping data.": as the Go collector says
+ * it; "" when queue and retries are on. */
+enum { SEND_ADVICE_MAX = 256 };
+const char *sends_advice(const struct sender_config *config);
+
 void sends_init(struct sends *sends, struct component *exporter, struct sender_counters *counters,
                 void (*on_end)(void *arg), void *arg);
 /* Starts the first attempt; takes over the piece. */

@@ -259,12 +259,15 @@ void sender_destroy(struct sender *sender)
 static void note_refusal(struct sender *sender, const struct batch *batch, const char *why)
 {
     assert(why != NULL);
+    char message[SEND_ADVICE_MAX];
     counter_add(&sender->refused_requests, 1);
     if (batch->is_acknowledged)
         return;
     counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
-    log_error(&sender->exporter->logger, "Exporting failed. Rejecting data.",
-              log_text("error", why), log_int("rejected_items", (int64_t)batch->items));
+    snprintf(message, sizeof(message), "Exporting failed. Rejecting data.%s",
+             sends_advice(sender->sends.config));
+    log_error(&sender->exporter->logger, message, log_text("error", why),
+              log_int("rejected_items", (int64_t)batch->items));
 }
 
 bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome)
