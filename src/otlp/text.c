@@ -149,8 +149,9 @@ static void write_resource(struct text *text, const struct otlp_text_writer *wri
     text_add(text, "%s%s", schema.size > 0 ? "]" : "", message_count(&resource, 1) > 0 ? " " : "");
     text_add_pairs(text, &resource, 1, " ");
     text_add(text, "\n");
-    for (size_t i = 0; !text->is_cut && message_next(&scopes, 2, &scope); i++)
-        write_scope(text, writer, scope, i);
+    /* The Go collector gives scopes the number of their resource here, and people compare. */
+    while (!text->is_cut && message_next(&scopes, 2, &scope))
+        write_scope(text, writer, scope, index);
 }
 
 static void write_scope_detailed(struct text *text, const struct otlp_text_writer *writer,

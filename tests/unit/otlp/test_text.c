@@ -220,6 +220,12 @@ static void empty_messages_have_their_headings(void **state)
     put_blob(&entry, 2, &empty);
     put_blob(&request, 1, &entry);
     check_text(TRACES, &request, false, "ResourceTraces #0\nScopeTraces #0\n");
+    struct blob two = request;
+    put_blob(&entry, 2, &empty);
+    put_blob(&two, 1, &entry);
+    check_text(TRACES, &two, false,
+               "ResourceTraces #0\nScopeTraces #0\n"
+               "ResourceTraces #1\nScopeTraces #1\nScopeTraces #1\n");
     check_text(LOGS, &request, true,
                "ResourceLog #0\nResource SchemaURL: \nScopeLogs #0\nScopeLogs SchemaURL: \n"
                "InstrumentationScope  \n");
