@@ -117,6 +117,7 @@ static const struct {
     {"print-initial-config", CLI_PRINT_CONFIG, "Same as print-config"},
     {"config-reference", CLI_CONFIG_REFERENCE, "Print every configuration key, as Markdown"},
     {"featuregate", CLI_FEATURE_GATE, "List the feature gates, or show one"},
+    {"help", CLI_HELP, "Print this text"},
     {"healthcheck", CLI_HEALTH_CHECK,
      "Ask a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
 };

@@ -57,6 +57,7 @@ static const struct accepted_row accepted_rows[] = {
     {{"-v", "--nonsense"}, CLI_VERSION, 0, 0, NULL},
     {{"validate", "--help"}, CLI_HELP, 0, 0, NULL},
     {{"-h"}, CLI_HELP, 0, 0, NULL},
+    {{"help", "validate"}, CLI_HELP, 0, 0, NULL},
     {{"--feature-gates=service.profilesSupport", "--config=x"}, CLI_RUN, 1, 0, NULL},
 };
 
