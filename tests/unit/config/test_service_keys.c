@@ -202,6 +202,8 @@ static const struct {
     {"  telemetry: {metrics: {readers: [{pull: {}}]}}",
      "service::telemetry::metrics::readers::0: found a pull reader without exporter"},
     {"  telemetry: {metrics: {views: [{}]}}", "service::telemetry::metrics::views: found views"},
+    {"  telemetry: {metrics: {views: []}}", "service::telemetry::metrics::views: found views"},
+    {"  telemetry: {metrics: {level: \"\"}}", "service::telemetry::metrics::level: found the text"},
     {"  telemetry: {metrics: {address: here}}", "found the text \"here\", expected host:port"},
     {"  telemetry: {resource: [a]}", "service::telemetry::resource: found a list"},
     {"  telemetry: {resource: {attributes: [x]}}", "service::telemetry::resource::attributes::0"},
