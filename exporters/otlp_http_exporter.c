@@ -20,7 +20,6 @@
 #include "src/tls_client_config.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -212,17 +211,11 @@ static bool endpoints_check(const struct otlp_http_exporter_config *config, stru
 
 static bool compression_check(const struct otlp_http_exporter_config *config, struct error *error)
 {
-    const char *name = compressions[config->compression];
-    int64_t level = config->compression_params.level;
-    if (config->compression > COMPRESSION_EMPTY)
-        return error_set(error,
-                         "compression: \"%s\" is not supported by this build yet; use gzip or none",
-                         name);
-    if (config->compression != COMPRESSION_GZIP && level > 0)
-        return error_set(error,
-                         "unsupported parameters {Level:%" PRId64 "} for compression type \"%s\"",
-                         level, name);
-    return true;
+    if (config->compression <= COMPRESSION_EMPTY)
+        return true;
+    return error_set(error,
+                     "compression: \"%s\" is not supported by this build yet; use gzip or none",
+                     compressions[config->compression]);
 }
 
 static bool proxy_check(const struct otlp_http_exporter_config *config, struct error *error)

@@ -307,7 +307,7 @@ static const struct config_case configs[] = {
      " proxy_url: 'http://p:1', read_buffer_size: 1, write_buffer_size: 2, max_idle_conns: 3,"
      " max_idle_conns_per_host: 4, max_conns_per_host: 5, idle_conn_timeout: 6s,"
      " disable_keep_alives: true, force_attempt_http2: false, http2_read_idle_timeout: 7s,"
-     " http2_ping_timeout: 8s, compression_params: {level: 0}, middlewares: [], encoding: proto,"
+     " http2_ping_timeout: 8s, compression_params: {level: 3}, middlewares: [], encoding: proto,"
      " sending_queue: {batch: }, retry_on_failure: {max_elapsed_time: 0}}",
      NULL},
     {"{}", "at least one endpoint must be specified"},
@@ -318,8 +318,6 @@ static const struct config_case configs[] = {
     {"{endpoint: 'http://h', encoding: xml}", "xml"},
     {"{endpoint: 'http://h', compression: zstd}", "not supported by this build yet"},
     {"{endpoint: 'http://h', compression: br}", "br"},
-    {"{endpoint: 'http://h', compression: none, compression_params: {level: 3}}",
-     "unsupported parameters {Level:3}"},
     {"{endpoint: 'http://h', auth: {authenticator: basicauth}}", "not supported by this build yet"},
     {"{endpoint: 'http://h', cookies: {enabled: true}}", "not supported by this build yet"},
     {"{endpoint: 'http://h', middlewares: [{id: x}]}", "not supported by this build yet"},
