@@ -13,6 +13,7 @@ struct arena {
     size_t max_bytes;
 };
 
+/* Allocates nothing yet. max_bytes: of all allocations together, padding not counted. */
 void arena_init(struct arena *arena, size_t max_bytes);
 /* Frees everything that came from it. Can be used again afterwards. */
 void arena_clear(struct arena *arena);

@@ -38,13 +38,15 @@ struct batch {
     struct batch_part *parts;
 };
 
-/* An empty batch with room for parts_capacity parts (it grows). */
+/* An empty batch, which has one holder, with room for parts_capacity parts (it grows). It arrives
+ * now. */
 struct batch *batch_create(enum signal_kind signal, size_t parts_capacity);
 /* A batch of the same signal, arrival, client and acknowledgement, with no parts and no items yet.
  */
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity);
+/* One more holder. Returns batch. */
 struct batch *batch_ref(struct batch *batch);
-/* NULL is tolerated. */
+/* The last one frees it, with its references to buffers. NULL is tolerated. */
 void batch_unref(struct batch *batch);
 
 /* Only while the batch has one holder. Takes a reference to owner of its own; joins a part that

@@ -33,7 +33,9 @@ struct budget {
     struct budget_ticket *tickets;
 };
 
+/* Nothing is taken. limit: in the budget's unit; UINT64_MAX never refuses. */
 void budget_init(struct budget *budget, uint64_t limit);
+/* Nobody may wait. */
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */
 bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn_unused_result));
@@ -43,6 +45,7 @@ void budget_take(struct budget *budget, uint64_t amount);
 void budget_return(struct budget *budget, uint64_t amount);
 /* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
+/* A moment's view. */
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);
 

@@ -34,8 +34,9 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
 /* The same buffer with no more room than it fills; the rest of the charge is returned. The caller
  * is its only holder. */
 struct buffer *buffer_shrink(struct buffer *buffer) __attribute__((warn_unused_result));
+/* One more holder; each gives its reference back with buffer_unref. Returns buffer. */
 struct buffer *buffer_ref(struct buffer *buffer);
-/* NULL is tolerated. */
+/* The last one frees it and returns its charge. NULL is tolerated. */
 void buffer_unref(struct buffer *buffer);
 
 static inline struct slice buffer_slice(const struct buffer *buffer)

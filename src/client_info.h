@@ -18,9 +18,10 @@ struct client_info {
     struct client_metadata *metadata; /* strings live in the same allocation */
 };
 
-/* Copies everything; rows may be NULL when count is 0. */
+/* Copies everything, and has one holder; rows may be NULL when count is 0. */
 struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
                                        size_t count);
+/* One more holder. Returns info. */
 struct client_info *client_info_ref(struct client_info *info);
-/* NULL is tolerated. */
+/* The last one frees it. NULL is tolerated. */
 void client_info_unref(struct client_info *info);

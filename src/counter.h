@@ -77,5 +77,6 @@ static inline uint64_t counter_read(const counter *cell)
     return atomic_load_explicit(cell, memory_order_relaxed);
 }
 
+/* bounds ascend, at most HISTOGRAM_BOUNDS_MAX of them; the instance's lane alone. */
 void histogram_record(struct histogram *histogram, const uint64_t *bounds, size_t bounds_count,
                       uint64_t value);

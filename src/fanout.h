@@ -13,6 +13,7 @@ struct lane;
 struct sender;
 
 /* on_free(arg) is called when a batch that waited for room has gone on. */
+/* Copies the list; the senders outlive it. */
 struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, size_t count,
                              void (*on_free)(void *arg), void *arg);
 /* Must not be blocked. */

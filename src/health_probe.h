@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `healthcheck` command: asks a running daemon's health_check, so that an image without shell
- * or curl can check itself. */
+ * or curl can check itself. Main thread of its own process. */
 #pragma once
 
 #include <stdbool.h>

@@ -32,12 +32,13 @@ struct lane *lane_create(unsigned index);
 /* The loop must have ended. NULL is tolerated. */
 void lane_destroy(struct lane *lane);
 unsigned lane_index(const struct lane *lane);
+/* Both stay the lane's; for use on it. */
 uv_loop_t *lane_loop(struct lane *lane);
 struct timers *lane_timers(struct lane *lane);
 
 /* Runs the lane on the calling thread until lane_end. */
 void lane_run(struct lane *lane);
-/* Runs it on a thread of its own; lane_join waits for its end. */
+/* Runs it on a thread of its own; lane_join waits for its end. 0, or a negative errno. */
 int lane_spawn(struct lane *lane);
 void lane_join(struct lane *lane);
 /* Ends lane_run after this turn. On the lane. */
@@ -53,8 +54,10 @@ void lane_post(struct lane *lane, struct lane_task *task);
 /* On the lane: runs fn(arg) at the end of this turn, before the loop sleeps. Queueing twice is
  * once. */
 void lane_defer(struct lane *lane, struct lane_job *job);
+/* After this returns, fn will not be called. Cancelling what is not queued does nothing. */
 void lane_defer_cancel(struct lane *lane, struct lane_job *job);
 /* On the lane: (re)starts a timer that fires delay_ns from now; never when that is beyond the end
  * of time. */
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns);
+/* On the lane. Stopping a timer that does not run does nothing. */
 void lane_timer_stop(struct lane *lane, struct timer *timer);

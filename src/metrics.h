@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A page of metrics in Prometheus' text format (version 0.0.4): samples with the same name and
- * labels are summed, so that lanes add up. Made for one answer and thrown away. */
+ * labels are summed, so that lanes add up. Made for one answer and thrown away, on the lane that
+ * answers. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct metric_labels {
     } pairs[METRIC_LABELS_MAX];
 };
 
+/* An empty page. */
 struct metrics *metrics_create(void);
 void metrics_destroy(struct metrics *metrics);
 /* name and help have static lifetime. */

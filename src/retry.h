@@ -12,6 +12,7 @@ struct retry {
     uint64_t interval_ns; /* before jitter; 0: no attempt has failed yet */
 };
 
+/* now_ns, here and below, is on clock_now_ns's scale. */
 void retry_init(struct retry *retry, uint64_t now_ns);
 /* How long to wait before the next attempt: interval × uniform(1 ± factor), raised to the server's
  * hint. False when that would end after max_elapsed_time: give up now. random is uniform in [0, 1).

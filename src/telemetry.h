@@ -11,6 +11,7 @@ struct telemetry;
 
 /* Listens where the configuration says. NULL and an error when it cannot. */
 struct telemetry *telemetry_create(struct service *service, struct error *error);
+/* Ends its connections, then calls done(arg) once, from a later turn of the loop. */
 void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg);
 /* NULL is tolerated. */
 void telemetry_destroy(struct telemetry *telemetry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC over HTTP/2 for unary calls with one message each way, on top of http_server.h: checks what
- * a call's headers say, takes the message out of its frame, answers with status trailers. Texts and
- * codes are grpc-go's. On the server's lane. */
+/* gRPC over HTTP/2 (PROTOCOL-HTTP2.md of grpc/grpc) for unary calls with one message each way, on
+ * top of http_server.h: checks what a call's headers say, takes the message out of its frame,
+ * answers with status trailers. Texts and codes are grpc-go's. On the server's lane. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip both ways with ISA-L: a counted buffer in, a counted buffer out, charged to a budget while
- * it grows. States are large and kept: one struct gzip per lane and user. */
+/* gzip (RFC 1952) both ways with ISA-L: a counted buffer in, a counted buffer out, charged to a
+ * budget while it grows. States are large and kept: one struct gzip per lane and user. */
 #pragma once
 
 #include <stddef.h>
@@ -24,8 +24,9 @@ void gzip_destroy(struct gzip *gzip);
 /* Inflates all members of data. *ret_output is owned by the caller, set on GZIP_OK only. */
 enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
                               size_t size, uint64_t max_bytes, struct buffer **ret_output);
-/* Deflates the concatenated parts into one member. level: -1 standard (ISA-L 1), 0 stored-like fast
- * … 3. Never GZIP_MALFORMED. */
+/* Deflates the concatenated parts into one member. level: -1 standard (ISA-L's 1), 0 fastest to 3
+ * smallest; more is 3. *ret_output is owned by the caller, set on GZIP_OK only. Never
+ * GZIP_MALFORMED. */
 enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
                               const struct batch_part *parts, size_t parts_count, int level,
                               struct buffer **ret_output);

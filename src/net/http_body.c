@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The buffer of one request body: charged before it is filled, doubled while its size is unknown,
+ * shrunk when it is whole. On the connection's lane. */
 #include "src/net/http_body.h"
 
 #include "src/budget.h"

@@ -68,12 +68,13 @@ struct http_post {
 };
 
 /* Checks the URL ("http://host[:port]/path", https) and the headers, and prepares; connects later.
- * All that settings points to stays as long as the client. */
+ * All that settings points to stays as long as the client. NULL: the error says why. */
 struct http_client *http_client_create(const struct http_client_settings *settings,
                                        struct error *error);
+/* Copies post; what it points to is borrowed until done. Not once closing has begun. */
 void http_client_post(struct http_client *client, const struct http_post *post);
 /* Aborts what is under way (done is called with an error), closes connections, then calls
- * closed(arg). */
+ * closed(arg) once, from a later turn of the loop. */
 void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg);
 /* After closed, or when nothing was ever posted. NULL is tolerated. */
 void http_client_destroy(struct http_client *client);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP server of one lane: HTTP/1.1 and HTTP/2 (cleartext, prior knowledge) exchanges look alike to
- * its handler. A body is charged to the budget before it is read; the handler hears of a request
- * when its headers are complete. Everything here runs on the server's lane. */
+/* HTTP server of one lane: HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113; cleartext, prior knowledge)
+ * exchanges look alike to its handler. A body is charged to the budget before it is read; the
+ * handler hears of a request when its headers are complete. Everything here runs on the server's
+ * lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -72,12 +73,12 @@ bool http_server_listen(struct http_server *const *servers, size_t count, const 
 /* "127.0.0.1:4318": where it really listens (port 0 resolved). Valid while listening. */
 const char *http_server_address(const struct http_server *server);
 /* Stops accepting, ends idle connections (GOAWAY on HTTP/2), lets exchanges finish, then calls
- * done(arg) once. */
+ * done(arg) once, from a later turn of the loop. Legal without having listened. */
 void http_server_stop(struct http_server *server, void (*done)(void *arg), void *arg);
 /* Closes every connection now; the done of http_server_stop still comes, from a later turn of the
  * loop. */
 void http_server_abort(struct http_server *server);
-/* Open connections and refused ones, for metrics. */
+/* What the server has seen so far. On its lane: these are plain numbers. */
 struct http_server_figures {
     uint64_t connections;
     uint64_t connections_total;

@@ -166,7 +166,7 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
     assert(text != NULL);
     assert(ret_url != NULL);
     struct http_url url = {0};
-    const char *rest;
+    const char *rest = text;
     if (!bytes_check(text, error) || !scheme_parse(text, &url, &rest, error))
         return false;
     const char *end = rest + strcspn(rest, "#");

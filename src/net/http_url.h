@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URLs of HTTP back-ends: taken apart for the writers, joined for the exporters, shown without
- * their secrets. Pure functions; any thread. */
+/* URLs (RFC 3986) of HTTP back-ends: taken apart for the writers, joined for the exporters, shown
+ * without their secrets. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,12 +20,14 @@ struct http_url {
     char *shown; /* without userinfo, query and fragment, which may hold secrets: for messages */
 };
 
-/* The error says what was found and what was expected, never the userinfo. */
+/* ret_url is owned by the caller, freed with http_url_clear, and set on success only. The error
+ * says what was found and what was expected, never the userinfo. */
 bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error);
 /* A cleared or zeroed one is tolerated. */
 void http_url_clear(struct http_url *url);
 /* base with suffix ("/v1/traces") after its path: one slash between them, before a query, without
  * a fragment. Freed with mem_free. */
 char *http_url_join(const char *base, const char *suffix);
-/* The value of an Authorization header, "Basic …". Freed with mem_free. */
+/* The value of an Authorization header, "Basic …" (RFC 7617), of "user:password". Freed with
+ * mem_free. */
 char *http_url_basic_auth(const char *credentials);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* google.rpc.Status as OTLP answers carry it: protobuf, JSON, and the base64 of
+/* google.rpc.Status as OTLP answers carry it: protobuf, JSON, and the base64 (RFC 4648) of
  * grpc-status-details-bin. Pure functions, any thread. */
 #pragma once
 
@@ -28,7 +28,7 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room);
 size_t rpc_status_to_json(const struct rpc_status *status, char *room);
 /* room holds RPC_STATUS_BASE64_MAX. Not padded, as gRPC sends binary metadata. */
 void rpc_status_to_base64(const struct rpc_status *status, char *room);
-/* room holds GRPC_MESSAGE_MAX. Percent-encodes as the gRPC HTTP/2 protocol says. */
+/* room holds GRPC_MESSAGE_MAX. Percent-encodes as PROTOCOL-HTTP2.md of gRPC says. */
 void rpc_message_to_grpc(const char *message, char *room);
-/* "3" … the status codes of the HTTP answer that means the same (contract of the Go collector). */
+/* The status of the HTTP answer that means the same, as the Go collector maps it. */
 unsigned rpc_code_to_http(enum status_code code);

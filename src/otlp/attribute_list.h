@@ -28,6 +28,7 @@ struct attribute_list {
     bool has_changed;
 };
 
+/* arena_bytes_max: what new values of one message may take. */
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max);
 void attribute_list_fini(struct attribute_list *list);
 /* Forgets all attributes. */
@@ -36,15 +37,17 @@ void attribute_list_clear(struct attribute_list *list);
 void attribute_list_add(struct attribute_list *list, struct slice key_value);
 /* The first with that key, or NULL. */
 struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key);
+/* value is an encoded AnyValue that lives as long as the message or the arena. */
 void attribute_list_set(struct attribute_list *list, struct attribute *attribute,
                         struct slice value);
 /* Sets the first with that key, or appends one. */
 void attribute_list_put(struct attribute_list *list, struct slice key, struct slice value);
+/* The first with that key, if there is one; the last attribute takes its place. */
 void attribute_list_remove(struct attribute_list *list, struct slice key);
 /* The rest keeps its order. */
 void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern);
 
-/* As repeated field `number`. */
+/* As repeated field `number`: how many bytes, and the bytes. */
 size_t attribute_list_bytes(const struct attribute_list *list, unsigned number);
 void attribute_list_write(const struct attribute_list *list, unsigned number,
                           struct wire_writer *writer);

@@ -137,8 +137,7 @@ static inline bool is_short_packed(const uint8_t *at)
 
 /* Where the field at `at`, which has a one-byte tag, ends if it is plain; else NULL. Steps are
  * constants but for texts, and branches rather than selections, so that the processor can run
- * ahead. Longer than 60 lines: one case for each kind of field, with nothing to share.
- */
+ * ahead. */
 static inline const uint8_t *skip_field(const struct otlp_message *message, const uint8_t *at)
 {
     switch (message->plan[at[0]]) {

@@ -19,9 +19,11 @@ struct json_text {
     bool has_no_text; /* NaN and infinities have no JSON form: Go then gives no text at all */
 };
 
+/* Bytes as they are: what is JSON already, or becomes it together with what follows. */
 void json_text_raw(struct json_text *json, struct slice bytes);
 /* Without quotes. */
 void json_text_base64(struct json_text *json, struct slice bytes);
 /* An encoded AnyValue. */
 void json_text_value(struct json_text *json, struct slice encoded);
+/* The text, in the arena; empty when has_no_text. False when has_failed. */
 bool json_text_finish(struct json_text *json, struct slice *ret_text);

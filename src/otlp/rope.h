@@ -28,10 +28,13 @@ struct rope_field {
     uint64_t content_bytes;
 };
 
+/* At the begin of the batch, which it borrows. */
 struct rope rope_of(const struct batch *batch);
+/* At most up to the end of the batch. */
 void rope_skip(struct rope *rope, uint64_t bytes);
 /* Steps over the next field; false when the rope is at `end`. */
 bool rope_read_field(struct rope *rope, uint64_t end, struct rope_field *ret_field);
 /* As many of the next `bytes` as lie in one part; not empty while bytes is not 0. */
 struct slice rope_contiguous(const struct rope *rope, uint64_t bytes);
+/* The next `bytes` into ret_bytes, wherever they lie. */
 void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's wire format: a reader and a writer over bytes that somebody else owns, both with a
- * sticky error. They allocate nothing. Plain values, any thread. */
+/* Protobuf's wire format (protobuf.dev, "Encoding"): a reader and a writer over bytes that somebody
+ * else owns, both with a sticky error. They allocate nothing. Plain values, any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,6 +39,7 @@ struct wire_reader {
     const char *failure; /* sticky: NULL, or what is wrong at `at`; then nothing more is read */
 };
 
+/* bytes stay somebody else's; NULL without bytes is fine. */
 struct wire_reader wire_reader_of(struct slice bytes);
 /* False at the end, or when what follows is malformed; failure tells which. */
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
@@ -70,9 +71,11 @@ struct wire_writer {
     bool has_failed; /* sticky: it did not fit, and nothing more is written */
 };
 
+/* room stays the caller's. */
 struct wire_writer wire_writer_of(void *room, size_t size);
-/* What was written so far. */
+/* What was written so far; the writer has not failed. */
 struct slice wire_written(const struct wire_writer *writer);
+/* Each of these writes all or nothing. */
 void wire_write_varint(struct wire_writer *writer, uint64_t value);
 void wire_write_raw(struct wire_writer *writer, struct slice bytes);
 void wire_write_fixed64(struct wire_writer *writer, uint32_t number, uint64_t value);
