@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "src/limits.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/wire.h"
@@ -55,7 +56,10 @@ static bool add_text(const struct profile_dictionary *dictionary, uint64_t index
     size_t begin = out->size;
     if (!profile_has(dictionary, PROFILE_STRINGS, (int32_t)index))
         return false;
-    profile_bytes_add(out, profile_string_at(dictionary, (int32_t)index));
+    struct slice text = profile_string_at(dictionary, (int32_t)index);
+    if (begin + text.size > PROFILE_MERGED_BYTES_MAX)
+        return false; /* many references to one long text would multiply it without bound */
+    profile_bytes_add(out, text);
     profile_bytes_wrap(out, begin, TEXT);
     return true;
 }

@@ -292,7 +292,7 @@ bool profile_merge_take(struct profile_merge *merge, struct profile_source *sour
                         struct otlp_limit limit)
 {
     assert(source->remap.to == &merge->tables);
-    if (limit.bytes_max == 0 || limit.bytes_max > PROFILE_MERGED_BYTES_MAX)
+    if (limit.bytes_max == 0)
         limit.bytes_max = PROFILE_MERGED_BYTES_MAX;
     while (find_profile(source))
         if (!take_profile(merge, source, limit))

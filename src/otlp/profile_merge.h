@@ -53,7 +53,8 @@ bool profile_source_open(struct profile_source *source, struct slice request,
 void profile_source_close(struct profile_source *source);
 
 /* Takes from source what the limit allows; at least one sample if nothing was taken before. True:
- * the source is used up; false: the limit is reached, and the next thing is _finish. */
+ * the source is used up; false: the limit (PROFILE_MERGED_BYTES_MAX if it names no bytes)
+ * is reached, and the next thing is _finish. */
 bool profile_merge_take(struct profile_merge *merge, struct profile_source *source,
                         struct otlp_limit limit);
 /* What was taken, as an encoded request; NULL: nothing. Then merge is empty again, and `source`,

@@ -46,6 +46,8 @@ bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_
     while (wire_read_field(&reader, &field)) {
         if (field.number == 1)
             found.scope = field.bytes;
+        else if (field.number == 2)
+            found.profiles_count++;
         else if (field.number == 3)
             found.schema_url = field.bytes;
     }
@@ -73,6 +75,7 @@ static void read_profile_field(struct profile *profile, const struct wire_field 
 {
     switch (field->number) {
     case 1:
+        profile->has_sample_type = true;
         profile->sample_type = value_type_of(field->bytes);
         break;
     case 2:

@@ -21,6 +21,7 @@ struct profile_resource {
 
 struct profile_scope {
     struct slice bytes; /* for profile_next_profile */
+    uint64_t profiles_count;
     struct slice scope; /* encoded InstrumentationScope; no data: absent */
     struct slice schema_url;
 };
@@ -36,6 +37,7 @@ struct profile {
     uint64_t samples_count;
     struct profile_value_type sample_type;
     struct profile_value_type period_type;
+    bool has_sample_type;
     bool has_period_type;
     uint64_t time_unix_ns;
     uint64_t duration_ns;

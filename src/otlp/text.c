@@ -2,7 +2,10 @@
 /* Growing text, and the frame of resources and scopes that all signals share. Any thread. */
 #include "src/otlp/text.h"
 
+#include "src/arena.h"
+#include "src/limits.h"
 #include "src/mem.h"
+#include "src/otlp/profile_dictionary.h"
 #include "src/otlp/text_parts.h"
 
 #include <assert.h>
@@ -93,6 +96,7 @@ static const struct otlp_text_writer *writer_of(enum signal_kind signal)
         [TRACES] = &otlp_text_traces,
         [METRICS] = &otlp_text_metrics,
         [LOGS] = &otlp_text_logs,
+        [PROFILES] = &otlp_text_profiles,
     };
     assert(writers[signal] != NULL);
     return writers[signal];
@@ -257,17 +261,35 @@ struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice r
     return figures;
 }
 
-void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
-                     bool is_detailed)
+static void write_resources(struct text *text, const struct otlp_text_writer *writer,
+                            struct slice request, bool is_detailed)
 {
-    assert(text != NULL);
-    const struct otlp_text_writer *writer = writer_of(signal);
     struct wire_reader resources = wire_reader_of(request);
     struct slice resource;
+    assert(writer != NULL);
     for (size_t i = 0; !text->is_cut && message_next(&resources, 1, &resource); i++) {
         if (is_detailed)
             write_resource_detailed(text, writer, resource, i);
         else
             write_resource(text, writer, resource, i);
     }
+}
+
+void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
+                     bool is_detailed)
+{
+    struct profile_dictionary dictionary;
+    struct arena arena;
+    assert(text != NULL);
+    if (signal != PROFILES) {
+        write_resources(text, writer_of(signal), request, is_detailed);
+        return;
+    }
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    if (profile_dictionary_open(&dictionary, &arena, request)) {
+        text->dictionary = &dictionary;
+        write_resources(text, writer_of(signal), request, is_detailed);
+        text->dictionary = NULL;
+    }
+    arena_clear(&arena);
 }

@@ -10,6 +10,8 @@
 #include "src/signal_kind.h"
 #include "src/slice.h"
 
+struct profile_dictionary;
+
 enum { TEXT_BYTES_MAX = 4 << 20 };
 
 /* Text that grows, up to TEXT_BYTES_MAX or what memory allows; then it ends in a line that says so.
@@ -19,6 +21,7 @@ struct text {
     size_t size;
     size_t capacity;
     bool is_cut;
+    const struct profile_dictionary *dictionary; /* of the profiles that are written */
 };
 
 void text_init(struct text *text);
@@ -31,6 +34,6 @@ struct otlp_text_figures {
     uint64_t metrics; /* METRICS only */
 };
 struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice request);
-/* About one line per item, or every field of it. Traces, metrics and logs. */
+/* About one line per item, or every field of it. Profiles have passed profile_door. */
 void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
                      bool is_detailed);

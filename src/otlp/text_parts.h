@@ -40,6 +40,7 @@ struct otlp_text_writer {
 extern const struct otlp_text_writer otlp_text_traces;
 extern const struct otlp_text_writer otlp_text_metrics;
 extern const struct otlp_text_writer otlp_text_logs;
+extern const struct otlp_text_writer otlp_text_profiles;
 
 /* fmt's %v and %f. */
 void text_add_shortest(struct text *text, double number);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of a profiles request through the door. Pure functions; any thread. */
+#include "src/otlp/profile_door.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "src/arena.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/limits.h"
+#include "src/otlp/check.h"
+#include "src/otlp/profile_check.h"
+#include "src/otlp/profile_merge.h"
+#include "src/otlp/profile_transcode.h"
+
+static enum profile_verdict refuse_layout(struct profile_passed *passed)
+{
+    assert(passed->layout != LAYOUT_1_10);
+    if (passed->layout == LAYOUT_UNKNOWN)
+        snprintf(
+            passed->reason, sizeof(passed->reason),
+            "the samples fit no single layout of OTLP profiles: some are of 1.9 or older, some "
+            "of 1.10; send each from one version");
+    else
+        snprintf(passed->reason, sizeof(passed->reason),
+                 "profiles in the layout of OTLP %s%s are not supported, expected 1.8 to 1.11; "
+                 "upgrade the sender",
+                 profile_layout_name(passed->layout),
+                 passed->layout == LAYOUT_1_6 ? " or older (there is no dictionary)" : "");
+    return PROFILES_REFUSED;
+}
+
+/* Writes the request anew, without broken profiles and without references. */
+static enum profile_verdict rewrite(struct profile_passed *passed,
+                                    const struct profile_findings *findings, struct budget *budget)
+{
+    struct profile_merge merge;
+    struct profile_source source;
+    struct otlp_limit limit = {.bytes_max = 2 * passed->request.size + PROFILE_MERGED_BYTES_MAX};
+    enum profile_verdict verdict = PROFILES_BUSY;
+    profile_merge_init(&merge, budget);
+    if (profile_source_open(&source, passed->request, &merge)) {
+        source.broken = findings->broken;
+        verdict = profile_merge_take(&merge, &source, limit) ? PROFILES_TAKEN : PROFILES_REFUSED;
+        passed->dropped_attributes =
+            merge.groups.dropped_attributes + source.remap.dropped_attributes;
+        profile_source_close(&source);
+    }
+    if (verdict == PROFILES_TAKEN) {
+        struct buffer *buffer = profile_merge_finish(&merge, NULL);
+        assert(buffer != NULL);
+        buffer_unref(passed->owner);
+        passed->owner = buffer;
+        passed->request = buffer_slice(buffer);
+    } else if (verdict == PROFILES_REFUSED) {
+        snprintf(passed->reason, sizeof(passed->reason),
+                 "the request has %zu bytes, and more than %llu with its references replaced by "
+                 "texts; send less at a time",
+                 passed->request.size, (unsigned long long)limit.bytes_max);
+    }
+    profile_merge_fini(&merge);
+    return verdict;
+}
+
+/* passed->request has layout 1.10. */
+static enum profile_verdict check_and_rewrite(struct profile_passed *passed, struct budget *budget)
+{
+    struct arena arena;
+    struct profile_findings findings;
+    enum profile_verdict verdict = PROFILES_TAKEN;
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    enum profile_checked checked = profile_check(passed->request, &arena, &findings);
+    assert(sizeof(passed->reason) == sizeof(findings.reason));
+    memcpy(passed->reason, findings.reason, sizeof(passed->reason));
+    if (checked == PROFILES_CHECKED) {
+        passed->profiles = findings.profiles - findings.broken_profiles;
+        passed->samples = findings.samples - findings.broken_samples;
+        passed->rejected_profiles = findings.broken_profiles;
+        passed->rejected_samples = findings.broken_samples;
+        if (findings.needs_rewriting && passed->profiles > 0)
+            verdict = rewrite(passed, &findings, budget);
+    } else {
+        verdict = checked == PROFILES_NO_MEMORY ? PROFILES_BUSY : PROFILES_REFUSED;
+    }
+    arena_clear(&arena);
+    return verdict;
+}
+
+static enum profile_verdict walk_and_check(struct profile_passed *passed, struct budget *budget)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    assert(passed->owner != NULL);
+    if (!otlp_check(PROFILES, passed->request, &figures, &reason)) {
+        snprintf(passed->reason, sizeof(passed->reason), "%s", reason);
+        return PROFILES_REFUSED;
+    }
+    /* What indexing takes, about: as large as the request is when its entries are short. */
+    uint64_t working_bytes = passed->request.size;
+    if (budget != NULL && !budget_try_take(budget, working_bytes))
+        return PROFILES_BUSY;
+    enum profile_verdict verdict = check_and_rewrite(passed, budget);
+    if (budget != NULL)
+        budget_return(budget, working_bytes);
+    return verdict;
+}
+
+enum profile_verdict profile_door(struct buffer *owner, struct slice message,
+                                  enum profile_layout layout, struct budget *budget,
+                                  struct profile_passed *ret_passed)
+{
+    assert(owner != NULL);
+    assert(message.size <= UINT32_MAX);
+    *ret_passed = (struct profile_passed){.request = message};
+    ret_passed->layout = layout == PROFILE_LAYOUTS ? profile_layout_of(message) : layout;
+    if (ret_passed->layout > LAYOUT_1_8)
+        return refuse_layout(ret_passed);
+    if (ret_passed->layout == LAYOUT_1_10) {
+        ret_passed->owner = buffer_ref(owner);
+    } else {
+        ret_passed->owner = profile_transcode(ret_passed->layout, message, budget);
+        if (ret_passed->owner == NULL)
+            return PROFILES_BUSY;
+        ret_passed->request = buffer_slice(ret_passed->owner);
+    }
+    enum profile_verdict verdict = walk_and_check(ret_passed, budget);
+    if (verdict != PROFILES_TAKEN)
+        buffer_unref(ret_passed->owner);
+    return verdict;
+}

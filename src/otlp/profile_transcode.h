@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings requests of older layouts into that of OTLP 1.10. What is malformed stays malformed: the
+ * walker comes afterwards. Pure functions; any thread. */
+#pragma once
+
+#include "src/otlp/profile_layout.h"
+#include "src/slice.h"
+
+struct budget;
+struct buffer;
+
+/* LAYOUT_1_9 or LAYOUT_1_8. A new buffer, or NULL when budget or allocator refuse. */
+struct buffer *profile_transcode(enum profile_layout from, struct slice request,
+                                 struct budget *budget) __attribute__((warn_unused_result));
