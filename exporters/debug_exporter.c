@@ -140,7 +140,7 @@ struct figures {
 
 static struct figures figures_of(const struct batch *batch, struct slice request)
 {
-    assert(batch->signal != PROFILES);
+    assert(batch->signal < SIGNAL_KINDS);
     struct otlp_text_figures counted = otlp_text_count(batch->signal, request);
     if (batch->signal == TRACES)
         return (struct figures){"Traces",
@@ -150,6 +150,10 @@ static struct figures figures_of(const struct batch *batch, struct slice request
                                 {{"resource metrics", counted.resources},
                                  {"metrics", counted.metrics},
                                  {"data points", batch->items}}};
+    if (batch->signal == PROFILES)
+        return (struct figures){
+            "Profiles",
+            {{"resource profiles", counted.resources}, {"sample records", batch->items}}};
     return (struct figures){"Logs",
                             {{"resource logs", counted.resources}, {"log records", batch->items}}};
 }
@@ -292,7 +296,7 @@ const struct component_factory debug_exporter_factory = {
     .aliases = debug_exporter_aliases,
     .kind = EXPORTER,
     .stability = "alpha",
-    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct debug_exporter),
     .config_size = sizeof(struct debug_exporter_config),
     .fields = debug_exporter_fields,

@@ -17,6 +17,7 @@
 #include "src/mem.h"
 #include "src/partition.h"
 #include "src/receipt.h"
+#include "src/sender_config.h"
 
 struct batch_processor_config {
     uint64_t timeout_ns;
@@ -95,7 +96,6 @@ enum { BATCH_OUTPUTS_MAX = 16 };
 #define BATCH_RETRY_NS ((uint64_t)10 * NS_PER_MS)
 
 extern const struct component_factory batch_processor_factory;
-static void flush_all(struct batch_processor *self);
 
 static struct batch_processor *batch_processor_of(struct component *component)
 {
@@ -201,8 +201,9 @@ static bool sends_at_once(const struct batch_processor *self)
 static bool is_full(const struct batch_processor *self, const struct partition *partition)
 {
     assert(partition != NULL);
-    uint64_t items = gather_items(&partition->gather);
-    return items > 0 && (sends_at_once(self) || items >= self->config->send_batch_size);
+    return partition->gather.pending != NULL &&
+           (sends_at_once(self) ||
+            gather_items(&partition->gather) >= self->config->send_batch_size);
 }
 
 /* Ticks come every timeout since the last flush, as in the Go collector, but none while nothing has
@@ -243,6 +244,20 @@ static void on_timeout(struct timer *timer, void *arg)
     arm(self, partition);
 }
 
+static void flush_all(struct batch_processor *self)
+{
+    assert(lane_is_current(self->base.lane));
+    bool is_pending = false;
+    for (struct partition *p = self->partitions.first; p != NULL; p = p->next) {
+        flush_full(self, p);
+        is_pending |= p->gather.pending != NULL;
+    }
+    if (self->is_stopping && !is_pending && self->outputs == 0) {
+        lane_timer_stop(self->base.lane, &self->retry);
+        component_stopped(&self->base);
+    }
+}
+
 static void on_retry(struct timer *timer, void *arg)
 {
     struct batch_processor *self = arg;
@@ -263,33 +278,13 @@ static void on_retry(struct timer *timer, void *arg)
     flush_all(self);
 }
 
-static void flush_all(struct batch_processor *self)
-{
-    assert(lane_is_current(self->base.lane));
-    bool is_pending = false;
-    for (struct partition *p = self->partitions.first; p != NULL; p = p->next) {
-        flush_full(self, p);
-        is_pending |= p->gather.pending != NULL;
-    }
-    if (self->is_stopping && !is_pending && self->outputs == 0) {
-        lane_timer_stop(self->base.lane, &self->retry);
-        component_stopped(&self->base);
-    }
-}
-
 static bool batch_processor_check(const void *section, struct error *error)
 {
     assert(section != NULL);
     const struct batch_processor_config *config = section;
     if (config->send_batch_max_size > 0 && config->send_batch_max_size < config->send_batch_size)
         return error_set(error, "send_batch_max_size must be greater or equal to send_batch_size");
-    for (size_t i = 0; i < config->metadata_keys.count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcasecmp(config->metadata_keys.texts[i], config->metadata_keys.texts[j]) == 0)
-                return error_set(error,
-                                 "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
-                                 config->metadata_keys.texts[i]);
-    return true;
+    return sender_metadata_keys_check(&config->metadata_keys, error);
 }
 
 static bool batch_processor_create(struct component *component, struct error *error)
@@ -301,6 +296,18 @@ static bool batch_processor_create(struct component *component, struct error *er
                     self->config->metadata_keys, self->config->metadata_cardinality_limit);
     partitions_owned_by(&self->partitions, on_timeout, self);
     timer_init(&self->retry, on_retry, self);
+    return true;
+}
+
+/* Without keys there is one combination, before anything comes and on all lanes together. */
+static bool batch_processor_start(struct component *component, struct error *error)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    struct batch_processor_counters *counters = component->counters;
+    assert(error != NULL);
+    (void)error;
+    if (self->config->metadata_keys.count == 0 && component->first == component)
+        counter_set(&counters->cardinality, 1);
     return true;
 }
 
@@ -319,7 +326,8 @@ static void batch_processor_consume(struct component *component, struct batch *b
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
     struct outcome outcome = outcome_accepted;
-    if (batch->items == 0) {
+    /* Profiles without samples may have a payload. */
+    if (batch->items == 0 && batch->signal != PROFILES) {
         receipt_resolve(receipt, &outcome);
         return;
     }
@@ -334,7 +342,8 @@ static void batch_processor_consume(struct component *component, struct batch *b
     }
     if (partition->mark_ns == 0)
         partition->mark_ns = clock_now_ns();
-    counter_set(&counters->cardinality, self->partitions.count);
+    if (self->config->metadata_keys.count > 0)
+        counter_set(&counters->cardinality, self->partitions.count);
     gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
     flush_full(self, partition);
     if (!self->config->wait_for_result)
@@ -361,7 +370,7 @@ const struct component_factory batch_processor_factory = {
     .type = "batch",
     .kind = PROCESSOR,
     .stability = "beta",
-    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct batch_processor),
     .config_size = sizeof(struct batch_processor_config),
     .fields = batch_processor_fields,
@@ -369,6 +378,7 @@ const struct component_factory batch_processor_factory = {
     .counters = batch_processor_counters,
     .check = batch_processor_check,
     .create = batch_processor_create,
+    .start = batch_processor_start,
     .consume = batch_processor_consume,
     .stop = batch_processor_stop,
     .destroy = batch_processor_destroy,

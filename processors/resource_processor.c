@@ -28,7 +28,7 @@ struct resource_counters {
     counter outgoing[SIGNAL_KINDS];
 };
 
-#define EDITED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
+#define EDITED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
 static const struct counter_row resource_counters[] = {
     COUNTER_BY_SIGNAL(struct resource_counters, incoming, COUNTER_SUM,

@@ -12,6 +12,8 @@
 #include "src/mem.h"
 #include "src/net/gzip.h"
 #include "src/otlp/check.h"
+#include "src/otlp/profile_door.h"
+#include "src/otlp/wire.h"
 #include "src/random.h"
 
 #include <assert.h>
@@ -27,6 +29,7 @@ static void release(struct otlp_exchange *exchange)
     if (exchange->request != NULL || exchange->is_pending)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
+    mem_free(exchange->rejected_reason);
     mem_free(exchange);
     assert(receiver->exchanges > 0);
     receiver->exchanges--;
@@ -129,23 +132,21 @@ struct outcome otlp_body_failure(enum http_failure failure, const char *too_larg
 }
 
 /* What an accepted request is told: a set but empty partial_success, as the Go collector says it,
- * or the number of items that were not taken. */
-size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room)
+ * or how much was not taken and why. */
+size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
+                            uint8_t room[OTLP_RESPONSE_BYTES_MAX])
 {
-    assert(outcome->verdict == ACCEPTED);
-    enum { PARTIAL_SUCCESS_TAG = 0x0a, REJECTED_TAG = 0x08 };
-    size_t used = 2;
-    uint64_t rejected = outcome->rejected_items;
-    room[0] = PARTIAL_SUCCESS_TAG;
-    if (rejected > 0) {
-        room[used++] = REJECTED_TAG;
-        for (; rejected > 0x7f; rejected >>= 7)
-            room[used++] = (uint8_t)(rejected | 0x80);
-        room[used++] = (uint8_t)rejected;
-    }
-    room[1] = (uint8_t)(used - 2);
-    assert(used <= OTLP_RESPONSE_BYTES_MAX);
-    return used;
+    enum { PARTIAL_SUCCESS = 1, REJECTED = 1, ERROR_MESSAGE = 2, CONTENT_BYTES_MAX = 400 };
+    uint8_t content[CONTENT_BYTES_MAX];
+    struct wire_writer inner = wire_writer_of(content, sizeof(content));
+    struct wire_writer out = wire_writer_of(room, OTLP_RESPONSE_BYTES_MAX);
+    uint64_t rejected = outcome->rejected_items + exchange->rejected_profiles;
+    if (rejected > 0)
+        wire_write_number(&inner, REJECTED, rejected);
+    if (exchange->rejected_reason != NULL)
+        wire_write_bytes(&inner, ERROR_MESSAGE, slice_of_text(exchange->rejected_reason));
+    wire_write_bytes(&out, PARTIAL_SUCCESS, wire_written(&inner));
+    return wire_written(&out).size;
 }
 
 static void refuse(struct otlp_exchange *exchange, enum status_code code, const char *message)
@@ -235,20 +236,67 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
     batch_unref(batch);
 }
 
+static void refuse_malformed(struct otlp_exchange *exchange, const char *reason)
+{
+    char text[REASON_BYTES_MAX];
+    snprintf(text, sizeof(text), "%s%s",
+             exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "", reason);
+    refuse(exchange, STATUS_INVALID_ARGUMENT, text);
+}
+
+static void count_profiles(struct otlp_exchange *exchange, const struct profile_passed *passed,
+                           enum profile_verdict verdict)
+{
+    struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
+    assert(passed->layout < PROFILE_LAYOUTS);
+    counter_add(&counters->layouts[passed->layout], 1);
+    if (verdict != PROFILES_TAKEN)
+        return;
+    counter_add(&counters->profiles_rejected, passed->rejected_profiles);
+    counter_add(&counters->profile_attributes_dropped, passed->dropped_attributes);
+    counter_add(&counters->refused[exchange->transport][PROFILES], passed->rejected_samples);
+}
+
+/* Profiles without samples may have a payload: they count as nothing but go on. */
+static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buffer *owner,
+                                     struct slice message)
+{
+    struct profile_passed passed;
+    enum profile_verdict verdict =
+        profile_door(owner, message, PROFILE_LAYOUTS, exchange->receiver->base.budget, &passed);
+    count_profiles(exchange, &passed, verdict);
+    if (verdict == PROFILES_REFUSED) {
+        refuse_malformed(exchange, passed.reason);
+        return;
+    }
+    if (verdict == PROFILES_BUSY) {
+        struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+        otlp_exchange_answer(exchange, &outcome);
+        return;
+    }
+    exchange->items = passed.samples;
+    exchange->rejected_profiles = passed.rejected_profiles;
+    if (passed.rejected_profiles > 0)
+        exchange->rejected_reason = mem_copy_text(passed.reason);
+    if (passed.profiles == 0)
+        otlp_exchange_answer(exchange, &outcome_accepted);
+    else
+        offer(exchange, passed.owner, passed.request);
+    buffer_unref(passed.owner);
+}
+
 /* message has been inflated and lies in owner. */
 static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner,
                             struct slice message)
 {
-    assert(owner != NULL);
-    assert(exchange->signal < SIGNAL_KINDS);
     struct otlp_figures figures = {.items = 0};
     const char *reason = NULL;
+    if (exchange->signal == PROFILES) {
+        check_and_offer_profiles(exchange, owner, message);
+        return;
+    }
     if (!otlp_check(exchange->signal, message, &figures, &reason)) {
-        char text[REASON_BYTES_MAX];
-        snprintf(text, sizeof(text), "%s%s",
-                 exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "",
-                 reason);
-        refuse(exchange, STATUS_INVALID_ARGUMENT, text);
+        refuse_malformed(exchange, reason);
         return;
     }
     exchange->items = figures.items;

@@ -136,7 +136,7 @@ void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outc
     uint8_t body[OTLP_RESPONSE_BYTES_MAX];
     assert(exchange->transport == OTLP_GRPC);
     if (outcome->verdict == ACCEPTED) {
-        size_t size = otlp_response_encode(outcome, body);
+        size_t size = otlp_response_encode(exchange, outcome, body);
         grpc_respond(exchange->request, &exchange->call, slice_of(body, size));
         return;
     }

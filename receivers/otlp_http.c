@@ -233,7 +233,7 @@ void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outc
                 &(struct http_response){
                     .status = 200,
                     .headers = {{"content-type", protobuf_type}},
-                    .body = slice_of(body, otlp_response_encode(outcome, body)),
+                    .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
                 });
         return;
     }

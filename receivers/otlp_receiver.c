@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp: takes traces, metrics and logs over gRPC and HTTP. One listener per protocol, opened by the
+/* otlp: takes all signals over gRPC and HTTP. One listener per protocol, opened by the
  * instance on lane 0, deals its connections to the servers of all lanes. Runs on its lane. */
 #include "receivers/otlp_receiver.h"
 
@@ -14,7 +14,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
+enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES };
 
 #define ROWS(field, what, text)                                                                    \
     COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_GRPC], COUNTER_SUM,                \
@@ -22,10 +22,30 @@ enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
         COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_HTTP], COUNTER_SUM,            \
                           "otelcol_receiver_" what "_%s", SIGNALS, "transport", "http", text)
 
+#define LAYOUT_ROW(layout, version)                                                                \
+    {                                                                                              \
+        .name = "spanflame_profiles_received",                                                     \
+        .help = "Number of requests of profiles by the OTLP version that their layout is of.",     \
+        .type = COUNTER_SUM, .label = "layout", .label_value = (version),                          \
+        .offset = offsetof(struct otlp_receiver_counters, layouts[layout])                         \
+    }
+
 static const struct counter_row otlp_receiver_counters[] = {
     ROWS(accepted, "accepted", "Number of items successfully pushed into the pipeline."),
     ROWS(refused, "refused", "Number of items that could not be pushed into the pipeline."),
     ROWS(failed, "failed", "Number of items that failed to be processed by the receiver."),
+    LAYOUT_ROW(LAYOUT_1_10, "1.10"),
+    LAYOUT_ROW(LAYOUT_1_9, "1.9"),
+    LAYOUT_ROW(LAYOUT_1_8, "1.8"),
+    LAYOUT_ROW(LAYOUT_1_7, "1.7"),
+    LAYOUT_ROW(LAYOUT_1_6, "1.6"),
+    LAYOUT_ROW(LAYOUT_UNKNOWN, "unknown"),
+    COUNTER(struct otlp_receiver_counters, profiles_rejected, COUNTER_SUM,
+            "spanflame_profiles_rejected",
+            "Number of Profile messages that were taken out of requests because they are broken."),
+    COUNTER(struct otlp_receiver_counters, profile_attributes_dropped, COUNTER_SUM,
+            "spanflame_profile_attributes_dropped",
+            "Number of attributes of profiles that were dropped because they refer to nothing."),
     COUNTER_END,
 };
 

@@ -13,6 +13,7 @@
 #include "src/counter.h"
 #include "src/net/grpc.h"
 #include "src/net/http_server.h"
+#include "src/otlp/profile_layout.h"
 #include "src/receipt.h"
 #include "src/timer.h"
 
@@ -29,6 +30,9 @@ struct otlp_receiver_counters {
     counter accepted[OTLP_TRANSPORTS][SIGNAL_KINDS];
     counter refused[OTLP_TRANSPORTS][SIGNAL_KINDS];
     counter failed[OTLP_TRANSPORTS][SIGNAL_KINDS]; /* never counts, as in the Go collector */
+    counter layouts[PROFILE_LAYOUTS];              /* requests of profiles */
+    counter profiles_rejected;
+    counter profile_attributes_dropped;
 };
 
 struct otlp_receiver {
@@ -62,6 +66,8 @@ struct otlp_exchange {
     bool is_pending; /* the receipt is with the pipeline */
     struct grpc_call call;
     uint64_t items;
+    uint64_t rejected_profiles; /* Profile messages that were broken, and why the first of them */
+    char *rejected_reason;      /* owned; NULL: none */
     struct receipt receipt;
     struct timer deadline; /* grpc-timeout */
 };
@@ -85,8 +91,9 @@ void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, st
 void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
 /* The answer to a body that did not come whole. */
 struct outcome otlp_body_failure(enum http_failure failure, const char *too_large);
-/* Room for an Export…ServiceResponse; returns its size. */
-enum { OTLP_RESPONSE_BYTES_MAX = 64 };
-size_t otlp_response_encode(const struct outcome *outcome, uint8_t *room);
+/* The Export…ServiceResponse of an accepted request. Returns its size. */
+enum { OTLP_RESPONSE_BYTES_MAX = 512 };
+size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
+                            uint8_t room[OTLP_RESPONSE_BYTES_MAX]);
 /* The receiver may have become idle while it stops. */
 void otlp_receiver_check_stopped(struct otlp_receiver *receiver);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathering and cutting. OTLP requests concatenate, so gathering is a list of slices. Runs on its
- * owner's lane. */
+/* Gathering and cutting. OTLP requests concatenate, so gathering is a list of slices; but profiles
+ * must be merged, which happens when they are cut. Runs on its owner's lane. */
 #include "src/gather.h"
 
 #include <assert.h>
@@ -19,6 +19,7 @@ void gather_init(struct gather *gather, enum signal_kind signal, struct budget *
     assert(signal < SIGNAL_KINDS);
     *gather = (struct gather){.signal = signal, .budget = budget};
     gather->client = client != NULL ? client_info_ref(client) : NULL;
+    profile_queue_init(&gather->profiles, budget);
 }
 
 void gather_fini(struct gather *gather)
@@ -28,6 +29,7 @@ void gather_fini(struct gather *gather)
     assert(gather->entries_count == 0);
     mem_free(gather->entries);
     gather->entries = NULL;
+    profile_queue_fini(&gather->profiles);
     client_info_unref(gather->client);
 }
 
@@ -68,7 +70,13 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
     }
     /* Mixed company counts as acknowledged: a drop is never booked as a rejection. */
     gather->pending->is_acknowledged |= receipt == NULL || batch->is_acknowledged;
-    batch_append_batch(gather->pending, batch);
+    if (batch->signal == PROFILES) {
+        profile_queue_add(&gather->profiles, batch);
+        gather->pending->items += batch->items;
+        gather->pending->bytes += batch->bytes;
+    } else {
+        batch_append_batch(gather->pending, batch);
+    }
     add_entry(gather, receipt, batch->items);
 }
 
@@ -102,22 +110,45 @@ static void attribute(struct gather *gather, struct piece *piece, uint64_t items
         gather->entries[i] = gather->entries[used + i];
 }
 
+/* The first piece of what is pending, which then is what is left. */
+static struct batch *cut_profiles(struct gather *gather, struct otlp_limit limit)
+{
+    struct batch *pending = gather->pending;
+    bool is_last;
+    struct batch *batch = profile_queue_cut(&gather->profiles, pending, limit, &is_last);
+    assert(batch->items <= pending->items);
+    pending->items -= batch->items;
+    pending->bytes -= batch->bytes < pending->bytes ? batch->bytes : pending->bytes - 1;
+    if (is_last) {
+        assert(pending->items == 0);
+        batch_unref(pending);
+        gather->pending = NULL;
+    }
+    return batch;
+}
+
+static struct batch *cut_records(struct gather *gather, struct otlp_limit limit)
+{
+    struct batch *pending = gather->pending;
+    struct batch *head = pending;
+    bool fits = (limit.items_max == 0 || pending->items <= limit.items_max) &&
+                (limit.bytes_max == 0 || pending->bytes <= limit.bytes_max);
+    assert(pending->signal != PROFILES);
+    gather->pending = NULL;
+    if (!fits) {
+        otlp_split(pending, limit, gather->budget, &head, &gather->pending);
+        batch_unref(pending);
+    }
+    return head;
+}
+
 struct piece gather_cut(struct gather *gather, struct otlp_limit limit)
 {
-    assert(gather != NULL);
     struct piece piece = {0};
-    struct batch *rest = NULL;
     assert(gather->pending != NULL);
-    bool fits = (limit.items_max == 0 || gather->pending->items <= limit.items_max) &&
-                (limit.bytes_max == 0 || gather->pending->bytes <= limit.bytes_max);
-    if (fits) {
-        piece.batch = gather->pending;
-    } else {
-        otlp_split(gather->pending, limit, gather->budget, &piece.batch, &rest);
-        batch_unref(gather->pending);
-    }
-    gather->pending = rest;
-    attribute(gather, &piece, piece.batch->items, rest == NULL);
+    piece.batch =
+        gather->signal == PROFILES ? cut_profiles(gather, limit) : cut_records(gather, limit);
+    attribute(gather, &piece, piece.batch->items, gather->pending == NULL);
     return piece;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/otlp/profile_queue.h"
 #include "src/otlp/split.h"
 #include "src/signal_kind.h"
 
@@ -26,9 +27,10 @@ struct gather_entry {
 
 struct gather {
     enum signal_kind signal;
-    struct budget *budget;      /* for the headers that splitting adds */
-    struct client_info *client; /* what the merged batches say of their senders; NULL: nothing */
-    struct batch *pending;      /* NULL: nothing */
+    struct budget *budget;         /* for the headers that splitting adds */
+    struct client_info *client;    /* what the merged batches say of their senders; NULL: nothing */
+    struct batch *pending;         /* NULL: nothing. Of profiles the sums alone, without parts */
+    struct profile_queue profiles; /* where those are */
     struct gather_entry *entries;
     size_t entries_count;
     size_t entries_capacity;

@@ -227,7 +227,7 @@ static const struct config_field batch_fields[] = {
 static const struct component_factory otlp = {.type = "otlp",
                                               .kind = RECEIVER,
                                               .stability = "stable",
-                                              .signals = THREE,
+                                              .signals = FOUR,
                                               .config_size = sizeof(struct fake_otlp_protocols),
                                               .fields = otlp_fields};
 static const struct component_factory nop_receiver = {
@@ -242,13 +242,13 @@ static const struct component_factory probe = {.type = "probe",
 static const struct component_factory batch = {.type = "batch",
                                                .kind = PROCESSOR,
                                                .stability = "beta",
-                                               .signals = THREE,
+                                               .signals = FOUR,
                                                .config_size = sizeof(struct probe_config),
                                                .fields = batch_fields};
 static const struct component_factory resource = {.type = "resource",
                                                   .kind = PROCESSOR,
                                                   .stability = "beta",
-                                                  .signals = THREE,
+                                                  .signals = FOUR,
                                                   .config_size =
                                                       sizeof(struct fake_resource_config),
                                                   .fields = resource_fields};
@@ -258,9 +258,10 @@ static const struct component_factory otlp_http = {.type = "otlp_http",
                                                    .aliases = otlp_http_aliases,
                                                    .kind = EXPORTER,
                                                    .stability = "stable",
-                                                   .signals = THREE,
+                                                   .signals = FOUR,
                                                    .config_size = sizeof(struct probe_config),
                                                    .fields = http_fields};
+/* The one that does not know profiles. */
 static const struct component_factory debug = {.type = "debug",
                                                .aliases = debug_aliases,
                                                .kind = EXPORTER,

@@ -144,7 +144,7 @@ static void the_list_of_components_is_yaml_by_kind(void **state)
     assert_printed("buildinfo:\n    command: spanflame\n");
     assert_printed("receivers:\n    - name: otlp\n      module: ");
     assert_printed("      stability:\n        logs: Stable\n        metrics: Stable\n"
-                   "        traces: Stable\n");
+                   "        profiles: Stable\n        traces: Stable\n");
     assert_printed("connectors: []\n");
     assert_printed("extensions:\n    - name: health_check\n");
     assert_printed("        extension: Beta\n");
