@@ -20,19 +20,26 @@ static const struct config_field partition_fields[] = {
     CONFIG_END,
 };
 
+bool sender_metadata_keys_check(const struct config_texts *keys, struct error *error)
+{
+    assert(keys != NULL);
+    assert(error != NULL);
+    for (size_t i = 0; i < keys->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcasecmp(keys->texts[i], keys->texts[j]) == 0)
+                return error_set(
+                    error,
+                    "duplicate entry in metadata_keys: \"%s\" (case-insensitive); name "
+                    "each key once",
+                    keys->texts[i]);
+    return true;
+}
+
 static bool partition_check(const void *section, struct error *error)
 {
     const struct sender_partition_config *partition = section;
     assert(partition != NULL);
-    for (size_t i = 0; i < partition->metadata_keys.count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcasecmp(partition->metadata_keys.texts[i], partition->metadata_keys.texts[j]) ==
-                0)
-                return error_set(error,
-                                 "duplicate entry in metadata_keys: \"%s\" "
-                                 "(case-insensitive); name each key once",
-                                 partition->metadata_keys.texts[i]);
-    return true;
+    return sender_metadata_keys_check(&partition->metadata_keys, error);
 }
 
 static bool batch_check(const void *section, struct error *error)
