@@ -201,8 +201,9 @@ static bool sends_at_once(const struct batch_processor *self)
 static bool is_full(const struct batch_processor *self, const struct partition *partition)
 {
     assert(partition != NULL);
-    uint64_t items = gather_items(&partition->gather);
-    return items > 0 && (sends_at_once(self) || items >= self->config->send_batch_size);
+    return partition->gather.pending != NULL &&
+           (sends_at_once(self) ||
+            gather_items(&partition->gather) >= self->config->send_batch_size);
 }
 
 /* Ticks come every timeout since the last flush, as in the Go collector, but none while nothing has
@@ -298,6 +299,18 @@ static bool batch_processor_create(struct component *component, struct error *er
     return true;
 }
 
+/* Without keys there is one combination, before anything comes and on all lanes together. */
+static bool batch_processor_start(struct component *component, struct error *error)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    struct batch_processor_counters *counters = component->counters;
+    assert(error != NULL);
+    (void)error;
+    if (self->config->metadata_keys.count == 0 && component->first == component)
+        counter_set(&counters->cardinality, 1);
+    return true;
+}
+
 /* While an output waits for the next stage, one full batch more is gathered and then no more. */
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
@@ -313,7 +326,8 @@ static void batch_processor_consume(struct component *component, struct batch *b
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
     struct outcome outcome = outcome_accepted;
-    if (batch->items == 0) {
+    /* Profiles without samples may have a payload. */
+    if (batch->items == 0 && batch->signal != PROFILES) {
         receipt_resolve(receipt, &outcome);
         return;
     }
@@ -328,7 +342,8 @@ static void batch_processor_consume(struct component *component, struct batch *b
     }
     if (partition->mark_ns == 0)
         partition->mark_ns = clock_now_ns();
-    counter_set(&counters->cardinality, self->partitions.count);
+    if (self->config->metadata_keys.count > 0)
+        counter_set(&counters->cardinality, self->partitions.count);
     gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
     flush_full(self, partition);
     if (!self->config->wait_for_result)
@@ -355,7 +370,7 @@ const struct component_factory batch_processor_factory = {
     .type = "batch",
     .kind = PROCESSOR,
     .stability = "beta",
-    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct batch_processor),
     .config_size = sizeof(struct batch_processor_config),
     .fields = batch_processor_fields,
@@ -363,6 +378,7 @@ const struct component_factory batch_processor_factory = {
     .counters = batch_processor_counters,
     .check = batch_processor_check,
     .create = batch_processor_create,
+    .start = batch_processor_start,
     .consume = batch_processor_consume,
     .stop = batch_processor_stop,
     .destroy = batch_processor_destroy,
