@@ -97,6 +97,7 @@ static struct memory_limiter *memory_limiter_of(struct component *component)
 
 static bool memory_limiter_check(const void *section, struct error *error)
 {
+    assert(section != NULL);
     const struct memory_limiter_config *config = section;
     if (config->check_interval_ns == 0)
         return error_set(error, "'check_interval' must be greater than zero");
@@ -119,6 +120,7 @@ struct limits {
 
 static struct limits limits_of(const struct memory_limiter_config *config)
 {
+    assert(config->limit_mib > 0 || config->limit_percentage > 0);
     struct limits limits = {.hard_bytes = config->limit_mib * MIB,
                             .spike_bytes = config->spike_limit_mib * MIB};
     if (config->limit_mib == 0) {
@@ -156,6 +158,7 @@ static bool memory_limiter_start(struct component *component, struct error *erro
 
 static void watch(struct memory_limiter *self, uint64_t used_bytes)
 {
+    assert(self->soft_limit_bytes > 0);
     bool is_above = used_bytes > self->soft_limit_bytes;
     if (is_above == self->is_refusing)
         return;
@@ -171,6 +174,7 @@ static void watch(struct memory_limiter *self, uint64_t used_bytes)
 static void memory_limiter_consume(struct component *component, struct batch *batch,
                                    struct receipt *receipt)
 {
+    assert(batch->signal == component->signal);
     struct memory_limiter *self = memory_limiter_of(component);
     struct memory_limiter_counters *counters = component->counters;
     watch(self, budget_used(component->budget));

@@ -68,6 +68,7 @@ static int open_log(const char *path)
 /* Lines go to another file, and the one before, if it was ours, is closed. */
 static void switch_log(const char *path, struct log_settings *settings)
 {
+    assert(settings != NULL);
     static int log_fd = STDERR_FILENO;
     int old_fd = log_fd;
     int fd = open_log(path);
