@@ -81,6 +81,17 @@ static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt 
     }
 }
 
+/* Nobody is waited for: whoever has no room has refused. */
+static void note_refusals(struct fanout *fanout, const struct batch *batch)
+{
+    assert(fanout->waits_for == NULL);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (!branch->is_admitted)
+            sender_note_refusal(branch->sender, batch, &branch->refusal);
+    }
+}
+
 static void hold(struct fanout *fanout, struct sender *full, struct batch *batch,
                  struct receipt *receipt)
 {
@@ -107,11 +118,13 @@ static void fanout_consume(struct component *self, struct batch *batch, struct r
     if (blocking != NULL) {
         cancel(fanout, batch);
         hold(fanout, blocking, batch, receipt);
-    } else if (admitted == 0) {
-        receipt_resolve(receipt, &outcome);
-    } else {
-        hand_out(fanout, batch, receipt);
+        return;
     }
+    note_refusals(fanout, batch);
+    if (admitted == 0)
+        receipt_resolve(receipt, &outcome);
+    else
+        hand_out(fanout, batch, receipt);
 }
 
 static void on_room(void *arg)

@@ -255,18 +255,22 @@ void sender_destroy(struct sender *sender)
     mem_free(sender);
 }
 
-/* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
-static void note_refusal(struct sender *sender, const struct batch *batch, const char *why)
+void sender_note_refusal(struct sender *sender, const struct batch *batch,
+                         const struct outcome *refusal)
 {
-    assert(why != NULL);
+    assert(refusal->verdict == REFUSED);
+    assert(refusal->message != NULL);
     char message[SEND_ADVICE_MAX];
+    if (sender->is_stopping)
+        return;
     counter_add(&sender->refused_requests, 1);
+    /* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
     if (batch->is_acknowledged)
         return;
     counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
     snprintf(message, sizeof(message), "Exporting failed. Rejecting data.%s",
              sends_advice(sender->sends.config));
-    log_error(&sender->exporter->logger, message, log_text("error", why),
+    log_error(&sender->exporter->logger, message, log_text("error", refusal->message),
               log_int("rejected_items", (int64_t)batch->items));
 }
 
@@ -293,8 +297,6 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
         ret_outcome->is_permanent = true;
         ret_outcome->retry_after_ns = 0;
     }
-    if (!sender_blocks(sender, batch))
-        note_refusal(sender, batch, ret_outcome->message);
     return false;
 }
 

@@ -47,9 +47,13 @@ struct sender *sender_create(struct component *exporter, struct sender_shared *s
 void sender_destroy(struct sender *sender);
 
 /* Reserves room for the batch. True: sender_take or sender_cancel must follow. False: *ret_outcome
- * says what to answer. */
+ * says what to answer; nothing is counted yet. */
 bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome);
 void sender_cancel(struct sender *sender, const struct batch *batch);
+/* The refusal is what counts in the end, not a try that is repeated when there is room: it is
+ * counted and logged. */
+void sender_note_refusal(struct sender *sender, const struct batch *batch,
+                         const struct outcome *refusal);
 /* Takes the batch (a reference of its own). The receipt, which may be NULL, resolves at once when
  * the queue answers for it, else with the result of the export. */
 void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt);

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -139,6 +140,33 @@ static void two_blocking_queues_are_waited_for_in_turn(void **state)
     harness_destroy(h);
 }
 
+static void a_refusal_beside_a_blocking_queue_counts_when_it_stands(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "exporters: {test/a: {sending_queue: {queue_size: 1, block_on_overflow: true}},"
+        " test/b: {sending_queue: {queue_size: 1}}}\n" TWO_EXPORTERS);
+    struct test_exporter *a = harness_exporter(h, "test/a");
+    struct test_exporter *b = harness_exporter(h, "test/b");
+    a->answer = b->answer = ANSWER_HOLD;
+    harness_send_now(h, 1);
+    struct test_request *request = harness_send_now(h, 2);
+    assert_false(request->is_answered);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/b\"} 0\n"));
+    free(page);
+    test_exporter_release(a, ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, LOST);
+    page = harness_metrics(h);
+    assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/a\"} 0\n"));
+    assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/b\"} 2\n"));
+    free(page);
+    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(b, ANSWER_OK);
+    harness_destroy(h);
+}
+
 static void two_pipelines_on_one_receiver_both_get_it(void **state)
 {
     (void)state;
@@ -206,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_dead_exporter_with_a_queue_does_not_disturb_the_other),
         cmocka_unit_test(the_worst_answer_of_several_exporters_is_the_senders),
         cmocka_unit_test(two_blocking_queues_are_waited_for_in_turn),
+        cmocka_unit_test(a_refusal_beside_a_blocking_queue_counts_when_it_stands),
         cmocka_unit_test(two_pipelines_on_one_receiver_both_get_it),
         cmocka_unit_test(one_refusing_pipeline_refuses_for_both),
         cmocka_unit_test(one_exporter_of_two_pipelines_has_one_queue),
