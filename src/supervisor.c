@@ -110,6 +110,8 @@ static void configure_log(const struct config_service *config)
     switch_log(has_path ? config->log_output_paths.texts[0] : "stderr", &settings);
 }
 
+static const char no_loop[] = "cannot create an event loop: too many open files?";
+
 static unsigned lanes_wanted(const struct config *config)
 {
     uint64_t wanted = config->service.lanes > 0 ? config->service.lanes : machine_cores();
@@ -117,13 +119,16 @@ static unsigned lanes_wanted(const struct config *config)
     return wanted < LANES_MAX ? (unsigned)wanted : LANES_MAX;
 }
 
-static void create_lanes(struct supervisor *self)
+static bool create_lanes(struct supervisor *self, struct error *error)
 {
-    self->lanes_count = lanes_wanted(self->config);
-    for (unsigned i = 0; i < self->lanes_count; i++) {
-        self->lanes[i] = lane_create(i);
-        assert(self->lanes[i] != NULL);
+    unsigned wanted = lanes_wanted(self->config);
+    assert(self->lanes_count == 0);
+    for (; self->lanes_count < wanted; self->lanes_count++) {
+        self->lanes[self->lanes_count] = lane_create(self->lanes_count);
+        if (self->lanes[self->lanes_count] == NULL)
+            return error_set(error, "%s", no_loop);
     }
+    return true;
 }
 
 static void destroy_lanes(struct supervisor *self)
@@ -180,7 +185,9 @@ static void stop(struct supervisor *self, enum end_reason reason)
 static bool can_build(const struct config *config, struct error *error)
 {
     struct lane *lane = lane_create(0);
-    assert(lane != NULL);
+    assert(config != NULL);
+    if (lane == NULL)
+        return error_set(error, "%s", no_loop);
     struct service *service = service_create(config, &lane, 1, error);
     bool is_built = service != NULL;
     service_destroy(service);
@@ -243,24 +250,30 @@ static void on_signal(uv_signal_t *handle, int number)
         service_force(self->service);
 }
 
-static void watch_signals(struct supervisor *self)
+static bool watch_signals(struct supervisor *self, struct error *error)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    assert(self->lanes_count > 0);
     for (size_t i = 0; i < 3; i++) {
         int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
-        assert(failed == 0);
-        (void)failed;
+        if (failed != 0)
+            return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
         self->signals[i].data = self;
         uv_signal_start(&self->signals[i], on_signal, numbers[i]);
     }
+    return true;
 }
 
+/* Without a thread for each lane nothing can be stopped in order either: the process ends. */
 static void run_lanes(struct supervisor *self)
 {
+    assert(self->lanes_count > 0);
     for (unsigned i = 1; i < self->lanes_count; i++) {
         int failed = lane_spawn(self->lanes[i]);
-        assert(failed == 0);
-        (void)failed;
+        if (failed != 0) {
+            fprintf(stderr, "Error: cannot start a thread: %s\n", uv_strerror(failed));
+            _exit(1);
+        }
     }
     lane_run(self->lanes[0]);
     for (unsigned i = 1; i < self->lanes_count; i++)
@@ -273,10 +286,9 @@ static void run_once(struct supervisor *self)
     struct error error = {{0}};
     self->is_stopping = false;
     self->is_forced = false;
-    create_lanes(self);
-    /* Before anything says that it is ready; they are answered once the loop turns. */
-    watch_signals(self);
-    self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
+    /* Signals before anything says that it is ready; they are answered once the loop turns. */
+    if (create_lanes(self, &error) && watch_signals(self, &error))
+        self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
     kept_sockets_end();
     if (!is_started) {

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import tempfile
@@ -97,6 +98,20 @@ class LifeCycle(case.Case):
         server.signal(signal.SIGHUP)
         server.wait_for_line("The new configuration does not hold")
         self.assertIn("unknown type", server.log())
+        self.assertEqual(client.get(self.http_port, "/").status, 404)
+
+    def test_a_reload_without_descriptors_changes_nothing(self):
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        pid = server.process.pid
+        used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        first_free = min(set(range(max(used) + 2)) - used)
+        limit = first_free + 1  # one is left, for the file
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+        server.signal(signal.SIGHUP)
+        server.wait_for_line("The new configuration does not hold")
+        self.assertIn("cannot create an event loop", server.log())
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         self.assertEqual(client.get(self.http_port, "/").status, 404)
 
     def test_a_log_that_cannot_be_opened_is_told(self):
