@@ -9,34 +9,15 @@
 #include "src/otlp/value.h"
 #include "src/otlp/value_text.h"
 #include "src/otlp/wire.h"
+#include "src/utf8.h"
 
 enum { VALUE_STRINDEX = 8, KEY_STRINDEX = 3, LISTS_IN_LISTS_MAX = 4 };
-
-/* Bytes of the character at the begin of text; 0: none. The second byte's range rules out overlong
- * forms, surrogates and what is beyond U+10FFFF. */
-static size_t character_bytes(struct slice text)
-{
-    uint8_t first = text.data[0];
-    if (first < 0x80)
-        return 1;
-    size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || text.size < size)
-        return 0;
-    uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (text.data[1] < least || text.data[1] > most)
-        return 0;
-    for (size_t i = 2; i < size; i++)
-        if (text.data[i] >> 6 != 2)
-            return 0;
-    return size;
-}
 
 size_t otlp_text_valid(struct slice text)
 {
     size_t at = 0;
     while (at < text.size) {
-        size_t size = character_bytes(slice_of(text.data + at, text.size - at));
+        size_t size = utf8_size(slice_of(text.data + at, text.size - at));
         if (size == 0)
             break;
         at += size;

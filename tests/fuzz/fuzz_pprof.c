@@ -19,8 +19,8 @@
 
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 
-#define SERVICE_REQUEST(name)                                                                      \
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__##name
+#define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
+#define SERVICE_REQUEST(name)  PROFILES_SERVICE(export_profiles_service_request__##name)
 
 enum { BYTES_MAX = 1 << 16, ARENA_BYTES_MAX = 8 << 20, PART_SAMPLES_MAX = 3, DEPTH_MAX = 8 };
 

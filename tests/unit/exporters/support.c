@@ -47,8 +47,9 @@ bool exporter_try_load(const struct component_factory *factory, const char *yaml
     char location[4096];
     snprintf(location, sizeof(location),
              "yaml:\nreceivers: {source: }\nexporters:\n  %s: %s\n"
-             "service: {pipelines: {traces: {receivers: [source], exporters: [%s]}}}\n",
-             factory->type, yaml, factory->type);
+             "service: {pipelines: {%s: {receivers: [source], exporters: [%s]}}}\n",
+             factory->type, yaml,
+             (factory->signals & SIGNAL_TRACES) != 0 ? "traces" : "profiles", factory->type);
     const char *locations[] = {location};
     *ret_config = config_load(&(struct config_request){.locations = locations,
                                                        .locations_count = 1,

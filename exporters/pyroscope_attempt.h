@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt of the pyroscope exporter to send a batch: walks through its profiles, converts them
+ * one after the other and posts each series on its own, a few at a time. Runs on the exporter's
+ * lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporters/pyroscope_memory.h"
+#include "src/component.h"
+#include "src/counter.h"
+#include "src/pprof/otlp_to_pprof.h"
+
+struct batch;
+struct gzip;
+struct http_client;
+struct receipt;
+
+struct pyroscope_counters {
+    counter posts;
+    counter refused;
+    counter repeated;
+    counter moved;
+    counter zero;
+    counter negative;
+    counter too_large;
+    counter too_old;
+    counter too_new;
+    counter cut_stacks;
+    counter left_out_labels;
+};
+
+struct pyroscope_exporter {
+    struct component base;
+    char *url;
+    char *shown_url; /* for messages: without userinfo and query */
+    char *authorization;
+    struct config_pair *headers; /* ours, then the user's */
+    size_t headers_count;
+    struct http_client *client;
+    struct gzip *gzip; /* NULL: bodies go as they are */
+    struct otlp_to_pprof_rules rules;
+    struct pyroscope_memory memory;
+    bool is_stopping;
+    bool has_told_refusal;
+};
+
+/* Sends what of the batch is not settled yet; the receipt resolves when every post has an answer.
+ */
+void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
+                             struct receipt *receipt);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope: sends profiles to a Pyroscope server, by its Push API as pprof, or as OTLP. One
+ * instance per lane, on its lane. */
+#include "exporters/http_outcome.h"
+#include "exporters/pyroscope_attempt.h"
+#include "exporters/pyroscope_config.h"
+#include "exporters/pyroscope_series.h"
+#include "src/base64.h"
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/error.h"
+#include "src/mem.h"
+#include "src/net/gzip.h"
+#include "src/net/http_client.h"
+#include "src/net/http_url.h"
+#include "src/receipt.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OWN_HEADERS_MAX = 2 };
+
+static const struct counter_row pyroscope_exporter_counters[] = {
+    COUNTER(struct pyroscope_counters, posts, COUNTER_SUM, "spanflame_pyroscope_posts",
+            "Requests sent: one for each series and part."),
+    COUNTER(struct pyroscope_counters, refused, COUNTER_SUM, "spanflame_pyroscope_refused_series",
+            "Series that the server refused for good."),
+    COUNTER(struct pyroscope_counters, repeated, COUNTER_SUM, "spanflame_pyroscope_spared_posts",
+            "Series that a retry did not send again because they were settled before."),
+    COUNTER(struct pyroscope_counters, moved, COUNTER_SUM, "spanflame_pyroscope_moved_profiles",
+            "Profiles whose time was moved by nanoseconds because another one of the series had "
+            "it: the server keeps only one."),
+    COUNTER(struct pyroscope_counters, zero, COUNTER_SUM, "spanflame_pyroscope_zero_samples",
+            "Samples without a value, which are not sent."),
+    COUNTER(struct pyroscope_counters, negative, COUNTER_SUM,
+            "spanflame_pyroscope_negative_samples", "Samples below zero, which are not sent."),
+    COUNTER(struct pyroscope_counters, too_large, COUNTER_SUM,
+            "spanflame_pyroscope_too_large_samples",
+            "Samples that alone are above limits::max_bytes."),
+    COUNTER(struct pyroscope_counters, too_old, COUNTER_SUM, "spanflame_pyroscope_too_old_samples",
+            "Samples of profiles older than limits::max_age."),
+    COUNTER(struct pyroscope_counters, too_new, COUNTER_SUM, "spanflame_pyroscope_too_new_samples",
+            "Samples of profiles beyond limits::max_ahead."),
+    COUNTER(struct pyroscope_counters, cut_stacks, COUNTER_SUM, "spanflame_pyroscope_cut_stacks",
+            "Samples that lost leaves to limits::max_stack_depth."),
+    COUNTER(struct pyroscope_counters, left_out_labels, COUNTER_SUM,
+            "spanflame_pyroscope_left_out_labels", "Labels beyond labels::max_names."),
+    COUNTER_END,
+};
+
+extern const struct component_factory pyroscope_exporter_factory;
+
+static struct pyroscope_exporter *pyroscope_exporter_of(struct component *base)
+{
+    assert(base->factory == &pyroscope_exporter_factory);
+    return (struct pyroscope_exporter *)base;
+}
+
+/* "Bearer TOKEN", or "Basic " and user:password in base64; NULL: neither is configured. */
+static char *authorization_of(const struct pyroscope_config *config)
+{
+    static const char basic[] = "Basic ";
+    if (config->bearer_token[0] != '\0') {
+        size_t size = strlen(config->bearer_token) + sizeof("Bearer ");
+        char *bearer = mem_alloc(size);
+        snprintf(bearer, size, "Bearer %s", config->bearer_token);
+        return bearer;
+    }
+    if (!config->has_basic_auth)
+        return NULL;
+    const struct pyroscope_auth_config *auth = &config->basic_auth;
+    size_t size = strlen(auth->username) + 1 + strlen(auth->password);
+    char *plain = mem_alloc(size + 1);
+    char *text = mem_zalloc(sizeof(basic) + base64_size(size));
+    snprintf(plain, size + 1, "%s:%s", auth->username, auth->password);
+    memcpy(text, basic, sizeof(basic) - 1);
+    base64_encode(slice_of(plain, size), text + sizeof(basic) - 1);
+    mem_free(plain);
+    return text;
+}
+
+/* Ours first: of equal ones the user's, which come later, win. */
+static void headers_prepare(struct pyroscope_exporter *exporter)
+{
+    const struct pyroscope_config *config = exporter->base.config;
+    exporter->authorization = authorization_of(config);
+    exporter->headers =
+        mem_alloc((config->headers.count + OWN_HEADERS_MAX) * sizeof(exporter->headers[0]));
+    if (exporter->authorization != NULL)
+        exporter->headers[exporter->headers_count++] =
+            (struct config_pair){.key = "Authorization", .value = exporter->authorization};
+    if (config->tenant[0] != '\0')
+        exporter->headers[exporter->headers_count++] =
+            (struct config_pair){.key = "X-Scope-OrgID", .value = config->tenant};
+    for (size_t i = 0; i < config->headers.count; i++)
+        exporter->headers[exporter->headers_count++] = config->headers.pairs[i];
+}
+
+static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config)
+{
+    return (struct otlp_to_pprof_rules){
+        .labels =
+            {
+                .has_trace_id = config->trace_id == PYROSCOPE_ON,
+                .keeps_dots = !config->labels.dots_to_underscores,
+                .names_max = pyroscope_sample_labels_max(&config->labels),
+                .value_bytes_max = config->labels.max_value_bytes,
+                .drops = config->labels.drop.texts,
+                .drops_count = config->labels.drop.count,
+            },
+        .samples_max = config->limits.max_samples,
+        .bytes_max = config->limits.max_bytes,
+        .depth_max = config->limits.max_stack_depth,
+    };
+}
+
+/* One attempt to send a batch as OTLP. */
+struct relay {
+    struct pyroscope_exporter *exporter;
+    struct batch *batch;
+    struct receipt *receipt;
+    struct batch_part packed; /* owner NULL: the batch's own parts are sent */
+};
+
+static void relay_end(struct relay *relay, const struct outcome *outcome)
+{
+    struct receipt *receipt = relay->receipt;
+    buffer_unref(relay->packed.owner);
+    batch_unref(relay->batch);
+    mem_free(relay);
+    receipt_resolve(receipt, outcome);
+}
+
+static void on_relayed(const struct http_result *result, void *arg)
+{
+    struct relay *relay = arg;
+    char text[HTTP_OUTCOME_TEXT_MAX];
+    struct outcome outcome = outcome_accepted;
+    if (result->status < 200 || result->status >= 300)
+        outcome = http_outcome_refused(result, relay->exporter->shown_url, text);
+    relay_end(relay, &outcome);
+}
+
+static bool relay_pack(struct relay *relay)
+{
+    struct pyroscope_exporter *exporter = relay->exporter;
+    struct buffer *packed;
+    if (exporter->gzip == NULL)
+        return true;
+    if (gzip_deflate(exporter->gzip, exporter->base.budget, relay->batch->parts,
+                     relay->batch->parts_count, -1, &packed) != GZIP_OK)
+        return false;
+    relay->packed = (struct batch_part){.owner = packed, .bytes = buffer_slice(packed)};
+    return true;
+}
+
+static void relay_start(struct pyroscope_exporter *exporter, struct batch *batch,
+                        struct receipt *receipt)
+{
+    struct relay *relay = mem_zalloc(sizeof(*relay));
+    *relay = (struct relay){.exporter = exporter, .batch = batch_ref(batch), .receipt = receipt};
+    if (!relay_pack(relay)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
+        relay_end(relay, &outcome);
+        return;
+    }
+    bool is_packed = relay->packed.owner != NULL;
+    const struct http_post post = {
+        .parts = is_packed ? &relay->packed : batch->parts,
+        .parts_count = is_packed ? 1 : batch->parts_count,
+        .bytes = is_packed ? relay->packed.bytes.size : batch->bytes,
+        .content_type = "application/x-protobuf",
+        .content_encoding = is_packed ? "gzip" : NULL,
+        .done = on_relayed,
+        .arg = relay,
+    };
+    http_client_post(exporter->client, &post);
+}
+
+static void pyroscope_exporter_consume(struct component *self, struct batch *batch,
+                                       struct receipt *receipt)
+{
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    const struct pyroscope_config *config = self->config;
+    assert(exporter->client != NULL);
+    assert(batch->signal == self->signal);
+    if (config->mode == PYROSCOPE_OTLP)
+        relay_start(exporter, batch, receipt);
+    else
+        pyroscope_attempt_start(exporter, batch, receipt);
+}
+
+static bool pyroscope_exporter_create(struct component *self, struct error *error)
+{
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    const struct pyroscope_config *config = self->config;
+    struct http_url url;
+    exporter->url = http_url_join(config->endpoint, config->mode == PYROSCOPE_OTLP
+                                                        ? "/v1development/profiles"
+                                                        : "/push.v1.PusherService/Push");
+    if (!http_url_parse(exporter->url, &url, error))
+        return error_prefix(error, "endpoint");
+    exporter->shown_url = mem_copy_text(url.shown);
+    self->destination = exporter->shown_url;
+    http_url_clear(&url);
+    headers_prepare(exporter);
+    exporter->rules = rules_of(config);
+    if (config->compression == PYROSCOPE_GZIP)
+        exporter->gzip = gzip_create();
+    return true;
+}
+
+static bool pyroscope_exporter_start(struct component *self, struct error *error)
+{
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    const struct pyroscope_config *config = self->config;
+    const struct tls_client_config *tls = &config->tls;
+    const struct http_client_settings settings = {
+        .lane = self->lane,
+        .url = exporter->url,
+        .user_agent = "spanflame/" SPANFLAME_VERSION,
+        .headers = exporter->headers,
+        .headers_count = exporter->headers_count,
+        .timeout_ns = config->timeout_ns,
+        .idle_connections_max = config->concurrency,
+        .idle_timeout_ns = (uint64_t)90 * NS_PER_S,
+        .has_keep_alive = true,
+        .proxy_url = config->proxy_url,
+        .ca_file = tls->ca_file,
+        .ca_pem = tls->ca_pem,
+        .cert_file = tls->cert_file,
+        .cert_pem = tls->cert_pem,
+        .key_file = tls->key_file,
+        .key_pem = tls->key_pem,
+        .server_name_override = tls->server_name_override,
+        .min_version = tls->min_version,
+        .max_version = tls->max_version,
+        .skips_verify = tls->insecure_skip_verify,
+        .adds_system_ca = tls->include_system_ca_certs_pool,
+    };
+    if (!tls_client_check_files(tls, error))
+        return false;
+    exporter->client = http_client_create(&settings, error);
+    return exporter->client != NULL;
+}
+
+static void on_client_closed(void *arg)
+{
+    component_stopped(arg);
+}
+
+static void pyroscope_exporter_stop(struct component *self)
+{
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    exporter->is_stopping = true;
+    if (exporter->client == NULL)
+        component_stopped(self);
+    else
+        http_client_close(exporter->client, on_client_closed, self);
+}
+
+static void pyroscope_exporter_destroy(struct component *self)
+{
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    http_client_destroy(exporter->client);
+    gzip_destroy(exporter->gzip);
+    pyroscope_memory_fini(&exporter->memory);
+    mem_free(exporter->headers);
+    mem_free(exporter->authorization);
+    mem_free(exporter->url);
+    mem_free(exporter->shown_url);
+}
+
+const struct component_factory pyroscope_exporter_factory = {
+    .type = "pyroscope",
+    .kind = EXPORTER,
+    .stability = "beta",
+    .signals = SIGNAL_PROFILES,
+    .instance_size = sizeof(struct pyroscope_exporter),
+    .config_size = sizeof(struct pyroscope_config),
+    .fields = pyroscope_fields,
+    .counters_size = sizeof(struct pyroscope_counters),
+    .counters = pyroscope_exporter_counters,
+    .check = pyroscope_config_check,
+    .create = pyroscope_exporter_create,
+    .start = pyroscope_exporter_start,
+    .consume = pyroscope_exporter_consume,
+    .stop = pyroscope_exporter_stop,
+    .destroy = pyroscope_exporter_destroy,
+};

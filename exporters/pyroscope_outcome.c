@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules for the answers of Pyroscope's Push API. Pure functions; any thread. */
+#include "exporters/pyroscope_outcome.h"
+
+#include "src/net/http_client.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum { ANSWER_BYTES_MAX = 512 };
+
+static const struct {
+    unsigned status;
+    enum status_code code;
+    const char *advice;
+} rows[] = {
+    {400, STATUS_INVALID_ARGUMENT, ""},
+    {401, STATUS_UNAUTHENTICATED, "; set tenant, basic_auth or bearer_token"},
+    {403, STATUS_PERMISSION_DENIED, ""},
+    {404, STATUS_UNIMPLEMENTED, "; endpoint is the server's base URL, without a path of its API"},
+    {413, STATUS_INVALID_ARGUMENT, "; lower limits::max_bytes"},
+    {429, STATUS_RESOURCE_EXHAUSTED, ""},
+};
+
+/* The server's own words, as far as they are plain text. */
+static void copy_answer(struct slice body, char text[ANSWER_BYTES_MAX])
+{
+    size_t size = body.size < ANSWER_BYTES_MAX ? body.size : ANSWER_BYTES_MAX - 1;
+    for (size_t i = 0; i < size; i++)
+        text[i] = body.data[i] >= ' ' && body.data[i] < 0x7f ? (char)body.data[i] : ' ';
+    text[size] = '\0';
+}
+
+struct outcome pyroscope_outcome_refused(const struct http_result *result, const char *url,
+                                         char text[HTTP_OUTCOME_TEXT_MAX])
+{
+    char answer[ANSWER_BYTES_MAX];
+    assert(result->status < 200 || result->status >= 300);
+    if (result->status == 0)
+        return http_outcome_refused(result, url, text);
+    struct outcome outcome = {
+        .verdict = REFUSED,
+        .code = result->status >= 500 ? STATUS_UNAVAILABLE : STATUS_UNKNOWN,
+        .is_permanent = result->status != 429 && result->status < 500,
+        .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
+        .message = text,
+    };
+    const char *advice = "";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].status == result->status) {
+            outcome.code = rows[i].code;
+            advice = rows[i].advice;
+        }
+    copy_answer(result->body, answer);
+    snprintf(text, HTTP_OUTCOME_TEXT_MAX,
+             "error exporting profiles, request to %s responded with HTTP Status Code %u%s%s%s",
+             url, result->status, answer[0] != '\0' ? ": " : "", answer, advice);
+    return outcome;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strict stand-in for Pyroscope's Push API on loopback: decodes each request with protobuf-c,
+ * judges labels and profiles by the real server's rules and default limits, and keeps what it
+ * stored. It lives on the loop of the lane under test. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lane;
+
+enum { PYROSCOPE_STORED_MAX = 256, PYROSCOPE_STEPS_MAX = 64 };
+
+/* One profile that was stored. Texts are allocated. */
+struct pyroscope_stored {
+    char *labels;  /* "{a="b", …}", sorted */
+    char *profile; /* as tests/unit/pprof/support.h describes it */
+    int64_t time_ns;
+    size_t samples;
+    int64_t sum; /* of the first values */
+    size_t bytes;
+};
+
+struct pyroscope_server {
+    struct http_server *server;
+    struct lane *lane;
+    char url[64];
+    unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: what it deserves */
+    unsigned requests;
+    unsigned ends;
+    char last_error[512]; /* of the last request that was refused on its merits */
+    char authorization[256];
+    char tenant[64];
+    struct pyroscope_stored stored[PYROSCOPE_STORED_MAX];
+    size_t stored_count;
+    bool has_stopped;
+};
+
+struct pyroscope_server *pyroscope_server_create(struct lane *lane);
+/* Turns the lane until everything is closed. */
+void pyroscope_server_destroy(struct pyroscope_server *server);

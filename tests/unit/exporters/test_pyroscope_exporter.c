@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope against a strict stand-in: labels, types and values, limits, times, and what is sent
+ * again after failures. With PYROSCOPE_URL set, also against a real server. */
+#include "exporters/pyroscope_attempt.h"
+#include "src/budget.h"
+#include "src/clock.h"
+#include "src/config/config.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "tests/support/profile_sketch.h"
+#include "tests/support/pyroscope_server.h"
+#include "tests/unit/exporters/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+extern const struct component_factory pyroscope_exporter_factory;
+
+#define NOW_NS   ((uint64_t)1790000000 * NS_PER_S)
+#define TRACE_ID "\x5b\x8a\xa5\xa2\xd2\xc8\x72\xe8\x32\x1c\xf3\x73\x08\xd6\x9d\xf2"
+#define SPAN_ID  "\x05\x1a\x1b\x6c\x44\x1a\xcd\x00"
+
+struct fixture {
+    struct lane *lane;
+    struct pyroscope_server *server;
+    struct exporter_fixture exporter;
+};
+
+static void set_up(struct fixture *fixture, const char *options)
+{
+    char yaml[2048];
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, NOW_NS);
+    fixture->lane = lane_create(0);
+    fixture->server = pyroscope_server_create(fixture->lane);
+    snprintf(yaml, sizeof(yaml), "{endpoint: '%s', %s}", fixture->server->url, options);
+    exporter_open(&fixture->exporter, fixture->lane, &pyroscope_exporter_factory, yaml, PROFILES);
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    exporter_close(&fixture->exporter);
+    pyroscope_server_destroy(fixture->server);
+    lane_destroy(fixture->lane);
+    clock_fake_stop();
+}
+
+static void export_sketch(struct fixture *fixture, const struct sketch *sketch)
+{
+    fixture->exporter.message[0] = '\0';
+    struct slice request = sketch_request(sketch);
+    uint64_t items = 0;
+    for (size_t i = 0; i < sketch->profiles_count; i++)
+        items += sketch->profiles[i].samples_count;
+    exporter_export(&fixture->exporter, request, items);
+    if (fixture->exporter.message[0] != '\0')
+        print_message("   %s\n", fixture->exporter.message);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+static const struct pyroscope_counters *counters(const struct fixture *fixture)
+{
+    return fixture->exporter.component->counters;
+}
+
+static const struct sketch_sample one_sample[] = {
+    {.stack = "work;main", .values_count = 1, .values = {3}},
+};
+
+#define CPU_PROFILE                                                                                \
+    {                                                                                              \
+        .type = {"cpu", "nanoseconds"}, .period_type = {"cpu", "nanoseconds"}, .period = 10,       \
+        .time_ns = NOW_NS, .duration_ns = 5, .samples_count = 1, .samples = one_sample             \
+    }
+
+static const struct sketch_profile one_profile[] = {CPU_PROFILE};
+static const struct sketch_profile three_profiles[] = {
+    CPU_PROFILE,
+    {.type = {"wall", "ns"}, .time_ns = NOW_NS, .samples_count = 1, .samples = one_sample},
+    {.type = {"off_cpu", "nanoseconds"},
+     .time_ns = NOW_NS,
+     .samples_count = 1,
+     .samples = one_sample},
+};
+
+static const struct sketch plain = {
+    .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = one_profile};
+static const struct sketch three = {
+    .resource = {"service.name=shop"}, .profiles_count = 3, .profiles = three_profiles};
+
+struct labels_case {
+    const char *name;
+    const char *options;
+    const char *resource[8];
+    const char *labels;
+};
+
+#define BASE "{__delta__=\"false\", __name__=\"process_cpu\""
+
+static const struct labels_case labels_cases[] = {
+    {"service.name", "", {"service.name=shop"}, BASE ", service_name=\"shop\"}"},
+    {"none", "", {NULL}, BASE ", service_name=\"unknown_service\"}"},
+    {"executable",
+     "",
+     {"process.executable.name=java"},
+     BASE ", service_name=\"unknown_service:java\"}"},
+    {"both spellings", "", {"service_name=b", "service.name=a"}, BASE ", service_name=\"a\"}"},
+    {"one spelling", "", {"service_name=b"}, BASE ", service_name=\"b\"}"},
+    {"allow-list",
+     "",
+     {"service.name=a", "host.name=h", "process.pid=#7", "secret=x"},
+     BASE ", host_name=\"h\", service_name=\"a\"}"},
+    {"own allow-list",
+     "labels: {allow: [secret, n]}",
+     {"service.name=a", "host.name=h", "secret=x", "n=#5"},
+     BASE ", n=\"5\", secret=\"x\", service_name=\"a\"}"},
+    {"dots",
+     "labels: {dots_to_underscores: false}",
+     {"service.name=a", "host.name=h"},
+     BASE ", host.name=\"h\", service_name=\"a\"}"},
+    {"names and add",
+     "labels: {names: {tier.x: tier}, add: {env: prod}}",
+     {"service.name=a", "tier.x=web"},
+     BASE ", env=\"prod\", service_name=\"a\", tier=\"web\"}"},
+    {"internal",
+     "labels: {allow: [__session_id__, x]}",
+     {"service.name=a", "__session_id__=1", "x=y"},
+     BASE ", service_name=\"a\", x=\"y\"}"},
+    {"collision",
+     "labels: {allow: [a.b, a_b]}",
+     {"service.name=a", "a.b=1", "a_b=2"},
+     BASE ", a_b=\"1\", service_name=\"a\"}"},
+    {"empty value", "labels: {allow: [a]}", {"service.name=a", "a="}, BASE ", service_name=\"a\"}"},
+    {"no UTF-8",
+     "labels: {allow: [a]}",
+     {"service.name=a", "a=x\xffy"},
+     BASE ", a=\"x?y\", service_name=\"a\"}"},
+};
+
+static void labels_follow_the_rules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(labels_cases) / sizeof(labels_cases[0]); i++) {
+        const struct labels_case *row = &labels_cases[i];
+        struct fixture fixture;
+        struct sketch sketch = {.profiles_count = 1, .profiles = one_profile};
+        memcpy(sketch.resource, row->resource, sizeof(row->resource));
+        set_up(&fixture, row->options);
+        print_message("   %s\n", row->name);
+        export_sketch(&fixture, &sketch);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        assert_string_equal(fixture.server->last_error, "");
+        assert_int_equal(fixture.server->stored_count, 1);
+        assert_string_equal(fixture.server->stored[0].labels, row->labels);
+        tear_down(&fixture);
+    }
+}
+
+static const struct sketch_sample odd_samples[] = {
+    {.stack = "a;main", .values_count = 2, .values = {3, 4}, .timestamps_count = 2},
+    {.stack = "b;main", .timestamps_count = 5},
+    {.stack = "c;main", .values_count = 1, .values = {0}},
+    {.stack = "d;main", .values_count = 1, .values = {-7}},
+    {.stack = "e;main",
+     .values_count = 1,
+     .values = {9},
+     .attributes = {"thread.id=#4", "http.route=/x", "__session_id__=8", "retries=#2"},
+     .trace_id = TRACE_ID,
+     .span_id = SPAN_ID},
+};
+
+static void samples_are_summed_counted_linked_and_dropped(void **state)
+{
+    static const struct sketch_profile profile = {.type = {"samples", "count"},
+                                                  .period_type = {"cpu", "nanoseconds"},
+                                                  .period = 1000,
+                                                  .time_ns = NOW_NS,
+                                                  .samples_count = 5,
+                                                  .samples = odd_samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_sketch(&fixture, &sketch);
+    assert_string_equal(fixture.server->last_error, "");
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_string_equal(
+        fixture.server->stored[0].profile,
+        "cpu:nanoseconds period cpu:nanoseconds 1000 time 1790000000000000000 duration 0\n"
+        "+0/a::7:0;+0/main::7:0;[7000]\n"
+        "+0/b::7:0;+0/main::7:0;[5000]\n"
+        "+0/e::7:0;+0/main::7:0;[9000] http_route=/x retries=2 span_id=051a1b6c441acd00 "
+        "trace_id=5b8aa5a2d2c872e8321cf37308d69df2");
+    assert_int_equal(counter_read(&counters(&fixture)->zero), 1);
+    assert_int_equal(counter_read(&counters(&fixture)->negative), 1);
+    tear_down(&fixture);
+}
+
+static void trace_ids_can_be_left_out(void **state)
+{
+    static const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                                  .time_ns = NOW_NS,
+                                                  .samples_count = 1,
+                                                  .samples = &odd_samples[4]};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "trace_id: off");
+    export_sketch(&fixture, &sketch);
+    assert_non_null(strstr(fixture.server->stored[0].profile, "span_id=051a1b6c441acd00"));
+    assert_null(strstr(fixture.server->stored[0].profile, "trace_id"));
+    tear_down(&fixture);
+}
+
+static void each_service_of_the_samples_has_its_series(void **state)
+{
+    static const struct sketch_sample samples[] = {
+        {.stack = "a", .values_count = 1, .values = {1}, .attributes = {"service.name=one"}},
+        {.stack = "b", .values_count = 1, .values = {2}},
+        {.stack = "c", .values_count = 1, .values = {4}, .attributes = {"service.name=two"}},
+        {.stack = "d", .values_count = 1, .values = {8}, .attributes = {"service.name=one"}},
+    };
+    static const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = NOW_NS, .samples_count = 4, .samples = samples};
+    static const struct {
+        const char *label;
+        int64_t sum;
+    } expected[] = {{"\"host\"", 2}, {"\"one\"", 9}, {"\"two\"", 4}};
+    const struct sketch sketch = {
+        .resource = {"service.name=host"}, .profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "concurrency: 1");
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.server->stored_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_non_null(strstr(fixture.server->stored[i].labels, expected[i].label));
+        assert_int_equal(fixture.server->stored[i].sum, expected[i].sum);
+    }
+    tear_down(&fixture);
+}
+
+/* So many samples with stacks of their own. */
+static struct sketch_sample *many_samples(size_t count, const char *prefix)
+{
+    struct sketch_sample *samples = calloc(count, sizeof(samples[0]));
+    for (size_t i = 0; i < count; i++) {
+        char *stack = malloc(strlen(prefix) + 64);
+        sprintf(stack, "%s%zu;main", prefix, i);
+        samples[i] =
+            (struct sketch_sample){.stack = stack, .values_count = 1, .values = {(int64_t)i + 1}};
+    }
+    return samples;
+}
+
+static void free_samples(struct sketch_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free((void *)(uintptr_t)samples[i].stack);
+    free(samples);
+}
+
+struct split_case {
+    const char *options;
+    size_t samples;
+    size_t parts_min;
+    size_t samples_max;
+    size_t bytes_max;
+};
+
+static const struct split_case split_cases[] = {
+    {"", 100, 1, 16000, 2 << 20},
+    {"limits: {max_samples: 7}", 100, 15, 7, 2 << 20},
+    {"limits: {max_samples: 100}", 100, 1, 100, 2 << 20},
+    {"limits: {max_bytes: 65536}", 3000, 4, 16000, 65536},
+};
+
+static void large_profiles_leave_in_parts_with_times_of_their_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(split_cases) / sizeof(split_cases[0]); i++) {
+        const struct split_case *row = &split_cases[i];
+        struct sketch_sample *samples = many_samples(row->samples, "com.example.some.function_");
+        const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                               .time_ns = NOW_NS,
+                                               .samples_count = row->samples,
+                                               .samples = samples};
+        const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+        struct fixture fixture;
+        int64_t sum = 0;
+        set_up(&fixture, row->options);
+        export_sketch(&fixture, &sketch);
+        assert_string_equal(fixture.server->last_error, "");
+        assert_true(fixture.server->stored_count >= row->parts_min);
+        assert_true(fixture.server->stored_count <= 2 * row->parts_min);
+        for (size_t k = 0; k < fixture.server->stored_count; k++) {
+            const struct pyroscope_stored *stored = &fixture.server->stored[k];
+            assert_true(stored->samples <= row->samples_max);
+            assert_true(stored->bytes <= row->bytes_max);
+            assert_int_equal(stored->time_ns, (int64_t)NOW_NS + (int64_t)k);
+            sum += stored->sum;
+        }
+        assert_int_equal(sum, row->samples * (row->samples + 1) / 2);
+        tear_down(&fixture);
+        free_samples(samples, row->samples);
+    }
+}
+
+static void deep_stacks_lose_their_leaves(void **state)
+{
+    static const struct sketch_sample sample = {
+        .stack = "leaf;b;a;main", .values_count = 1, .values = {1}};
+    static const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = NOW_NS, .samples_count = 1, .samples = &sample};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "limits: {max_stack_depth: 2}");
+    export_sketch(&fixture, &sketch);
+    assert_non_null(strstr(fixture.server->stored[0].profile, "\n+0/a::7:0;+0/main::7:0;[1]"));
+    assert_int_equal(counter_read(&counters(&fixture)->cut_stacks), 1);
+    tear_down(&fixture);
+}
+
+static void equal_times_of_a_series_are_told_apart(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    for (size_t i = 0; i < 5; i++) {
+        export_sketch(&fixture, &plain);
+        clock_fake_advance(1);
+    }
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(fixture.server->stored[i].time_ns, (int64_t)(NOW_NS + i));
+    assert_int_equal(counter_read(&counters(&fixture)->moved), 4);
+    tear_down(&fixture);
+}
+
+struct window_case {
+    const char *options;
+    int64_t offset_s;
+    bool is_sent;
+};
+
+static const struct window_case window_cases[] = {
+    {"", 0, true},
+    {"", -3599, true},
+    {"", -3601, false},
+    {"", 599, true},
+    {"", 601, false},
+    {"limits: {max_age: 10s}", -11, false},
+    {"limits: {max_age: 10s}", -9, true},
+    {"limits: {max_ahead: 10s}", 11, false},
+};
+
+static void times_that_the_server_would_refuse_are_not_sent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(window_cases) / sizeof(window_cases[0]); i++) {
+        const struct window_case *row = &window_cases[i];
+        struct sketch_profile profile = CPU_PROFILE;
+        const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+        struct fixture fixture;
+        profile.time_ns = (uint64_t)((int64_t)NOW_NS + row->offset_s * NS_PER_S);
+        set_up(&fixture, row->options);
+        export_sketch(&fixture, &sketch);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        assert_int_equal(fixture.exporter.outcome.rejected_items, row->is_sent ? 0 : 1);
+        assert_int_equal(fixture.server->stored_count, row->is_sent ? 1 : 0);
+        assert_int_equal(counter_read(&counters(&fixture)->too_old) +
+                             counter_read(&counters(&fixture)->too_new),
+                         row->is_sent ? 0 : 1);
+        tear_down(&fixture);
+    }
+}
+
+static void a_profile_without_a_time_gets_that_of_its_arrival(void **state)
+{
+    struct sketch_profile profile = CPU_PROFILE;
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    profile.time_ns = 0;
+    set_up(&fixture, "limits: {max_age: 0s}");
+    export_sketch(&fixture, &sketch);
+    assert_true(fixture.server->requests == 1);
+    tear_down(&fixture);
+}
+
+static void a_retry_sends_only_what_was_not_settled(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "concurrency: 1");
+    fixture.server->steps[1] = 503;
+    export_sketch(&fixture, &three);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_false(fixture.exporter.outcome.is_permanent);
+    assert_int_equal(fixture.server->requests, 2);
+    assert_int_equal(fixture.server->stored_count, 1);
+    export_sketch(&fixture, &three);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.server->requests, 4);
+    assert_int_equal(fixture.server->stored_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(fixture.server->stored[i].time_ns, (int64_t)NOW_NS);
+    assert_int_equal(counter_read(&counters(&fixture)->repeated), 1);
+    /* Settled as a whole: the same request is a new one from now on. */
+    export_sketch(&fixture, &plain);
+    assert_int_equal(fixture.server->stored_count, 4);
+    tear_down(&fixture);
+}
+
+static void a_series_refused_for_good_costs_only_itself(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "concurrency: 1");
+    fixture.server->steps[1] = 422;
+    export_sketch(&fixture, &three);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(fixture.server->stored_count, 2);
+    assert_int_equal(counter_read(&counters(&fixture)->refused), 1);
+    tear_down(&fixture);
+}
+
+struct status_case {
+    unsigned status;
+    enum status_code code;
+    bool is_permanent;
+};
+
+static const struct status_case status_cases[] = {
+    {400, STATUS_INVALID_ARGUMENT, true},  {401, STATUS_UNAUTHENTICATED, true},
+    {403, STATUS_PERMISSION_DENIED, true}, {404, STATUS_UNIMPLEMENTED, true},
+    {413, STATUS_INVALID_ARGUMENT, true},  {415, STATUS_UNKNOWN, true},
+    {422, STATUS_UNKNOWN, true},           {429, STATUS_RESOURCE_EXHAUSTED, false},
+    {500, STATUS_UNAVAILABLE, false},      {502, STATUS_UNAVAILABLE, false},
+    {503, STATUS_UNAVAILABLE, false},      {504, STATUS_UNAVAILABLE, false},
+};
+
+static void statuses_are_classified(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(status_cases) / sizeof(status_cases[0]); i++) {
+        struct fixture fixture;
+        char expected[64];
+        set_up(&fixture, "");
+        fixture.server->steps[0] = status_cases[i].status;
+        export_sketch(&fixture, &plain);
+        assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+        assert_int_equal(fixture.exporter.outcome.code, status_cases[i].code);
+        assert_int_equal(fixture.exporter.outcome.is_permanent, status_cases[i].is_permanent);
+        snprintf(expected, sizeof(expected), "HTTP Status Code %u: {\"code\"",
+                 status_cases[i].status);
+        assert_non_null(strstr(fixture.exporter.message, expected));
+        tear_down(&fixture);
+    }
+}
+
+struct header_case {
+    const char *options;
+    const char *authorization;
+    const char *tenant;
+};
+
+static const struct header_case header_cases[] = {
+    {"compression: none", "", ""},
+    {"tenant: team-a", "", "team-a"},
+    {"basic_auth: {username: user, password: 'pass:word'}", "Basic dXNlcjpwYXNzOndvcmQ=", ""},
+    {"bearer_token: t0ken", "Bearer t0ken", ""},
+    {"headers: {Authorization: mine, x-scope-orgid: b}", "mine", "b"},
+};
+
+static void credentials_and_tenant_go_along(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(header_cases) / sizeof(header_cases[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, header_cases[i].options);
+        export_sketch(&fixture, &plain);
+        assert_int_equal(fixture.server->stored_count, 1);
+        assert_string_equal(fixture.server->authorization, header_cases[i].authorization);
+        assert_string_equal(fixture.server->tenant, header_cases[i].tenant);
+        tear_down(&fixture);
+    }
+}
+
+static void a_short_budget_is_a_reason_to_try_again(void **state)
+{
+    unsigned refusals = 0;
+    (void)state;
+    for (uint64_t left = 0; left < 64 * 1024; left += 1000) {
+        struct fixture fixture;
+        set_up(&fixture, "concurrency: 1");
+        struct budget *budget = &fixture.exporter.budget;
+        uint64_t taken = budget_limit(budget) - left;
+        assert_true(budget_try_take(budget, taken));
+        export_sketch(&fixture, &three);
+        if (fixture.exporter.outcome.verdict != ACCEPTED) {
+            assert_false(fixture.exporter.outcome.is_permanent);
+            refusals++;
+        }
+        budget_return(budget, taken);
+        export_sketch(&fixture, &three);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        tear_down(&fixture);
+    }
+    assert_true(refusals > 5);
+    assert_true(refusals < 60);
+}
+
+struct config_case {
+    const char *yaml;
+    const char *problem; /* part of it; NULL: it loads */
+};
+
+static const struct config_case config_cases[] = {
+    {"{endpoint: 'http://h:4040'}", NULL},
+    {"{endpoint: 'http://h', mode: otlp, trace_id: off, tenant: a, timeout: 1s, concurrency: 2,"
+     " tls: {insecure: true}, limits: {max_age: 0s}, labels: {allow: [], drop: [a]},"
+     " compression: none, sending_queue: {queue_size: 5}, retry_on_failure: {enabled: false}}",
+     NULL},
+    {"{}", "endpoint must be specified"},
+    {"{endpoint: 'h:4040'}", "endpoint must be a valid URL"},
+    {"{endpoint: 'http://h', mode: ingest}", "not supported by this build yet; use push"},
+    {"{endpoint: 'http://h', mode: jfr}", "jfr"},
+    {"{endpoint: 'http://h', mode: otlp, labels: {add: {a: b}}}", "need mode: push"},
+    {"{endpoint: 'http://h', labels: {add: {__x: b}}}", "which is the server's"},
+    {"{endpoint: 'http://h', labels: {names: {a: service_name}}}", "service_name is set from"},
+    {"{endpoint: 'http://h', labels: {add: [a]}}", "must be a map"},
+    {"{endpoint: 'http://h', labels: {add: {a: 5}}}", "put it in quotes"},
+    {"{endpoint: 'http://h', basic_auth: {password: x}}", "needs a username"},
+    {"{endpoint: 'http://h', basic_auth: {username: a}, bearer_token: b}", "exclude each other"},
+    {"{endpoint: 'http://h', tenant: a, headers: {x-scope-orgid: b}}", "exclude each other"},
+    {"{endpoint: 'http://h', concurrency: 0}", "concurrency"},
+};
+
+static void configurations_are_checked(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(config_cases) / sizeof(config_cases[0]); i++) {
+        char problems[4096];
+        struct config *config;
+        bool is_loaded = exporter_try_load(&pyroscope_exporter_factory, config_cases[i].yaml,
+                                           &config, problems, sizeof(problems));
+        print_message("   %s\n", is_loaded ? config_cases[i].yaml : problems);
+        assert_int_equal(is_loaded, config_cases[i].problem == NULL);
+        if (config_cases[i].problem != NULL)
+            assert_non_null(strstr(problems, config_cases[i].problem));
+        config_destroy(config);
+    }
+}
+
+static void a_real_server_stores_what_is_sent(void **state)
+{
+    const char *url = getenv("PYROSCOPE_URL");
+    struct exporter_fixture exporter;
+    char yaml[512];
+    (void)state;
+    if (url == NULL) {
+        print_message("   skipped: PYROSCOPE_URL is not set\n");
+        skip();
+    }
+    struct lane *lane = lane_create(0);
+    struct sketch_profile profiles[3];
+    memcpy(profiles, three_profiles, sizeof(profiles));
+    for (size_t i = 0; i < 3; i++)
+        profiles[i].time_ns = clock_wall_ns();
+    const struct sketch sketch = {
+        .resource = {"service.name=spanflame-test"}, .profiles_count = 3, .profiles = profiles};
+    struct slice request = sketch_request(&sketch);
+    snprintf(yaml, sizeof(yaml), "{endpoint: '%s'}", url);
+    exporter_open(&exporter, lane, &pyroscope_exporter_factory, yaml, PROFILES);
+    exporter_export(&exporter, request, 3);
+    print_message("   %s\n", exporter.message);
+    assert_int_equal(exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(exporter.outcome.rejected_items, 0);
+    exporter_close(&exporter);
+    lane_destroy(lane);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_follow_the_rules),
+        cmocka_unit_test(samples_are_summed_counted_linked_and_dropped),
+        cmocka_unit_test(trace_ids_can_be_left_out),
+        cmocka_unit_test(each_service_of_the_samples_has_its_series),
+        cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
+        cmocka_unit_test(deep_stacks_lose_their_leaves),
+        cmocka_unit_test(equal_times_of_a_series_are_told_apart),
+        cmocka_unit_test(times_that_the_server_would_refuse_are_not_sent),
+        cmocka_unit_test(a_profile_without_a_time_gets_that_of_its_arrival),
+        cmocka_unit_test(a_retry_sends_only_what_was_not_settled),
+        cmocka_unit_test(a_series_refused_for_good_costs_only_itself),
+        cmocka_unit_test(statuses_are_classified),
+        cmocka_unit_test(credentials_and_tenant_go_along),
+        cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
+        cmocka_unit_test(configurations_are_checked),
+        cmocka_unit_test(a_real_server_stores_what_is_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
