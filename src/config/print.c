@@ -10,6 +10,7 @@
 #include "src/config/field.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
+#include "src/config/print_defaults.h"
 #include "src/config/service_keys.h"
 
 static void redact_text(struct node *node)
@@ -52,6 +53,17 @@ static void adapt_text(struct node *node)
     node->count = 0;
 }
 
+/* Values of headers, of both forms, and elements of lists are texts whatever they look like. */
+static void adapt_elements(struct node *node)
+{
+    assert(node != NULL);
+    for (size_t i = 0; i < node->count; i++) {
+        struct node *element = node->entries[i].value;
+        struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
+        adapt_text(value != NULL ? value : element);
+    }
+}
+
 static const struct config_field *find_field(const struct config_field *fields, const char *key)
 {
     assert(key != NULL);
@@ -68,6 +80,8 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
     assert(field->type != CONFIG_TYPE_SECTION);
     if (is_text)
         adapt_text(node);
+    if (field->type == CONFIG_TYPE_HEADERS || field->type == CONFIG_TYPE_TEXTS)
+        adapt_elements(node);
     if (is_unredacted)
         return;
     if (field->type == CONFIG_TYPE_SECRET)
@@ -116,10 +130,13 @@ static void prepare_components(struct loader *loader, struct node *section,
         const struct component_factory *factory = NULL;
         if (text_to_identifier(section->entries[i].key, &identifier, &error))
             factory = component_factory_find(loader, kind, identifier.type, NULL);
-        if (factory != NULL)
-            prepare_map(factory->fields, node, is_unredacted);
-        else
+        if (factory == NULL) {
             prepare_unknown(node, is_unredacted);
+            continue;
+        }
+        prepare_map(factory->fields, node, is_unredacted);
+        if (factory->fields != NULL)
+            print_defaults(loader, factory->fields, node);
     }
 }
 
@@ -130,11 +147,13 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
     for (size_t i = 0; i < root->count; i++) {
         enum component_kind kind;
         struct node *section = root->entries[i].value;
-        if (strcmp(root->entries[i].key, "service") == 0)
+        if (strcmp(root->entries[i].key, "service") == 0) {
             prepare_map(service_keys_fields, section, is_unredacted);
-        else if (section->kind == NODE_MAP && component_kind_find(root->entries[i].key, &kind))
+            print_defaults(loader, service_keys_fields, section);
+        } else if (section->kind == NODE_MAP && component_kind_find(root->entries[i].key, &kind)) {
             prepare_components(loader, section, kind, is_unredacted);
-        else
+        } else {
             prepare_unknown(section, is_unredacted);
+        }
     }
 }

@@ -91,6 +91,26 @@ static void json_has_the_same_values(void **state)
     assert_printed("\"nop\": null");
 }
 
+static void defaults_are_written_out(void **state)
+{
+    (void)state;
+    assert_true(print(true, false,
+                      "receivers: {otlp: {protocols: {grpc: , http: {enabled: false}}}}\n"
+                      "processors: {probe: {headers: {a: '${env:CT_PRINTED}'}}}\n"
+                      "exporters: {nop: }\n"
+                      "service: {pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}\n"));
+    assert_printed("            grpc:\n                endpoint: localhost:4317\n");
+    assert_printed("            http:\n                enabled: false\nprocessors:");
+    assert_printed("            a: '0123'\n");
+    assert_printed("        timeout: 200ms\n");
+    assert_printed("        count: 8192\n");
+    assert_printed("        text: '1.0'\n");
+    assert_printed("    nop: null\n");
+    assert_printed(
+        "            sampling:\n                enabled: true\n                tick: 10s\n");
+    assert_null(strstr(output, "enabling:"));
+}
+
 static void nothing_is_printed_of_what_does_not_load(void **state)
 {
     (void)state;
@@ -158,6 +178,7 @@ int main(void)
         cmocka_unit_test(secrets_are_redacted_by_the_option_tables),
         cmocka_unit_test(unredacted_output_reads_back_as_the_same),
         cmocka_unit_test(json_has_the_same_values),
+        cmocka_unit_test(defaults_are_written_out),
         cmocka_unit_test(nothing_is_printed_of_what_does_not_load),
         cmocka_unit_test(without_checks_it_is_printed_and_redacted),
         cmocka_unit_test(the_reference_has_every_key),
