@@ -79,7 +79,7 @@ class Names(case.Case):
                 name = f"otelcol_processor_{direction}_items"
                 labels = {"processor": processor, "otel_signal": "traces"}
                 self.assertEqual(scraped.sum(name, **labels), 5, (name, labels))
-        self.assertEqual(scraped.sum("otelcol_processor_batch_metadata_cardinality"), 1)
+        self.assertEqual(scraped.sum("otelcol_processor_batch_metadata_cardinality"), 3)
         for cause in ("encoding", "gathering"):
             self.assertTrue(scraped.has("promhttp_metric_handler_errors_total", cause=cause))
         self.assertTrue(scraped.has("target_info", service_version=scraped_version(scraped)))
