@@ -225,7 +225,7 @@ static void check_profile(struct checking *checking, const struct profile *profi
         findings->broken_samples += profile->samples_count;
         findings->needs_rewriting = true;
     }
-    findings->needs_rewriting |= !profile->has_sample_type || !profile->has_period_type;
+    findings->needs_rewriting |= !profile->sample_type.is_set || !profile->period_type.is_set;
     findings->profiles++;
     findings->samples += profile->samples_count;
 }

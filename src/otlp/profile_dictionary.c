@@ -58,8 +58,8 @@ struct slice profile_entry_at(const struct profile_dictionary *dictionary, enum 
 {
     assert(table < PROFILE_TABLES);
     assert(profile_has(dictionary, table, index));
-    bool is_null = index == 0 && (table == PROFILE_LINKS || table == PROFILE_MAPPINGS);
-    if (is_null || dictionary->counts[table] == 0)
+    bool is_null = table == PROFILE_LINKS || table == PROFILE_MAPPINGS;
+    if (index == 0 && (is_null || dictionary->counts[table] == 0))
         return slice_of("", 0);
     struct profile_entry entry = dictionary->entries[table][index];
     return slice_of(dictionary->request.data + entry.offset, entry.size);

@@ -79,7 +79,7 @@ static bool add_key(const struct profile_dictionary *dictionary, struct slice ke
             index = field.number_value;
     }
     assert(reader.failure == NULL);
-    if (key.size == 0)
+    if (key.size == 0 && index != 0)
         return add_text(dictionary, index, out);
     size_t begin = out->size;
     profile_bytes_add(out, key);

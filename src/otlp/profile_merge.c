@@ -92,12 +92,15 @@ static bool find_profile(struct profile_source *source)
     return true;
 }
 
+/* There even if it is empty: back-ends rely on it. */
 static uint8_t *put_value_type(struct profile_remap *remap, uint32_t number,
                                const struct profile_value_type *type, uint8_t *at)
 {
     uint8_t *end = at + PROFILE_HEADER_BYTES;
-    end = profile_put_number(end, 1, profile_remap_string(remap, type->type));
-    end = profile_put_number(end, 2, profile_remap_string(remap, type->unit));
+    if (type->type != 0 || type->unit != 0) {
+        end = profile_put_number(end, 1, profile_remap_string(remap, type->type));
+        end = profile_put_number(end, 2, profile_remap_string(remap, type->unit));
+    }
     return profile_close(at, end, number);
 }
 
@@ -134,7 +137,6 @@ static void begin_profile(struct profile_merge *merge, struct profile_source *so
     body->size += (size_t)(put_value_type(&source->remap, 1, &profile->sample_type, at) - at);
 }
 
-/* The period_type is there even if it is empty: back-ends rely on it. */
 static void end_profile(struct profile_merge *merge, struct profile_source *source, uint32_t scope)
 {
     const struct profile *profile = &source->profile;

@@ -53,13 +53,14 @@ void profile_remap_forget(struct profile_remap *remap)
     remap->top = 1;
 }
 
+/* An entry without bytes is nothing, even where it refers to the first text by leaving it out. */
 static inline bool is_known(const struct profile_remap *remap, enum profile_table table,
                             int32_t index, uint32_t *ret_new)
 {
     assert(profile_has(&remap->from, table, index));
     uint32_t known = remap->known[table][index];
-    *ret_new = known - remap->base;
-    return known >= remap->base;
+    *ret_new = known >= remap->base ? known - remap->base : 0;
+    return known >= remap->base || profile_entry_at(&remap->from, table, index).size == 0;
 }
 
 static uint32_t keep(struct profile_remap *remap, enum profile_table table, int32_t index,

@@ -58,7 +58,7 @@ bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_
 
 static struct profile_value_type value_type_of(struct slice bytes)
 {
-    struct profile_value_type type = {0};
+    struct profile_value_type type = {.is_set = true};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
@@ -75,7 +75,6 @@ static void read_profile_field(struct profile *profile, const struct wire_field 
 {
     switch (field->number) {
     case 1:
-        profile->has_sample_type = true;
         profile->sample_type = value_type_of(field->bytes);
         break;
     case 2:
@@ -88,7 +87,6 @@ static void read_profile_field(struct profile *profile, const struct wire_field 
         profile->duration_ns = field->number_value;
         break;
     case 5:
-        profile->has_period_type = true;
         profile->period_type = value_type_of(field->bytes);
         break;
     case 6:

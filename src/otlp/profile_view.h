@@ -26,8 +26,8 @@ struct profile_scope {
     struct slice schema_url;
 };
 
-/* Both 0 when absent. */
 struct profile_value_type {
+    bool is_set; /* the message is there, if perhaps empty */
     int32_t type;
     int32_t unit;
 };
@@ -37,8 +37,6 @@ struct profile {
     uint64_t samples_count;
     struct profile_value_type sample_type;
     struct profile_value_type period_type;
-    bool has_sample_type;
-    bool has_period_type;
     uint64_t time_unix_ns;
     uint64_t duration_ns;
     int64_t period;

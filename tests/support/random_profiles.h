@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random profiles requests for tests: every index is right, everything else is as odd as producers
+ * are: duplicates and orphans in the tables, missing zero elements, references, lone elements that
+ * are not packed. */
+#pragma once
+
+#include "src/slice.h"
+#include "tests/support/random_otlp.h"
+
+/* Layout 1.10. To be freed with mem_free. */
+struct slice random_profiles(struct random_source *random);
