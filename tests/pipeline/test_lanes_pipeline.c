@@ -206,6 +206,7 @@ static const char *const thread_yamls[] = {
 
 static void run_on_threads(const char *yaml)
 {
+    bool is_retried = strstr(yaml, "retry") != NULL;
     struct harness *h = harness_create_on(yaml, THREADS);
     clock_fake_stop();
     pumps_done = 0;
@@ -213,7 +214,7 @@ static void run_on_threads(const char *yaml)
         struct test_exporter *exporter = exporter_on(h, i);
         exporter->script_count = TEST_SCRIPT_MAX;
         for (size_t j = 0; j < TEST_SCRIPT_MAX; j++)
-            exporter->script[j] = strstr(yaml, "retry") != NULL ? ANSWER_BUSY : ANSWER_OK;
+            exporter->script[j] = is_retried ? ANSWER_BUSY : ANSWER_OK;
         start_pump(h, i);
     }
     assert_int_equal(lane_spawn(h->lanes[1]), 0);
@@ -224,7 +225,9 @@ static void run_on_threads(const char *yaml)
     harness_check(h);
     struct harness_books books = harness_books(h, TRACES);
     assert_int_equal(books.received, THREADS * PUMP_REQUESTS);
-    assert_int_equal(books.delivered + books.rejected, THREADS * PUMP_REQUESTS);
+    /* What still waits for a retry when the stop comes may get one more "busy". */
+    uint64_t dropped = is_retried ? books.dropped : 0;
+    assert_int_equal(books.delivered + books.rejected + dropped, THREADS * PUMP_REQUESTS);
     assert_true(books.delivered > 0);
     assert_int_equal(exporter_on(h, 0)->doubled_items + exporter_on(h, 1)->doubled_items, 0);
     assert_int_equal(harness_budget_used(h), 0);
