@@ -18,7 +18,7 @@
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_profiles.h"
 
-enum { ROUNDS = 400, REQUESTS_MAX = 5 };
+enum { ROUNDS = 200, REQUESTS_MAX = 5 };
 
 struct expected {
     struct oracle_items items;

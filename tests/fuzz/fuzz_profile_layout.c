@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door of profiles on anything: byte 0 is the layout, or that it is to be found out; the rest is
+ * the request. What passes protobuf-c can decode, and every index in it leads somewhere. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/buffer.h"
+#include "src/otlp/profile_door.h"
+#include "tests/support/profile_oracle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct profile_passed passed;
+    if (size == 0)
+        return 0;
+    enum profile_layout layout = (enum profile_layout)(data[0] % (PROFILE_LAYOUTS + 1));
+    struct buffer *request = buffer_create(NULL, size - 1);
+    if (size > 1)
+        memcpy(request->data, data + 1, size - 1);
+    request->size = size - 1;
+    if (profile_door(request, buffer_slice(request), layout, NULL, &passed) == PROFILES_TAKEN) {
+        assert(oracle_decodes(PROFILES, passed.request));
+        if (passed.profiles > 0) {
+            struct oracle_items items = {0};
+            profile_oracle_list(&items, passed.request, PROFILE_WHOLE);
+            oracle_clear(&items);
+        }
+        buffer_unref(passed.owner);
+    }
+    buffer_unref(request);
+    return 0;
+}

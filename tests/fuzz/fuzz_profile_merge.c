@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging and splitting: bytes 0 and 1 are the limits, byte 2 how often the request is merged with
+ * itself, the rest the request. Pieces keep the limits, lose no sample, and their dictionaries are
+ * clean. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/otlp/check.h"
+#include "src/otlp/profile_door.h"
+#include "src/otlp/profile_queue.h"
+#include "tests/support/profile_oracle.h"
+
+enum { SETTINGS = 3, COPIES_MAX = 3, ORACLE_BYTES_MAX = 4096 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_piece(const struct batch *piece, struct otlp_limit limit)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    if (piece->parts_count == 0)
+        return;
+    struct slice request = piece->parts[0].bytes;
+    bool is_fine = otlp_check(PROFILES, request, &figures, &reason);
+    assert(is_fine);
+    assert(figures.items == piece->items);
+    assert(limit.items_max == 0 || piece->items <= limit.items_max);
+    assert(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1);
+    if (request.size <= ORACLE_BYTES_MAX)
+        assert(profile_oracle_complaint(request) == NULL);
+}
+
+static void cut_all(struct profile_queue *queue, uint64_t samples, struct otlp_limit limit)
+{
+    struct batch *model = batch_create(PROFILES, 1);
+    bool is_last = false;
+    while (!is_last) {
+        struct batch *piece = profile_queue_cut(queue, model, limit, &is_last);
+        check_piece(piece, limit);
+        assert(piece->items <= samples);
+        samples -= piece->items;
+        batch_unref(piece);
+    }
+    assert(samples == 0);
+    batch_unref(model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct profile_passed passed;
+    struct profile_queue queue;
+    if (size < SETTINGS)
+        return 0;
+    struct otlp_limit limit = {.items_max = data[0], .bytes_max = 4u * data[1]};
+    struct buffer *request = buffer_create(NULL, size - SETTINGS);
+    if (size > SETTINGS)
+        memcpy(request->data, data + SETTINGS, size - SETTINGS);
+    request->size = size - SETTINGS;
+    if (profile_door(request, buffer_slice(request), LAYOUT_1_10, NULL, &passed) ==
+        PROFILES_TAKEN) {
+        struct batch *batch = batch_create(PROFILES, 1);
+        uint64_t copies = 1 + data[2] % COPIES_MAX;
+        batch_append(batch, passed.owner, passed.request);
+        batch->items = passed.samples;
+        profile_queue_init(&queue, NULL);
+        for (uint64_t i = 0; passed.profiles > 0 && i < copies; i++)
+            profile_queue_add(&queue, batch);
+        if (passed.profiles > 0)
+            cut_all(&queue, copies * passed.samples, limit);
+        profile_queue_fini(&queue);
+        batch_unref(batch);
+        buffer_unref(passed.owner);
+    }
+    buffer_unref(request);
+    return 0;
+}
