@@ -24,21 +24,24 @@ enum life { ONLY_MADE, NEVER_STARTED, WHOLE, LIVES };
 
 /* What a component cannot do without; the others take an empty section. */
 static const struct {
+    enum component_kind kind;
     const char *type;
     const char *keys;
 } needs[] = {
-    {"otlp", "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, http: {endpoint: \"127.0.0.1:0\"}}"},
-    {"pyroscope", "protocols: {http: {endpoint: \"127.0.0.1:0\"}}"},
-    {"otlp_http", "endpoint: \"http://127.0.0.1:9\""},
-    {"memory_limiter", "check_interval: 1s, limit_mib: 100"},
-    {"resource", "attributes: [{key: a, value: b, action: upsert}]"},
-    {"health_check", "endpoint: \"127.0.0.1:0\""},
+    {RECEIVER, "otlp",
+     "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, http: {endpoint: \"127.0.0.1:0\"}}"},
+    {RECEIVER, "pyroscope", "protocols: {http: {endpoint: \"127.0.0.1:0\"}}"},
+    {EXPORTER, "pyroscope", "endpoint: \"http://127.0.0.1:9\""},
+    {EXPORTER, "otlp_http", "endpoint: \"http://127.0.0.1:9\""},
+    {PROCESSOR, "memory_limiter", "check_interval: 1s, limit_mib: 100"},
+    {PROCESSOR, "resource", "attributes: [{key: a, value: b, action: upsert}]"},
+    {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},
 };
 
 static const char *keys_of(const struct component_factory *factory)
 {
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
-        if (strcmp(needs[i].type, factory->type) == 0)
+        if (needs[i].kind == factory->kind && strcmp(needs[i].type, factory->type) == 0)
             return needs[i].keys;
     return "";
 }
