@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pprof oracle: what Go's own reader makes of profile files, and real files for the corpus.
 //
-//	pprof describe FILE...   prints one line of JSON per file
+//	pprof describe FILE      prints it in words, samples sorted, or why it cannot be read
 //	pprof emit DIRECTORY     writes cpu.pb.gz, heap.pb.gz and goroutine.pb.gz of this process
 package main
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,17 +18,6 @@ import (
 
 	"github.com/google/pprof/profile"
 )
-
-// description is what two readers must agree on; samples are texts, sorted.
-type description struct {
-	Error       string   `json:"error,omitempty"`
-	SampleTypes []string `json:"sample_types"`
-	PeriodType  string   `json:"period_type"`
-	Period      int64    `json:"period"`
-	Time        int64    `json:"time"`
-	Duration    int64    `json:"duration"`
-	Samples     []string `json:"samples"`
-}
 
 func frames(location *profile.Location) string {
 	text := ""
@@ -71,32 +59,37 @@ func labels(sample *profile.Sample) string {
 	return text
 }
 
-func describe(path string) description {
+func describe(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return description{Error: err.Error()}
+		return err
 	}
 	parsed, err := profile.Parse(bytes.NewReader(content))
 	if err != nil {
-		return description{Error: err.Error()}
+		return err
 	}
-	result := description{Period: parsed.Period, Time: parsed.TimeNanos, Duration: parsed.DurationNanos,
-		SampleTypes: []string{}, Samples: []string{}}
 	for _, one := range parsed.SampleType {
-		result.SampleTypes = append(result.SampleTypes, one.Type+":"+one.Unit)
+		fmt.Printf("%s:%s ", one.Type, one.Unit)
 	}
+	period := &profile.ValueType{}
 	if parsed.PeriodType != nil {
-		result.PeriodType = parsed.PeriodType.Type + ":" + parsed.PeriodType.Unit
+		period = parsed.PeriodType
 	}
+	fmt.Printf("period %s:%s %d time %d duration %d", period.Type, period.Unit, parsed.Period, parsed.TimeNanos,
+		parsed.DurationNanos)
+	var lines []string
 	for _, sample := range parsed.Sample {
 		text := ""
 		for _, location := range sample.Location {
 			text += frames(location) + ";"
 		}
-		result.Samples = append(result.Samples, fmt.Sprintf("%s%v%s", text, sample.Value, labels(sample)))
+		lines = append(lines, fmt.Sprintf("\n%s%v%s", text, sample.Value, labels(sample)))
 	}
-	sort.Strings(result.Samples)
-	return result
+	sort.Strings(lines)
+	for _, line := range lines {
+		fmt.Print(line)
+	}
+	return nil
 }
 
 var sink []byte
@@ -135,19 +128,17 @@ func emit(directory string) error {
 }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "emit" {
-		if err := emit(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "emit":
+		err = emit(os.Args[2])
+	case len(os.Args) == 3 && os.Args[1] == "describe":
+		err = describe(os.Args[2])
+	default:
+		err = fmt.Errorf("usage: pprof describe FILE | pprof emit DIRECTORY")
 	}
-	if len(os.Args) < 3 || os.Args[1] != "describe" {
-		fmt.Fprintln(os.Stderr, "usage: pprof describe FILE... | pprof emit DIRECTORY")
-		os.Exit(2)
-	}
-	for _, path := range os.Args[2:] {
-		line, _ := json.Marshal(describe(path))
-		fmt.Println(string(line))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
