@@ -120,6 +120,8 @@ static const struct {
     {"help", CLI_HELP, "Print this text"},
     {"healthcheck", CLI_HEALTH_CHECK,
      "Ask a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
+    {"profile", CLI_PROFILE,
+     "Look into files of profiles: show, convert, merge, diff; \"profile help\" tells more"},
 };
 
 void cli_print_help(const struct cli *cli)
@@ -194,7 +196,9 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
         if (is_flag ? !parse_flag(cli, count, arguments, &i, error)
                     : !parse_word(cli, arguments[i], error))
             return false;
-        if (cli->command == CLI_VERSION || cli->command == CLI_HELP)
+        cli->rest = &arguments[i + 1];
+        cli->rest_count = count - i - 1;
+        if (cli->command == CLI_VERSION || cli->command == CLI_HELP || cli->command == CLI_PROFILE)
             break;
     }
     return true;

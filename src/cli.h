@@ -15,6 +15,7 @@ enum cli_command {
     CLI_CONFIG_REFERENCE,
     CLI_FEATURE_GATE,
     CLI_HEALTH_CHECK,
+    CLI_PROFILE,
     CLI_VERSION,
     CLI_HELP,
 };
@@ -33,6 +34,8 @@ struct cli {
     bool is_json;          /* print-config --format=json */
     bool skips_validation; /* print-config --validate=false */
     const char *argument;  /* featuregate ID, healthcheck URL; NULL: none */
+    char **rest;           /* profile: what follows it, which it parses itself */
+    int rest_count;
 };
 
 struct error;

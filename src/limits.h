@@ -104,6 +104,18 @@ enum {
 };
 #define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
 
+/* the profile command: files, what is kept of one, and what is drawn */
+#define PROFILE_FILE_BYTES_MAX (512 * MIB)
+enum {
+    REPORT_DEPTH_MAX = 4096,       /* frames of one stack */
+    REPORT_LABEL_BYTES_MAX = 1024, /* of a label's value */
+    CALL_TREE_NODES_MAX = 16 << 20,
+    FLAMEGRAPH_DEPTH_MAX = 512,
+    FLAMEGRAPH_FRAMES_MAX = 50000,
+    FLAMEGRAPH_NAME_BYTES_MAX = 1024,
+    PROFILE_FILES_MAX = 1024 /* that are merged at once */
+};
+
 /* operation */
 #define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)
 #define DRAIN_DEADLINE_NS   ((uint64_t)30 * NS_PER_S)

@@ -9,6 +9,7 @@
 #include "src/error.h"
 #include "src/health_probe.h"
 #include "src/supervisor.h"
+#include "src/tools/profile_command.h"
 
 static int fail(const char *text)
 {
@@ -75,6 +76,8 @@ static int run(const struct cli *cli)
         return feature_gate(cli);
     case CLI_HEALTH_CHECK:
         return health_probe(cli->argument, &error) ? 0 : fail(error.text);
+    case CLI_PROFILE:
+        return profile_command(cli->program, cli->rest_count, cli->rest);
     case CLI_VERSION:
         printf("%s version %s\n", cli->program, SPANFLAME_VERSION);
         return 0;

@@ -15,9 +15,12 @@ HEADERS_ONLY = ("component", "limits", "slice")
 # What option tables are made of: declarations that every layer may fill in.
 VOCABULARY = ("src/config/field.h",)
 COMPONENTS = ("receivers", "processors", "exporters", "extensions")
-AREAS = ("src/config", "src/net", "src/otlp", "src/pprof")
-# pprof is translated from and to OTLP: it stands above.
-BELOW = {"src/pprof": ("src/net", "src/otlp")}
+AREAS = ("src/config", "src/net", "src/otlp", "src/pprof", "src/tools")
+# pprof is translated from and to OTLP: it stands above; the tools read and write both.
+BELOW = {
+    "src/pprof": ("src/net", "src/otlp"),
+    "src/tools": ("src/net", "src/otlp", "src/pprof"),
+}
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|extensions|tests)/")
 
