@@ -129,10 +129,15 @@ static inline const uint8_t *skip_flags(const struct otlp_field *more, const uin
     return at + 2 + 4;
 }
 
-/* So few bytes that no varint among them can be too long. */
-static inline bool is_short_packed(const uint8_t *at)
+/* Whether the varints are whole and short. So few bytes that none can be too long are fine, and so
+ * are more in which no four in a row go on: a varint that is too long has such a four. */
+static inline bool are_plain_varints(const uint8_t *at, size_t size)
 {
-    return at[1] == 0 || (at[1] <= WIRE_VARINT_BYTES_MAX && at[1 + at[1]] < 0x80);
+    if (size > WIRE_VARINT_BYTES_MAX)
+        for (size_t i = 0; i + 4 <= size; i += 4)
+            if ((load32(at + i) & 0x80808080) == 0x80808080)
+                return false;
+    return size == 0 || at[size - 1] < 0x80;
 }
 
 /* Where the field at `at`, which has a one-byte tag, ends if it is plain; else NULL. Steps are
@@ -156,7 +161,7 @@ static inline const uint8_t *skip_field(const struct otlp_message *message, cons
             return NULL;
         return at + 2 + at[1];
     case OTLP_PACKED_VARINT:
-        return is_short_packed(at) ? at + 2 + at[1] : NULL;
+        return at[1] < 0x80 && are_plain_varints(at + 2, at[1]) ? at + 2 + at[1] : NULL;
     case OTLP_PACKED_FIXED64:
     case OTLP_PACKED_DOUBLE:
         return at[1] < 0x80 && at[1] % 8 == 0 ? at + 2 + at[1] : NULL;
@@ -219,6 +224,8 @@ static bool check_packed(const struct otlp_message *message, const struct otlp_f
         return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
                       field->number, field->name, content.size);
     }
+    if (are_plain_varints(content.data, content.size))
+        return true;
     struct wire_reader reader = wire_reader_of(content);
     while (reader.at < reader.end && reader.failure == NULL)
         wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);

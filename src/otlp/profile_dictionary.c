@@ -16,11 +16,11 @@ static void go_through(struct profile_dictionary *dictionary, bool has_room)
     struct wire_reader request = wire_reader_of(dictionary->request);
     struct wire_field field;
     struct wire_field entry;
-    while (wire_read_field(&request, &field)) {
+    while (wire_next_field(&request, &field)) {
         if (field.number != DICTIONARY)
             continue;
         struct wire_reader tables = wire_reader_of(field.bytes);
-        while (wire_read_field(&tables, &entry)) {
+        while (wire_next_field(&tables, &entry)) {
             if (entry.number > PROFILE_TABLES)
                 continue;
             uint32_t at = dictionary->counts[entry.number - 1]++;
@@ -72,7 +72,7 @@ struct profile_mapping profile_mapping_at(const struct profile_dictionary *dicti
     struct profile_mapping mapping = {0};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             mapping.memory_start = field.number_value;
         else if (field.number == 2)
@@ -95,7 +95,7 @@ struct profile_location profile_location_at(const struct profile_dictionary *dic
     struct profile_location location = {.bytes = bytes};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             location.mapping = (int32_t)field.number_value;
         else if (field.number == 2)
@@ -114,7 +114,7 @@ static struct profile_line line_of(struct slice bytes)
     struct profile_line line = {0};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             line.function = (int32_t)field.number_value;
         else if (field.number == 2)
@@ -130,7 +130,7 @@ bool profile_next_line(struct wire_reader *reader, struct profile_line *ret_line
 {
     struct wire_field field;
     assert(ret_line != NULL);
-    while (wire_read_field(reader, &field)) {
+    while (wire_next_field(reader, &field)) {
         if (field.number != 3)
             continue;
         *ret_line = line_of(field.bytes);
@@ -147,7 +147,7 @@ struct profile_function profile_function_at(const struct profile_dictionary *dic
     struct wire_reader reader =
         wire_reader_of(profile_entry_at(dictionary, PROFILE_FUNCTIONS, index));
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             function.name = (int32_t)field.number_value;
         else if (field.number == 2)
@@ -166,7 +166,7 @@ struct profile_link profile_link_at(const struct profile_dictionary *dictionary,
     struct profile_link link = {0};
     struct wire_reader reader = wire_reader_of(profile_entry_at(dictionary, PROFILE_LINKS, index));
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             link.trace_id = field.bytes;
         else if (field.number == 2)
@@ -188,7 +188,7 @@ struct profile_attribute profile_attribute_at(const struct profile_dictionary *d
     struct wire_reader reader =
         wire_reader_of(profile_entry_at(dictionary, PROFILE_ATTRIBUTES, index));
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             attribute.key = (int32_t)field.number_value;
         else if (field.number == 2)
@@ -206,7 +206,7 @@ struct profile_stack profile_stack_at(const struct profile_dictionary *dictionar
     struct profile_stack stack = {0};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         if (field.number == 1)
             profile_numbers_add(&stack.locations, bytes, &field);
     assert(reader.failure == NULL);

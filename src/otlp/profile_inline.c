@@ -40,7 +40,7 @@ bool profile_has_references(enum profile_inline_kind kind, struct slice message)
 {
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         enum profile_inline_kind child = child_of(kind, &field);
         if (is_reference(kind, &field) ||
             (child != INLINE_NOTHING && profile_has_references(child, field.bytes)))
@@ -72,7 +72,7 @@ static bool add_key(const struct profile_dictionary *dictionary, struct slice ke
     struct wire_field field;
     struct slice key = {0};
     uint64_t index = 0;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == KEY)
             key = field.bytes;
         else if (field.number == KEY_INDEX)
@@ -105,7 +105,7 @@ bool profile_inline(const struct profile_dictionary *dictionary, enum profile_in
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     bool is_whole = kind != INLINE_KEY_VALUE || add_key(dictionary, message, out);
-    while (is_whole && wire_read_field(&reader, &field)) {
+    while (is_whole && wire_next_field(&reader, &field)) {
         enum profile_inline_kind child = child_of(kind, &field);
         if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))
             continue;

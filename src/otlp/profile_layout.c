@@ -49,7 +49,7 @@ static bool read_shape(struct slice sample, struct sample_shape *shape)
     struct wire_reader reader = wire_reader_of(sample);
     struct wire_field field;
     *shape = (struct sample_shape){0};
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number >= SAMPLE_FIELDS)
             continue;
         shape->counts[field.number]++;
@@ -82,7 +82,7 @@ static struct elements elements_of(struct slice sample, unsigned number, uint64_
     struct wire_reader reader = wire_reader_of(sample);
     struct wire_field field;
     assert(number < SAMPLE_FIELDS);
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number != number)
             continue;
         if (field.type == WIRE_FIXED64)
@@ -184,7 +184,7 @@ static void look_at_profile(struct evidence *seen, struct slice profile)
 {
     struct wire_reader reader = wire_reader_of(profile);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number != 2)
             look_at_field(seen, &field);
         else if (field.type == WIRE_BYTES && !seen->has_old && !seen->has_new && !seen->has_1_7)
@@ -197,11 +197,11 @@ static void look_at_profiles(struct evidence *seen, struct slice resource)
     struct wire_reader scopes = wire_reader_of(resource);
     struct wire_field scope;
     struct wire_field profile;
-    while (wire_read_field(&scopes, &scope)) {
+    while (wire_next_field(&scopes, &scope)) {
         if (scope.number != 2 || scope.type != WIRE_BYTES)
             continue;
         struct wire_reader profiles = wire_reader_of(scope.bytes);
-        while (wire_read_field(&profiles, &profile))
+        while (wire_next_field(&profiles, &profile))
             if (profile.number == 2 && profile.type == WIRE_BYTES)
                 look_at_profile(seen, profile.bytes);
     }
@@ -213,7 +213,7 @@ static bool has_field(struct slice message, uint32_t number, enum wire_type type
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     assert(number > 0);
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         if (field.number == number && field.type == type)
             return true;
     return false;
@@ -226,7 +226,7 @@ static void look_at_dictionary(struct evidence *seen, struct slice dictionary)
     struct wire_reader reader = wire_reader_of(dictionary);
     struct wire_field field;
     seen->has_dictionary = true;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
         seen->links += field.number == 4;
@@ -264,11 +264,11 @@ enum profile_layout profile_layout_of(struct slice request)
     struct wire_field field;
     assert(request.data != NULL || request.size == 0);
     struct wire_reader reader = wire_reader_of(request);
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         if (field.number == 2 && field.type == WIRE_BYTES)
             look_at_dictionary(&seen, field.bytes);
     reader = wire_reader_of(request);
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         if (field.number == 1 && field.type == WIRE_BYTES)
             look_at_profiles(&seen, field.bytes);
     return judge(&seen);

@@ -53,7 +53,7 @@ static bool find_elements(struct profile_numbers_reader *reader)
 {
     struct wire_reader fields = wire_reader_of(reader->rest);
     struct wire_field found;
-    while (wire_read_field(&fields, &found)) {
+    while (wire_next_field(&fields, &found)) {
         struct slice elements = {0};
         if (found.number == reader->number)
             elements = elements_of(&found);
@@ -69,7 +69,7 @@ static bool find_elements(struct profile_numbers_reader *reader)
     return false;
 }
 
-bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number)
+bool profile_numbers_next_any(struct profile_numbers_reader *reader, uint64_t *ret_number)
 {
     uint64_t number = 0;
     if (reader->at == reader->end && !find_elements(reader))

@@ -34,5 +34,31 @@ void profile_numbers_add(struct profile_numbers *numbers, struct slice parent,
                          const struct wire_field *found);
 struct profile_numbers_reader profile_numbers_read(const struct profile_numbers *numbers);
 /* False at the end. */
-bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number);
+bool profile_numbers_next_any(struct profile_numbers_reader *reader, uint64_t *ret_number);
 size_t profile_numbers_count(const struct profile_numbers *numbers);
+
+/* The same with the plain cases inline: varints of one or two bytes, and the end. */
+static inline bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number)
+{
+    const uint8_t *at = reader->at;
+    if (at == reader->end && reader->rest.data == NULL)
+        return false;
+    if (reader->is_fixed64 || at == reader->end)
+        return profile_numbers_next_any(reader, ret_number);
+    if (at[0] < 0x80) {
+        *ret_number = at[0];
+        reader->at = at + 1;
+        return true;
+    }
+    if (at[1] >= 0x80)
+        return profile_numbers_next_any(reader, ret_number);
+    *ret_number = (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
+    reader->at = at + 2;
+    return true;
+}
+
+/* Never less than the count, without looking. */
+static inline size_t profile_numbers_count_max(const struct profile_numbers *numbers)
+{
+    return numbers->parent.data != NULL ? numbers->parent.size : numbers->packed.size;
+}

@@ -144,7 +144,7 @@ size_t profile_remap_attributes_bytes(const struct profile_remap *remap,
                                       const struct profile_numbers *attributes)
 {
     return PROFILE_HEADER_BYTES_MAX +
-           profile_numbers_count(attributes) * index_bytes_max(remap, PROFILE_ATTRIBUTES);
+           profile_numbers_count_max(attributes) * index_bytes_max(remap, PROFILE_ATTRIBUTES);
 }
 
 uint8_t *profile_remap_put_attributes(struct profile_remap *remap,
@@ -156,7 +156,9 @@ uint8_t *profile_remap_put_attributes(struct profile_remap *remap,
     uint64_t index;
     assert(at != NULL);
     while (profile_numbers_next(&reader, &index)) {
-        uint32_t new = profile_remap_attribute(remap, (int32_t)index);
+        uint32_t new;
+        if (!is_known(remap, PROFILE_ATTRIBUTES, (int32_t)index, &new))
+            new = profile_remap_attribute(remap, (int32_t)index);
         if (new != 0)
             end = profile_put_varint(end, new);
     }
@@ -266,14 +268,17 @@ uint32_t profile_remap_stack(struct profile_remap *remap, int32_t index)
         return new;
     struct profile_stack stack = profile_stack_at(&remap->from, index);
     struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    size_t count = profile_numbers_count(&stack.locations);
+    size_t count = profile_numbers_count_max(&stack.locations);
     size_t size = PROFILE_HEADER_BYTES_MAX + count * index_bytes_max(remap, PROFILE_LOCATIONS);
     uint8_t *begin = profile_set_begin(set, size);
     uint8_t *end = begin + PROFILE_HEADER_BYTES;
     struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
     uint64_t location;
-    while (profile_numbers_next(&reader, &location))
-        end = profile_put_varint(end, remap_location(remap, (int32_t)location));
+    while (profile_numbers_next(&reader, &location)) {
+        if (!is_known(remap, PROFILE_LOCATIONS, (int32_t)location, &new))
+            new = remap_location(remap, (int32_t)location);
+        end = profile_put_varint(end, new);
+    }
     end = profile_close_filled(begin, end, 1);
     return keep(remap, PROFILE_STACKS, index, profile_set_end(set, end));
 }

@@ -8,7 +8,7 @@
 static bool next_message(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes)
 {
     struct wire_field field;
-    while (wire_read_field(reader, &field)) {
+    while (wire_next_field(reader, &field)) {
         if (field.number != number)
             continue;
         *ret_bytes = field.bytes;
@@ -25,7 +25,7 @@ bool profile_next_resource(struct wire_reader *request, struct profile_resource 
     if (!next_message(request, 1, &found.bytes))
         return false;
     struct wire_reader reader = wire_reader_of(found.bytes);
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             found.resource = field.bytes;
         else if (field.number == 3)
@@ -43,7 +43,7 @@ bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_
     if (!next_message(resource, 2, &found.bytes))
         return false;
     struct wire_reader reader = wire_reader_of(found.bytes);
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             found.scope = field.bytes;
         else if (field.number == 2)
@@ -61,7 +61,7 @@ static struct profile_value_type value_type_of(struct slice bytes)
     struct profile_value_type type = {.is_set = true};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             type.type = (int32_t)field.number_value;
         else if (field.number == 2)
@@ -117,7 +117,7 @@ struct profile profile_of(struct slice bytes)
     struct profile profile = {.bytes = bytes};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         read_profile_field(&profile, &field);
     assert(reader.failure == NULL);
     return profile;
@@ -138,7 +138,7 @@ struct profile_sample profile_sample_of(struct slice bytes)
     struct profile_sample sample = {.bytes = bytes, .timestamps.is_fixed64 = true};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
+    while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
             sample.stack = (int32_t)field.number_value;
         else if (field.number == 2)

@@ -43,6 +43,28 @@ struct wire_reader {
 struct wire_reader wire_reader_of(struct slice bytes);
 /* False at the end, or when what follows is malformed; failure tells which. */
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
+/* The same, with the plain cases inline: one byte of tag, one or two of number or length. */
+static inline bool wire_next_field(struct wire_reader *reader, struct wire_field *ret_field)
+{
+    const uint8_t *at = reader->at;
+    size_t left = (size_t)(reader->end - at);
+    if (left < 3 || at[0] >= 0x80 || at[0] < 8 || (at[1] >= 0x80 && at[2] >= 0x80))
+        return wire_read_field(reader, ret_field);
+    enum wire_type type = (enum wire_type)(at[0] & 7);
+    size_t used = at[1] < 0x80 ? 2 : 3;
+    uint64_t number = used == 2 ? at[1] : (at[1] & 0x7fu) | (uint64_t)at[2] << 7;
+    size_t content = type == WIRE_BYTES ? (size_t)number : 0;
+    if ((type != WIRE_BYTES && type != WIRE_VARINT) || content > left - used ||
+        reader->failure != NULL)
+        return wire_read_field(reader, ret_field);
+    ret_field->number = at[0] >> 3;
+    ret_field->type = type;
+    ret_field->number_value = type == WIRE_VARINT ? number : 0;
+    ret_field->bytes = slice_of(at + used, content);
+    ret_field->whole = slice_of(at, used + content);
+    reader->at = at + used + content;
+    return true;
+}
 /* 0 when it fails. bytes_max: WIRE_VARINT_BYTES_MAX or WIRE_SHORT_VARINT_BYTES_MAX. */
 uint64_t wire_read_varint(struct wire_reader *reader, unsigned bytes_max);
 
