@@ -3,6 +3,7 @@
  * one attempt; queue, batching and retries stand before it (src/sender.h), and a repeated batch is
  * compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/http_outcome.h"
+#include "exporters/http_settings.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -395,15 +396,6 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     return true;
 }
 
-static const char *user_agent(void)
-{
-#if defined(__aarch64__)
-    return "spanflame/" SPANFLAME_VERSION " (linux/arm64)";
-#else
-    return "spanflame/" SPANFLAME_VERSION " (linux/amd64)";
-#endif
-}
-
 static uint64_t idle_connections_max(const struct otlp_http_exporter_config *config)
 {
     uint64_t total = config->max_idle_conns == 0 ? UINT64_MAX : config->max_idle_conns;
@@ -416,10 +408,10 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     const struct otlp_http_exporter_config *config = self->config;
     const struct tls_client_config *tls = &config->tls;
-    const struct http_client_settings settings = {
+    struct http_client_settings settings = {
         .lane = self->lane,
         .url = exporter->url,
-        .user_agent = user_agent(),
+        .user_agent = http_settings_user_agent(),
         .headers = config->headers.pairs,
         .headers_count = config->headers.count,
         .timeout_ns = config->timeout_ns,
@@ -429,20 +421,10 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
         .has_keep_alive = !config->disable_keep_alives,
         .forbids_http2 = !config->force_attempt_http2,
         .proxy_url = config->proxy_url,
-        .ca_file = tls->ca_file,
-        .ca_pem = tls->ca_pem,
-        .cert_file = tls->cert_file,
-        .cert_pem = tls->cert_pem,
-        .key_file = tls->key_file,
-        .key_pem = tls->key_pem,
-        .server_name_override = tls->server_name_override,
-        .min_version = tls->min_version,
-        .max_version = tls->max_version,
-        .skips_verify = tls->insecure_skip_verify,
-        .adds_system_ca = tls->include_system_ca_certs_pool,
     };
     if (!tls_client_check_files(tls, error))
         return false;
+    http_settings_add_tls(&settings, tls);
     exporter->client = http_client_create(&settings, error);
     return exporter->client != NULL;
 }

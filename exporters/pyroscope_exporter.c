@@ -2,6 +2,7 @@
 /* pyroscope: sends profiles to a Pyroscope server, by its Push API as pprof, or as OTLP. One
  * instance per lane, on its lane. */
 #include "exporters/http_outcome.h"
+#include "exporters/http_settings.h"
 #include "exporters/pyroscope_attempt.h"
 #include "exporters/pyroscope_config.h"
 #include "exporters/pyroscope_series.h"
@@ -218,10 +219,10 @@ static bool pyroscope_exporter_start(struct component *self, struct error *error
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     const struct pyroscope_config *config = self->config;
     const struct tls_client_config *tls = &config->tls;
-    const struct http_client_settings settings = {
+    struct http_client_settings settings = {
         .lane = self->lane,
         .url = exporter->url,
-        .user_agent = "spanflame/" SPANFLAME_VERSION,
+        .user_agent = http_settings_user_agent(),
         .headers = exporter->headers,
         .headers_count = exporter->headers_count,
         .timeout_ns = config->timeout_ns,
@@ -229,20 +230,10 @@ static bool pyroscope_exporter_start(struct component *self, struct error *error
         .idle_timeout_ns = (uint64_t)90 * NS_PER_S,
         .has_keep_alive = true,
         .proxy_url = config->proxy_url,
-        .ca_file = tls->ca_file,
-        .ca_pem = tls->ca_pem,
-        .cert_file = tls->cert_file,
-        .cert_pem = tls->cert_pem,
-        .key_file = tls->key_file,
-        .key_pem = tls->key_pem,
-        .server_name_override = tls->server_name_override,
-        .min_version = tls->min_version,
-        .max_version = tls->max_version,
-        .skips_verify = tls->insecure_skip_verify,
-        .adds_system_ca = tls->include_system_ca_certs_pool,
     };
     if (!tls_client_check_files(tls, error))
         return false;
+    http_settings_add_tls(&settings, tls);
     exporter->client = http_client_create(&settings, error);
     return exporter->client != NULL;
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings that exporters over HTTP share. Pure functions; any thread. */
+#include "exporters/http_settings.h"
+
+#include "src/net/http_client.h"
+#include "src/tls_client_config.h"
+
+#include <assert.h>
+
+const char *http_settings_user_agent(void)
+{
+#if defined(__aarch64__)
+    return "spanflame/" SPANFLAME_VERSION " (linux/arm64)";
+#else
+    return "spanflame/" SPANFLAME_VERSION " (linux/amd64)";
+#endif
+}
+
+void http_settings_add_tls(struct http_client_settings *settings,
+                           const struct tls_client_config *tls)
+{
+    assert(settings != NULL);
+    assert(tls != NULL);
+    settings->ca_file = tls->ca_file;
+    settings->ca_pem = tls->ca_pem;
+    settings->cert_file = tls->cert_file;
+    settings->cert_pem = tls->cert_pem;
+    settings->key_file = tls->key_file;
+    settings->key_pem = tls->key_pem;
+    settings->server_name_override = tls->server_name_override;
+    settings->min_version = tls->min_version;
+    settings->max_version = tls->max_version;
+    settings->skips_verify = tls->insecure_skip_verify;
+    settings->adds_system_ca = tls->include_system_ca_certs_pool;
+}
