@@ -4,6 +4,7 @@
 #include "src/tools/pprof_merge.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "src/buffer.h"
 #include "src/error.h"
@@ -11,7 +12,7 @@
 #include "src/mem.h"
 #include "src/tools/call_tree.h"
 
-enum { COLUMNS_FIRST = 4 };
+enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
 
 /* One profile on its way into the merge: places + 1 of the one, ids in the other. */
 struct adding {
@@ -48,6 +49,7 @@ void pprof_merge_fini(struct pprof_merge *merge)
     profile_set_fini(&merge->samples);
     profile_set_fini(&merge->times);
     profile_set_fini(&merge->comments);
+    mem_free(merge->mapping_rows);
     mem_free(merge->values);
     mem_free(merge->words);
 }
@@ -139,23 +141,29 @@ static void add_functions(struct adding *adding)
     }
 }
 
+/* Flags say how much is known, not which mapping it is: who knows more adds his. */
 static void add_mappings(struct adding *adding)
 {
+    struct pprof_merge *merge = adding->merge;
     bool is_new;
     assert(adding->mappings != NULL);
     for (size_t i = 0; i < adding->from->mappings_count; i++) {
         struct pprof_mapping mapping = adding->from->mappings[i];
         mapping.filename = text_of(adding, mapping.filename);
         mapping.build_id = text_of(adding, mapping.build_id);
-        unsigned flags = (unsigned)mapping.has_functions | (unsigned)mapping.has_filenames << 1 |
-                         (unsigned)mapping.has_line_numbers << 2 |
-                         (unsigned)mapping.has_inline_frames << 3;
         const uint64_t key[] = {mapping.memory_start, mapping.memory_limit, mapping.file_offset,
-                                mapping.filename,     mapping.build_id,     flags};
-        mapping.id = add_key(&adding->merge->mappings, key, 6, &is_new);
-        adding->mappings[i + 1] = (uint32_t)mapping.id;
-        if (is_new)
-            pprof_writer_mapping(&adding->merge->writer, &mapping);
+                                mapping.filename, mapping.build_id};
+        uint32_t id = add_key(&merge->mappings, key, 5, &is_new);
+        merge->mapping_rows = grown_array(merge->mapping_rows, &merge->mapping_rows_capacity,
+                                          id + 1, sizeof(merge->mapping_rows[0]));
+        const struct pprof_mapping *row = &merge->mapping_rows[id];
+        mapping.id = id;
+        mapping.has_functions |= row->has_functions;
+        mapping.has_filenames |= row->has_filenames;
+        mapping.has_line_numbers |= row->has_line_numbers;
+        mapping.has_inline_frames |= row->has_inline_frames;
+        merge->mapping_rows[id] = mapping;
+        adding->mappings[i + 1] = id;
     }
 }
 
@@ -186,11 +194,24 @@ static void add_location(struct adding *adding, size_t place)
     mem_free(lines);
 }
 
-/* Words of a sample's key: how many locations, those, four for each label. */
+static int compare_labels(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    assert(a != NULL);
+    for (size_t i = 0; i < LABEL_WORDS; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+/* Words of a sample's key: how many locations, those, LABEL_WORDS for each label, whose order says
+ * nothing. */
 static uint32_t sample_id(struct adding *adding, const struct pprof_sample *sample)
 {
     struct pprof_merge *merge = adding->merge;
-    uint64_t *key = key_room(merge, 1 + sample->locations_count + 4 * sample->labels_count);
+    uint64_t *key =
+        key_room(merge, 1 + sample->locations_count + LABEL_WORDS * sample->labels_count);
     size_t count = 0;
     bool is_new;
     key[count++] = sample->locations_count;
@@ -205,6 +226,8 @@ static uint32_t sample_id(struct adding *adding, const struct pprof_sample *samp
         key[count++] = text_of(adding, label->unit);
         key[count++] = (uint64_t)label->number;
     }
+    qsort(key + 1 + sample->locations_count, sample->labels_count, LABEL_WORDS * sizeof(key[0]),
+          compare_labels);
     return add_key(&merge->samples, key, count, &is_new);
 }
 
@@ -296,14 +319,14 @@ static void write_sample(struct pprof_merge *merge, uint32_t id)
 {
     struct slice key = profile_set_at(&merge->samples, id);
     size_t locations_count = (size_t)word_at(key, 0);
-    size_t labels_count = (key.size / sizeof(uint64_t) - 1 - locations_count) / 4;
+    size_t labels_count = (key.size / sizeof(uint64_t) - 1 - locations_count) / LABEL_WORDS;
     uint32_t *locations = mem_alloc(locations_count * sizeof(locations[0]));
     struct pprof_label *labels = mem_alloc(labels_count * sizeof(labels[0]));
     size_t at = 1;
     assert(id > 0);
     for (size_t i = 0; i < locations_count; i++)
         locations[i] = (uint32_t)word_at(key, at++);
-    for (size_t i = 0; i < labels_count; i++, at += 4)
+    for (size_t i = 0; i < labels_count; i++, at += LABEL_WORDS)
         labels[i] = (struct pprof_label){.key = (uint32_t)word_at(key, at),
                                          .text = (uint32_t)word_at(key, at + 1),
                                          .unit = (uint32_t)word_at(key, at + 2),
@@ -325,6 +348,8 @@ struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error)
     struct pprof_writer *writer = &merge->writer;
     const struct pprof *head = &merge->head;
     assert(error != NULL);
+    for (uint32_t i = 1; i < merge->mappings.count; i++)
+        pprof_writer_mapping(writer, &merge->mapping_rows[i]);
     for (uint32_t i = 1; i < merge->samples.count; i++)
         write_sample(merge, i);
     if (head->has_period_type)
