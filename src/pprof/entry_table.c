@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "src/otlp/wire.h"
+#include "src/random.h"
 
 enum { PLACES_FIRST = 64, HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX };
 
@@ -41,6 +42,7 @@ void entry_table_init(struct entry_table *table, uint32_t number, struct budget 
 {
     assert(number > 0);
     *table = (struct entry_table){.budget = budget, .number = number, .count = 1};
+    table->seed = (uint32_t)(random_uniform() * UINT32_MAX);
     table->has_failed = !byte_run_append_message(&table->bytes, budget, number, slice_of(NULL, 0));
 }
 
@@ -52,9 +54,9 @@ void entry_table_fini(struct entry_table *table)
 }
 
 /* FNV-1a: entries are short. */
-static uint32_t hash_of(struct slice content)
+static uint32_t hash_of(uint32_t seed, struct slice content)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = 2166136261u ^ seed;
     for (size_t i = 0; i < content.size; i++)
         hash = (hash ^ content.data[i]) * 16777619u;
     return hash ^ hash >> 15;
@@ -107,7 +109,7 @@ uint32_t entry_table_add(struct entry_table *table, struct slice content)
         table->has_failed = true;
         return 0;
     }
-    uint32_t hash = hash_of(content);
+    uint32_t hash = hash_of(table->seed, content);
     struct slot *slot = find(table, content, hash);
     if (slot->index != 0)
         return slot->index;

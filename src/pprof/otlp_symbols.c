@@ -16,6 +16,9 @@ enum {
     LOCATION_BYTES_MAX = 48,
     LINE_BYTES_MAX = 40,
     TEXT_BYTES_MAX = 8,
+    /* A location or mapping whose entry is larger is no honest one: walking through it again and
+     * again would be work without end. */
+    ENTRY_BYTES_MAX = 4096,
 };
 
 struct slot {
@@ -272,12 +275,19 @@ static uint64_t function_cost(struct otlp_symbols *symbols, int32_t index)
            text_cost(symbols, function.system_name) + text_cost(symbols, function.filename);
 }
 
+static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table, int32_t index)
+{
+    return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
+}
+
 /* The attributes of a mapping are small beside the rest: they count with all their bytes. */
 static uint64_t mapping_cost(struct otlp_symbols *symbols, int32_t index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return 0;
+    if (is_bulky(symbols, PROFILE_MAPPINGS, index))
+        return OTLP_SYMBOLS_TOO_LARGE;
     const struct profile_dictionary *dictionary = symbols->dictionary;
     struct profile_mapping mapping = profile_mapping_at(dictionary, index);
     struct profile_numbers_reader reader = profile_numbers_read(&mapping.attributes);
@@ -295,6 +305,8 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, int32_t index)
     const struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
     if (slot == NULL || is_written(symbols, slot))
         return 0;
+    if (is_bulky(symbols, PROFILE_LOCATIONS, index))
+        return OTLP_SYMBOLS_TOO_LARGE;
     struct profile_location location = profile_location_at(symbols->dictionary, index);
     struct wire_reader reader = wire_reader_of(location.bytes);
     struct profile_line line;

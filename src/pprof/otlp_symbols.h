@@ -12,6 +12,9 @@
 struct budget;
 struct pprof_writer;
 
+/* The cost of what is not to be written at all. */
+#define OTLP_SYMBOLS_TOO_LARGE ((uint64_t)UINT32_MAX)
+
 struct otlp_symbols {
     const struct profile_dictionary *dictionary;
     struct pprof_writer *writer;

@@ -10,9 +10,10 @@
 #include "src/pprof/otlp_text.h"
 
 enum {
-    SAMPLE_BYTES_MAX = 32,         /* without its locations and labels */
-    LOCATION_ID_BYTES_MAX = 5,     /* in a sample */
-    PROFILE_TEXTS_BYTES_MAX = 4096 /* types, times and what the profile's attributes say */
+    SAMPLE_BYTES_MAX = 32,          /* without its locations and labels */
+    LOCATION_ID_BYTES_MAX = 5,      /* in a sample */
+    PROFILE_TEXTS_BYTES_MAX = 4096, /* types, times and what the profile's attributes say */
+    STACK_ENTRY_BYTES_MAX = 16384   /* larger ones are dropped: thousands of frames, each time */
 };
 
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
@@ -38,6 +39,7 @@ void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
     otlp_labels_fini(&conversion->labels);
     pprof_writer_fini(&conversion->writer);
     scratch_fini(&conversion->stack, conversion->budget);
+    scratch_fini(&conversion->large_stacks, conversion->budget);
 }
 
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
@@ -113,6 +115,27 @@ static int64_t value_of(const struct otlp_to_pprof *conversion, const struct pro
     return product;
 }
 
+/* Marks by index: stacks that fit into no part, which are not looked at again. NULL: index 0, out
+ * of range, or no memory. */
+static uint8_t *large_mark(struct otlp_to_pprof *conversion, int32_t index)
+{
+    if (index == 0 || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        return NULL;
+    uint8_t *marks = scratch_room(&conversion->large_stacks, conversion->budget,
+                                  conversion->dictionary->counts[PROFILE_STACKS]);
+    conversion->symbols.has_failed |= marks == NULL;
+    return marks != NULL ? &marks[index] : NULL;
+}
+
+static bool has_large_stack(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    const uint8_t *mark = large_mark(conversion, sample->stack);
+    return mark != NULL &&
+           (*mark != 0 ||
+            profile_entry_at(conversion->dictionary, PROFILE_STACKS, sample->stack).size >
+                STACK_ENTRY_BYTES_MAX);
+}
+
 /* False: the sample is not to be written, which is counted. */
 static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
@@ -122,7 +145,11 @@ static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sam
     int64_t value = value_of(conversion, sample);
     conversion->figures.zero += value == 0;
     conversion->figures.negative += value < 0;
-    return value > 0;
+    if (value <= 0)
+        return false;
+    bool is_large = has_large_stack(conversion, sample);
+    conversion->figures.too_large += is_large;
+    return !is_large;
 }
 
 static bool next_sample(struct otlp_to_pprof *conversion)
@@ -144,16 +171,16 @@ static struct profile_stack stack_of(const struct otlp_to_pprof *conversion, int
     return profile_stack_at(conversion->dictionary, index);
 }
 
-/* Upper bound of what the sample adds to the part. */
-static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+/* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
+static uint64_t stack_cost(struct otlp_to_pprof *conversion, int32_t stack_index)
 {
-    struct profile_stack stack = stack_of(conversion, sample->stack);
+    struct profile_stack stack = stack_of(conversion, stack_index);
     struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    uint64_t cost = SAMPLE_BYTES_MAX + otlp_labels_cost(&conversion->labels, sample);
     size_t skipped = profile_numbers_count(&stack.locations);
+    uint64_t cost = 0;
     uint64_t index;
     skipped = skipped > conversion->rules->depth_max ? skipped - conversion->rules->depth_max : 0;
-    while (profile_numbers_next(&reader, &index)) {
+    while (cost <= conversion->rules->bytes_max && profile_numbers_next(&reader, &index)) {
         if (skipped > 0)
             skipped--;
         else
@@ -161,6 +188,12 @@ static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_s
                     otlp_symbols_location_cost(&conversion->symbols, (int32_t)index);
     }
     return cost;
+}
+
+static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    return SAMPLE_BYTES_MAX + stack_cost(conversion, sample->stack) +
+           otlp_labels_cost(&conversion->labels, sample);
 }
 
 /* The ids of the stack's locations, leaf first. What is nearest to the leaf goes when there are too
@@ -225,6 +258,16 @@ static void part_begin(struct otlp_to_pprof *conversion)
     pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, period_type);
 }
 
+/* Not even an empty part has room for it. */
+static void drop_pending(struct otlp_to_pprof *conversion)
+{
+    uint8_t *mark = large_mark(conversion, conversion->pending.stack);
+    conversion->figures.too_large++;
+    if (mark != NULL &&
+        stack_cost(conversion, conversion->pending.stack) > conversion->rules->bytes_max / 2)
+        *mark = 1;
+}
+
 /* Adds the pending sample; false: the part is full without it. */
 static bool add_pending(struct otlp_to_pprof *conversion)
 {
@@ -236,7 +279,7 @@ static bool add_pending(struct otlp_to_pprof *conversion)
     if (fits)
         write_sample(conversion, &conversion->pending);
     else
-        conversion->figures.too_large++;
+        drop_pending(conversion);
     conversion->has_pending = false;
     return true;
 }

@@ -40,7 +40,7 @@ struct otlp_to_pprof_figures {
     uint64_t written;
     uint64_t zero;
     uint64_t negative;
-    uint64_t too_large; /* one alone is above bytes_max */
+    uint64_t too_large; /* its stack is beyond what any part may hold */
     uint64_t cut;       /* written without the leaves of its stack */
 };
 
@@ -51,7 +51,8 @@ struct otlp_to_pprof {
     struct otlp_symbols symbols;
     struct otlp_labels labels;
     struct pprof_writer writer;
-    struct scratch stack;
+    struct scratch stack;                     /* ids of one */
+    struct scratch large_stacks;              /* a byte by index: fits into no part */
     struct slice services[OTLP_SERVICES_MAX]; /* the first has no data: samples without one */
     size_t services_count;
     struct otlp_to_pprof_figures figures;

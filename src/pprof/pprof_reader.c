@@ -329,6 +329,9 @@ static bool add_sample(struct reading *reading, struct slice message)
     if (parts.values.count != pprof->sample_types_count)
         return error_set(reading->error, "%zu values for %zu sample types", parts.values.count,
                          pprof->sample_types_count);
+    if (parts.labels_count > PPROF_LABELS_MAX)
+        return error_set(reading->error, "%zu labels; at most %d are taken", parts.labels_count,
+                         PPROF_LABELS_MAX);
     uint32_t *places = reading_take(reading, parts.locations.count, sizeof(places[0]));
     parts.values.items = reading_take(reading, parts.values.count, sizeof(uint64_t));
     parts.labels = reading_take(reading, parts.labels_count, sizeof(parts.labels[0]));

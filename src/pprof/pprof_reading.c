@@ -8,6 +8,7 @@
 #include "src/arena.h"
 #include "src/error.h"
 #include "src/otlp/wire.h"
+#include "src/random.h"
 
 void *reading_take(struct reading *reading, size_t count, size_t size)
 {
@@ -77,6 +78,7 @@ bool ids_open(struct reading *reading, struct id_map *map, size_t count)
     while (slots < 2 * count)
         slots *= 2;
     map->mask = slots - 1;
+    map->seed = (uint64_t)(random_uniform() * 9007199254740992.0) << 11;
     map->ids = reading_take(reading, slots, sizeof(map->ids[0]));
     map->places = reading_take(reading, slots, sizeof(map->places[0]));
     return map->ids != NULL && map->places != NULL;
@@ -84,8 +86,9 @@ bool ids_open(struct reading *reading, struct id_map *map, size_t count)
 
 static size_t ids_slot(const struct id_map *map, uint64_t id)
 {
-    uint64_t mixed = (id ^ id >> 32) * 0x9e3779b97f4a7c15u;
-    size_t slot = (size_t)(mixed >> 20) & map->mask;
+    uint64_t mixed = (id ^ map->seed) * 0xff51afd7ed558ccdu;
+    mixed = (mixed ^ mixed >> 32) * 0xc4ceb9fe1a85ec53u;
+    size_t slot = (size_t)(mixed >> 32) & map->mask;
     while (map->ids[slot] != 0 && map->ids[slot] != id)
         slot = (slot + 1) & map->mask;
     return slot;

@@ -38,7 +38,11 @@ struct id_map {
     uint64_t *ids; /* 0: free */
     uint32_t *places;
     size_t mask;
+    uint64_t seed; /* so that nobody can choose ids that collide */
 };
+
+/* Labels of one sample; servers take a hundred. */
+enum { PPROF_LABELS_MAX = 128 };
 
 struct reading {
     struct arena *arena;

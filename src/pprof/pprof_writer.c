@@ -6,6 +6,7 @@
 
 #include "src/buffer.h"
 #include "src/otlp/wire.h"
+#include "src/random.h"
 
 enum {
     OUTPUT_BYTES_FIRST = 4096,
@@ -28,6 +29,7 @@ void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint6
     assert(writer != NULL);
     assert(bytes_max < UINT32_MAX);
     *writer = (struct pprof_writer){.budget = budget, .bytes_max = bytes_max};
+    writer->seed = (uint32_t)(random_uniform() * UINT32_MAX);
     writer->output = buffer_try_create(budget, OUTPUT_BYTES_FIRST);
     writer->slots = buffer_try_create(budget, SLOTS_FIRST * sizeof(struct slot));
     writer->has_failed = writer->output == NULL || writer->slots == NULL;
@@ -89,12 +91,12 @@ static void output_advance(struct pprof_writer *writer, const struct wire_writer
 }
 
 /* FNV-1a: texts are short. */
-static uint32_t hash_of(struct slice text)
+static uint32_t hash_of(uint32_t seed, struct slice text)
 {
-    uint32_t hash = 2166136261u;
+    uint32_t hash = 2166136261u ^ seed;
     for (size_t i = 0; i < text.size; i++)
         hash = (hash ^ text.data[i]) * 16777619u;
-    return hash;
+    return hash ^ hash >> 15;
 }
 
 static struct slot *slot_of(const struct pprof_writer *writer, struct slice text, uint32_t hash)
@@ -162,7 +164,7 @@ uint32_t pprof_writer_text(struct pprof_writer *writer, struct slice text)
     assert(writer != NULL);
     if (writer->has_failed || text.size == 0)
         return 0;
-    uint32_t hash = hash_of(text);
+    uint32_t hash = hash_of(writer->seed, text);
     const struct slot *slot = slot_of(writer, text, hash);
     return slot->index != 0 ? slot->index : add_text(writer, text, hash);
 }

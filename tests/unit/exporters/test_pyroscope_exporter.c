@@ -328,6 +328,33 @@ static void deep_stacks_lose_their_leaves(void **state)
     tear_down(&fixture);
 }
 
+/* A stack that nobody has is no reason to walk through it for each of its samples. */
+static void endless_stacks_are_dropped_and_counted(void **state)
+{
+    enum { FRAMES = 20000 };
+    char *endless = calloc(2 * FRAMES, 1);
+    for (size_t i = 0; i < FRAMES; i++)
+        memcpy(endless + 2 * i, i + 1 < FRAMES ? "f;" : "f", i + 1 < FRAMES ? 2 : 1);
+    const struct sketch_sample samples[] = {
+        {.stack = endless, .values_count = 1, .values = {1}},
+        {.stack = "work;main", .values_count = 1, .values = {2}},
+        {.stack = endless, .values_count = 1, .values = {4}},
+    };
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = NOW_NS, .samples_count = 3, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_int_equal(fixture.server->stored[0].sum, 2);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 2);
+    assert_int_equal(counter_read(&counters(&fixture)->too_large), 2);
+    tear_down(&fixture);
+    free(endless);
+}
+
 static void equal_times_of_a_series_are_told_apart(void **state)
 {
     struct fixture fixture;
@@ -598,6 +625,7 @@ int main(void)
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
         cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
         cmocka_unit_test(deep_stacks_lose_their_leaves),
+        cmocka_unit_test(endless_stacks_are_dropped_and_counted),
         cmocka_unit_test(equal_times_of_a_series_are_told_apart),
         cmocka_unit_test(times_that_the_server_would_refuse_are_not_sent),
         cmocka_unit_test(a_profile_without_a_time_gets_that_of_its_arrival),

@@ -138,6 +138,29 @@ static void every_malformed_profile_is_refused_with_its_reason(void **state)
     }
 }
 
+static void samples_have_a_bounded_number_of_labels(void **state)
+{
+    (void)state;
+    for (size_t labels = 127; labels <= 130; labels++) {
+        /* a sample type, and a sample with one value and empty labels */
+        uint8_t bytes[512] = {0x0a, 0, 0x12, 0, 0, 0x10, 1};
+        struct pprof pprof;
+        struct arena arena;
+        struct error error = {{0}};
+        size_t content = 2 + 2 * labels;
+        bytes[3] = (uint8_t)(content | 0x80);
+        bytes[4] = (uint8_t)(content >> 7);
+        for (size_t i = 0; i < labels; i++)
+            bytes[7 + 2 * i] = 0x1a;
+        arena_init(&arena, ARENA_BYTES_MAX);
+        bool is_read = pprof_read(&arena, slice_of(bytes, 5 + content), &pprof, &error);
+        assert_int_equal(is_read, labels <= 128);
+        if (!is_read)
+            assert_non_null(strstr(error.text, "at most 128"));
+        arena_clear(&arena);
+    }
+}
+
 static void memory_is_bounded_by_the_arena(void **state)
 {
     struct slice bytes = corpus_file("heap.pb.gz");
@@ -248,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(real_profiles_are_read_and_written_as_protobuf_c_does),
         cmocka_unit_test(every_malformed_profile_is_refused_with_its_reason),
+        cmocka_unit_test(samples_have_a_bounded_number_of_labels),
         cmocka_unit_test(memory_is_bounded_by_the_arena),
         cmocka_unit_test(broken_and_oversized_gzip_is_refused),
         cmocka_unit_test(texts_are_written_once),
