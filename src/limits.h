@@ -31,6 +31,7 @@ enum {
 enum { PROFILE_TABLE_MAX = 4000000 };
 #define PROFILE_INDEX_BYTES_MAX  (512 * MIB)
 #define PROFILE_MERGED_BYTES_MAX (64 * MIB)
+#define PROFILE_SPELT_BYTES_MAX  (256 * MIB) /* layout 1.7: all stacks of a request, spelt out */
 
 /* editing: what the actions may put into one Resource; beyond it values stay as they are */
 enum { EDIT_BYTES_MAX = 64 << 20 };

@@ -24,7 +24,7 @@ static enum profile_verdict refuse_layout(struct profile_passed *passed)
             "of 1.10; send each from one version");
     else
         snprintf(passed->reason, sizeof(passed->reason),
-                 "profiles in the layout of OTLP %s%s are not supported, expected 1.8 to 1.11; "
+                 "profiles in the layout of OTLP %s%s are not supported, expected 1.7 to 1.11; "
                  "upgrade the sender",
                  profile_layout_name(passed->layout),
                  passed->layout == LAYOUT_1_6 ? " or older (there is no dictionary)" : "");
@@ -114,7 +114,7 @@ enum profile_verdict profile_door(struct buffer *owner, struct slice message,
     assert(message.size <= UINT32_MAX);
     *ret_passed = (struct profile_passed){.request = message};
     ret_passed->layout = layout == PROFILE_LAYOUTS ? profile_layout_of(message) : layout;
-    if (ret_passed->layout > LAYOUT_1_8)
+    if (ret_passed->layout > LAYOUT_1_7)
         return refuse_layout(ret_passed);
     if (ret_passed->layout == LAYOUT_1_10) {
         ret_passed->owner = buffer_ref(owner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From 1.8 and 1.9 only numbers changed, and both old and new fit into a tag of the same length: a
  * copy gets its tags replaced in place. Fields that are gone (1.8: comments) get a number that
- * nobody uses. Pure functions; any thread. */
+ * nobody uses. 1.7 is another matter. Pure functions; any thread. */
 #include "src/otlp/profile_transcode.h"
 
 #include <assert.h>
@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "src/buffer.h"
+#include "src/otlp/profile_transcode_1_7.h"
 #include "src/otlp/wire.h"
 
 enum { NUMBERS = 16, GONE = 15, PATH_DEPTH = 4 };
@@ -51,8 +52,10 @@ static void renumber_message(enum profile_layout from, uint8_t *data, size_t siz
 struct buffer *profile_transcode(enum profile_layout from, struct slice request,
                                  struct budget *budget)
 {
-    assert(from == LAYOUT_1_9 || from == LAYOUT_1_8);
+    assert(from == LAYOUT_1_9 || from == LAYOUT_1_8 || from == LAYOUT_1_7);
     assert(request.data != NULL || request.size == 0);
+    if (from == LAYOUT_1_7)
+        return profile_transcode_1_7(request, budget);
     struct buffer *buffer = buffer_try_create(budget, request.size);
     if (buffer == NULL)
         return NULL;

@@ -9,6 +9,6 @@
 struct budget;
 struct buffer;
 
-/* LAYOUT_1_9 or LAYOUT_1_8. A new buffer, or NULL when budget or allocator refuse. */
+/* LAYOUT_1_9, LAYOUT_1_8 or LAYOUT_1_7. A new buffer, or NULL when budget or allocator refuse. */
 struct buffer *profile_transcode(enum profile_layout from, struct slice request,
                                  struct budget *budget) __attribute__((warn_unused_result));

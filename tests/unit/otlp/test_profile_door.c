@@ -241,6 +241,50 @@ static struct oracle_items list_of(const char *text, enum profile_layout layout)
     return items;
 }
 
+/* Two types make two profiles; links and mappings count from one more. */
+#define REQUEST_1_7                                                                                \
+    "1:{1:{1:{1'k' 2:{1'v'}}} 2:{2:{1:{1=1} 1:{1=2 2=1} 2:{1=1 2=2 3~5,6 4~1 5=0 6~77} 3~0,1 3=1 " \
+    "4=7 5=9 6:{1=2} 7=3 8~1 9=1 10#16 11=4 12'f' 13'p' 14~1}}} 2:{1:{4=1 5~1 6=1} 2:{2=9 4=1} "   \
+    "2:{1=0 3:{1=1 2=7} 5~1} 3:{} 3:{1=1} 4:{1#16 2#8} 5'' 5'a' 5'b' 6:{} 6:{1'key' 2:{3=4}} "     \
+    "7:{1=1 2=2}}"
+#define EQUAL_TO_1_7                                                                               \
+    "1:{1:{1:{1'k' 2:{1'v'}}} 2:{2:{1:{1=1} 2:{1=1 2~1 3=1 4~5 5!77} 3!7 4=9 5:{1=2} 6=3 7#16 "    \
+    "8=4 9'f' 10'p' 11~1} 2:{1:{1=2 2=1} 2:{1=1 2~1 3=1 4~6 5!77} 3!7 4=9 5:{1=2} 6=3 8=4 "        \
+    "11~1}}} 2:{1:{} 1:{4=1 5~1} 2:{2=9} 2:{1=1 3:{1=1 2=7} 4~1} 3:{} 3:{1=1} 4:{} 4:{1#16 2#8} "  \
+    "5'' 5'a' 5'b' 5'key' 6:{} 6:{1=3 2:{3=4}} 7:{} 7:{1~1,1}}"
+
+static void layout_1_7_says_what_the_new_one_says(void **state)
+{
+    struct oracle_items expected = list_of(EQUAL_TO_1_7, LAYOUT_1_10);
+    struct oracle_items items = list_of(REQUEST_1_7, LAYOUT_1_7);
+    (void)state;
+    assert_int_equal(items.count, expected.count);
+    for (size_t i = 0; i < items.count; i++)
+        assert_string_equal(items.texts[i], expected.texts[i]);
+    oracle_clear(&items);
+    oracle_clear(&expected);
+}
+
+static void a_broken_range_costs_its_profile(void **state)
+{
+    static const char *const samples[] = {"1=1 2=2 3~5", "1=2 2=1 3~5", "1=-1 2=1 3~5",
+                                          "1=1 2=-1 3~5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        char text[256];
+        struct profile_passed passed;
+        snprintf(text, sizeof(text),
+                 "1:{2:{2:{1:{} 2:{%s} 3~0,0 4=7} 2:{1:{} 2:{1=0 2=2 3~5} 3~0,0 4=7}}} 2:{2:{} "
+                 "5''}",
+                 samples[i]);
+        assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
+        assert_int_equal(passed.layout, LAYOUT_1_7);
+        assert_int_equal(passed.rejected_profiles, 1);
+        assert_int_equal(passed.samples, 1);
+        buffer_unref(passed.owner);
+    }
+}
+
 static void older_layouts_say_what_the_new_one_says(void **state)
 {
     static const struct {
@@ -266,8 +310,6 @@ static void what_cannot_be_read_is_refused_by_version(void **state)
         const char *reason;
     } refused[] = {
         {"1:{2:{2:{1:{} 2:{1=1 4~5} 3!7}}}", "the layout of OTLP 1.6 or older"},
-        {"1:{2:{2:{1:{} 2:{1=0 2=1 3~5} 3~1 4=7}}} 2:{5''}", "the layout of OTLP 1.7 are not"},
-        {"1:{} 2:{6:{1'key' 2:{1'v'}}}", "the layout of OTLP 1.7 are not supported"},
         {"1:{2:{2:{2:{4~5 3~1} 3!7}}} 2:{5''}", "the samples fit no single layout"},
         {"1:{2:{2:{2:{4~5} 3!7}}} 2:{5=1}", "field 5 (string_table) has wire type 0"},
     };
@@ -364,6 +406,8 @@ int main(void)
         cmocka_unit_test(a_broken_index_costs_its_profile_and_no_other),
         cmocka_unit_test(samples_tell_their_layout),
         cmocka_unit_test(older_layouts_say_what_the_new_one_says),
+        cmocka_unit_test(layout_1_7_says_what_the_new_one_says),
+        cmocka_unit_test(a_broken_range_costs_its_profile),
         cmocka_unit_test(what_cannot_be_read_is_refused_by_version),
         cmocka_unit_test(references_that_lead_nowhere_cost_their_attribute),
         cmocka_unit_test(what_needs_nothing_stays_as_it_is),
