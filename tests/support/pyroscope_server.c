@@ -245,6 +245,9 @@ static void copy_header(const struct http_request *request, const char *name, ch
 static void on_request(struct http_request *request, void *arg)
 {
     struct pyroscope_server *server = arg;
+    struct slice path = http_request_path(request);
+    snprintf(server->path, sizeof(server->path), "%.*s", (int)path.size, (const char *)path.data);
+    copy_header(request, "content-type", server->content_type, sizeof(server->content_type));
     copy_header(request, "authorization", server->authorization, sizeof(server->authorization));
     copy_header(request, "x-scope-orgid", server->tenant, sizeof(server->tenant));
     http_request_read_body(request, &(struct http_body_plan){.max_bytes = BODY_BYTES_MAX});

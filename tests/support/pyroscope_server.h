@@ -30,6 +30,8 @@ struct pyroscope_server {
     unsigned requests;
     unsigned ends;
     char last_error[512]; /* of the last request that was refused on its merits */
+    char path[128];       /* of the last request */
+    char content_type[64];
     char authorization[256];
     char tenant[64];
     struct pyroscope_stored stored[PYROSCOPE_STORED_MAX];

@@ -445,6 +445,32 @@ static void a_retry_sends_only_what_was_not_settled(void **state)
     tear_down(&fixture);
 }
 
+static void many_series_go_side_by_side_and_all_arrive(void **state)
+{
+    enum { PROFILES_COUNT = 40 };
+    struct sketch_profile profiles[PROFILES_COUNT];
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = PROFILES_COUNT, .profiles = profiles};
+    struct fixture fixture;
+    (void)state;
+    for (size_t i = 0; i < PROFILES_COUNT; i++)
+        profiles[i] = (struct sketch_profile)CPU_PROFILE;
+    set_up(&fixture, "concurrency: 8");
+    for (size_t i = 5; i < 20; i++)
+        fixture.server->steps[i] = 429;
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_int_equal(fixture.exporter.outcome.code, STATUS_RESOURCE_EXHAUSTED);
+    for (unsigned i = 0; i < 20 && fixture.exporter.outcome.verdict != ACCEPTED; i++)
+        export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.server->stored_count, PROFILES_COUNT);
+    for (size_t i = 0; i < PROFILES_COUNT; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_true(fixture.server->stored[i].time_ns != fixture.server->stored[k].time_ns);
+    tear_down(&fixture);
+}
+
 static void a_series_refused_for_good_costs_only_itself(void **state)
 {
     struct fixture fixture;
@@ -517,6 +543,29 @@ static void credentials_and_tenant_go_along(void **state)
         assert_int_equal(fixture.server->stored_count, 1);
         assert_string_equal(fixture.server->authorization, header_cases[i].authorization);
         assert_string_equal(fixture.server->tenant, header_cases[i].tenant);
+        tear_down(&fixture);
+    }
+}
+
+static void otlp_goes_as_it_is(void **state)
+{
+    static const struct {
+        unsigned status;
+        enum verdict verdict;
+        bool is_permanent;
+    } rows[] = {{200, ACCEPTED, false}, {400, REFUSED, true}, {503, REFUSED, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, "mode: otlp, tenant: t");
+        fixture.server->steps[0] = rows[i].status;
+        export_sketch(&fixture, &three);
+        assert_string_equal(fixture.server->path, "/v1development/profiles");
+        assert_string_equal(fixture.server->content_type, "application/x-protobuf");
+        assert_string_equal(fixture.server->tenant, "t");
+        assert_int_equal(fixture.server->requests, 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, rows[i].verdict);
+        assert_int_equal(fixture.exporter.outcome.is_permanent, rows[i].is_permanent);
         tear_down(&fixture);
     }
 }
@@ -630,9 +679,11 @@ int main(void)
         cmocka_unit_test(times_that_the_server_would_refuse_are_not_sent),
         cmocka_unit_test(a_profile_without_a_time_gets_that_of_its_arrival),
         cmocka_unit_test(a_retry_sends_only_what_was_not_settled),
+        cmocka_unit_test(many_series_go_side_by_side_and_all_arrive),
         cmocka_unit_test(a_series_refused_for_good_costs_only_itself),
         cmocka_unit_test(statuses_are_classified),
         cmocka_unit_test(credentials_and_tenant_go_along),
+        cmocka_unit_test(otlp_goes_as_it_is),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
         cmocka_unit_test(configurations_are_checked),
         cmocka_unit_test(a_real_server_stores_what_is_sent),
