@@ -31,7 +31,7 @@ static const struct component_factory sink_factory = {
     .type = "sink",
     .kind = EXPORTER,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct component),
 };
 static const struct component_factory *const factories[] = {&otlp_receiver_factory, &sink_factory,
@@ -42,7 +42,7 @@ struct fixture fixture;
 struct outlet {
     enum signal_kind signal;
 };
-static struct outlet outlets[] = {{TRACES}, {METRICS}};
+static struct outlet outlets[] = {{TRACES}, {METRICS}, {PROFILES}};
 
 void component_stopped(struct component *self)
 {
@@ -145,6 +145,7 @@ void fixture_start(const char *protocols)
     receiver->first = receiver;
     receiver->outlets[TRACES] = &outlets[0];
     receiver->outlets[METRICS] = &outlets[1]; /* logs have no pipeline */
+    receiver->outlets[PROFILES] = &outlets[2];
     receiver->counters = mem_zalloc(otlp_receiver_factory.counters_size);
     if (!otlp_receiver_factory.create(receiver, &error) ||
         !otlp_receiver_factory.start(receiver, &error))

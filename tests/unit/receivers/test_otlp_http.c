@@ -158,6 +158,65 @@ static void answers_are_those_of_the_contract(void **state)
     assert_int_equal(fixture.offers, 0);
 }
 
+/* A dictionary with nothing but its zero elements. */
+#define DICTIONARY     "\x12\x0e\x0a\x00\x12\x00\x1a\x00\x22\x00\x2a\x00\x32\x00\x3a\x00"
+#define GOOD_PROFILE   "\x12\x09\x0a\x00\x12\x03\x22\x01\x05\x2a\x00"
+#define BROKEN_PROFILE "\x12\x0b\x0a\x00\x12\x05\x08\x09\x22\x01\x05\x2a\x00"
+#define TEXT(text)     (text), sizeof(text) - 1
+
+static const char profiles_line[] = "POST /v1development/profiles";
+
+static void broken_profiles_are_told_and_the_rest_goes_on(void **state)
+{
+    static const char mixed[] = "\x0a\x1a\x12\x18" GOOD_PROFILE BROKEN_PROFILE DICTIONARY;
+    static const char broken[] = "\x0a\x0f\x12\x0d" BROKEN_PROFILE DICTIONARY;
+    (void)state;
+    ask(profiles_line, protobuf, TEXT(mixed));
+    assert_answer("mixed", "200 OK", "\x08\x01\x12");
+    assert_non_null(strstr(answer, "profile 1: stack_index 9 is outside of the stack_table"));
+    assert_int_equal(fixture.offers, 1);
+    assert_int_equal(fixture.last.signal, PROFILES);
+    assert_int_equal(fixture.last.items, 1);
+    ask(profiles_line, protobuf, TEXT(broken));
+    assert_answer("broken", "200 OK", "\x08\x01\x12");
+    assert_int_equal(fixture.offers, 1); /* nothing is left to offer */
+    assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", PROFILES), 1);
+    assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", PROFILES), 2);
+}
+
+static void older_layouts_of_profiles_arrive_as_the_new_one(void **state)
+{
+    static const char old[] = "\x0a\x10\x12\x0e\x12\x0c\x0a\x00\x12\x06\x12\x01\x05\x1a\x01\x00"
+                              "\x2a\x00" DICTIONARY;
+    static const char new[] = "\x0a\x10\x12\x0e\x12\x0c\x0a\x00\x12\x06\x22\x01\x05\x12\x01\x00"
+                              "\x2a\x00" DICTIONARY;
+    (void)state;
+    ask(profiles_line, protobuf, TEXT(old));
+    assert_answer("1.9", "200 OK", "");
+    assert_int_equal(fixture.last.size, sizeof(new) - 1);
+    assert_memory_equal(fixture.last.bytes, new, sizeof(new) - 1);
+    assert_int_equal(fixture_count("spanflame_profiles_received", "1.9", TRACES), 1);
+    ask(profiles_line, protobuf, TEXT("\x0a\x08\x12\x06\x12\x04\x12\x02\x08\x01"));
+    assert_answer("1.6", "400", "the layout of OTLP 1.6 or older");
+    assert_int_equal(fixture_count("spanflame_profiles_received", "1.6", TRACES), 1);
+    assert_int_equal(fixture.offers, 1);
+}
+
+static void profiles_without_samples_go_on_if_there_are_any(void **state)
+{
+    static const char payload[] = "\x0a\x0f\x12\x0d\x12\x0b\x0a\x00\x2a\x00\x4a\x01"
+                                  "f\x52\x02pp" DICTIONARY;
+    (void)state;
+    ask(profiles_line, protobuf, TEXT(payload));
+    assert_answer("payload", "200 OK", "");
+    assert_int_equal(fixture.offers, 1);
+    assert_int_equal(fixture.last.items, 0);
+    assert_int_equal(fixture.last.size, sizeof(payload) - 1);
+    ask(profiles_line, protobuf, TEXT(DICTIONARY));
+    assert_answer("no profiles", "200 OK", "");
+    assert_int_equal(fixture.offers, 1);
+}
+
 static void gzip_is_inflated(void **state)
 {
     uint8_t plain[REQUEST_MAX];
@@ -296,6 +355,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(spans_arrive_byte_for_byte),
         ROW(answers_are_those_of_the_contract),
+        ROW(broken_profiles_are_told_and_the_rest_goes_on),
+        ROW(older_layouts_of_profiles_arrive_as_the_new_one),
+        ROW(profiles_without_samples_go_on_if_there_are_any),
         ROW(gzip_is_inflated),
         ROW(sizes_are_limited_before_and_after_inflating),
         ROW(the_pipelines_answer_is_the_requests_answer),
