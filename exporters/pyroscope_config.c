@@ -51,8 +51,10 @@ static const struct config_field labels_fields[] = {
 static const struct config_field limits_fields[] = {
     CONFIG_COUNT(struct pyroscope_limits_config, max_samples, "max_samples", "16000", 1, INT32_MAX,
                  "Most samples of a profile; larger ones are sent in parts."),
-    CONFIG_COUNT(struct pyroscope_limits_config, max_bytes, "max_bytes", "2097152", 65536, 1 << 30,
-                 "Most bytes of a profile, uncompressed; larger ones are sent in parts."),
+    CONFIG_COUNT(
+        struct pyroscope_limits_config, max_bytes, "max_bytes", "2097152", 131072, 1 << 30,
+        "Most bytes of a profile, uncompressed, with 64 KiB for its labels; larger ones are "
+        "sent in parts. The server's rate limiter never lets more than its burst pass."),
     CONFIG_COUNT(struct pyroscope_limits_config, max_stack_depth, "max_stack_depth", "1000", 1,
                  100000, "Deeper stacks lose their leaves."),
     CONFIG_DURATION(struct pyroscope_limits_config, max_age_ns, "max_age", "1h", 0, INT64_MAX,

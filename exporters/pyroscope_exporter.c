@@ -22,7 +22,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OWN_HEADERS_MAX = 2 };
+enum {
+    OWN_HEADERS_MAX = 2,
+    LABELS_BYTES = 64 * 1024, /* the server counts a series' labels to its profile */
+};
 
 static const struct counter_row pyroscope_exporter_counters[] = {
     COUNTER(struct pyroscope_counters, posts, COUNTER_SUM, "spanflame_pyroscope_posts",
@@ -113,7 +116,7 @@ static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config
                 .drops_count = config->labels.drop.count,
             },
         .samples_max = config->limits.max_samples,
-        .bytes_max = config->limits.max_bytes,
+        .bytes_max = config->limits.max_bytes - LABELS_BYTES,
         .depth_max = config->limits.max_stack_depth,
     };
 }

@@ -278,7 +278,7 @@ static const struct split_case split_cases[] = {
     {"", 100, 1, 16000, 2 << 20},
     {"limits: {max_samples: 7}", 100, 15, 7, 2 << 20},
     {"limits: {max_samples: 100}", 100, 1, 100, 2 << 20},
-    {"limits: {max_bytes: 65536}", 3000, 4, 16000, 65536},
+    {"limits: {max_bytes: 131072}", 3000, 4, 16000, 65536},
 };
 
 static void large_profiles_leave_in_parts_with_times_of_their_own(void **state)
