@@ -294,6 +294,18 @@ static struct profile_type type_of(const struct attempt *attempt)
     return profile_type_canonical(&texts, profile->period > 0, attempt->has_cpu_time);
 }
 
+static void tell_window(struct attempt *attempt, int64_t age_ns)
+{
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    if (exporter->has_told_window)
+        return;
+    exporter->has_told_window = true;
+    log_warn(&exporter->base.logger,
+             "Profiles outside the time that the server takes are dropped; look at the sender's "
+             "clock, or raise limits::max_age and limits::max_ahead here and on the server",
+             log_int("age_seconds", age_ns / NS_PER_S));
+}
+
 /* Whether the server would take that time. What it would not is dropped, and counted. */
 static bool is_in_window(struct attempt *attempt)
 {
@@ -309,6 +321,7 @@ static bool is_in_window(struct attempt *attempt)
     struct wire_reader reader = wire_reader_of(attempt->profile.bytes);
     struct profile_sample sample;
     uint64_t samples = 0;
+    tell_window(attempt, (int64_t)(now_ns - time_ns));
     while (profile_next_sample(&reader, &sample))
         samples++;
     attempt->out_of_window += samples;

@@ -44,6 +44,7 @@ struct pyroscope_exporter {
     struct pyroscope_memory memory;
     bool is_stopping;
     bool has_told_refusal;
+    bool has_told_window;
 };
 
 /* Sends what of the batch is not settled yet; the receipt resolves when every post has an answer.
