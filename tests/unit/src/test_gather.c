@@ -5,6 +5,7 @@
 
 #include "src/batch.h"
 #include "src/budget.h"
+#include "src/buffer.h"
 #include "src/receipt.h"
 #include "tests/support/telemetry_bytes.h"
 
@@ -187,12 +188,63 @@ static void one_acknowledged_request_makes_the_piece_so(void **state)
     budget_fini(&budget);
 }
 
+/* One profile of so many samples, without a dictionary. */
+static struct batch *profile_request(uint8_t samples)
+{
+    static const uint8_t sample[] = {0x12, 0x03, 0x22, 0x01, 0x05};
+    uint8_t size = (uint8_t)(samples * sizeof(sample));
+    const uint8_t heads[] = {0x0a, (uint8_t)(size + 4), 0x12, (uint8_t)(size + 2), 0x12, size};
+    struct buffer *buffer = buffer_create(&budget, sizeof(heads) + size);
+    memcpy(buffer->data, heads, sizeof(heads));
+    for (size_t i = 0; i < samples; i++)
+        memcpy(buffer->data + sizeof(heads) + i * sizeof(sample), sample, sizeof(sample));
+    buffer->size = sizeof(heads) + size;
+    struct batch *batch = batch_create(PROFILES, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = samples;
+    buffer_unref(buffer);
+    return batch;
+}
+
+static void profiles_are_merged_and_cut_for_their_receipts(void **state)
+{
+    /* Profiles stay whole where they can: 2 and 3 fit together, 12 is above the limit. */
+    static const uint8_t samples[] = {2, 3, 12, 1};
+    static const uint64_t sizes[] = {5, 5, 5, 3};
+    static const size_t waiting[] = {2, 1, 1, 2};
+    struct request senders[4] = {{.items = 2}, {.items = 3}, {.items = 12}, {.items = 1}};
+    struct gather gather;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    gather_init(&gather, PROFILES, &budget, NULL);
+    for (size_t i = 0; i < 4; i++) {
+        struct batch *batch = profile_request(samples[i]);
+        receipt_init(&senders[i].receipt, on_resolved, &senders[i]);
+        senders[i].seen = senders[i].items;
+        gather_add(&gather, batch, &senders[i].receipt);
+        batch_unref(batch);
+    }
+    assert_int_equal(gather_items(&gather), 18);
+    for (size_t i = 0; i < 4; i++) {
+        struct piece piece = gather_cut(&gather, (struct otlp_limit){.items_max = 5});
+        assert_int_equal(piece.batch->items, sizes[i]);
+        assert_int_equal(piece.receipts_count, waiting[i]);
+        piece_resolve(&piece, &outcome_accepted);
+        assert_int_equal(senders[2].is_resolved, i == 3);
+    }
+    assert_null(gather.pending);
+    gather_fini(&gather);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(receipts_follow_their_items_whatever_the_cuts),
         cmocka_unit_test(requests_that_were_answered_need_no_receipt),
         cmocka_unit_test(one_acknowledged_request_makes_the_piece_so),
+        cmocka_unit_test(profiles_are_merged_and_cut_for_their_receipts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
