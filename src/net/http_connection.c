@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* RFC 9113 §3.4. */
@@ -139,12 +140,18 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
     *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
 }
 
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+static void stop(struct http_connection *connection)
 {
-    struct http_connection *connection = stream->data;
-    assert(connection->is_closing || connection->server != NULL);
-    if (connection->is_closing || count == 0)
-        return;
+    assert(!connection->is_closing);
+    if (connection->protocol == NULL)
+        http_connection_close(connection);
+    else
+        connection->protocol->stop(connection->state);
+}
+
+static void take_input(struct http_connection *connection, ssize_t count, const uv_buf_t *room)
+{
+    assert(count != 0);
     if (count == UV_EOF && connection->protocol != NULL) {
         http_connection_pause(connection);
         connection->protocol->end_of_input(connection->state);
@@ -156,6 +163,19 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         connection->protocol->receive(connection->state, (const uint8_t *)room->base,
                                       (size_t)count);
     }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct http_connection *connection = stream->data;
+    assert(connection->is_closing || connection->server != NULL);
+    if (connection->is_closing || count == 0)
+        return;
+    take_input(connection, count, room);
+    if (!connection->is_stopping || connection->is_closing)
+        return;
+    connection->is_stopping = false;
+    stop(connection);
 }
 
 static void on_late_write(uv_write_t *request, int status)
@@ -341,15 +361,23 @@ void http_connection_set_deadline(struct http_connection *connection, uint64_t d
     arm_timer(connection);
 }
 
+static bool has_input(const struct http_connection *connection)
+{
+    uv_os_fd_t fd;
+    int size = 0;
+    assert(!connection->is_closing);
+    return connection->is_reading && uv_fileno((const uv_handle_t *)&connection->tcp, &fd) == 0 &&
+           ioctl(fd, FIONREAD, &size) == 0 && size > 0;
+}
+
 void http_connection_stop(struct http_connection *connection)
 {
     assert(lane_is_current(connection->server->settings.lane));
     if (connection->is_closing)
         return;
-    if (connection->protocol == NULL)
-        http_connection_close(connection);
-    else
-        connection->protocol->stop(connection->state);
+    connection->is_stopping = has_input(connection);
+    if (!connection->is_stopping)
+        stop(connection);
 }
 
 void http_connection_close(struct http_connection *connection)

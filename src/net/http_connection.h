@@ -59,6 +59,7 @@ struct http_connection {
     uint8_t preface[HTTP_PREFACE_SIZE];
     uint8_t preface_size;
     bool is_reading;
+    bool is_stopping; /* once what the socket holds already is read */
     bool is_closing;
     char peer[PEER_TEXT_MAX];
 };
@@ -81,7 +82,8 @@ void http_connection_resume(struct http_connection *connection);
 /* expire() comes this long from now, unless set anew; UINT64_MAX: never. Cheap when the deadline
  * only moves away. */
 void http_connection_set_deadline(struct http_connection *connection, uint64_t delay_ns);
-/* The server stops: what is idle ends. */
+/* The server stops: what is idle ends. A request that is here, but not read yet, is answered first:
+ * closing over it would reset the connection, and its sender could not know what became of it. */
 void http_connection_stop(struct http_connection *connection);
 /* Begins to close; closed() and the rest come from a later turn of the loop. Idempotent, legal
  * inside every callback. */

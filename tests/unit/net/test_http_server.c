@@ -241,6 +241,27 @@ static void stopping_ends_idle_connections_and_awaits_the_rest(void **state)
     loopback_close(idle);
 }
 
+static void what_has_come_before_a_stop_is_answered(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *fresh = http_fixture_connect(fixture);
+    struct loopback *kept = http_fixture_connect(fixture);
+    loopback_send(kept, EARLY);
+    loopback_expect(kept, "early");
+    http_fixture_expect_connections(fixture, 2);
+
+    loopback_send(fresh, EARLY);
+    loopback_send(kept, EARLY EARLY);
+    http_fixture_stop(fixture);
+    loopback_expect(fresh, "early");
+    loopback_expect_end(fresh);
+    loopback_expect_end(kept);
+    assert_non_null(strstr(strstr(kept->text, "early") + 1, "early"));
+    loopback_turn_until(fixture->lane, &fixture->has_stopped);
+    loopback_close(fresh);
+    loopback_close(kept);
+}
+
 static void a_half_sent_body_delays_a_stop_for_its_deadline_at_most(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -412,6 +433,7 @@ int main(void)
         LIVE(the_first_bytes_choose_the_protocol),
         cmocka_unit_test(a_server_of_one_protocol_refuses_the_other),
         LIVE(stopping_ends_idle_connections_and_awaits_the_rest),
+        LIVE(what_has_come_before_a_stop_is_answered),
         LIVE(a_half_sent_body_delays_a_stop_for_its_deadline_at_most),
         LIVE(aborting_closes_everything_and_the_stop_still_ends),
         LIVE(connections_beyond_the_descriptors_are_refused_not_left_hanging),
