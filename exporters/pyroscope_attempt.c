@@ -80,6 +80,8 @@ static const struct pyroscope_config *config_of(const struct attempt *attempt)
 
 static void refuse(struct attempt *attempt, const struct outcome *outcome)
 {
+    assert(outcome->verdict != ACCEPTED);
+    assert(outcome->message != NULL);
     /* A refusal that may be tried again outweighs one for good. */
     if (attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent)
         return;
@@ -127,6 +129,8 @@ static struct outcome joined_outcome(struct attempt *attempt)
 
 static void attempt_end(struct attempt *attempt)
 {
+    assert(attempt->in_flight == 0);
+    assert(attempt->has_ended);
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct receipt *receipt = attempt->receipt;
     struct outcome outcome = joined_outcome(attempt);
@@ -159,6 +163,7 @@ static void post_free(struct post *post)
 /* A refusal for good costs only its own series; it is told once and counted always. */
 static void post_refused(struct post *post, const struct outcome *outcome)
 {
+    assert(outcome->verdict == REFUSED);
     struct attempt *attempt = post->attempt;
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
@@ -180,6 +185,8 @@ static void post_refused(struct post *post, const struct outcome *outcome)
 /* Takes over the profile, whatever becomes of it. False: no memory. */
 static bool post_fill(struct post *post, struct buffer *profile)
 {
+    assert(profile != NULL);
+    assert(post->parts_count == 0);
     struct attempt *attempt = post->attempt;
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct buffer *head = pyroscope_push_head(&attempt->series, profile->size);
@@ -206,6 +213,7 @@ static bool post_fill(struct post *post, struct buffer *profile)
 
 static void post_send(struct post *post)
 {
+    assert(post->parts_count > 0);
     struct attempt *attempt = post->attempt;
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
@@ -228,6 +236,7 @@ static void post_send(struct post *post)
  * series has taken it. */
 static uint64_t time_of(const struct attempt *attempt, uint64_t post_name)
 {
+    assert(post_name != 0);
     struct pyroscope_counters *counters = attempt->exporter->base.counters;
     uint64_t time_ns = attempt->profile.time_unix_ns;
     if (time_ns == 0)
@@ -241,6 +250,7 @@ static uint64_t time_of(const struct attempt *attempt, uint64_t post_name)
 /* Sends what the conversion has gathered, unless it was settled at an earlier attempt. */
 static void send_part(struct attempt *attempt)
 {
+    assert(attempt->conversion.samples > 0);
     struct pyroscope_counters *counters = attempt->exporter->base.counters;
     uint64_t name = attempt->profile_no << PART_BITS | attempt->part_no++;
     const struct pyroscope_source source = {
@@ -359,6 +369,7 @@ static bool step_to_profile(struct attempt *attempt)
 
 static void begin_service(struct attempt *attempt, size_t service)
 {
+    assert(service < attempt->conversion.services_count);
     attempt->service = service;
     const struct otlp_to_pprof_source source = {
         .profile = &attempt->profile, .type = &attempt->type, .service = service};
@@ -367,6 +378,7 @@ static void begin_service(struct attempt *attempt, size_t service)
 
 static bool begin_profile(struct attempt *attempt)
 {
+    assert(!attempt->has_profile);
     do {
         if (!step_to_profile(attempt))
             return false;
@@ -382,6 +394,7 @@ static bool begin_profile(struct attempt *attempt)
 /* Gathers the samples of the next part, of whichever profile and service; false: there are none. */
 static bool fill_part(struct attempt *attempt)
 {
+    assert(!attempt->has_ended);
     while (attempt->has_profile || begin_profile(attempt)) {
         if (otlp_to_pprof_fill(&attempt->conversion))
             return true;
@@ -434,6 +447,7 @@ static void on_done(const struct http_result *result, void *arg)
 /* The request in one piece, as indices into it need; no data: no memory. */
 static bool join_parts(struct attempt *attempt, struct slice *ret_request)
 {
+    assert(attempt->joined == NULL);
     const struct batch *batch = attempt->batch;
     if (batch->parts_count == 1) {
         *ret_request = batch->parts[0].bytes;

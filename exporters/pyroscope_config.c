@@ -103,6 +103,7 @@ const struct config_field pyroscope_fields[] = {
 
 static bool endpoint_check(const struct pyroscope_config *config, struct error *error)
 {
+    assert(config->endpoint != NULL);
     struct http_url url;
     if (config->endpoint[0] == '\0')
         return error_set(error, "endpoint must be specified, as in http://pyroscope:4040");
@@ -114,6 +115,7 @@ static bool endpoint_check(const struct pyroscope_config *config, struct error *
 
 static bool auth_check(const struct pyroscope_config *config, struct error *error)
 {
+    assert(config->tenant != NULL);
     bool has_bearer = config->bearer_token[0] != '\0';
     bool has_header = false;
     bool has_tenant = false;
@@ -139,6 +141,7 @@ static bool auth_check(const struct pyroscope_config *config, struct error *erro
 static bool map_check(const struct config_value *map, const char *key, bool values_are_labels,
                       struct error *error)
 {
+    assert(key != NULL);
     if (map == NULL || map->type == CONFIG_VALUE_NULL)
         return true;
     if (map->type != CONFIG_VALUE_MAP)

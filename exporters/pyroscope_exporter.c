@@ -66,6 +66,7 @@ static struct pyroscope_exporter *pyroscope_exporter_of(struct component *base)
 /* "Bearer TOKEN", or "Basic " and user:password in base64; NULL: neither is configured. */
 static char *authorization_of(const struct pyroscope_config *config)
 {
+    assert(config->bearer_token != NULL);
     static const char basic[] = "Basic ";
     if (config->bearer_token[0] != '\0') {
         size_t size = strlen(config->bearer_token) + sizeof("Bearer ");
@@ -89,6 +90,7 @@ static char *authorization_of(const struct pyroscope_config *config)
 /* Ours first: of equal ones the user's, which come later, win. */
 static void headers_prepare(struct pyroscope_exporter *exporter)
 {
+    assert(exporter->headers == NULL);
     const struct pyroscope_config *config = exporter->base.config;
     exporter->authorization = authorization_of(config);
     exporter->headers =
@@ -131,6 +133,7 @@ struct relay {
 
 static void relay_end(struct relay *relay, const struct outcome *outcome)
 {
+    assert(outcome != NULL);
     struct receipt *receipt = relay->receipt;
     buffer_unref(relay->packed.owner);
     batch_unref(relay->batch);
@@ -141,6 +144,7 @@ static void relay_end(struct relay *relay, const struct outcome *outcome)
 static void on_relayed(const struct http_result *result, void *arg)
 {
     struct relay *relay = arg;
+    assert(relay != NULL);
     char text[HTTP_OUTCOME_TEXT_MAX];
     struct outcome outcome = outcome_accepted;
     if (result->status < 200 || result->status >= 300)
@@ -150,6 +154,7 @@ static void on_relayed(const struct http_result *result, void *arg)
 
 static bool relay_pack(struct relay *relay)
 {
+    assert(relay->packed.owner == NULL);
     struct pyroscope_exporter *exporter = relay->exporter;
     struct buffer *packed;
     if (exporter->gzip == NULL)
@@ -164,6 +169,7 @@ static bool relay_pack(struct relay *relay)
 static void relay_start(struct pyroscope_exporter *exporter, struct batch *batch,
                         struct receipt *receipt)
 {
+    assert(exporter->client != NULL);
     struct relay *relay = mem_zalloc(sizeof(*relay));
     *relay = (struct relay){.exporter = exporter, .batch = batch_ref(batch), .receipt = receipt};
     if (!relay_pack(relay)) {
@@ -201,6 +207,7 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     const struct pyroscope_config *config = self->config;
+    assert(config->endpoint[0] != '\0');
     struct http_url url;
     exporter->url = http_url_join(config->endpoint, config->mode == PYROSCOPE_OTLP
                                                         ? "/v1development/profiles"
@@ -220,6 +227,7 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
 static bool pyroscope_exporter_start(struct component *self, struct error *error)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    assert(exporter->client == NULL);
     const struct pyroscope_config *config = self->config;
     const struct tls_client_config *tls = &config->tls;
     struct http_client_settings settings = {

@@ -22,6 +22,7 @@ static uint64_t mixed(uint64_t a, uint64_t b)
 
 static size_t place_of(const struct number_set *set, uint64_t number)
 {
+    assert(set->capacity > 0);
     size_t place = mixed(number, 0) & (set->capacity - 1);
     while (set->slots[place] != 0 && set->slots[place] != number)
         place = (place + 1) & (set->capacity - 1);
@@ -36,6 +37,7 @@ bool number_set_has(const struct number_set *set, uint64_t number)
 
 static void grow(struct number_set *set)
 {
+    assert(set->count <= set->capacity);
     struct number_set old = *set;
     set->capacity = old.capacity > 0 ? 2 * old.capacity : SET_CAPACITY_FIRST;
     set->slots = mem_zalloc(set->capacity * sizeof(set->slots[0]));
@@ -110,6 +112,7 @@ static bool is_same(const struct batch_name *a, const struct batch_name *b)
 struct settled_batch pyroscope_memory_take(struct pyroscope_memory *memory,
                                            const struct batch_name *name)
 {
+    assert(name != NULL);
     struct settled_batch none = {.rejected = 0};
     if (memory->batches_count == 0 || name->bytes == 0)
         return none;
@@ -127,6 +130,7 @@ struct settled_batch pyroscope_memory_take(struct pyroscope_memory *memory,
 void pyroscope_memory_keep(struct pyroscope_memory *memory, const struct batch_name *name,
                            struct settled_batch *settled)
 {
+    assert(settled != NULL);
     struct settled_batch *place = &memory->batches[memory->next_batch];
     if (settled->posts.count == 0 || name->bytes == 0) {
         number_set_clear(&settled->posts);

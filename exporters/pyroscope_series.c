@@ -38,6 +38,7 @@ void pyroscope_series_fini(struct pyroscope_series *series)
 
 size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config)
 {
+    assert(config->max_names > 0);
     return config->max_names / 3;
 }
 
@@ -53,6 +54,7 @@ static bool has_name(const struct pyroscope_series *series, struct slice name)
 static void add(struct pyroscope_series *series, const struct pyroscope_source *source,
                 struct slice name, struct slice value)
 {
+    assert(name.size > 0);
     size_t most = source->config->max_names - pyroscope_sample_labels_max(source->config);
     if (value.size == 0 || has_name(series, name))
         return;
@@ -82,6 +84,7 @@ static void add_text(struct pyroscope_series *series, const struct pyroscope_sou
 static struct slice find_text(struct pyroscope_series *series,
                               const struct pyroscope_source *source, const char *key)
 {
+    assert(key != NULL);
     struct wire_reader reader = wire_reader_of(source->resource);
     struct wire_field field;
     struct slice text = {.size = 0};
@@ -132,6 +135,7 @@ static bool is_allowed(const struct config_texts *allow, struct slice key)
 static void add_attribute(struct pyroscope_series *series, const struct pyroscope_source *source,
                           struct slice key_value)
 {
+    assert(source->config != NULL);
     struct otlp_pair pair = otlp_text_pair(source->dictionary, key_value);
     const struct pyroscope_labels_config *config = source->config;
     const char *other =
@@ -152,6 +156,7 @@ static void add_attribute(struct pyroscope_series *series, const struct pyroscop
 static void add_attributes(struct pyroscope_series *series, const struct pyroscope_source *source,
                            struct slice message, uint32_t number)
 {
+    assert(number > 0);
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     while (wire_read_field(&reader, &field))
@@ -190,6 +195,7 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
 /* A random UUID (RFC 9562, version 4) as text: the server asks for one and makes its own. */
 static void write_id(char text[PYROSCOPE_ID_BYTES + 1])
 {
+    assert(text != NULL);
     uint32_t words[4];
     for (size_t i = 0; i < 4; i++)
         words[i] = (uint32_t)(random_uniform() * 4294967296.0);

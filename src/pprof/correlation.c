@@ -39,6 +39,7 @@ static int digit_of(uint8_t byte)
 
 static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
 {
+    assert(ret_id != NULL);
     uint8_t any = 0;
     if (text.size != 2 * bytes)
         return false;
@@ -55,6 +56,7 @@ static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
 
 static bool read_decimal(struct slice text, uint8_t ret_id[8])
 {
+    assert(ret_id != NULL);
     uint64_t number = 0;
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] < '0' || text.data[i] > '9' ||
@@ -69,6 +71,7 @@ static bool read_decimal(struct slice text, uint8_t ret_id[8])
 
 static bool take_span(struct correlation *correlation, unsigned rank, const uint8_t id[8])
 {
+    assert(rank > 0);
     if (correlation->has_span && correlation->span_rank >= rank)
         return true;
     for (size_t i = 0; i < 8; i++)

@@ -65,6 +65,7 @@ static uint32_t hash_of(uint32_t seed, struct slice content)
 /* Where the content is, or where it would go. */
 static struct slot *find(const struct entry_table *table, struct slice content, uint32_t hash)
 {
+    assert(table->places > 0);
     struct slot *slots = table->slots.memory;
     const uint8_t *bytes = table->bytes.scratch.memory;
     uint32_t at = hash & (table->places - 1);
@@ -80,6 +81,7 @@ static struct slot *find(const struct entry_table *table, struct slice content, 
 /* Twice the places. */
 static bool grow(struct entry_table *table)
 {
+    assert(table->count > 0);
     uint32_t places = table->places > 0 ? 2 * table->places : PLACES_FIRST;
     struct scratch fresh = {.bytes = 0};
     struct slot *slots = scratch_room(&fresh, table->budget, places * sizeof(slots[0]));

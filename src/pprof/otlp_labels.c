@@ -49,6 +49,7 @@ void otlp_labels_fini(struct otlp_labels *labels)
 
 void otlp_labels_begin(struct otlp_labels *labels)
 {
+    assert(labels->generation < UINT32_MAX);
     labels->generation++;
 }
 
@@ -68,6 +69,7 @@ bool otlp_label_name(struct arena *arena, struct slice key, bool keeps_dots, str
 
 static bool is_dropped(const struct otlp_label_rules *rules, struct slice key)
 {
+    assert(rules->drops != NULL || rules->drops_count == 0);
     for (size_t i = 0; i < rules->drops_count; i++)
         if (slice_equal_text(key, rules->drops[i]))
             return true;
@@ -77,6 +79,7 @@ static bool is_dropped(const struct otlp_label_rules *rules, struct slice key)
 /* Place of a label's name, which is added when it is new; false: there are too many. */
 static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *ret_place)
 {
+    assert(labels->names_count <= labels->rules->names_max);
     struct slice name;
     if (!otlp_label_name(&labels->arena, key, labels->rules->keeps_dots, &name))
         return false;
@@ -146,6 +149,7 @@ static bool write_number(struct otlp_labels *labels, const struct profile_attrib
 static void write_label(struct otlp_labels *labels, int32_t index, struct attribute_slot *slot,
                         struct pprof_writer *writer)
 {
+    assert(slot->kind == KIND_LABEL);
     struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
     struct slice text;
     slot->generation = labels->generation;

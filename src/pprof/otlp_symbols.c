@@ -55,6 +55,7 @@ void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *write
 /* Memory that grows by what is asked for; NULL: none, which is remembered. */
 static void *room(struct otlp_symbols *symbols, struct scratch *scratch, size_t bytes)
 {
+    assert(scratch != NULL);
     void *memory = scratch_room(scratch, symbols->budget, bytes);
     symbols->has_failed |= memory == NULL;
     return memory;
@@ -63,6 +64,7 @@ static void *room(struct otlp_symbols *symbols, struct scratch *scratch, size_t 
 /* NULL for index 0, for one out of range, and without memory. */
 static struct slot *slot_of(struct otlp_symbols *symbols, enum profile_table table, int32_t index)
 {
+    assert(table < PROFILE_TABLES);
     if (index == 0 || !profile_has(symbols->dictionary, table, index))
         return NULL;
     size_t bytes = symbols->dictionary->counts[table] * sizeof(struct slot);
@@ -78,12 +80,14 @@ static bool is_written(const struct otlp_symbols *symbols, const struct slot *sl
 /* The next id of the table, for the slot. */
 static uint32_t give_id(struct otlp_symbols *symbols, enum profile_table table, struct slot *slot)
 {
+    assert(slot != NULL);
     *slot = (struct slot){.generation = symbols->generation, .id = ++symbols->ids[table]};
     return slot->id;
 }
 
 uint32_t otlp_symbols_text(struct otlp_symbols *symbols, int32_t index)
 {
+    assert(symbols->writer != NULL);
     struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
@@ -99,6 +103,7 @@ uint32_t otlp_symbols_text(struct otlp_symbols *symbols, int32_t index)
 
 static uint32_t write_function(struct otlp_symbols *symbols, int32_t index)
 {
+    assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
@@ -167,6 +172,7 @@ static void read_mapping_attributes(struct otlp_symbols *symbols,
 
 static uint32_t note_mapping(struct otlp_symbols *symbols, int32_t index)
 {
+    assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
@@ -190,6 +196,7 @@ static uint32_t note_mapping(struct otlp_symbols *symbols, int32_t index)
 /* What the lines of a location say of its mapping. */
 static void raise_flags(struct otlp_symbols *symbols, const struct pprof_location *location)
 {
+    assert(location->mapping <= symbols->ids[PROFILE_MAPPINGS]);
     struct pprof_mapping *mappings = symbols->mappings.memory;
     if (location->mapping == 0)
         return;
@@ -239,6 +246,7 @@ static size_t write_lines(struct otlp_symbols *symbols, struct slice location)
 
 uint32_t otlp_symbols_location(struct otlp_symbols *symbols, int32_t index)
 {
+    assert(symbols->writer != NULL);
     struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
@@ -302,6 +310,7 @@ static uint64_t mapping_cost(struct otlp_symbols *symbols, int32_t index)
 
 uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, int32_t index)
 {
+    assert(symbols->writer != NULL);
     const struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
     if (slot == NULL || is_written(symbols, slot))
         return 0;
@@ -318,6 +327,7 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, int32_t index)
 
 uint64_t otlp_symbols_end_cost(const struct otlp_symbols *symbols)
 {
+    assert(symbols != NULL);
     return (uint64_t)symbols->ids[PROFILE_MAPPINGS] * MAPPING_BYTES_MAX;
 }
 

@@ -32,6 +32,7 @@ void otlp_tables_fini(struct otlp_tables *tables)
 
 void *otlp_tables_room(struct otlp_tables *tables, struct scratch *scratch, size_t bytes)
 {
+    assert(scratch != NULL);
     void *memory = scratch_room(scratch, tables->budget, bytes);
     tables->has_failed |= memory == NULL;
     return memory;
@@ -40,11 +41,13 @@ void *otlp_tables_room(struct otlp_tables *tables, struct scratch *scratch, size
 static uint32_t add(struct otlp_tables *tables, enum profile_table table,
                     const struct wire_writer *content)
 {
+    assert(table < PROFILE_TABLES);
     return entry_table_add(&tables->entries[table], wire_written(content));
 }
 
 struct slice otlp_tables_repaired(struct otlp_tables *tables, struct slice text)
 {
+    assert(tables->pprof != NULL);
     if (otlp_text_valid(text) == text.size)
         return text;
     uint8_t *repaired = otlp_tables_room(tables, &tables->repaired, text.size);
@@ -53,6 +56,7 @@ struct slice otlp_tables_repaired(struct otlp_tables *tables, struct slice text)
 
 uint32_t otlp_tables_text(struct otlp_tables *tables, struct slice text)
 {
+    assert(tables->pprof != NULL);
     text = otlp_tables_repaired(tables, text);
     return entry_table_add(&tables->entries[PROFILE_STRINGS], text);
 }
@@ -70,6 +74,8 @@ uint32_t otlp_tables_text_at(struct otlp_tables *tables, uint32_t index)
 
 void otlp_put(struct wire_writer *writer, uint32_t number, uint64_t value)
 {
+    assert(writer != NULL);
+    assert(number > 0);
     if (value != 0)
         wire_write_number(writer, number, value);
 }
@@ -77,6 +83,7 @@ void otlp_put(struct wire_writer *writer, uint32_t number, uint64_t value)
 void otlp_put_indices(struct wire_writer *writer, uint32_t number, const uint32_t *indices,
                       size_t count)
 {
+    assert(indices != NULL || count == 0);
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += wire_varint_size(indices[i]);
@@ -89,6 +96,7 @@ void otlp_put_indices(struct wire_writer *writer, uint32_t number, const uint32_
 uint32_t otlp_tables_attribute(struct otlp_tables *tables, uint32_t key, struct slice value,
                                uint32_t unit)
 {
+    assert(value.data != NULL || value.size == 0);
     size_t bytes = 2 * OTLP_NUMBER_BYTES_MAX + OTLP_HEADER_BYTES_MAX + value.size;
     void *memory = otlp_tables_room(tables, &tables->content, bytes);
     if (memory == NULL)
@@ -102,6 +110,7 @@ uint32_t otlp_tables_attribute(struct otlp_tables *tables, uint32_t key, struct 
 
 uint32_t otlp_tables_text_attribute(struct otlp_tables *tables, const char *key, struct slice text)
 {
+    assert(key != NULL);
     struct byte_run value = {.size = 0};
     tables->has_failed |= !byte_run_append_message(&value, tables->budget, VALUE_TEXT_FIELD, text);
     uint32_t index = otlp_tables_attribute(tables, otlp_tables_text(tables, slice_of_text(key)),
@@ -134,6 +143,7 @@ static const char *build_id_key(struct slice build_id)
 static size_t mapping_attributes(struct otlp_tables *tables, const struct pprof_mapping *mapping,
                                  uint32_t indices[MAPPING_ATTRIBUTES])
 {
+    assert(mapping->build_id < tables->pprof->strings_count);
     struct slice build_id = otlp_tables_source_text(tables, mapping->build_id);
     size_t count = 0;
     if (build_id.size > 0 && otlp_text_valid(build_id) == build_id.size)
@@ -212,6 +222,7 @@ static uint32_t add_location(struct otlp_tables *tables, const struct pprof_loca
 
 void otlp_tables_symbols(struct otlp_tables *tables)
 {
+    assert(tables->locations.memory == NULL);
     const struct pprof *pprof = tables->pprof;
     size_t bytes = sizeof(uint32_t);
     uint32_t *mappings =
@@ -232,6 +243,7 @@ void otlp_tables_symbols(struct otlp_tables *tables)
 
 uint32_t otlp_tables_stack(struct otlp_tables *tables, const struct pprof_sample *sample)
 {
+    assert(sample != NULL);
     size_t bytes = OTLP_HEADER_BYTES_MAX + sample->locations_count * OTLP_INDEX_BYTES_MAX;
     size_t content = 0;
     void *memory = otlp_tables_room(tables, &tables->content, bytes);
@@ -248,6 +260,8 @@ uint32_t otlp_tables_stack(struct otlp_tables *tables, const struct pprof_sample
 
 uint32_t otlp_tables_link(struct otlp_tables *tables, const struct correlation *correlation)
 {
+    assert(correlation->has_trace);
+    assert(correlation->has_span);
     uint8_t memory[OTLP_SMALL_BYTES_MAX];
     struct wire_writer writer = wire_writer_of(memory, sizeof(memory));
     wire_write_bytes(&writer, 1, slice_of(correlation->trace_id, sizeof(correlation->trace_id)));

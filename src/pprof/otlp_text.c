@@ -15,6 +15,7 @@ enum { VALUE_STRINDEX = 8, KEY_STRINDEX = 3, LISTS_IN_LISTS_MAX = 4 };
 
 size_t otlp_text_valid(struct slice text)
 {
+    assert(text.data != NULL || text.size == 0);
     size_t at = 0;
     while (at < text.size) {
         size_t size = utf8_size(slice_of(text.data + at, text.size - at));
@@ -41,6 +42,7 @@ struct slice otlp_text_repaired(struct slice text, uint8_t *room)
 
 struct slice otlp_text_cut(struct slice text, size_t bytes_max)
 {
+    assert(bytes_max > 0);
     size_t size = text.size;
     if (size <= bytes_max)
         return text;
@@ -54,6 +56,7 @@ struct slice otlp_text_cut(struct slice text, size_t bytes_max)
 static bool find_reference(const struct profile_dictionary *dictionary, struct slice encoded,
                            struct slice *ret_text)
 {
+    assert(dictionary != NULL);
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
     bool is_found = false;
@@ -69,6 +72,7 @@ static bool find_reference(const struct profile_dictionary *dictionary, struct s
 /* The one element of a list; false: there are none or several. */
 static bool find_only_element(struct slice list, struct slice *ret_element)
 {
+    assert(ret_element != NULL);
     struct wire_reader reader = wire_reader_of(list);
     struct wire_field field;
     unsigned count = 0;
@@ -106,6 +110,7 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
 
 struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary, struct slice key_value)
 {
+    assert(dictionary != NULL);
     struct otlp_pair pair = {.key = {.size = 0}};
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;

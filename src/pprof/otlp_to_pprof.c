@@ -44,6 +44,7 @@ void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
 
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
 {
+    assert(conversion != NULL);
     return conversion->symbols.has_failed || conversion->labels.has_failed;
 }
 
@@ -51,6 +52,7 @@ bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
 static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
                          bool adds)
 {
+    assert(conversion->services_count > 0);
     struct slice name;
     if (!otlp_labels_service(&conversion->labels, sample, &name))
         return 0;
@@ -97,6 +99,7 @@ static int64_t added(int64_t a, int64_t b)
  * where the type says so. */
 static int64_t value_of(const struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
+    assert(conversion->source.type != NULL);
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
     int64_t value = 0;
     int64_t product;
@@ -154,6 +157,7 @@ static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sam
 
 static bool next_sample(struct otlp_to_pprof *conversion)
 {
+    assert(conversion->source.profile != NULL);
     if (conversion->has_pending)
         return true;
     while (profile_next_sample(&conversion->reader, &conversion->pending))
@@ -200,6 +204,7 @@ static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_s
  * many: the root tells where a stack belongs. */
 static size_t write_stack(struct otlp_to_pprof *conversion, int32_t index, const uint32_t **ret_ids)
 {
+    assert(ret_ids != NULL);
     struct profile_stack stack = stack_of(conversion, index);
     struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
     size_t depth = profile_numbers_count(&stack.locations);
@@ -226,6 +231,7 @@ static size_t write_stack(struct otlp_to_pprof *conversion, int32_t index, const
 
 static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
+    assert(conversion->has_pending);
     int64_t value = value_of(conversion, sample);
     struct pprof_sample to = {.values = &value};
     to.locations_count = write_stack(conversion, sample->stack, &to.locations);
@@ -243,6 +249,7 @@ static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
 /* period_type is always there, be it empty: servers rely on it. */
 static void part_begin(struct otlp_to_pprof *conversion)
 {
+    assert(conversion->has_pending);
     const struct profile_type *type = conversion->source.type;
     struct pprof_writer *writer = &conversion->writer;
     pprof_writer_fini(writer);
@@ -261,6 +268,7 @@ static void part_begin(struct otlp_to_pprof *conversion)
 /* Not even an empty part has room for it. */
 static void drop_pending(struct otlp_to_pprof *conversion)
 {
+    assert(conversion->has_pending);
     uint8_t *mark = large_mark(conversion, conversion->pending.stack);
     conversion->figures.too_large++;
     if (mark != NULL &&
@@ -271,6 +279,7 @@ static void drop_pending(struct otlp_to_pprof *conversion)
 /* Adds the pending sample; false: the part is full without it. */
 static bool add_pending(struct otlp_to_pprof *conversion)
 {
+    assert(conversion->has_pending);
     uint64_t cost = cost_of(conversion, &conversion->pending) + PROFILE_TEXTS_BYTES_MAX +
                     otlp_symbols_end_cost(&conversion->symbols);
     bool fits = pprof_writer_has_room(&conversion->writer, cost);

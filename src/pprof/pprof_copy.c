@@ -28,6 +28,7 @@ static struct pprof_value_type value_type(const struct copying *copying,
 
 static void copy_samples(struct copying *copying)
 {
+    assert(copying->labels != NULL);
     const struct pprof *from = copying->from;
     for (size_t i = 0; i < from->samples_count; i++) {
         struct pprof_sample sample = from->samples[i];

@@ -125,6 +125,7 @@ static bool count_fields(struct reading *reading, struct slice bytes)
 
 static bool read_strings(struct reading *reading, struct slice bytes)
 {
+    assert(reading->pprof->strings_count == 0);
     struct pprof *pprof = reading->pprof;
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
@@ -162,6 +163,7 @@ static bool add_comments(struct reading *reading, const struct wire_field *field
 
 static bool add_mapping(struct reading *reading, struct slice message)
 {
+    assert(reading->pprof->mappings_count < reading->counts[PPROF_MAPPING]);
     struct pprof *pprof = reading->pprof;
     struct pprof_mapping *mapping = &pprof->mappings[pprof->mappings_count];
     return read_scalars(reading, message, mapping_rows, mapping) &&
@@ -170,6 +172,7 @@ static bool add_mapping(struct reading *reading, struct slice message)
 
 static bool add_function(struct reading *reading, struct slice message)
 {
+    assert(reading->pprof->functions_count < reading->counts[PPROF_FUNCTION]);
     struct pprof *pprof = reading->pprof;
     struct pprof_function *function = &pprof->functions[pprof->functions_count];
     return read_scalars(reading, message, function_rows, function) &&
@@ -178,6 +181,7 @@ static bool add_function(struct reading *reading, struct slice message)
 
 static bool tables_take(struct reading *reading)
 {
+    assert(reading->pprof->samples == NULL);
     struct pprof *pprof = reading->pprof;
     const size_t *counts = reading->counts;
     pprof->sample_types =
@@ -236,6 +240,7 @@ static bool add_lines(struct reading *reading, struct slice message, struct ppro
 
 static bool add_location(struct reading *reading, struct slice message)
 {
+    assert(reading->pprof->locations_count < reading->counts[PPROF_LOCATION]);
     struct pprof *pprof = reading->pprof;
     struct pprof_location *location = &pprof->locations[pprof->locations_count];
     struct raw_location raw = {.id = 0};
@@ -296,6 +301,7 @@ static bool read_sample_parts(struct reading *reading, struct slice message,
 static bool fill_sample(struct reading *reading, struct slice message, struct sample_parts *parts,
                         uint32_t *places)
 {
+    assert(parts->locations.count <= reading->ids_capacity);
     parts->locations.count = parts->values.count = parts->labels_count = 0;
     if (!read_sample_parts(reading, message, parts))
         return false;
@@ -322,6 +328,7 @@ static bool ids_reserve(struct reading *reading, size_t count)
 
 static bool add_sample(struct reading *reading, struct slice message)
 {
+    assert(reading->pprof->samples_count < reading->counts[PPROF_SAMPLE]);
     struct pprof *pprof = reading->pprof;
     struct sample_parts parts = {.labels = NULL};
     if (!read_sample_parts(reading, message, &parts))
@@ -354,6 +361,7 @@ static bool add_sample(struct reading *reading, struct slice message)
 /* One pass over one kind of message, in the order in which they may refer to each other. */
 static bool read_messages(struct reading *reading, struct slice bytes, uint32_t number)
 {
+    assert(number == PPROF_LOCATION || number == PPROF_SAMPLE);
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     size_t place = 0;

@@ -23,12 +23,14 @@ void *reading_take(struct reading *reading, size_t count, size_t size)
 
 bool reading_malformed(struct reading *reading, const char *what, const struct wire_reader *reader)
 {
+    assert(reader->failure != NULL);
     return error_set(reading->error, "%s: %s; this is no pprof profile, or it is damaged", what,
                      reader->failure);
 }
 
 static bool store(struct reading *reading, const struct scalar_row *row, uint64_t number, void *to)
 {
+    assert(row->kind < SCALARS_END);
     uint8_t *at = (uint8_t *)to + row->offset;
     if (row->kind == SCALAR_NUMBER) {
         memcpy(at, &number, sizeof(number));
@@ -51,6 +53,7 @@ static bool store(struct reading *reading, const struct scalar_row *row, uint64_
 bool read_scalar(struct reading *reading, const struct wire_field *field,
                  const struct scalar_row *rows, void *to)
 {
+    assert(to != NULL);
     for (const struct scalar_row *row = rows; row->kind != SCALARS_END; row++) {
         if (row->number != field->number)
             continue;
@@ -64,6 +67,7 @@ bool read_scalar(struct reading *reading, const struct wire_field *field,
 bool read_scalars(struct reading *reading, struct slice message, const struct scalar_row *rows,
                   void *to)
 {
+    assert(rows != NULL);
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     while (wire_read_field(&reader, &field))
@@ -74,6 +78,7 @@ bool read_scalars(struct reading *reading, struct slice message, const struct sc
 
 bool ids_open(struct reading *reading, struct id_map *map, size_t count)
 {
+    assert(map->ids == NULL);
     size_t slots = 8;
     while (slots < 2 * count)
         slots *= 2;
@@ -86,6 +91,7 @@ bool ids_open(struct reading *reading, struct id_map *map, size_t count)
 
 static size_t ids_slot(const struct id_map *map, uint64_t id)
 {
+    assert(map->ids != NULL);
     uint64_t mixed = (id ^ map->seed) * 0xff51afd7ed558ccdu;
     mixed = (mixed ^ mixed >> 32) * 0xc4ceb9fe1a85ec53u;
     size_t slot = (size_t)(mixed >> 32) & map->mask;
@@ -108,6 +114,7 @@ bool ids_add(struct reading *reading, struct id_map *map, uint64_t id, size_t pl
 
 bool ids_find(struct reading *reading, const struct id_map *map, uint64_t id, uint32_t *ret_place)
 {
+    assert(ret_place != NULL);
     size_t slot = ids_slot(map, id);
     if (id != 0 && map->ids[slot] != id)
         return error_set(reading->error, "id %" PRIu64 " is used, but the profile has no such one",
@@ -118,6 +125,7 @@ bool ids_find(struct reading *reading, const struct id_map *map, uint64_t id, ui
 
 bool read_numbers(struct reading *reading, const struct wire_field *field, struct numbers *numbers)
 {
+    assert(numbers != NULL);
     if (field->type == WIRE_VARINT) {
         if (numbers->items != NULL)
             numbers->items[numbers->count] = field->number_value;

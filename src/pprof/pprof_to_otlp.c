@@ -57,6 +57,7 @@ static bool is_same_key(const struct translation *translation, const struct ppro
 static uint32_t add_label(struct translation *translation, const struct pprof_sample *sample,
                           const struct pprof_label *label)
 {
+    assert(label->key < translation->tables.pprof->strings_count);
     struct byte_run values = {.size = 0};
     struct byte_run list = {.size = 0};
     size_t count = 0;
@@ -105,6 +106,7 @@ static uint32_t add_correlation(struct translation *translation,
 static bool is_first_of_key(const struct translation *translation,
                             const struct pprof_sample *sample, size_t place)
 {
+    assert(place < sample->labels_count);
     for (size_t i = 0; i < place; i++)
         if (is_same_key(translation, &sample->labels[i], &sample->labels[place]))
             return false;
@@ -115,6 +117,7 @@ static bool is_first_of_key(const struct translation *translation,
 static uint32_t add_labels(struct translation *translation, const struct pprof_sample *sample,
                            uint32_t *indices, size_t *ret_count)
 {
+    assert(indices != NULL);
     struct correlation correlation = {.has_span = false};
     size_t count = 0;
     for (size_t i = 0; i < sample->labels_count; i++) {
@@ -134,6 +137,7 @@ static uint32_t add_labels(struct translation *translation, const struct pprof_s
 
 static void add_sample(struct translation *translation, const struct pprof_sample *sample)
 {
+    assert(sample != NULL);
     size_t count = 0;
     uint32_t *attributes = otlp_tables_room(&translation->tables, &translation->attributes,
                                             (sample->labels_count + 1) * sizeof(attributes[0]));
@@ -216,6 +220,7 @@ static size_t profile_attributes(struct translation *translation, uint32_t indic
 static void append_profile(struct translation *translation, size_t column,
                            struct byte_run *profiles)
 {
+    assert(column < translation->tables.pprof->sample_types_count);
     const struct pprof *pprof = translation->tables.pprof;
     uint8_t memory[OTLP_SMALL_BYTES_MAX];
     uint8_t header[OTLP_HEADER_BYTES_MAX];
@@ -242,6 +247,7 @@ static void append_profile(struct translation *translation, size_t column,
 /* InstrumentationScope { attributes { key, value } }. */
 static void append_scope(struct translation *translation, struct byte_run *scope)
 {
+    assert(scope->size == 0);
     static const char key[] = "pprof.scope.default_sample_type";
     struct slice text = otlp_tables_source_text(&translation->tables,
                                                 translation->tables.pprof->default_sample_type);
@@ -298,6 +304,7 @@ static void append_dictionary(struct translation *translation, struct byte_run *
 
 static void translation_fini(struct translation *translation)
 {
+    assert(translation != NULL);
     struct budget *budget = translation->tables.budget;
     scratch_fini(&translation->attributes, budget);
     for (size_t i = 0; i < PPROF_TO_OTLP_TYPES_MAX; i++)
@@ -308,6 +315,7 @@ static void translation_fini(struct translation *translation)
 static void translate(struct translation *translation, struct slice resource,
                       struct byte_run *request)
 {
+    assert(request->size == 0);
     const struct pprof *pprof = translation->tables.pprof;
     bool has_samples = false;
     otlp_tables_symbols(&translation->tables);

@@ -77,6 +77,7 @@ static const struct type_row {
 
 static bool fits(const char *pattern, const char *text)
 {
+    assert(text != NULL);
     size_t size = pattern == NULL ? 0 : strlen(pattern);
     if (pattern == NULL)
         return true;
@@ -88,6 +89,7 @@ static bool fits(const char *pattern, const char *text)
 static bool row_fits(const struct type_pattern *pattern, const struct profile_type *type,
                      bool has_period, bool has_time_beside)
 {
+    assert(type != NULL);
     return fits(pattern->type, type->type) && fits(pattern->unit, type->unit) &&
            fits(pattern->period_type, type->period_type) &&
            fits(pattern->period_unit, type->period_unit) &&
@@ -124,12 +126,14 @@ static void copy_unit(char to[PROFILE_TYPE_TEXT_MAX], struct slice text)
 
 static void replace(char text[PROFILE_TYPE_TEXT_MAX], const char *word)
 {
+    assert(text != NULL);
     if (word != NULL)
         snprintf(text, PROFILE_TYPE_TEXT_MAX, "%s", word);
 }
 
 static void apply(const struct type_words *words, struct profile_type *type)
 {
+    assert(words != NULL);
     replace(type->type, words->type);
     replace(type->unit, words->unit);
     replace(type->period_type, words->period_type);
