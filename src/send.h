@@ -28,8 +28,8 @@ struct sends {
     bool is_stopping; /* retries have ended: what fails now is lost */
 };
 
-/* What would have helped, for the end of "Exporting failed. Dropping data.": as the Go collector says
- * it; "" when queue and retries are on. */
+/* What would have helped, for the end of "Exporting failed. Dropping data.": as the Go collector
+ * says it; "" when queue and retries are on. */
 enum { SEND_ADVICE_MAX = 256 };
 const char *sends_advice(const struct sender_config *config);
 

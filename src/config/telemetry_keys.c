@@ -142,8 +142,11 @@ static const struct word log_levels[] = {
 };
 
 static const struct word metrics_levels[] = {
-    {"none", METRICS_NONE},         {"basic", METRICS_BASIC}, {"normal", METRICS_NORMAL},
-    {"detailed", METRICS_DETAILED}, {NULL, 0},
+    {"none", METRICS_NONE},
+    {"basic", METRICS_BASIC},
+    {"normal", METRICS_NORMAL},
+    {"detailed", METRICS_DETAILED},
+    {NULL, 0},
 };
 
 /* A key of telemetry: below the section of that name. */
@@ -315,7 +318,8 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     if (key.node != NULL && key.node->kind == NODE_LIST)
         resolve_readers(&key, metrics, service);
     find_key(&key, site, node, "metrics", "views");
-    if (key.node != NULL && key.node->kind == NODE_LIST && service->metrics_level != METRICS_DETAILED)
+    bool has_views = key.node != NULL && key.node->kind == NODE_LIST;
+    if (has_views && service->metrics_level != METRICS_DETAILED)
         loader_problem(site->loader, key.node->position, &key.path,
                        "found views at a level below detailed; views can only be set at level "
                        "detailed");

@@ -123,8 +123,8 @@ static const struct loss_case loss_cases[] = {
      "failures." SPEAKER
      "\"error\": \"not retryable error: back-end says no\", \"rejected_items\": 3}\n"},
     {"sending_queue: {enabled: false}, retry_on_failure: {enabled: false}", ANSWER_BUSY, 1,
-     "error\tExporting failed. Rejecting data. Try enabling retry_on_failure config option to retry "
-     "on retryable errors. Try enabling sending_queue to survive temporary failures." SPEAKER
+     "error\tExporting failed. Rejecting data. Try enabling retry_on_failure config option to "
+     "retry on retryable errors. Try enabling sending_queue to survive temporary failures." SPEAKER
      "\"error\": \"back-end is busy\", \"rejected_items\": 3}\n"},
     {"sending_queue: {queue_size: 1}", ANSWER_HOLD, 2,
      "error\tExporting failed. Rejecting data." SPEAKER
