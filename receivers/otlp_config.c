@@ -251,9 +251,17 @@ static const struct config_field protocols_fields[] = {
     CONFIG_END,
 };
 
+/* "auto", then in the order of enum profile_layout. */
+static const char *const profiles_layouts[] = {"auto", "1.10", "1.9", "1.8", "1.7", NULL};
+
 const struct config_field otlp_receiver_fields[] = {
     CONFIG_SECTION(struct otlp_receiver_config, protocols, struct otlp_protocols_config,
                    "protocols", protocols_fields, NULL, "Each protocol has a listener of its own."),
+    CONFIG_CHOICE(struct otlp_receiver_config, profiles_layout, "profiles_layout", "auto",
+                  profiles_layouts,
+                  "OTLP version that profiles are laid out in, when it is not to be found out from "
+                  "each request; 1.10 is also that of 1.11. In quotes: YAML takes it for a number. "
+                  "Not a key of the Go collector."),
     CONFIG_END,
 };
 

@@ -89,6 +89,7 @@ struct otlp_protocols_config {
 
 struct otlp_receiver_config {
     struct otlp_protocols_config protocols;
+    int profiles_layout; /* 0: found out; else enum profile_layout, plus one */
 };
 
 extern const struct config_field otlp_receiver_fields[];

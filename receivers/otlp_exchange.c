@@ -262,8 +262,9 @@ static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buff
                                      struct slice message)
 {
     struct profile_passed passed;
+    const struct otlp_receiver *receiver = exchange->receiver;
     enum profile_verdict verdict =
-        profile_door(owner, message, PROFILE_LAYOUTS, exchange->receiver->base.budget, &passed);
+        profile_door(owner, message, receiver->layout, receiver->base.budget, &passed);
     count_profiles(exchange, &passed, verdict);
     if (verdict == PROFILES_REFUSED) {
         refuse_malformed(exchange, passed.reason);

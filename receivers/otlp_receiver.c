@@ -137,6 +137,8 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     assert(error != NULL);
     (void)error;
     self->config = &config->protocols;
+    self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
+                                               : PROFILE_LAYOUTS;
     self->gzip = gzip_create();
     if (self->config->has_grpc)
         self->servers[OTLP_GRPC] = create_grpc_server(self);

@@ -38,6 +38,7 @@ struct otlp_receiver_counters {
 struct otlp_receiver {
     struct component base;
     const struct otlp_protocols_config *config;
+    enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
     struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
     char *url_paths[SIGNAL_KINDS];
     char *response_header_names[OTLP_RESPONSE_HEADERS_MAX]; /* in lower case */

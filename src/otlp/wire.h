@@ -43,19 +43,22 @@ struct wire_reader {
 struct wire_reader wire_reader_of(struct slice bytes);
 /* False at the end, or when what follows is malformed; failure tells which. */
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
-/* The same, with the plain cases inline: one byte of tag, one or two of number or length. */
+/* The same, with the plain cases inline: one byte of tag, up to four of number or length. */
 static inline bool wire_next_field(struct wire_reader *reader, struct wire_field *ret_field)
 {
+    enum { LEFT_MIN = 5 };
     const uint8_t *at = reader->at;
     size_t left = (size_t)(reader->end - at);
-    if (left < 3 || at[0] >= 0x80 || at[0] < 8 || (at[1] >= 0x80 && at[2] >= 0x80))
-        return wire_read_field(reader, ret_field);
-    enum wire_type type = (enum wire_type)(at[0] & 7);
-    size_t used = at[1] < 0x80 ? 2 : 3;
-    uint64_t number = used == 2 ? at[1] : (at[1] & 0x7fu) | (uint64_t)at[2] << 7;
-    size_t content = type == WIRE_BYTES ? (size_t)number : 0;
-    if ((type != WIRE_BYTES && type != WIRE_VARINT) || content > left - used ||
+    enum wire_type type = left < LEFT_MIN ? WIRE_GROUP_END : (enum wire_type)(at[0] & 7);
+    if ((type != WIRE_BYTES && type != WIRE_VARINT) || at[0] >= 0x80 || at[0] < 8 ||
         reader->failure != NULL)
+        return wire_read_field(reader, ret_field);
+    size_t used = 2;
+    uint32_t number = at[1] & 0x7f;
+    for (; at[used - 1] >= 0x80 && used < LEFT_MIN; used++)
+        number |= (uint32_t)(at[used] & 0x7f) << 7 * (used - 1);
+    size_t content = type == WIRE_BYTES ? number : 0;
+    if (at[used - 1] >= 0x80 || content > left - used)
         return wire_read_field(reader, ret_field);
     ret_field->number = at[0] >> 3;
     ret_field->type = type;

@@ -202,6 +202,24 @@ static void older_layouts_of_profiles_arrive_as_the_new_one(void **state)
     assert_int_equal(fixture.offers, 1);
 }
 
+/* Values alone in field 2: by themselves they tell 1.9. */
+static void the_layout_of_profiles_can_be_told(void **state)
+{
+    static const char request[] =
+        "\x0a\x0d\x12\x0b\x12\x09\x0a\x00\x12\x03\x12\x01\x00\x2a\x00" DICTIONARY;
+    (void)state;
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0'}}, profiles_layout: '1.10'}");
+    ask(profiles_line, protobuf, TEXT(request));
+    assert_answer("told", "200 OK", "");
+    assert_memory_equal(fixture.last.bytes, request, sizeof(request) - 1);
+    assert_int_equal(fixture_count("spanflame_profiles_received", "1.10", TRACES), 1);
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0'}}, profiles_layout: auto}");
+    ask(profiles_line, protobuf, TEXT(request));
+    assert_int_equal(fixture_count("spanflame_profiles_received", "1.9", TRACES), 1);
+}
+
 static void profiles_without_samples_go_on_if_there_are_any(void **state)
 {
     static const char payload[] = "\x0a\x0f\x12\x0d\x12\x0b\x0a\x00\x2a\x00\x4a\x01"
@@ -357,6 +375,7 @@ int main(void)
         ROW(answers_are_those_of_the_contract),
         ROW(broken_profiles_are_told_and_the_rest_goes_on),
         ROW(older_layouts_of_profiles_arrive_as_the_new_one),
+        ROW(the_layout_of_profiles_can_be_told),
         ROW(profiles_without_samples_go_on_if_there_are_any),
         ROW(gzip_is_inflated),
         ROW(sizes_are_limited_before_and_after_inflating),
