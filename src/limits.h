@@ -29,9 +29,10 @@ enum {
 /* profiles: entries of one table of a dictionary, the memory that finds them, and what a merged
  * request may have at most: as much as OTLP servers are told to take */
 enum { PROFILE_TABLE_MAX = 4000000 };
-#define PROFILE_INDEX_BYTES_MAX  (512 * MIB)
-#define PROFILE_MERGED_BYTES_MAX (64 * MIB)
-#define PROFILE_SPELT_BYTES_MAX  (256 * MIB) /* layout 1.7: all stacks of a request, spelt out */
+#define PROFILE_INDEX_BYTES_MAX   (512 * MIB)
+#define PROFILE_MERGED_BYTES_MAX  (64 * MIB)
+#define PROFILE_REQUEST_BYTES_MAX (1024 * MIB) /* twice that and a bit has 32-bit offsets */
+#define PROFILE_SPELT_BYTES_MAX   (256 * MIB)  /* layout 1.7: all stacks of a request, spelt out */
 
 /* editing: what the actions may put into one Resource; beyond it values stay as they are */
 enum { EDIT_BYTES_MAX = 64 << 20 };
@@ -104,6 +105,9 @@ enum {
     CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
 };
 #define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
+
+/* profile_limits: what a name may become by replacements */
+enum { PROFILE_NAME_BYTES_MAX = 4096 };
 
 /* the profile command: files, what is kept of one, and what is drawn */
 #define PROFILE_FILE_BYTES_MAX (512 * MIB)

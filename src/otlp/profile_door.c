@@ -92,6 +92,13 @@ static enum profile_verdict walk_and_check(struct profile_passed *passed, struct
     struct otlp_figures figures;
     const char *reason;
     assert(passed->owner != NULL);
+    if (passed->request.size > PROFILE_REQUEST_BYTES_MAX) {
+        snprintf(
+            passed->reason, sizeof(passed->reason),
+            "profiles of %zu bytes in layout 1.10, at most %llu are taken; send less at a time",
+            passed->request.size, (unsigned long long)PROFILE_REQUEST_BYTES_MAX);
+        return PROFILES_REFUSED;
+    }
     if (!otlp_check(PROFILES, passed->request, &figures, &reason)) {
         snprintf(passed->reason, sizeof(passed->reason), "%s", reason);
         return PROFILES_REFUSED;
@@ -111,7 +118,7 @@ enum profile_verdict profile_door(struct buffer *owner, struct slice message,
                                   struct profile_passed *ret_passed)
 {
     assert(owner != NULL);
-    assert(message.size <= UINT32_MAX);
+    assert(message.data != NULL || message.size == 0);
     *ret_passed = (struct profile_passed){.request = message};
     ret_passed->layout = layout == PROFILE_LAYOUTS ? profile_layout_of(message) : layout;
     if (ret_passed->layout > LAYOUT_1_7)
