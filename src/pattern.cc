@@ -3,6 +3,7 @@
 #include "src/pattern.h"
 
 #include <cassert>
+#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
@@ -107,5 +108,94 @@ bool pattern_find(const struct pattern *pattern, struct slice text, struct slice
         return false;
     for (size_t i = 0; i < count; i++)
         ret_groups[i] = slice_of(found[i + 1].data(), found[i + 1].size());
+    return true;
+}
+
+struct pattern_replacement {
+    std::string rewrite; /* in RE2's syntax: \\1 */
+};
+
+namespace
+{
+/* The number of the group that is called that; -1: there is none. */
+int group_of(const struct pattern *pattern, const std::string &name)
+{
+    bool is_number = !name.empty() && name.size() < 4 &&
+                     name.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) {
+        size_t number = std::stoul(name);
+        return number < pattern->names.size() ? static_cast<int>(number) : -1;
+    }
+    for (size_t i = 1; i < pattern->names.size(); i++)
+        if (!name.empty() && pattern->names[i] == name)
+            return static_cast<int>(i);
+    return -1;
+}
+
+/* What follows a dollar at `at`: the name of a group, and where the text goes on. */
+std::string group_name_at(const std::string &text, size_t at, size_t *ret_next)
+{
+    if (at < text.size() && text[at] == '{') {
+        size_t end = text.find('}', at);
+        *ret_next = end == std::string::npos ? text.size() : end + 1;
+        return end == std::string::npos ? "" : text.substr(at + 1, end - at - 1);
+    }
+    size_t end = at;
+    while (end < text.size() &&
+           (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        end++;
+    *ret_next = end;
+    return text.substr(at, end - at);
+}
+} // namespace
+
+struct pattern_replacement *pattern_replacement_create(const struct pattern *pattern,
+                                                       const char *text, struct error *error)
+{
+    assert(pattern != nullptr);
+    const std::string from = text;
+    std::string rewrite;
+    for (size_t at = 0; at < from.size();) {
+        if (from[at] != '$') {
+            rewrite += from[at] == '\\' ? "\\\\" : std::string(1, from[at]);
+            at++;
+        } else if (at + 1 < from.size() && from[at + 1] == '$') {
+            rewrite += '$';
+            at += 2;
+        } else {
+            const std::string name = group_name_at(from, at + 1, &at);
+            int group = group_of(pattern, name);
+            if (group < 0 || group > 9) {
+                error_set(error,
+                          "replacement \"%s\": found group \"%s\", expected one of the "
+                          "pattern's, of which the first nine can be used; $$ is a dollar",
+                          text, name.c_str());
+                return nullptr;
+            }
+            rewrite += "\\" + std::to_string(group);
+        }
+    }
+    struct pattern_replacement *replacement = new struct pattern_replacement;
+    replacement->rewrite = std::move(rewrite);
+    return replacement;
+}
+
+void pattern_replacement_destroy(struct pattern_replacement *replacement)
+{
+    delete replacement;
+}
+
+bool pattern_replace(const struct pattern *pattern, const struct pattern_replacement *replacement,
+                     struct slice text, void *room, size_t bytes_max, size_t *ret_size)
+{
+    assert(room != nullptr);
+    if (!pattern_matches(pattern, text))
+        return false;
+    std::string replaced(reinterpret_cast<const char *>(text.data), text.size);
+    re2::RE2::GlobalReplace(&replaced, *pattern->expression, replacement->rewrite);
+    *ret_size = replaced.size() < bytes_max ? replaced.size() : bytes_max;
+    while (*ret_size > 0 && *ret_size < replaced.size() && (replaced[*ret_size] & 0xc0) == 0x80)
+        (*ret_size)--; /* UTF-8 is cut between characters */
+    replaced.copy(static_cast<char *>(room), *ret_size);
     return true;
 }

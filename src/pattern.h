@@ -30,6 +30,18 @@ const char *pattern_group_name(const struct pattern *pattern, size_t group);
 bool pattern_find(const struct pattern *pattern, struct slice text, struct slice *ret_groups,
                   size_t count);
 
+/* Replacements, in Go's syntax: $1, ${1} and ${name} stand for groups, $$ for a dollar. */
+struct pattern_replacement;
+/* NULL when the text names a group that the pattern does not have; the error then says so. */
+struct pattern_replacement *pattern_replacement_create(const struct pattern *pattern,
+                                                       const char *text, struct error *error);
+/* NULL is tolerated. */
+void pattern_replacement_destroy(struct pattern_replacement *replacement);
+/* The text with every match of the pattern, which is that of _create, replaced: no more than
+ * bytes_max, in room. False: nothing matches. */
+bool pattern_replace(const struct pattern *pattern, const struct pattern_replacement *replacement,
+                     struct slice text, void *room, size_t bytes_max, size_t *ret_size);
+
 #ifdef __cplusplus
 }
 #endif

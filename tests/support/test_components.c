@@ -57,6 +57,7 @@ extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
+extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_processor_factory;
 
 static struct test_receiver *test_receiver_of(struct component *component)
@@ -107,7 +108,7 @@ const struct component_factory test_receiver_factory = {
     .type = "test",
     .kind = RECEIVER,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct test_receiver),
     .start = note_start,
     .stop = test_receiver_stop,
@@ -130,7 +131,7 @@ const struct component_factory test_processor_factory = {
     .type = "pass",
     .kind = PROCESSOR,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct component),
     .start = note_start,
     .consume = test_processor_consume,
@@ -209,7 +210,8 @@ static void reply(struct test_exporter *self, enum test_answer answer, const str
     struct outcome outcome = outcome_of(self, answer);
     if (outcome.verdict == ACCEPTED) {
         self->delivered_items += batch->items;
-        numbered_read(batch, see, self);
+        if (batch->signal != PROFILES) /* those are the test's own */
+            numbered_read(batch, see, self);
     }
     receipt_resolve(receipt, &outcome);
 }
@@ -266,7 +268,7 @@ const struct component_factory test_exporter_factory = {
     .type = "test",
     .kind = EXPORTER,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS,
+    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct test_exporter),
     .config_size = sizeof(struct test_exporter_config),
     .fields = test_exporter_fields,
@@ -282,6 +284,7 @@ const struct component_factory *const test_components[] = {
     &test_exporter_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
+    &profile_limits_processor_factory,
     &resource_processor_factory,
     NULL,
 };

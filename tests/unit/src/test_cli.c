@@ -53,6 +53,7 @@ static const struct accepted_row accepted_rows[] = {
     {{"featuregate", "some.gate"}, CLI_FEATURE_GATE, 0, 0, "some.gate"},
     {{"healthcheck", "http://x/"}, CLI_HEALTH_CHECK, 0, 0, "http://x/"},
     {{"healthcheck", "validate"}, CLI_HEALTH_CHECK, 0, 0, "validate"},
+    {{"profile", "show", "--json", "x"}, CLI_PROFILE, 0, 0, NULL},
     {{"--version"}, CLI_VERSION, 0, 0, NULL},
     {{"-v", "--nonsense"}, CLI_VERSION, 0, 0, NULL},
     {{"validate", "--help"}, CLI_HELP, 0, 0, NULL},

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -74,9 +75,60 @@ static void hard_patterns_take_linear_time(void **state)
     pattern_destroy(pattern);
 }
 
+static void matches_are_replaced_with_groups_in_them(void **state)
+{
+    static const struct {
+        const char *pattern;
+        const char *replacement;
+        const char *text;
+        const char *result; /* NULL: nothing matches */
+    } rows[] = {
+        {"b+", "x", "abbcb", "axcx"},
+        {"^b", "x", "ab", NULL},
+        {"(\\w+)@(\\w+)", "$2 at ${1}", "me@home", "home at me"},
+        {"(?P<user>\\w+)@", "<${user}>", "me@home", "<me>home"},
+        {"a", "$$1\\", "bab", "b$1\\b"},
+        {"a|b", "", "cab", "c"},
+        {".*", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "x",
+         "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"},
+    };
+    struct error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char room[11] = "";
+        size_t size = 0;
+        struct pattern *pattern = pattern_create(rows[i].pattern, &error);
+        struct pattern_replacement *replacement =
+            pattern_replacement_create(pattern, rows[i].replacement, &error);
+        assert_non_null(replacement);
+        bool matches = pattern_replace(pattern, replacement, slice_of_text(rows[i].text), room,
+                                       sizeof(room) - 1, &size);
+        assert_int_equal(matches, rows[i].result != NULL);
+        if (matches)
+            assert_true(slice_equal_text(slice_of(room, size), rows[i].result));
+        pattern_replacement_destroy(replacement);
+        pattern_destroy(pattern);
+    }
+}
+
+static void a_replacement_names_groups_that_there_are(void **state)
+{
+    static const char *const wrong[] = {"$2", "${name}", "$", "${1", "$1x"};
+    struct error error;
+    (void)state;
+    struct pattern *pattern = pattern_create("(a)", &error);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_null(pattern_replacement_create(pattern, wrong[i], &error));
+        assert_non_null(strstr(error.text, wrong[i]));
+    }
+    pattern_destroy(pattern);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_are_replaced_with_groups_in_them),
+        cmocka_unit_test(a_replacement_names_groups_that_there_are),
         cmocka_unit_test(a_pattern_is_searched_anywhere),
         cmocka_unit_test(groups_have_names_and_content),
         cmocka_unit_test(what_is_no_pattern_is_refused_with_its_reason),

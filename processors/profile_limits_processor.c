@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_limits: keeps profiles within limits and takes names out of them that must not leave the
+ * host. What it leaves out is counted, in its own counters and in the books, once the rest is
+ * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane. */
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/counter.h"
+#include "src/error.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/otlp/profile_shape.h"
+#include "src/otlp/rope.h"
+#include "src/pattern.h"
+#include "src/receipt.h"
+
+struct rename_config {
+    const char *pattern;
+    const char *replacement;
+};
+
+static const struct config_field rename_fields[] = {
+    CONFIG_TEXT(struct rename_config, pattern, "pattern", NULL,
+                "Regular expression (RE2), searched in names of functions and of files."),
+    CONFIG_TEXT(struct rename_config, replacement, "replacement", NULL,
+                "What every match becomes; $$1 stands for the first group ($$ because $ begins a "
+                "variable)."),
+    CONFIG_END,
+};
+
+struct profile_limits_config {
+    uint64_t max_stack_depth;
+    uint64_t max_samples;
+    uint64_t max_bytes;
+    uint64_t max_label_values;
+    struct config_sections rename; /* struct rename_config */
+    struct config_texts drop_frames;
+};
+
+static const struct config_field profile_limits_fields[] = {
+    CONFIG_COUNT(struct profile_limits_config, max_stack_depth, "max_stack_depth", "0", 0,
+                 UINT32_MAX,
+                 "Locations of a stack; of deeper ones the root stays, under a frame "
+                 "\"[truncated]\" that counts too. 0: no limit."),
+    CONFIG_COUNT(struct profile_limits_config, max_samples, "max_samples", "0", 0, UINT32_MAX,
+                 "Samples of one profile; the first ones stay. 0: no limit."),
+    CONFIG_COUNT(struct profile_limits_config, max_bytes, "max_bytes", "0", 0, UINT32_MAX,
+                 "Encoded bytes of a request; what comes first stays. 0: no limit."),
+    CONFIG_COUNT(struct profile_limits_config, max_label_values, "max_label_values", "0", 0,
+                 UINT32_MAX,
+                 "Different values of one sample attribute in a request; further ones become "
+                 "\"other\". 0: no limit."),
+    CONFIG_SECTIONS(struct profile_limits_config, rename, struct rename_config, "rename",
+                    rename_fields, NULL,
+                    "Replacements in names of functions and files, applied in order."),
+    CONFIG_TEXTS(struct profile_limits_config, drop_frames, "drop_frames", NULL,
+                 "Regular expressions (RE2): frames whose function name matches one are left out "
+                 "of every stack. They see names as they came, before rename."),
+    CONFIG_END,
+};
+
+struct profile_limits_counters {
+    counter incoming[SIGNAL_KINDS];
+    counter outgoing[SIGNAL_KINDS];
+    counter cut_stacks;
+    counter dropped_samples;
+    counter dropped_frames;
+    counter other_values;
+    counter renamed;
+};
+
+static const struct counter_row profile_limits_counters[] = {
+    COUNTER_BY_SIGNAL(struct profile_limits_counters, incoming, COUNTER_SUM,
+                      "otelcol_processor_incoming_items", SIGNAL_PROFILES, NULL, NULL,
+                      "Items passed to the processor."),
+    COUNTER_BY_SIGNAL(struct profile_limits_counters, outgoing, COUNTER_SUM,
+                      "otelcol_processor_outgoing_items", SIGNAL_PROFILES, NULL, NULL,
+                      "Items emitted from the processor."),
+    COUNTER(struct profile_limits_counters, cut_stacks, COUNTER_SUM,
+            "otelcol_processor_profile_limits_cut_stacks",
+            "Number of stacks that were cut to max_stack_depth"),
+    COUNTER(struct profile_limits_counters, dropped_samples, COUNTER_SUM,
+            "otelcol_processor_profile_limits_dropped_samples",
+            "Number of samples beyond max_samples or max_bytes"),
+    COUNTER(struct profile_limits_counters, dropped_frames, COUNTER_SUM,
+            "otelcol_processor_profile_limits_dropped_frames",
+            "Number of frames, as dictionaries list them, that drop_frames left out"),
+    COUNTER(struct profile_limits_counters, other_values, COUNTER_SUM,
+            "otelcol_processor_profile_limits_other_values",
+            "Number of attributes, as dictionaries list them, beyond max_label_values"),
+    COUNTER(struct profile_limits_counters, renamed, COUNTER_SUM,
+            "otelcol_processor_profile_limits_renamed",
+            "Number of names, as dictionaries list them, that rename changed"),
+    COUNTER_END,
+};
+
+struct profile_limits {
+    struct component base;
+    struct profile_shape_rules rules;
+    struct profile_rename *renames;
+    struct pattern **drops;
+};
+
+/* A request on its way to the next stage, and what is not in it any more. */
+struct shaped {
+    struct receipt receipt;
+    struct receipt *outer; /* who waits for the whole */
+    struct profile_limits *owner;
+    struct batch *lost; /* its items are the samples that were left out */
+    struct profile_shape_figures figures;
+};
+
+extern const struct component_factory profile_limits_processor_factory;
+
+static struct profile_limits *profile_limits_of(struct component *component)
+{
+    assert(component->factory == &profile_limits_processor_factory);
+    return (struct profile_limits *)component;
+}
+
+static void free_rules(struct profile_limits *self)
+{
+    assert(self->renames != NULL || self->rules.renames_count == 0);
+    for (size_t i = 0; i < self->rules.renames_count; i++) {
+        pattern_replacement_destroy(self->renames[i].replacement);
+        pattern_destroy(self->renames[i].pattern);
+    }
+    for (size_t i = 0; i < self->rules.drops_count; i++)
+        pattern_destroy(self->drops[i]);
+    mem_free(self->renames);
+    mem_free((void *)self->drops);
+}
+
+/* What is made before an error is counted, so that free_rules finds it. */
+static bool make_renames(struct profile_limits *self, const struct profile_limits_config *config,
+                         struct error *error)
+{
+    const struct rename_config *rows = config->rename.items;
+    self->renames = mem_zalloc(config->rename.count * sizeof(self->renames[0]));
+    self->rules.renames = self->renames;
+    assert(self->rules.renames_count == 0);
+    for (size_t i = 0; i < config->rename.count; i++) {
+        struct profile_rename *rename = &self->renames[i];
+        if (rows[i].pattern[0] == '\0')
+            return error_set(error, "rename[%zu]: missing required field \"pattern\"", i);
+        self->rules.renames_count++;
+        rename->pattern = pattern_create(rows[i].pattern, error);
+        if (rename->pattern != NULL)
+            rename->replacement =
+                pattern_replacement_create(rename->pattern, rows[i].replacement, error);
+        if (rename->replacement == NULL)
+            return error_prefix(error, "rename[%zu]", i);
+    }
+    return true;
+}
+
+static bool make_drops(struct profile_limits *self, const struct profile_limits_config *config,
+                       struct error *error)
+{
+    assert(self->rules.drops_count == 0);
+    self->drops = mem_zalloc(config->drop_frames.count * sizeof(self->drops[0]));
+    self->rules.drops = self->drops;
+    for (size_t i = 0; i < config->drop_frames.count; i++) {
+        self->drops[i] = pattern_create(config->drop_frames.texts[i], error);
+        if (self->drops[i] == NULL)
+            return error_prefix(error, "drop_frames[%zu]", i);
+        self->rules.drops_count++;
+    }
+    return true;
+}
+
+static bool profile_limits_check(const void *section, struct error *error)
+{
+    const struct profile_limits_config *config = section;
+    struct profile_limits patterns = {.rules = {.renames_count = 0}};
+    assert(config != NULL);
+    if (config->max_stack_depth == 0 && config->max_samples == 0 && config->max_bytes == 0 &&
+        config->max_label_values == 0 && config->rename.count == 0 &&
+        config->drop_frames.count == 0)
+        return error_set(error, "nothing is limited: set at least one of max_stack_depth, "
+                                "max_samples, max_bytes, max_label_values, rename, drop_frames");
+    bool are_sound = make_renames(&patterns, config, error) && make_drops(&patterns, config, error);
+    free_rules(&patterns);
+    return are_sound;
+}
+
+static bool profile_limits_create(struct component *component, struct error *error)
+{
+    struct profile_limits *self = profile_limits_of(component);
+    const struct profile_limits_config *config = component->config;
+    assert(error != NULL);
+    self->rules.depth_max = config->max_stack_depth;
+    self->rules.samples_max = config->max_samples;
+    self->rules.bytes_max = config->max_bytes;
+    self->rules.label_values_max = config->max_label_values;
+    return make_renames(self, config, error) && make_drops(self, config, error);
+}
+
+/* The batch's bytes in one piece: a reference to its only buffer, or a copy. */
+static struct buffer *joined(const struct component *component, const struct batch *batch,
+                             struct slice *ret_bytes)
+{
+    assert(batch->bytes <= UINT32_MAX / 2);
+    if (batch->parts_count == 1) {
+        *ret_bytes = batch->parts[0].bytes;
+        return buffer_ref(batch->parts[0].owner);
+    }
+    struct buffer *buffer = buffer_create(component->budget, (size_t)batch->bytes);
+    rope_copy(rope_of(batch), batch->bytes, buffer->data);
+    buffer->size = (size_t)batch->bytes;
+    *ret_bytes = buffer_slice(buffer);
+    return buffer;
+}
+
+/* What was left out goes the way of the rest: its sender was told OK, or was not. */
+static void book_lost(const struct shaped *shaped, const struct outcome *outcome)
+{
+    const struct component *component = &shaped->owner->base;
+    const struct batch *lost = shaped->lost;
+    assert(outcome->verdict != REFUSED);
+    if (lost->items == 0)
+        return;
+    if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
+        ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
+    else
+        ledger_reject(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
+}
+
+/* Nothing is counted for what will come again. */
+static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct shaped *shaped = arg;
+    struct component *component = &shaped->owner->base;
+    struct profile_limits_counters *counters = component->counters;
+    assert(receipt == &shaped->receipt);
+    (void)receipt;
+    if (outcome->verdict != REFUSED) {
+        counter_add(&counters->cut_stacks, shaped->figures.cut_stacks);
+        counter_add(&counters->dropped_frames, shaped->figures.dropped_frames);
+        counter_add(&counters->other_values, shaped->figures.other_values);
+        counter_add(&counters->renamed, shaped->figures.renamed);
+        counter_add(&counters->dropped_samples, shaped->lost->items);
+        book_lost(shaped, outcome);
+    }
+    receipt_resolve(shaped->outer, outcome);
+    batch_unref(shaped->lost);
+    mem_free(shaped);
+}
+
+static void pass_on(struct profile_limits *self, struct batch *batch, struct receipt *receipt,
+                    struct buffer *request, const struct profile_shape_figures *figures)
+{
+    struct profile_limits_counters *counters = self->base.counters;
+    struct shaped *shaped = mem_zalloc(sizeof(*shaped));
+    struct batch *edited = batch_create_like(batch, 1);
+    assert(figures->samples <= batch->items);
+    receipt_init(&shaped->receipt, on_resolved, shaped);
+    shaped->outer = receipt;
+    shaped->owner = self;
+    shaped->figures = *figures;
+    shaped->lost = batch_create_like(batch, 1);
+    shaped->lost->items = batch->items - figures->samples;
+    batch_append(edited, request, buffer_slice(request));
+    edited->items = figures->samples;
+    counter_add(&counters->outgoing[batch->signal], edited->items);
+    component_consume(self->base.next, edited, &shaped->receipt);
+    batch_unref(edited);
+}
+
+static void profile_limits_consume(struct component *component, struct batch *batch,
+                                   struct receipt *receipt)
+{
+    struct profile_limits *self = profile_limits_of(component);
+    struct profile_limits_counters *counters = component->counters;
+    struct profile_shape_figures figures;
+    struct slice bytes;
+    assert(batch->signal == PROFILES);
+    counter_add(&counters->incoming[batch->signal], batch->items);
+    if (batch->bytes > UINT32_MAX / 2) {
+        struct outcome outcome = outcome_refused(
+            STATUS_INVALID_ARGUMENT, "a profiles request of more than 2 GiB cannot be edited");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct buffer *whole = joined(component, batch, &bytes);
+    struct buffer *request = profile_shape(&self->rules, bytes, component->budget, &figures);
+    buffer_unref(whole);
+    if (request == NULL) {
+        struct outcome outcome = outcome_refused(
+            STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can be indexed");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    pass_on(self, batch, receipt, request, &figures);
+    buffer_unref(request);
+}
+
+static void profile_limits_destroy(struct component *component)
+{
+    assert(component != NULL);
+    free_rules(profile_limits_of(component));
+}
+
+const struct component_factory profile_limits_processor_factory = {
+    .type = "profile_limits",
+    .kind = PROCESSOR,
+    .stability = "development",
+    .signals = SIGNAL_PROFILES,
+    .instance_size = sizeof(struct profile_limits),
+    .config_size = sizeof(struct profile_limits_config),
+    .fields = profile_limits_fields,
+    .counters_size = sizeof(struct profile_limits_counters),
+    .counters = profile_limits_counters,
+    .check = profile_limits_check,
+    .create = profile_limits_create,
+    .consume = profile_limits_consume,
+    .destroy = profile_limits_destroy,
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profile_limits processor in a pipeline, from YAML to bytes and books: what it leaves out is a
+ * drop once the rest is accepted, and nothing at all while the rest is refused. */
+#include "tests/support/harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/mem.h"
+#include "tests/support/profile_sketch.h"
+
+#define PIPELINE                                                                                   \
+    "exporters: {test: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}\n"   \
+    "service: {pipelines: {profiles: {receivers: [test], processors: [profile_limits], "           \
+    "exporters: [test]}}}\n"
+
+static const struct sketch_sample samples[] = {
+    {.stack = "secret_work;main", .values_count = 1, .values = {5}},
+    {.stack = "idle;main", .values_count = 1, .values = {3}},
+    {.stack = "rest;more;main", .values_count = 1, .values = {1}},
+};
+
+/* A request of three samples, offered to the receiver; it stays valid until the harness is gone. */
+static struct test_request *offer(struct harness *h)
+{
+    static const struct sketch_profile profile = {
+        .type = {"samples", "count"}, .samples_count = 3, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct slice bytes = sketch_request(&sketch);
+    struct buffer *buffer = buffer_create(NULL, bytes.size);
+    memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    struct batch *batch = batch_create(PROFILES, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = 3;
+    struct test_request *request = mem_zalloc(sizeof(*request));
+    h->requests[h->requests_count++] = request;
+    request->items = 3;
+    test_receiver_offer(harness_receiver(h, "test", 0), batch, request);
+    batch_unref(batch);
+    buffer_unref(buffer);
+    mem_free((void *)(uintptr_t)bytes.data);
+    harness_turn(h);
+    return request;
+}
+
+static bool contains(const struct batch *batch, const char *text)
+{
+    assert_int_equal(batch->parts_count, 1);
+    return memmem(batch->parts[0].bytes.data, batch->parts[0].bytes.size, text, strlen(text)) !=
+           NULL;
+}
+
+static void what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {profile_limits: {max_samples: 2, drop_frames: [^idle$], "
+                       "rename: [{pattern: secret_(\\w+), replacement: $$1}]}}\n" PIPELINE);
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->answer = ANSWER_HOLD;
+    struct test_request *request = offer(h);
+    assert_int_equal(exporter->held_count, 1);
+    const struct batch *batch = exporter->held[0].batch;
+    assert_int_equal(batch->items, 2);
+    assert_true(contains(batch, "work"));
+    assert_false(contains(batch, "secret"));
+    assert_false(contains(batch, "idle"));
+    assert_false(contains(batch, "rest"));
+    assert_int_equal(harness_books(h, PROFILES).dropped, 0);
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_true(request->is_answered);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    struct harness_books books = harness_books(h, PROFILES);
+    assert_int_equal(books.received, 3);
+    assert_int_equal(books.delivered, 2);
+    assert_int_equal(books.dropped, 1);
+    assert_int_equal(books.by_reason[LOSS_TOO_LARGE], 1);
+    char *metrics = harness_metrics(h);
+    assert_non_null(strstr(metrics, "otelcol_processor_profile_limits_dropped_samples"));
+    assert_non_null(strstr(metrics, "otelcol_processor_profile_limits_renamed"));
+    free(metrics);
+    harness_destroy(h);
+}
+
+static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create("processors: {profile_limits: {max_samples: 1}}\n" PIPELINE);
+    harness_exporter_on(h, "test", 0, PROFILES)->answer = ANSWER_BUSY;
+    struct test_request *request = offer(h);
+    assert_true(request->is_answered);
+    assert_int_not_equal(request->outcome.verdict, ACCEPTED);
+    struct harness_books books = harness_books(h, PROFILES);
+    assert_int_equal(books.received, books.rejected + books.dropped);
+    assert_int_equal(books.delivered, 0);
+    harness_destroy(h);
+}
+
+static void wrong_settings_are_told(void **state)
+{
+    static const char *const rows[][2] = {
+        {"{}", "nothing is limited: set at least one of max_stack_depth"},
+        {"{rename: [{replacement: x}]}", "rename[0]: missing required field \"pattern\""},
+        {"{rename: [{pattern: \"(\", replacement: x}]}", "rename[0]: invalid pattern"},
+        {"{rename: [{pattern: a, replacement: $$1}]}",
+         "rename[0]: replacement \"$1\": found group"},
+        {"{drop_frames: [a, \"[\"]}", "drop_frames[1]: invalid pattern"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), "processors: {profile_limits: %s}\n" PIPELINE, rows[i][0]);
+        assert_true(harness_is_wrong(yaml, rows[i][1]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted),
+        cmocka_unit_test(a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped),
+        cmocka_unit_test(wrong_settings_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
