@@ -189,6 +189,7 @@ bool pattern_replace(const struct pattern *pattern, const struct pattern_replace
                      struct slice text, void *room, size_t bytes_max, size_t *ret_size)
 {
     assert(room != nullptr);
+    assert(replacement != nullptr);
     if (!pattern_matches(pattern, text))
         return false;
     std::string replaced(reinterpret_cast<const char *>(text.data), text.size);

@@ -160,6 +160,11 @@ void profile_table_show(FILE *out, const struct profile_file *file, const struct
     print_file(out, file, report);
     print_types(out, report);
     for (size_t i = 0; i < report->types_count; i++)
+        if (report->types[i].tree.unplaced > 0)
+            fprintf(out,
+                    "%" PRIu64 " samples are missing in flame graphs: too many stacks differ\n",
+                    report->types[i].tree.unplaced);
+    for (size_t i = 0; i < report->types_count; i++)
         if (scope.type == NULL || scope.type == &report->types[i])
             print_top(out, report, &report->types[i], scope.rows_max);
     print_labels(out, report, scope.rows_max);
