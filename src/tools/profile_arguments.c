@@ -111,7 +111,7 @@ void profile_arguments_help(FILE *out, const char *program)
     assert(program != NULL);
     fprintf(out,
             "Usage:\n  %s profile VERB [flags]\n\n"
-            "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.8 to 1.11).\n"
+            "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.7 to 1.11).\n"
             "Names that end in .pprof, .prof or .pb.gz are written as pprof, those in .otlp,\n"
             ".otlp.pb, .otlp.gz or .binpb as OTLP.\n\nVerbs:\n",
             program);
