@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts batches at item boundaries, copying the Resource and scope headers around borrowed bytes.
- * Not profiles: profile_queue.h. Input has passed otlp_check. Pure functions over immutable batches; any thread. */
+ * Not profiles: profile_queue.h. Input has passed otlp_check. Pure functions over immutable
+ * batches; any thread. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door of profiles on anything: byte 0 is the layout, or that it is to be found out; the rest is
- * the request. What passes protobuf-c can decode, and every index in it leads somewhere. */
+/* The door of profiles on anything: byte 0 is the layout, or that it is to be found out; the rest
+ * is the request. What passes protobuf-c can decode, and every index in it leads somewhere. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

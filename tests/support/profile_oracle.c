@@ -12,6 +12,8 @@
 
 #include "src/mem.h"
 
+#define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
+
 typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
     oracle_request;
 typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary oracle_dictionary;
@@ -320,9 +322,8 @@ static void open_oracle(struct oracle *oracle, struct slice request)
     static oracle_dictionary empty =
         OPENTELEMETRY__PROTO__PROFILES__V1DEVELOPMENT__PROFILES_DICTIONARY__INIT;
     memset(oracle, 0, sizeof(*oracle));
-    oracle->request = (oracle_request *)(void *)
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            &allocator, request.size, request.data);
+    oracle->request = (oracle_request *)(void *)PROFILES_SERVICE(
+        export_profiles_service_request__unpack)(&allocator, request.size, request.data);
     assert(oracle->request != NULL);
     oracle->dictionary = oracle->request->dictionary != NULL ? oracle->request->dictionary : &empty;
     const oracle_dictionary *d = oracle->dictionary;
