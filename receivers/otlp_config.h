@@ -6,38 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "receivers/listen_config.h"
 #include "src/config/field.h"
 #include "src/signal_kind.h"
 
 struct error;
-
-enum { OTLP_RESPONSE_HEADERS_MAX = 7 };
-
-struct otlp_middleware_config {
-    const char *id;
-};
-
-struct otlp_auth_config {
-    const char *authenticator;
-};
-
-/* Of sections that only hold keys without effect. */
-struct otlp_unused_config {
-    bool unused;
-};
-
-/* Settings that both protocols have. */
-struct otlp_listen_config {
-    const char *endpoint;
-    const char *transport;
-    bool include_metadata;
-    bool has_tls;
-    bool has_auth;
-    struct otlp_unused_config tls;
-    struct otlp_unused_config dialer;
-    struct otlp_auth_config auth;
-    struct config_sections middlewares;
-};
 
 struct otlp_lifetime_config {
     uint64_t idle_max_ns;
@@ -55,29 +28,16 @@ struct otlp_keepalive_config {
 };
 
 struct otlp_grpc_config {
-    struct otlp_listen_config listen;
+    struct listen_config listen;
     uint64_t message_mib_max;
     uint64_t streams_max;
     uint64_t unused_bytes;
     struct otlp_keepalive_config keepalive;
 };
 
-struct otlp_cors_config {
-    struct config_texts allowed_origins;
-};
-
 struct otlp_http_config {
-    struct otlp_listen_config listen;
+    struct http_listen_config server;
     const char *url_paths[SIGNAL_KINDS];
-    int64_t body_bytes_max;
-    struct config_texts compressions;
-    uint64_t read_timeout_ns;
-    uint64_t read_header_timeout_ns;
-    uint64_t write_timeout_ns;
-    uint64_t idle_timeout_ns;
-    bool has_keep_alive;
-    struct config_pairs response_headers;
-    struct otlp_cors_config cors;
 };
 
 struct otlp_protocols_config {

@@ -208,8 +208,9 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
     assert(exchange->request != NULL);
     const struct otlp_protocols_config *config = exchange->receiver->config;
     const char *address = http_request_peer_address(exchange->request);
-    bool wants_metadata = exchange->transport == OTLP_GRPC ? config->grpc.listen.include_metadata
-                                                           : config->http.listen.include_metadata;
+    bool wants_metadata = exchange->transport == OTLP_GRPC
+                              ? config->grpc.listen.include_metadata
+                              : config->http.server.listen.include_metadata;
     if (!wants_metadata)
         return client_by_address(exchange->receiver, address);
     struct client_metadata rows[METADATA_ROWS_MAX];

@@ -24,7 +24,7 @@ static const char json_type[] = "application/json";
 static void respond(const struct otlp_receiver *receiver, struct http_request *request,
                     struct http_response *response)
 {
-    const struct config_pairs *extra = &receiver->config->http.response_headers;
+    const struct config_pairs *extra = &receiver->config->http.server.response_headers;
     size_t used = 0;
     while (response->headers[used].name != NULL)
         used++;

@@ -79,7 +79,7 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
 static struct http_server *create_http_server(struct otlp_receiver *self)
 {
     assert(self->config->has_http);
-    const struct otlp_http_config *config = &self->config->http;
+    const struct http_listen_config *config = &self->config->http.server;
     return http_server_create(&(struct http_server_settings){
         .lane = self->base.lane,
         .budget = self->base.budget,
@@ -95,16 +95,6 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
     });
 }
 
-/* Of what the list names, "" and gzip exist here; without a list both are on. */
-static bool takes_compression(const struct otlp_http_config *config, const char *name)
-{
-    assert(name != NULL);
-    for (size_t i = 0; i < config->compressions.count; i++)
-        if (strcmp(config->compressions.texts[i], name) == 0)
-            return true;
-    return config->compressions.count == 0;
-}
-
 /* HTTP/2 knows no capitals in names. */
 static char *lower_case(const char *text)
 {
@@ -117,14 +107,14 @@ static char *lower_case(const char *text)
 
 static void prepare_http(struct otlp_receiver *self)
 {
-    const struct otlp_http_config *config = &self->config->http;
-    assert(config->response_headers.count <= OTLP_RESPONSE_HEADERS_MAX);
-    self->takes_plain = takes_compression(config, "");
-    self->takes_gzip = takes_compression(config, "gzip");
+    const struct http_listen_config *config = &self->config->http.server;
+    assert(config->response_headers.count <= RESPONSE_HEADERS_MAX);
+    self->takes_plain = http_listen_config_takes(config, "");
+    self->takes_gzip = http_listen_config_takes(config, "gzip");
     for (size_t i = 0; i < config->response_headers.count; i++)
         self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
-        self->url_paths[signal] = otlp_config_url_path(config->url_paths[signal]);
+        self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
         assert(self->url_paths[signal] != NULL);
     }
     self->servers[OTLP_HTTP] = create_http_server(self);
@@ -149,7 +139,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
 
 /* Opens the listener of one protocol for the servers of all lanes. */
 static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
-                       const struct otlp_listen_config *config, struct error *error)
+                       const struct listen_config *config, struct error *error)
 {
     assert(transport < OTLP_TRANSPORTS);
     assert(first->base.first == &first->base);
@@ -176,7 +166,7 @@ static bool otlp_receiver_start(struct component *component, struct error *error
     if (self->config->has_grpc && !listen_for(self, OTLP_GRPC, &self->config->grpc.listen, error))
         return false;
     return !self->config->has_http ||
-           listen_for(self, OTLP_HTTP, &self->config->http.listen, error);
+           listen_for(self, OTLP_HTTP, &self->config->http.server.listen, error);
 }
 
 void otlp_receiver_check_stopped(struct otlp_receiver *self)
@@ -217,7 +207,7 @@ static void otlp_receiver_destroy(struct component *component)
         http_server_destroy(self->servers[transport]);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
-    for (size_t i = 0; i < OTLP_RESPONSE_HEADERS_MAX; i++)
+    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
     client_info_unref(self->last_client);
     gzip_destroy(self->gzip);

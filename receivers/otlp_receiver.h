@@ -41,8 +41,8 @@ struct otlp_receiver {
     enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
     struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
     char *url_paths[SIGNAL_KINDS];
-    char *response_header_names[OTLP_RESPONSE_HEADERS_MAX]; /* in lower case */
-    bool takes_plain; /* HTTP: bodies without Content-Encoding */
+    char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
+    bool takes_plain;                                  /* HTTP: bodies without Content-Encoding */
     bool takes_gzip;
     struct gzip *gzip;
     struct client_info *last_client; /* of the last request; the next has it often too */

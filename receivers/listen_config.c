@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Option tables and rules that servers of several receivers share. Keys whose feature is not built
+ * in are accepted where they change nothing, and refused in clear words where they would. Constants
+ * and pure functions; the main thread runs them while it loads the configuration. */
+#include "receivers/listen_config.h"
+
+#include "src/error.h"
+#include "src/net/endpoint.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct config_field listen_middleware_fields[] = {
+    CONFIG_TEXT(struct listen_middleware_config, id, "id", NULL, "Extension id."),
+    CONFIG_END,
+};
+
+const struct config_field listen_auth_fields[] = {
+    CONFIG_TEXT(struct listen_auth_config, authenticator, "authenticator", NULL,
+                "Extension id. Not supported by this build."),
+    CONFIG_IGNORED("request_params", "Query parameters for the authenticator."),
+    CONFIG_END,
+};
+
+const struct config_field listen_tls_fields[] = {
+    CONFIG_IGNORED("ca_file", "CA certificates."),
+    CONFIG_IGNORED("ca_pem", "CA certificates, in place."),
+    CONFIG_IGNORED("include_system_ca_certs_pool", "The system's CA certificates too."),
+    CONFIG_IGNORED("cert_file", "Certificate."),
+    CONFIG_IGNORED("cert_pem", "Certificate, in place."),
+    CONFIG_IGNORED("key_file", "Private key."),
+    CONFIG_IGNORED("key_pem", "Private key, in place."),
+    CONFIG_IGNORED("min_version", "Lowest TLS version."),
+    CONFIG_IGNORED("max_version", "Highest TLS version."),
+    CONFIG_IGNORED("cipher_suites", "Cipher suites."),
+    CONFIG_IGNORED("include_insecure_cipher_suites", "Weak cipher suites too."),
+    CONFIG_IGNORED("curve_preferences", "Curves."),
+    CONFIG_IGNORED("reload_interval", "How often files are read again."),
+    CONFIG_IGNORED("tpm", "Key in a TPM."),
+    CONFIG_IGNORED("client_ca_file", "CA of client certificates."),
+    CONFIG_IGNORED("client_ca_file_reload", "Reads that file again."),
+    CONFIG_END,
+};
+
+const struct config_field listen_dialer_fields[] = {
+    CONFIG_IGNORED("timeout", "Unused on servers."),
+    CONFIG_END,
+};
+
+const struct config_field listen_cors_fields[] = {
+    CONFIG_TEXTS(struct listen_cors_config, allowed_origins, "allowed_origins", NULL,
+                 "Not supported by this build."),
+    CONFIG_IGNORED("allowed_headers", "Has no effect without allowed_origins."),
+    CONFIG_IGNORED("exposed_headers", "Has no effect without allowed_origins."),
+    CONFIG_IGNORED("max_age", "Has no effect without allowed_origins."),
+    CONFIG_END,
+};
+
+static bool check_supported(const struct listen_config *listen, struct error *error)
+{
+    assert(error != NULL);
+    if (listen->has_tls)
+        return error_set(error, "tls is not supported by this build: remove the section and put a "
+                                "TLS proxy in front");
+    if (listen->has_auth && listen->auth.authenticator[0] != '\0')
+        return error_set(error,
+                         "auth is not supported by this build: found authenticator \"%s\", "
+                         "which would not be asked; remove the section",
+                         listen->auth.authenticator);
+    if (listen->middlewares.count > 0)
+        return error_set(error, "middlewares are not supported by this build: remove the key");
+    return true;
+}
+
+static bool check_endpoint(const char *text, struct error *error)
+{
+    assert(text != NULL);
+    struct endpoint endpoint;
+    if (!endpoint_parse(text, &endpoint, error))
+        return false;
+    size_t digits = strspn(endpoint.port, "0123456789");
+    if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
+        return error_set(error, "endpoint: found port %s in \"%s\", expected at most %d",
+                         endpoint.port, text, UINT16_MAX);
+    return true;
+}
+
+bool listen_config_check(const struct listen_config *listen, struct error *error)
+{
+    assert(listen->transport != NULL);
+    static const char *const supported[] = {"tcp", "tcp4", "tcp6"};
+    bool is_supported = false;
+    for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
+        is_supported |= strcmp(listen->transport, supported[i]) == 0;
+    if (!is_supported)
+        return error_set(error, "unsupported transport type \"%s\", expected tcp, tcp4 or tcp6",
+                         listen->transport);
+    return check_supported(listen, error) && check_endpoint(listen->endpoint, error);
+}
+
+bool http_listen_config_check(const struct http_listen_config *http, struct error *error)
+{
+    assert(http != NULL);
+    if (!listen_config_check(&http->listen, error))
+        return false;
+    if (http->cors.allowed_origins.count > 0)
+        return error_set(error, "cors is not supported by this build: remove allowed_origins");
+    if (http->response_headers.count > RESPONSE_HEADERS_MAX)
+        return error_set(error, "response_headers: found %zu headers, expected at most %d",
+                         http->response_headers.count, RESPONSE_HEADERS_MAX);
+    return true;
+}
+
+/* Without a list all that exist here are on. */
+bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding)
+{
+    assert(encoding != NULL);
+    for (size_t i = 0; i < http->compressions.count; i++)
+        if (strcmp(http->compressions.texts[i], encoding) == 0)
+            return true;
+    return http->compressions.count == 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings that servers of several receivers share, with the rows of their option tables: where to
+ * listen, TLS and authentication, and what HTTP servers have besides. Constant once loaded; any
+ * thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/config/field.h"
+
+struct error;
+
+enum { RESPONSE_HEADERS_MAX = 7 };
+
+struct listen_middleware_config {
+    const char *id;
+};
+
+struct listen_auth_config {
+    const char *authenticator;
+};
+
+/* Of sections that only hold keys without effect. */
+struct listen_unused_config {
+    bool unused;
+};
+
+/* Of every server. */
+struct listen_config {
+    const char *endpoint;
+    const char *transport;
+    bool include_metadata;
+    bool has_tls;
+    bool has_auth;
+    struct listen_unused_config tls;
+    struct listen_unused_config dialer;
+    struct listen_auth_config auth;
+    struct config_sections middlewares;
+};
+
+struct listen_cors_config {
+    struct config_texts allowed_origins;
+};
+
+/* Of HTTP servers. */
+struct http_listen_config {
+    struct listen_config listen;
+    int64_t body_bytes_max; /* 0 or less: the default of the receiver */
+    struct config_texts compressions;
+    uint64_t read_timeout_ns;
+    uint64_t read_header_timeout_ns;
+    uint64_t write_timeout_ns;
+    uint64_t idle_timeout_ns;
+    bool has_keep_alive;
+    struct config_pairs response_headers;
+    struct listen_cors_config cors;
+};
+
+extern const struct config_field listen_middleware_fields[];
+extern const struct config_field listen_auth_fields[];
+extern const struct config_field listen_tls_fields[];
+extern const struct config_field listen_dialer_fields[];
+extern const struct config_field listen_cors_fields[];
+
+/* Rows for a struct listen_config that is the member of owner. */
+#define LISTEN_ROWS(owner, member, address)                                                        \
+    CONFIG_TEXT(owner, member.endpoint, "endpoint", address,                                       \
+                "Where to listen: host:port. Without host on all addresses."),                     \
+        CONFIG_TEXT(owner, member.transport, "transport", "tcp", "tcp, tcp4 or tcp6."),            \
+        CONFIG_SECTION(owner, member.dialer, struct listen_unused_config, "dialer",                \
+                       listen_dialer_fields, NULL, "Unused on servers."),                          \
+        CONFIG_OPTIONAL(owner, member.tls, struct listen_unused_config, member.has_tls,            \
+                        CONFIG_NULL_IS_OFF, "tls", listen_tls_fields, NULL,                        \
+                        "Not supported by this build."),                                           \
+        CONFIG_OPTIONAL(owner, member.auth, struct listen_auth_config, member.has_auth,            \
+                        CONFIG_NULL_IS_OFF, "auth", listen_auth_fields, NULL,                      \
+                        "Not supported by this build."),                                           \
+        CONFIG_BOOL(owner, member.include_metadata, "include_metadata", "false",                   \
+                    "Keep the headers of requests for processors and exporters that use them."),   \
+        CONFIG_SECTIONS(owner, member.middlewares, struct listen_middleware_config, "middlewares", \
+                        listen_middleware_fields, NULL, "Not supported by this build.")
+
+/* Rows for what a struct http_listen_config has besides. */
+#define HTTP_LISTEN_ROWS(owner, member, body_default)                                              \
+    CONFIG_INT(owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,     \
+               UINT32_MAX,                                                                         \
+               "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),   \
+        CONFIG_TEXTS(owner, member.compressions, "compression_algorithms", NULL,                   \
+                     "Content-Encodings that are taken, \"\" for none at all; of these, \"\" and " \
+                     "gzip are supported. Unset: both."),                                          \
+        CONFIG_DURATION(owner, member.read_timeout_ns, "read_timeout", "0", 0, INT64_MAX,          \
+                        "For a whole request. 0: a minimum rate instead."),                        \
+        CONFIG_DURATION(owner, member.read_header_timeout_ns, "read_header_timeout", "0", 0,       \
+                        INT64_MAX, "For its headers. 0: 10 seconds."),                             \
+        CONFIG_DURATION(owner, member.write_timeout_ns, "write_timeout", "0", 0, INT64_MAX,        \
+                        "For an answer. 0: 30 seconds without progress."),                         \
+        CONFIG_DURATION(owner, member.idle_timeout_ns, "idle_timeout", "0", 0, INT64_MAX,          \
+                        "Between requests. 0: 1 minute."),                                         \
+        CONFIG_BOOL(owner, member.has_keep_alive, "keep_alives_enabled", "true",                   \
+                    "Take more than one request per connection."),                                 \
+        CONFIG_HEADERS(owner, member.response_headers, "response_headers",                         \
+                       "Headers of every answer."),                                                \
+        CONFIG_SECTION(owner, member.cors, struct listen_cors_config, "cors", listen_cors_fields,  \
+                       NULL, "Requests from browsers.")
+
+/* Rules across the fields. */
+bool listen_config_check(const struct listen_config *listen, struct error *error);
+bool http_listen_config_check(const struct http_listen_config *http, struct error *error);
+/* Whether bodies with that Content-Encoding, "" for none, are taken. */
+bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding);
