@@ -12,6 +12,7 @@
 #include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_inline.h"
+#include "src/otlp/profile_upload.h"
 #include "src/otlp/profile_view.h"
 
 enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, PROFILE_ID_BYTES = 16 };
@@ -222,12 +223,12 @@ static void check_profile(struct checking *checking, const struct profile *profi
     if (!check_one(checking, profile)) {
         findings->broken[findings->profiles / 8] |= (uint8_t)(1 << findings->profiles % 8);
         findings->broken_profiles++;
-        findings->broken_samples += profile->samples_count;
+        findings->broken_samples += profile_items(profile);
         findings->needs_rewriting = true;
     }
     findings->needs_rewriting |= !profile->sample_type.is_set || !profile->period_type.is_set;
     findings->profiles++;
-    findings->samples += profile->samples_count;
+    findings->samples += profile_items(profile);
 }
 
 static void check_scopes(struct checking *checking, const struct profile_resource *resource)

@@ -14,7 +14,7 @@ struct arena;
 struct profile_findings {
     uint64_t profiles; /* Profile messages */
     uint64_t broken_profiles;
-    uint64_t samples;
+    uint64_t samples;        /* and uploads (profile_upload.h) */
     uint64_t broken_samples; /* samples of broken profiles */
     uint8_t *broken;         /* one bit per Profile message; in the arena */
     /* It has references instead of texts, tables without zero element or profiles without types:

@@ -8,6 +8,7 @@
 
 #include "src/buffer.h"
 #include "src/limits.h"
+#include "src/otlp/profile_upload.h"
 
 enum {
     /* Everything in a Profile but samples, attributes, id and payload. */
@@ -267,7 +268,9 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     struct profile_groups_mark groups = profile_groups_mark(&merge->groups);
     uint64_t items = merge->items;
     bool is_alone = merge->profiles == 0;
-    bool has_too_many = limit.items_max > 0 && source->samples_left > limit.items_max - items;
+    bool is_upload = profile_is_upload(&source->profile);
+    uint64_t left = is_upload ? 1 : source->samples_left;
+    bool has_too_many = limit.items_max > 0 && left > limit.items_max - items;
     assert(limit.items_max == 0 || items <= limit.items_max);
     if (has_too_many && !is_alone)
         return false;
@@ -285,6 +288,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
         return false;
     }
     end_profile(merge, source, scope);
+    merge->items += is_upload;
     if (is_whole)
         source->level = SOURCE_SCOPE;
     return is_whole;

@@ -12,6 +12,7 @@
 #include "src/limits.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_merge.h"
+#include "src/otlp/profile_upload.h"
 #include "src/pattern.h"
 
 /* Field numbers. */
@@ -286,7 +287,9 @@ static void protect_dictionary(struct shaping *shaping)
     }
 }
 
-/* The payload goes in any case: it says what was taken out here. The id goes when samples do. */
+/* The payload goes: it says what was taken out here. A file that is all there is of a profile stays
+ * where only sizes are limited; with rules on names it goes as well, for nobody can say what names
+ * are in it. The id goes when samples do. */
 static void put_profile(struct shaping *shaping, struct slice content)
 {
     struct wire_reader reader = wire_reader_of(content);
@@ -294,13 +297,15 @@ static void put_profile(struct shaping *shaping, struct slice content)
     struct profile profile = profile_of(content);
     uint64_t samples_max = shaping->rules->samples_max;
     bool is_cut = samples_max > 0 && profile.samples_count > samples_max;
+    bool keeps_payload = profile_is_upload(&profile) && shaping->rules->renames_count == 0 &&
+                         shaping->rules->drops_count == 0;
     uint64_t samples = 0;
     assert(content.data != NULL || content.size == 0);
     protect(shaping, &profile.attributes);
     while (wire_read_field(&reader, &field)) {
         bool is_sample = field.number == PROFILE_SAMPLES;
-        bool stays = field.number != PROFILE_PAYLOAD_FORMAT && field.number != PROFILE_PAYLOAD &&
-                     (!is_cut || field.number != PROFILE_ID) &&
+        bool is_payload = field.number == PROFILE_PAYLOAD_FORMAT || field.number == PROFILE_PAYLOAD;
+        bool stays = (!is_payload || keeps_payload) && (!is_cut || field.number != PROFILE_ID) &&
                      (!is_cut || !is_sample || samples < samples_max);
         samples += is_sample;
         if (stays)
