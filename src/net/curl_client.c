@@ -209,7 +209,7 @@ static void exchange_set_up(struct exchange *exchange)
     struct curl_client *client = exchange->client;
     const struct curl_library *library = client->library;
     CURL *easy = exchange->easy;
-    curl_options_apply(library, easy, client->settings, client->url);
+    curl_options_apply(library, easy, client->settings, client->url, exchange->post.target);
     exchange->headers =
         curl_options_headers(library, easy, client->settings, client->url, &exchange->post);
     exchange->connect_to = curl_options_connect_to(library, easy, client->settings, client->url);

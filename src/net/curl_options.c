@@ -135,25 +135,30 @@ static void apply_connection(const struct curl_library *library, CURL *easy,
 }
 
 static void apply_url(const struct curl_library *library, CURL *easy,
-                      const struct http_client_settings *settings, const struct http_url *url)
+                      const struct http_client_settings *settings, const struct http_url *url,
+                      const char *target)
 {
-    assert(url->target[0] == '/');
-    char text[HTTP_URL_BYTES_MAX + 512];
+    assert(target[0] == '/');
+    char *text = NULL;
+    int size;
     if (url->is_https && is_set(settings->server_name_override))
-        snprintf(text, sizeof(text), "https://%s:%u%s", settings->server_name_override,
-                 (unsigned)url->port, url->target);
+        size = asprintf(&text, "https://%s:%u%s", settings->server_name_override,
+                        (unsigned)url->port, target);
     else
-        snprintf(text, sizeof(text), "%s://%s%s", url->is_https ? "https" : "http", url->authority,
-                 url->target);
+        size =
+            asprintf(&text, "%s://%s%s", url->is_https ? "https" : "http", url->authority, target);
+    assert(size > 0);
     library->easy_setopt(easy, CURLOPT_URL, text);
+    free(text);
 }
 
 void curl_options_apply(const struct curl_library *library, CURL *easy,
-                        const struct http_client_settings *settings, const struct http_url *url)
+                        const struct http_client_settings *settings, const struct http_url *url,
+                        const char *target)
 {
     assert(library != NULL);
     assert(easy != NULL);
-    apply_url(library, easy, settings, url);
+    apply_url(library, easy, settings, url, target != NULL ? target : url->target);
     apply_redirects(library, easy);
     apply_connection(library, easy, settings, url);
     apply_tls(library, easy, settings);

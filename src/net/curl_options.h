@@ -8,9 +8,11 @@ struct http_client_settings;
 struct http_post;
 struct http_url;
 
-/* Everything that is the same for all requests of a client. The easy handle is fresh or reset. */
+/* Everything but the headers. The easy handle is fresh or reset; target is the request's own, or
+ * NULL for the URL's. */
 void curl_options_apply(const struct curl_library *library, CURL *easy,
-                        const struct http_client_settings *settings, const struct http_url *url);
+                        const struct http_client_settings *settings, const struct http_url *url,
+                        const char *target);
 /* The request's headers; the caller frees the list after the transfer. */
 struct curl_slist *curl_options_headers(const struct curl_library *library, CURL *easy,
                                         const struct http_client_settings *settings,

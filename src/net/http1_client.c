@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ERROR_WORDS_MAX = 512, ADDRESS_TEXT_MAX = 64 };
+enum { ERROR_WORDS_MAX = 512, ADDRESS_TEXT_MAX = 64, HEAD_BUFFERS = 3 };
 
 struct exchange {
     struct http1_client *client;
@@ -44,6 +44,7 @@ struct http1_client {
     struct lane *lane;
     char *head;
     size_t head_size;
+    size_t line_size; /* of the head, up to the end of the target */
     struct backend_addresses addresses;
     struct exchange_list waiting;
     struct exchange_list running;
@@ -215,19 +216,35 @@ static void on_closed(struct http1_connection *connection)
         lane_defer(client->lane, &client->job);
 }
 
+/* Method, target and the headers that do not change. Returns how many buffers that takes. */
+static size_t fill_head(const struct exchange *exchange, uv_buf_t buffers[HEAD_BUFFERS])
+{
+    static char method[] = "POST ";
+    const struct http1_client *client = exchange->client;
+    const char *target = exchange->post.target;
+    if (target == NULL) {
+        buffers[0] = (uv_buf_t){.base = client->head, .len = client->head_size};
+        return 1;
+    }
+    assert(target[0] == '/');
+    buffers[0] = (uv_buf_t){.base = method, .len = sizeof(method) - 1};
+    buffers[1] = (uv_buf_t){.base = (char *)(uintptr_t)target, .len = strlen(target)};
+    buffers[2] = (uv_buf_t){.base = client->head + client->line_size,
+                            .len = client->head_size - client->line_size};
+    return HEAD_BUFFERS;
+}
+
 static void exchange_send(struct exchange *exchange)
 {
     assert(exchange->connection != NULL);
-    struct http1_client *client = exchange->client;
     const struct http_post *post = &exchange->post;
-    size_t count = post->parts_count + 2;
-    uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
-    buffers[0] = (uv_buf_t){.base = client->head, .len = client->head_size};
-    buffers[1] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
+    uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 1 + post->parts_count) * sizeof(*buffers));
+    size_t count = fill_head(exchange, buffers);
+    buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
     for (size_t i = 0; i < post->parts_count; i++) {
         struct slice bytes = post->parts[i].bytes;
         /* libuv's buffers serve reading too, hence no const; writing leaves the bytes alone. */
-        buffers[i + 2] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
+        buffers[count++] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
     }
     int error = http1_connection_send(exchange->connection, buffers, count);
     mem_free(buffers);
@@ -399,6 +416,7 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
     client->lane = settings->lane;
     client->head = request_head_text(settings, url);
     client->head_size = strlen(client->head);
+    client->line_size = strlen("POST ") + strlen(url->target);
     client->job = (struct lane_job){.fn = on_job, .arg = client};
     backend_addresses_init(&client->addresses, settings->lane, url->host, url->port);
     return client;

@@ -63,6 +63,7 @@ struct http_post {
     uint64_t bytes; /* sum of the parts */
     const char *content_type;
     const char *content_encoding; /* NULL: none */
+    const char *target;           /* path and query, encoded, instead of the URL's; NULL: those */
     http_done_fn done;            /* exactly once, never from inside http_client_post */
     void *arg;
 };

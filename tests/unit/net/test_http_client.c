@@ -125,7 +125,8 @@ static void tear_down(struct fixture *fixture)
     clock_fake_stop();
 }
 
-static void post_parts(struct fixture *fixture, const struct batch_part *parts, size_t count)
+static void post_to(struct fixture *fixture, const char *target, const struct batch_part *parts,
+                    size_t count)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
@@ -134,9 +135,15 @@ static void post_parts(struct fixture *fixture, const struct batch_part *parts, 
                                    .parts_count = count,
                                    .bytes = bytes,
                                    .content_type = "application/x-protobuf",
+                                   .target = target,
                                    .done = on_done,
                                    .arg = &fixture->seen};
     http_client_post(fixture->client, &post);
+}
+
+static void post_parts(struct fixture *fixture, const struct batch_part *parts, size_t count)
+{
+    post_to(fixture, NULL, parts, count);
 }
 
 static const struct batch_part hello[] = {
@@ -725,6 +732,34 @@ static void proxies_get_the_absolute_form(void **state)
     tear_down(&fixture);
 }
 
+/* Both writers put a request's own target in the place of the URL's, for that request alone. */
+static void a_request_can_have_a_target_of_its_own(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const char *const urls[] = {NULL, "http://backend.example:4318"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *base = urls[i] != NULL ? urls[i] : "";
+        struct fixture fixture;
+        char line[256];
+        set_up(&fixture, steps, 1);
+        if (urls[i] != NULL) {
+            fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+            fixture.settings.url = "http://backend.example:4318/v1/traces";
+        }
+        open_client(&fixture);
+        post_to(&fixture, "/ingest?name=a%7Bb%3Dc%7D&from=1", hello, 3);
+        turn_until(fixture.lane, &fixture.seen.done, 1);
+        snprintf(line, sizeof(line),
+                 "POST %s/ingest?name=a%%7Bb%%3Dc%%7D&from=1 HTTP/1.1\r\nHost: ", base);
+        assert_memory_equal(scripted_backend_head(fixture.backend), line, strlen(line));
+        post_hello(&fixture);
+        snprintf(line, sizeof(line), "POST %s/v1/traces HTTP/1.1\r\nHost: ", base);
+        assert_memory_equal(scripted_backend_head(fixture.backend), line, strlen(line));
+        tear_down(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -749,6 +784,7 @@ int main(void)
         cmocka_unit_test(redirects_are_followed_with_the_body),
         cmocka_unit_test(redirect_loops_are_permanent),
         cmocka_unit_test(proxies_get_the_absolute_form),
+        cmocka_unit_test(a_request_can_have_a_target_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
