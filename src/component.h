@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The component contract: what a receiver, processor, exporter or extension is to the core. One
  * instance per lane (an exporter: per lane and signal; a processor: per lane and pipeline);
- * instances share nothing but their configuration. All slots run on the instance's lane. */
+ * instances share nothing but their configuration and what the share slot makes. All slots run on
+ * the instance's lane, share and unshare on the main thread while no lane runs. */
 #pragma once
 
 #include <stdbool.h>
@@ -45,10 +46,11 @@ struct component {
     struct component *first;     /* the same component's instance on lane 0, maybe itself */
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* extensions: what they may ask */
-    void *counters;                     /* counters_size bytes, zeroed, owned by the core */
+    void *shared;            /* what share made for all instances of this id; NULL: nothing */
+    void *counters;          /* counters_size bytes, zeroed, owned by the core */
     const char *destination; /* exporters, set by create: the URL without userinfo and query, for
                                 the labels server_address, server_port and url_path; or NULL */
-    bool is_started;             /* start was called, and maybe failed: stop is to come */
+    bool is_started;         /* start was called, and maybe failed: stop is to come */
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;
 };
@@ -68,6 +70,12 @@ struct component_factory {
     /* Rules across the fields; runs even when the component is unused. Part of configuration
      * checking. */
     bool (*check)(const void *config, struct error *error);
+    /* Processors: makes what all instances of one id share, on every lane and in every pipeline;
+     * called once, before the first create, with the component that comes first. NULL is failure.
+     * It is the one thing that several lanes touch at once. */
+    void *(*share)(const struct component *first, unsigned lanes, struct error *error);
+    /* Gives that back, after the last destroy. */
+    void (*unshare)(void *shared);
     /* The instance is zeroed and its component filled; allocates and prepares. On failure destroy
      * is called. */
     bool (*create)(struct component *self, struct error *error);

@@ -49,6 +49,28 @@ static void destroy(struct component *component)
     mem_free(component);
 }
 
+/* The first instance of an id makes what all of them share. */
+static bool share(struct service *service, const struct config_component *from,
+                  struct component *component, struct error *error)
+{
+    void **common = &service->commons[component_slot(service, from)];
+    assert(component->factory->share != NULL);
+    assert(component->factory->unshare != NULL);
+    if (*common == NULL)
+        *common = component->factory->share(component, service->lanes_count, error);
+    component->shared = *common;
+    return component->shared != NULL;
+}
+
+static void unshare(const struct service *service)
+{
+    assert(service->commons != NULL);
+    for (size_t i = 0; i < service->config->components_count; i++)
+        if (service->commons[i] != NULL)
+            service->config->components[i].factory->unshare(service->commons[i]);
+    mem_free((void *)service->commons);
+}
+
 static bool prepare(struct component *component, struct error *error)
 {
     if (component->factory->create == NULL || component->factory->create(component, error))
@@ -100,7 +122,9 @@ static bool build_processors(struct service *service, struct service_lane *part,
         set_signal(processor, pipeline->signal, pipeline->id);
         processor->exporters = (unsigned)pipeline->exporters_count;
         part->processors[index][i] = processor;
-        if (!prepare(processor, error))
+        bool has_shared = processor->factory->share == NULL ||
+                          share(service, pipeline->processors[i], processor, error);
+        if (!has_shared || !prepare(processor, error))
             return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
                                 processor->id, pipeline->id);
     }
@@ -294,6 +318,7 @@ struct service *service_create(const struct config *config, struct lane *const *
     service->lanes = mem_zalloc(lanes_count * sizeof(service->lanes[0]));
     service->shared =
         mem_zalloc(config->components_count * SIGNAL_KINDS * sizeof(service->shared[0]));
+    service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
     service->started_ns = clock_now_ns();
     budget_init(&service->budget, budget_bytes(config));
     if (build(service, lanes, error))
@@ -365,6 +390,7 @@ void service_destroy(struct service *service)
         if (is_shared[j])
             sender_shared_fini(&service->shared[j]);
     mem_free(is_shared);
+    unshare(service);
     budget_fini(&service->budget);
     mem_free(service->shared);
     mem_free(service->lanes);

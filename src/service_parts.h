@@ -40,6 +40,7 @@ struct service {
     struct service_lane *lanes;
     struct budget budget;
     struct sender_shared *shared;  /* by component and signal */
+    void **commons;                /* by component: what its instances share */
     struct component **extensions; /* as config->extensions, on lane 0 */
     struct telemetry *telemetry;   /* NULL: no metrics reader */
     struct stop_run *stop_run;     /* while stopping */
