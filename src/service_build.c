@@ -50,8 +50,8 @@ static void destroy(struct component *component)
 }
 
 /* The first instance of an id makes what all of them share. */
-static bool share(struct service *service, const struct config_component *from,
-                  struct component *component, struct error *error)
+static bool share_among(struct service *service, const struct config_component *from,
+                        struct component *component, struct error *error)
 {
     void **common = &service->commons[component_slot(service, from)];
     assert(component->factory->share != NULL);
@@ -62,7 +62,7 @@ static bool share(struct service *service, const struct config_component *from,
     return component->shared != NULL;
 }
 
-static void unshare(const struct service *service)
+static void unshare_all(const struct service *service)
 {
     assert(service->commons != NULL);
     for (size_t i = 0; i < service->config->components_count; i++)
@@ -123,7 +123,7 @@ static bool build_processors(struct service *service, struct service_lane *part,
         processor->exporters = (unsigned)pipeline->exporters_count;
         part->processors[index][i] = processor;
         bool has_shared = processor->factory->share == NULL ||
-                          share(service, pipeline->processors[i], processor, error);
+                          share_among(service, pipeline->processors[i], processor, error);
         if (!has_shared || !prepare(processor, error))
             return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
                                 processor->id, pipeline->id);
@@ -390,7 +390,7 @@ void service_destroy(struct service *service)
         if (is_shared[j])
             sender_shared_fini(&service->shared[j]);
     mem_free(is_shared);
-    unshare(service);
+    unshare_all(service);
     budget_fini(&service->budget);
     mem_free(service->shared);
     mem_free(service->lanes);
