@@ -76,6 +76,18 @@ enum {
 #define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
 #define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
 
+/* TLS */
+enum {
+    TLS_FILE_BYTES_MAX = 4 << 20, /* a file of certificates */
+    TLS_CHAIN_MAX = 16,           /* certificates that we send */
+    TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
+    TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
+    TLS_REPLIES_BYTES_MAX = 64 * 1024 /* what a peer makes us answer, without reading it */
+};
+#define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
+#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* client_ca_file_reload looks no oftener   \
+                                                        */
+
 /* inflating: at most RATIO : 1 once FREE bytes came out */
 enum { INFLATE_RATIO_MAX = 200 };
 #define INFLATE_RATIO_FREE_BYTES (1 * MIB)

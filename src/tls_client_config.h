@@ -4,31 +4,15 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "src/config/field.h"
-
-struct tls_tpm_config {
-    const char *path;
-};
+#include "src/tls_config.h"
 
 struct tls_client_config {
+    struct tls_config common;
     bool insecure; /* cleartext; an https URL uses TLS all the same */
     bool insecure_skip_verify;
     const char *server_name_override;
-    const char *ca_file;
-    const char *ca_pem;
-    bool include_system_ca_certs_pool;
-    const char *cert_file;
-    const char *cert_pem;
-    const char *key_file;
-    const char *key_pem;
-    const char *min_version;
-    const char *max_version;
-    struct config_texts cipher_suites;
-    struct config_texts curve_preferences;
-    bool has_tpm;
-    struct tls_tpm_config tpm;
 };
 
 extern const struct config_field tls_client_fields[];

@@ -10,6 +10,7 @@
 
 #include "src/slice.h"
 
+struct error;
 struct tls_channel;
 struct tls_context;
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of tls sections. Constants and pure functions but for the look at a file; the main thread
+ * runs them. */
+#include "src/tls_config.h"
+
+#include "src/error.h"
+#include "src/fileops.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/tls_names.h"
+
+#include <assert.h>
+#include <string.h>
+
+const struct config_field tls_tpm_fields[] = {
+    CONFIG_TEXT(struct tls_tpm_config, path, "path", NULL, "Path of the TPM device."),
+    CONFIG_IGNORED("auth", "Authorisation of the TPM."),
+    CONFIG_IGNORED("owner_auth", "Owner authorisation of the TPM."),
+    CONFIG_END,
+};
+
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+int tls_config_version(const char *text)
+{
+    if (!is_set(text))
+        return 0;
+    assert(text != NULL);
+    if (strncmp(text, "1.", 2) != 0 || text[2] < '0' || text[2] > '3' || text[3] != '\0')
+        return -1;
+    return text[2] - '0' + 1;
+}
+
+static bool versions_check(const struct tls_config *tls, struct error *error)
+{
+    assert(error != NULL);
+    int min = tls_config_version(tls->min_version);
+    int max = tls_config_version(tls->max_version);
+    if (min < 0)
+        return error_set(error,
+                         "invalid TLS min_version: unsupported TLS version: \"%s\"; \"1.0\" to "
+                         "\"1.3\" are expected",
+                         tls->min_version);
+    if (max < 0)
+        return error_set(error,
+                         "invalid TLS max_version: unsupported TLS version: \"%s\"; \"1.0\" to "
+                         "\"1.3\" are expected",
+                         tls->max_version);
+    if (max != 0 && (min == 0 ? 3 : min) > max)
+        return error_set(error,
+                         "invalid TLS configuration: min_version (\"%s\") cannot be greater "
+                         "than max_version (\"%s\")",
+                         min == 0 ? "1.2" : tls->min_version, tls->max_version);
+    return true;
+}
+
+static bool sources_check(const struct tls_config *tls, struct error *error)
+{
+    assert(error != NULL);
+    bool has_cert = is_set(tls->cert_file) || is_set(tls->cert_pem);
+    bool has_key = is_set(tls->key_file) || is_set(tls->key_pem);
+    if (is_set(tls->ca_file) && is_set(tls->ca_pem))
+        return error_set(error, "provide either a CA file or the PEM-encoded string, but not both");
+    if (is_set(tls->cert_file) && is_set(tls->cert_pem))
+        return error_set(error, "provide either certificate file or PEM, but not both");
+    if (is_set(tls->key_file) && is_set(tls->key_pem))
+        return error_set(error, "provide either key file or PEM, but not both");
+    if (has_cert != has_key)
+        return error_set(error, "TLS configuration must include both certificate and key "
+                                "(CertFile/CertPem and KeyFile/KeyPem)");
+    return true;
+}
+
+static bool names_check(const struct tls_config *tls, struct error *error)
+{
+    assert(error != NULL);
+    char list[TLS_LIST_BYTES_MAX];
+    if (!tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites, list,
+                              error))
+        return error_prefix(error, "cipher_suites");
+    int max = tls_config_version(tls->max_version);
+    if (tls->cipher_suites.count > 0 && list[0] == '\0' && max != 0 && max < 4)
+        return error_set(error,
+                         "cipher_suites: all of them are of TLS 1.3, which max_version \"%s\" "
+                         "forbids; name suites of TLS 1.2, or remove the key",
+                         tls->max_version);
+    if (!tls_curves_translate(&tls->curve_preferences, list, error))
+        return error_prefix(error, "curve_preferences");
+    return true;
+}
+
+bool tls_config_check(const struct tls_config *tls, struct error *error)
+{
+    assert(tls != NULL);
+    if (!sources_check(tls, error) || !versions_check(tls, error) || !names_check(tls, error))
+        return false;
+    if (tls->has_tpm)
+        return error_set(error, "tpm is not supported; keep the key in key_file");
+    return true;
+}
+
+bool tls_config_check_file(const char *key, const char *path, struct error *error)
+{
+    assert(key != NULL);
+    char *text;
+    size_t size;
+    if (!is_set(path))
+        return true;
+    int result = file_read_whole(path, TLS_FILE_BYTES_MAX, &text, &size);
+    if (result < 0)
+        return error_set(error, "tls::%s: cannot read %s: %s", key, path, strerror(-result));
+    bool is_pem = memmem(text, size, "-----BEGIN ", strlen("-----BEGIN ")) != NULL;
+    explicit_bzero(text, size);
+    mem_free(text);
+    if (!is_pem)
+        return error_set(error, "tls::%s: %s holds no PEM block (-----BEGIN …)", key, path);
+    return true;
+}
