@@ -157,10 +157,15 @@ static inline const uint8_t *skip_field(const struct otlp_message *message, cons
     case OTLP_STRING:
     case OTLP_STRINGS:
     case OTLP_BYTES:
+    case OTLP_LOOSE_TRACE_ID:
+    case OTLP_LOOSE_SPAN_ID:
+    case OTLP_PROFILE_ID:
         if (at[1] >= 0x80)
             return NULL;
         return at + 2 + at[1];
-    case OTLP_PACKED_VARINT:
+    case OTLP_PACKED_INT32:
+    case OTLP_PACKED_INT64:
+    case OTLP_PACKED_UINT64:
         return at[1] < 0x80 && are_plain_varints(at + 2, at[1]) ? at + 2 + at[1] : NULL;
     case OTLP_PACKED_FIXED64:
     case OTLP_PACKED_DOUBLE:
@@ -218,7 +223,7 @@ static bool check_id(const struct otlp_message *message, const struct otlp_field
 static bool check_packed(const struct otlp_message *message, const struct otlp_field *field,
                          struct slice content)
 {
-    if (field->kind != OTLP_PACKED_VARINT) {
+    if (field->kind < OTLP_PACKED_INT32) {
         if (content.size % 8 == 0)
             return true;
         return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
@@ -238,10 +243,8 @@ static bool check_packed(const struct otlp_message *message, const struct otlp_f
 /* Elements of a packed field may also come one by one, each with its own wire type. */
 static bool is_lone_element(const struct otlp_field *field, enum wire_type type)
 {
-    if (field->kind == OTLP_PACKED_VARINT)
-        return type == WIRE_VARINT;
-    return (field->kind == OTLP_PACKED_FIXED64 || field->kind == OTLP_PACKED_DOUBLE) &&
-           type == WIRE_FIXED64;
+    return otlp_kind_is_packed(field->kind) &&
+           type == (field->kind >= OTLP_PACKED_INT32 ? WIRE_VARINT : WIRE_FIXED64);
 }
 
 /* Everything but what is inside a nested message. */
@@ -257,7 +260,7 @@ static bool check_field(const struct otlp_message *message, const struct otlp_fi
         return check_id(message, field, found->bytes.size, TRACE_ID_BYTES);
     if (field->kind == OTLP_SPAN_ID)
         return check_id(message, field, found->bytes.size, SPAN_ID_BYTES);
-    if (field->kind >= OTLP_PACKED_FIXED64 && field->kind <= OTLP_PACKED_VARINT)
+    if (otlp_kind_is_packed(field->kind))
         return check_packed(message, field, found->bytes);
     return true;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP's messages as tables: one row per field with its number, name and kind, and the table of a
- * nested message. The wire walker runs on them. Constants; any thread. The names and numbers are
- * those of proto/. */
+/* OTLP's messages as tables: one row per field with its number, names and kind, and the table of a
+ * nested message. The wire walker and the JSON transcoder run on them. Constants; any thread. The
+ * names and numbers are those of proto/. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/otlp/wire.h"
@@ -28,13 +29,19 @@ enum otlp_kind {
     OTLP_BYTES,
     OTLP_TRACE_ID,       /* bytes: 16 or none */
     OTLP_SPAN_ID,        /* bytes: 8 or none */
+    OTLP_LOOSE_TRACE_ID, /* ids of profiles: bytes whose size is judged where they are used */
+    OTLP_LOOSE_SPAN_ID,
+    OTLP_PROFILE_ID,
     OTLP_PACKED_FIXED64, /* repeated; one by one is allowed too, as proto3 demands */
     OTLP_PACKED_DOUBLE,
-    OTLP_PACKED_VARINT, /* of any type */
+    OTLP_PACKED_INT32, /* from here to UINT64: varints */
+    OTLP_PACKED_INT64,
+    OTLP_PACKED_UINT64,
     OTLP_MESSAGE,
     OTLP_MESSAGES,  /* repeated */
     OTLP_KEY_VALUE, /* repeated KeyValue: an attribute. From here on fields are counted */
-    OTLP_HOLDERS,   /* messages with items somewhere below: splitting goes into them */
+    OTLP_HOLDER,    /* a message with items somewhere below: splitting goes into it */
+    OTLP_HOLDERS,   /* the same, repeated */
     OTLP_RESOURCES, /* repeated: the Resource… messages of a request */
     OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record, sample */
 };
@@ -42,12 +49,22 @@ enum otlp_kind {
 /* Table size of the fields that a one-byte tag reaches. */
 enum { OTLP_SHORT_FIELDS = 16 };
 
+/* Of an enumeration's values, which are those from 0 on. */
+struct otlp_names {
+    const char *const *texts;
+    uint32_t count;
+};
+
 struct otlp_field {
-    const char *name; /* as in the .proto file */
+    const char *name;      /* as in the .proto file */
+    const char *json_name; /* the same in lowerCamelCase */
     const struct otlp_message *message;
+    const struct otlp_names *names;
     uint16_t number;
     uint8_t kind; /* enum otlp_kind */
     uint8_t wire; /* enum wire_type */
+    uint8_t name_size;
+    uint8_t json_name_size;
 };
 
 struct otlp_message {
@@ -55,6 +72,11 @@ struct otlp_message {
     uint8_t plan[128];                           /* by one-byte tag: enum otlp_kind */
     struct otlp_field fields[OTLP_SHORT_FIELDS]; /* by number */
     const struct otlp_field *more;               /* the one field with a larger number, or NULL */
+    /* Sets of fields, a bit for each number: the members of the oneof (no message has two), scalars
+     * that can be there and be zero, and messages that are there once, outside the oneof. */
+    uint16_t one_of;
+    uint16_t optional;
+    uint16_t embedded;
 };
 
 extern const struct otlp_message otlp_any_value;
@@ -63,6 +85,22 @@ extern const struct otlp_message otlp_resource;
 
 /* Export…ServiceRequest of that signal; for profiles in layout 1.10. */
 const struct otlp_message *otlp_request(enum signal_kind signal);
+
+/* Export…ServiceResponse of that signal. */
+const struct otlp_message *otlp_response(enum signal_kind signal);
+/* google.rpc.Status without its details. */
+extern const struct otlp_message otlp_rpc_status;
+
+static inline bool otlp_kind_is_packed(enum otlp_kind kind)
+{
+    return kind >= OTLP_PACKED_FIXED64 && kind <= OTLP_PACKED_UINT64;
+}
+
+static inline bool otlp_kind_is_repeated(enum otlp_kind kind)
+{
+    return kind == OTLP_STRINGS || otlp_kind_is_packed(kind) ||
+           (kind >= OTLP_MESSAGES && kind != OTLP_HOLDER);
+}
 
 /* NULL: the message has no such field. */
 const struct otlp_field *otlp_field_find(const struct otlp_message *message, uint32_t number);

@@ -41,7 +41,7 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
                                          const struct rope_field *found)
 {
     const struct otlp_field *field = otlp_field_find(message, found->number);
-    return field != NULL && field->kind >= OTLP_HOLDERS ? field : NULL;
+    return field != NULL && field->kind >= OTLP_HOLDER ? field : NULL;
 }
 
 /* Items in a field, or more than `enough` of them: it stops there. Recursion is bounded by the
@@ -49,7 +49,7 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
 static uint64_t count_items(const struct otlp_field *field, const struct rope_field *found,
                             uint64_t enough)
 {
-    assert(field->kind >= OTLP_HOLDERS);
+    assert(field->kind >= OTLP_HOLDER);
     if (field->kind == OTLP_RECORDS)
         return 1;
     struct rope rope = found->content;

@@ -39,7 +39,7 @@ static void write_packed(struct random_source *random, struct wire_writer *out,
     uint8_t room[256];
     struct wire_writer packed = wire_writer_of(room, sizeof(room));
     for (uint64_t count = random_below(random, 8); count > 0; count--) {
-        if (field->kind == OTLP_PACKED_VARINT)
+        if (field->kind >= OTLP_PACKED_INT32)
             wire_write_varint(&packed, random_below(random, 1u << random_below(random, 31)));
         else
             wire_write_raw(&packed, slice_of("\1\2\3\4\5\6\7\x40", 8));
@@ -56,7 +56,7 @@ static void write_scalar(struct random_source *random, struct wire_writer *out,
                    random_below(random, 4) == 0   ? 0
                    : field->kind == OTLP_TRACE_ID ? 16
                                                   : 8);
-    else if (field->kind >= OTLP_PACKED_FIXED64 && field->kind <= OTLP_PACKED_VARINT)
+    else if (otlp_kind_is_packed(field->kind))
         write_packed(random, out, field);
     else if (field->wire == WIRE_BYTES)
         write_text(random, out, field->number,
@@ -84,8 +84,7 @@ static void write_unknown(struct random_source *random, struct wire_writer *out)
 /* A oneof gets one of its fields at most, so that "the last one wins" cannot blur comparisons. */
 static bool is_oneof(const struct otlp_message *message, const struct otlp_field *field)
 {
-    bool is_metric_data = field->kind == OTLP_HOLDERS && message->fields[12].kind == OTLP_KEY_VALUE;
-    return message == &otlp_any_value || is_metric_data;
+    return (message->one_of >> field->number & 1) != 0;
 }
 
 static void write_message(struct random_source *random, const struct otlp_message *message,
