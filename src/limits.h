@@ -85,11 +85,11 @@ enum {
     TLS_REPLIES_BYTES_MAX = 64 * 1024 /* what a peer makes us answer, without reading it */
 };
 #define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
-#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* client_ca_file_reload looks no oftener   \
-                                                        */
+#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* client_ca_file is not looked at oftener */
 
-/* inflating: at most RATIO : 1 once FREE bytes came out */
-enum { INFLATE_RATIO_MAX = 200 };
+/* inflating: at most RATIO : 1 once FREE bytes came out; zstd windows as RFC 9659 has them (8 MiB)
+ */
+enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
 #define INFLATE_RATIO_FREE_BYTES (1 * MIB)
 
 /* exporters */
@@ -99,9 +99,19 @@ enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
 #define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
 #define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
 #define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)
+/* gRPC's own: reaching a back-end up to its SETTINGS, asking a silent one whether it lives. */
+#define GRPC_CONNECT_TIMEOUT_NS ((uint64_t)20 * NS_PER_S)
+#define HTTP2_PROBE_NS          ((uint64_t)20 * NS_PER_S)
 /* Addresses of a back-end: how many are tried, and how long they are believed. */
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
+
+/* pyroscope receiver: its clients do not come back, so that a request waits for room a while, each
+ * look so long after the last; so many of them, with bodies of so many bytes in all, on a lane */
+enum { PYROSCOPE_WAITING_MAX = 256 };
+#define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
+#define PYROSCOPE_PATIENCE_NS       ((uint64_t)5 * NS_PER_S)
+#define PYROSCOPE_LOOK_NS           ((uint64_t)50 * NS_PER_MS)
 
 /* configuration */
 enum {

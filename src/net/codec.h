@@ -34,9 +34,8 @@ enum codec_result {
     CODEC_NO_BUDGET, /* try again later */
 };
 
-/* By the name in Content-Encoding or in an exporter's "compression", or in grpc-encoding; exact, as
- * the Go collector takes them. "" and, except in Content-Encoding, "none" or "identity" are
- * CODEC_NONE; CODECS when there is no such codec. */
+/* By the name in Content-Encoding, or in grpc-encoding; exact, as the Go collector takes them. "",
+ * and in grpc-encoding "identity", is CODEC_NONE; CODECS when there is no such codec. */
 enum codec codec_of_http(struct slice name);
 enum codec codec_of_grpc(struct slice name);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gzip (RFC 1952) both ways with ISA-L. Owns the codec states, which are large: each is made when
- * it is first used and kept. Runs on the lane of its user. */
+/* gzip (RFC 1952) and zlib (RFC 1950) both ways with ISA-L. Owns the codec states, which are large:
+ * each is made when it is first used and kept. Runs on the lane of its user. */
 #include "src/net/gzip.h"
 
 #include "src/batch.h"
 #include "src/buffer.h"
-#include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/codec_output.h"
 #include "src/slice.h"
 
 #include <assert.h>
@@ -16,10 +16,8 @@
 #include <isa-l/igzip_lib.h>
 
 enum {
-    MEMBER_BYTES_MIN = 18, /* header 10, trailer 8 */
     TRAILER_ISIZE_BYTES = 4,
     INFLATE_FIRST_BYTES = 16 * 1024,
-    INFLATE_SLACK_BYTES = 512, /* room behind the output, so that its end is decoded fast too */
     DEFLATE_CHUNK_BYTES = 64 * 1024,
     LEVEL_STANDARD = 1,
 };
@@ -28,92 +26,114 @@ struct deflater {
     struct isal_zstream stream;
     uint8_t *level_memory; /* what ISA-L works in, enough for level */
     uint32_t level_memory_bytes;
-    int level;
     uint8_t chunk[DEFLATE_CHUNK_BYTES]; /* where output gathers before it goes into a buffer */
 };
 
 struct gzip {
     struct inflate_state *inflater;
     struct deflater *deflater;
+    const char *reason;
 };
 
-/* Below this much waste a buffer stays as it is. */
-static size_t tolerable_waste(size_t size)
-{
-    return size / 8 + INFLATE_SLACK_BYTES;
-}
+struct inflation {
+    struct budget *budget;
+    struct slice input;
+    uint64_t max_bytes;
+};
 
-/* A queued body must not hold more of the budget than it fills. */
-static struct buffer *shrunk(struct buffer *buffer)
-{
-    assert(buffer->size <= buffer->capacity);
-    if (buffer->capacity - buffer->size <= tolerable_waste(buffer->size))
-        return buffer;
-    return buffer_shrink(buffer);
-}
+/* What differs between the two wrappings of deflate. */
+struct wrapping {
+    uint32_t inflate_flag;
+    uint16_t deflate_flag;
+    bool has_members;  /* any number of streams, one after the other, and nothing else */
+    const char *empty; /* reasons */
+    const char *bad_header;
+    const char *bad_checksum;
+};
 
-/* The most that may come out of size bytes: the caller's limit and the bomb limit. */
-static uint64_t output_limit(size_t size, uint64_t max_bytes)
-{
-    assert(max_bytes > 0);
-    uint64_t believable = (uint64_t)size * INFLATE_RATIO_MAX;
-    if (believable < INFLATE_RATIO_FREE_BYTES)
-        believable = INFLATE_RATIO_FREE_BYTES;
-    return believable < max_bytes ? believable : max_bytes;
-}
+static const struct wrapping gzip_wrapping = {
+    .inflate_flag = ISAL_GZIP,
+    .deflate_flag = IGZIP_GZIP,
+    .has_members = true,
+    .empty = "EOF",
+    .bad_header = "gzip: invalid header",
+    .bad_checksum = "gzip: invalid checksum",
+};
+
+static const struct wrapping zlib_wrapping = {
+    .inflate_flag = ISAL_ZLIB,
+    .deflate_flag = IGZIP_ZLIB,
+    .empty = "unexpected EOF",
+    .bad_header = "zlib: invalid header",
+    .bad_checksum = "zlib: invalid checksum",
+};
 
 /* ISIZE of the last member, which is the whole output of nearly every body. Only a hint: it is
  * the sender's word, so it never asks for more than the limit. */
-static size_t first_capacity(const uint8_t *data, size_t size, uint64_t limit)
+static uint64_t gzip_hint(struct slice input, uint64_t limit)
 {
-    assert(size >= MEMBER_BYTES_MIN);
-    const uint8_t *trailer = data + size - TRAILER_ISIZE_BYTES;
+    assert(input.size >= TRAILER_ISIZE_BYTES);
+    const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
     uint64_t hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
                     (uint64_t)trailer[3] << 24;
-    if (hint > limit || hint < size / 2)
-        hint = size * 4 > INFLATE_FIRST_BYTES ? size * 4 : INFLATE_FIRST_BYTES;
-    return (size_t)(hint < limit ? hint : limit) + INFLATE_SLACK_BYTES;
+    return hint > limit || hint < input.size / 2 ? 0 : hint;
 }
 
-/* Makes room behind what is there; false when the budget refuses. */
-static bool make_room(struct buffer **buffer, uint64_t limit)
-{
-    assert((*buffer)->size <= limit);
-    uint64_t capacity = (uint64_t)(*buffer)->capacity * 2;
-    if (capacity > limit + INFLATE_SLACK_BYTES)
-        capacity = limit + INFLATE_SLACK_BYTES;
-    if (capacity <= (*buffer)->capacity)
-        return true;
-    struct buffer *grown = buffer_try_grow(*buffer, (size_t)capacity);
-    if (grown == NULL)
-        return false;
-    *buffer = grown;
-    return true;
-}
-
-/* Inflates the member that begins at state->next_in; ISA-L checks header, CRC and ISIZE. */
-static enum gzip_result inflate_member(struct inflate_state *state, struct buffer **output,
-                                       uint64_t limit)
+/* Without one, four times the input. */
+static uint64_t first_capacity(const struct wrapping *wrapping, struct slice input, uint64_t limit)
 {
     assert(limit > 0);
+    uint64_t hint = 0;
+    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES)
+        hint = gzip_hint(input, limit);
+    if (hint == 0)
+        hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
+    return hint < limit ? hint : limit;
+}
+
+static const char *reason_of(const struct wrapping *wrapping, int result)
+{
+    assert(result != ISAL_DECOMP_OK);
+    switch (result) {
+    case ISAL_INVALID_WRAPPER:
+    case ISAL_UNSUPPORTED_METHOD:
+        return wrapping->bad_header;
+    case ISAL_INCORRECT_CHECKSUM:
+        return wrapping->bad_checksum;
+    case ISAL_NEED_DICT:
+        return "zlib: invalid dictionary";
+    default:
+        return "flate: corrupt input";
+    }
+}
+
+/* Inflates the stream that begins at the inflater's next_in; ISA-L checks header and trailer. */
+static enum gzip_result inflate_stream(struct gzip *gzip, const struct wrapping *wrapping,
+                                       struct codec_output *output)
+{
+    struct inflate_state *state = gzip->inflater;
+    assert(state->avail_in > 0);
     isal_inflate_reset(state);
-    state->crc_flag = ISAL_GZIP;
+    state->crc_flag = wrapping->inflate_flag;
     while (state->block_state != ISAL_BLOCK_FINISH) {
-        if ((*output)->size == (*output)->capacity && !make_room(output, limit))
+        size_t room;
+        if (!codec_output_grow(output))
             return GZIP_NO_BUDGET;
-        struct buffer *buffer = *output;
-        size_t room = buffer->capacity - buffer->size;
-        assert(room > 0);
-        state->next_out = buffer->data + buffer->size;
+        state->next_out = codec_output_room(output, &room);
         state->avail_out = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
         uint32_t offered = state->avail_out;
-        if (isal_inflate(state) != ISAL_DECOMP_OK)
+        int result = isal_inflate(state);
+        if (result != ISAL_DECOMP_OK) {
+            gzip->reason = reason_of(wrapping, result);
             return GZIP_MALFORMED;
-        buffer->size += offered - state->avail_out;
-        if (buffer->size > limit)
+        }
+        codec_output_advance(output, offered - state->avail_out);
+        if (codec_output_is_over(output))
             return GZIP_TOO_LARGE;
-        if (state->block_state != ISAL_BLOCK_FINISH && state->avail_out > 0)
-            return GZIP_MALFORMED; /* it wants more input, and there is none */
+        if (state->block_state != ISAL_BLOCK_FINISH && state->avail_out > 0) {
+            gzip->reason = "unexpected EOF"; /* it wants more input, and there is none */
+            return GZIP_MALFORMED;
+        }
     }
     return GZIP_OK;
 }
@@ -151,7 +171,7 @@ static struct deflater *deflater_of(struct gzip *gzip)
     return gzip->deflater;
 }
 
-static void deflater_begin(struct deflater *deflater, int level)
+static void deflater_begin(struct deflater *deflater, const struct wrapping *wrapping, int level)
 {
     assert(level <= ISAL_DEF_MAX_LEVEL);
     uint32_t needed = level_memory_bytes(level);
@@ -164,29 +184,22 @@ static void deflater_begin(struct deflater *deflater, int level)
     stream->level = (uint32_t)level;
     stream->level_buf = deflater->level_memory;
     stream->level_buf_size = deflater->level_memory_bytes;
-    stream->gzip_flag = IGZIP_GZIP;
+    stream->gzip_flag = wrapping->deflate_flag;
     stream->flush = NO_FLUSH;
     stream->next_out = deflater->chunk;
     stream->avail_out = DEFLATE_CHUNK_BYTES;
 }
 
-/* Moves what has gathered in the chunk to the end of output, which begins as NULL. The last call
- * makes it exact. */
-static bool take_chunk(struct deflater *deflater, struct budget *budget, struct buffer **output)
+/* Moves what has gathered in the chunk to the end of output, which begins with its first chunk. */
+static bool take_chunk(struct deflater *deflater, struct budget *budget,
+                       struct codec_output *output)
 {
     assert(deflater->stream.avail_out <= DEFLATE_CHUNK_BYTES);
     size_t gathered = DEFLATE_CHUNK_BYTES - deflater->stream.avail_out;
-    size_t held = *output == NULL ? 0 : (*output)->size;
-    struct buffer *larger = *output;
-    if (larger == NULL)
-        larger = buffer_try_create(budget, gathered);
-    else if (larger->capacity < held + gathered)
-        larger = buffer_try_grow(larger, held * 2 + gathered);
-    if (larger == NULL)
+    if (output->buffer == NULL && !codec_output_begin(output, budget, gathered, UINT64_MAX))
         return false;
-    memcpy(larger->data + held, deflater->chunk, gathered);
-    larger->size = held + gathered;
-    *output = larger;
+    if (!codec_output_append(output, deflater->chunk, gathered))
+        return false;
     deflater->stream.next_out = deflater->chunk;
     deflater->stream.avail_out = DEFLATE_CHUNK_BYTES;
     return true;
@@ -194,7 +207,7 @@ static bool take_chunk(struct deflater *deflater, struct budget *budget, struct 
 
 /* Deflates one part; false when the budget refuses. */
 static bool deflate_part(struct deflater *deflater, struct budget *budget, struct slice part,
-                         struct buffer **output)
+                         struct codec_output *output)
 {
     assert(part.size <= UINT32_MAX);
     struct isal_zstream *stream = &deflater->stream;
@@ -226,47 +239,76 @@ void gzip_destroy(struct gzip *gzip)
     mem_free(gzip);
 }
 
-enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
-                              size_t size, uint64_t max_bytes, struct buffer **ret_output)
+const char *gzip_reason(const struct gzip *gzip)
 {
     assert(gzip != NULL);
-    assert(ret_output != NULL);
-    assert(size <= UINT32_MAX);
-    if (size < MEMBER_BYTES_MIN)
-        return GZIP_MALFORMED;
+    return gzip->reason != NULL ? gzip->reason : "";
+}
+
+static enum gzip_result inflate_all(struct gzip *gzip, const struct wrapping *wrapping,
+                                    struct slice input, struct codec_output *output)
+{
+    assert(input.size > 0);
+    assert(input.size <= UINT32_MAX);
     if (gzip->inflater == NULL) {
         gzip->inflater = mem_alloc(sizeof(*gzip->inflater));
         isal_inflate_init(gzip->inflater);
     }
-    uint64_t limit = output_limit(size, max_bytes);
-    struct buffer *output = buffer_try_create(budget, first_capacity(data, size, limit));
-    if (output == NULL)
-        return GZIP_NO_BUDGET;
-    struct slice input = slice_of(data, size);
     gzip->inflater->next_in = (uint8_t *)(uintptr_t)input.data; /* ISA-L only reads it */
-    gzip->inflater->avail_in = (uint32_t)size;
-    enum gzip_result result = GZIP_OK;
-    while (result == GZIP_OK && gzip->inflater->avail_in > 0) {
-        result = inflate_member(gzip->inflater, &output, limit);
-    }
-    if (result != GZIP_OK) {
-        buffer_unref(output);
-        return result;
-    }
-    *ret_output = shrunk(output);
-    return GZIP_OK;
+    gzip->inflater->avail_in = (uint32_t)input.size;
+    enum gzip_result result = inflate_stream(gzip, wrapping, output);
+    while (result == GZIP_OK && wrapping->has_members && gzip->inflater->avail_in > 0)
+        result = inflate_stream(gzip, wrapping, output);
+    return result;
 }
 
-enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
-                              const struct batch_part *parts, size_t parts_count, int level,
-                              struct buffer **ret_output)
+static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
+                                const struct inflation *inflation, struct buffer **ret_output)
 {
     assert(gzip != NULL);
     assert(ret_output != NULL);
+    struct slice input = inflation->input;
+    struct codec_output output;
+    if (input.size == 0) {
+        gzip->reason = wrapping->empty;
+        return GZIP_MALFORMED;
+    }
+    uint64_t limit = codec_output_limit(input.size, inflation->max_bytes);
+    uint64_t hint = first_capacity(wrapping, input, limit);
+    if (!codec_output_begin(&output, inflation->budget, hint, limit))
+        return GZIP_NO_BUDGET;
+    enum gzip_result result = inflate_all(gzip, wrapping, input, &output);
+    if (result == GZIP_OK)
+        *ret_output = codec_output_take(&output);
+    else
+        codec_output_drop(&output);
+    return result;
+}
+
+enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
+                              size_t size, uint64_t max_bytes, struct buffer **ret_output)
+{
+    assert(data != NULL || size == 0);
+    const struct inflation inflation = {budget, slice_of(data, size), max_bytes};
+    return inflate(gzip, &gzip_wrapping, &inflation, ret_output);
+}
+
+enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, struct slice input,
+                                   uint64_t max_bytes, struct buffer **ret_output)
+{
+    assert(input.data != NULL || input.size == 0);
+    const struct inflation inflation = {budget, input, max_bytes};
+    return inflate(gzip, &zlib_wrapping, &inflation, ret_output);
+}
+
+/* deflater_begin came before. */
+static enum gzip_result deflate_all(struct deflater *deflater, struct budget *budget,
+                                    const struct batch_part *parts, size_t parts_count,
+                                    struct buffer **ret_output)
+{
+    assert(ret_output != NULL);
     assert(parts != NULL || parts_count == 0);
-    struct deflater *deflater = deflater_of(gzip);
-    struct buffer *output = NULL;
-    deflater_begin(deflater, isal_level(level));
+    struct codec_output output = {.buffer = NULL};
     const struct batch_part nothing = {.bytes = slice_of("", 0)};
     if (parts_count == 0) {
         parts = &nothing;
@@ -278,9 +320,29 @@ enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
         is_taken = deflate_part(deflater, budget, parts[i].bytes, &output);
     }
     if (!is_taken || !take_chunk(deflater, budget, &output)) {
-        buffer_unref(output);
+        codec_output_drop(&output);
         return GZIP_NO_BUDGET;
     }
-    *ret_output = shrunk(output);
+    *ret_output = codec_output_take(&output);
     return GZIP_OK;
+}
+
+enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
+                              const struct batch_part *parts, size_t parts_count, int level,
+                              struct buffer **ret_output)
+{
+    struct deflater *deflater = deflater_of(gzip);
+    assert(parts != NULL || parts_count == 0);
+    deflater_begin(deflater, &gzip_wrapping, isal_level(level));
+    return deflate_all(deflater, budget, parts, parts_count, ret_output);
+}
+
+enum gzip_result gzip_deflate_zlib(struct gzip *gzip, struct budget *budget,
+                                   const struct batch_part *parts, size_t parts_count, int level,
+                                   struct buffer **ret_output)
+{
+    struct deflater *deflater = deflater_of(gzip);
+    assert(parts != NULL || parts_count == 0);
+    deflater_begin(deflater, &zlib_wrapping, isal_level(level));
+    return deflate_all(deflater, budget, parts, parts_count, ret_output);
 }

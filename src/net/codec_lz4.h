@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LZ4 frames (lz4_Frame_format.md of lz4/lz4) both ways. Keeps nothing between calls; any thread.
+ */
+#pragma once
+
+#include "src/net/codec_job.h"
+
+enum codec_result codec_lz4_inflate(struct codec_job *job);
+enum codec_result codec_lz4_deflate(const struct codec_input *input, struct codec_job *job);
