@@ -4,15 +4,10 @@
 import json
 import os
 import subprocess
-import tempfile
 
-from support import case, client, otlp, peers
+from support import case, certificates, client, otlp, peers
 from support.ports import free_port
 
-CERTIFICATE = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-    "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem"
-)
 # Tells its port when it listens, then one line for each request.
 SERVER = """
 const fs = require('fs');
@@ -36,16 +31,17 @@ class Http2BackEnd(case.Case):
     def back_end(self):
         """Node's lines, the first of which is its address."""
         peers.need("node")
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        subprocess.run(CERTIFICATE.split(), cwd=directory.name, check=True, capture_output=True)
+        certificate, _ = certificates.self_signed(self)
         node = subprocess.Popen(
-            ["node", "-e", SERVER], cwd=directory.name, stdout=subprocess.PIPE, text=True
+            ["node", "-e", SERVER],
+            cwd=os.path.dirname(certificate),
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.addCleanup(node.stdout.close)
         self.addCleanup(node.wait, 10)
         self.addCleanup(node.kill)
-        return node.stdout, os.path.join(directory.name, "cert.pem")
+        return node.stdout, certificate
 
     def test_requests_arrive_whole_over_http2(self):
         lines, certificate = self.back_end()

@@ -3,6 +3,7 @@
 
 import gzip
 import http.server
+import ssl
 import threading
 from dataclasses import dataclass
 
@@ -53,11 +54,14 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Sink:
-    """Serves until closed. Answers with what is for the path, else next in the script, else
-    `otherwise`."""
+    """Serves until closed, over TLS when it has a certificate and its key (files). Answers with what
+    is for the path, else next in the script, else `otherwise`."""
 
-    def __init__(self, port, script=(), otherwise=None, by_path=None):
+    def __init__(
+        self, port, script=(), otherwise=None, by_path=None, certificate=None, key=None
+    ):
         self.port = port
+        self._scheme = "https" if certificate else "http"
         self.requests = []
         self._by_path = by_path or {}
         self._script = list(script)
@@ -66,12 +70,16 @@ class Sink:
         self._open = threading.Event()
         self._open.set()
         self._server = _Server(("127.0.0.1", port), self._handler())
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def hold(self):
         """Requests are read but not answered until release()."""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to a real Pyroscope server, whose address PYROSCOPE_URL says."""
+
+import json
+import os
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from . import process
+
+STORED_WITHIN_S = 60
+ASK_WITHIN_S = 30
+HOUR_MS = 3600 * 1000
+
+
+def need():
+    """The server's URL; skips the test where there is none."""
+    url = os.environ.get("PYROSCOPE_URL", "")
+    if not url:
+        raise unittest.SkipTest("PYROSCOPE_URL names no Pyroscope server to try against")
+    return url.rstrip("/")
+
+
+class Pyroscope:
+    """One server's query side. Times are the hour that ends now."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def ask(self, call, **fields):
+        now = int(time.time() * 1000)
+        body = {"start": now - HOUR_MS, "end": now + HOUR_MS // 60, **fields}
+        request = urllib.request.Request(
+            f"{self.url}/querier.v1.QuerierService/{call}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", "Accept": "*/*;allow-utf8-labelnames=true"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=ASK_WITHIN_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{call} {fields}: {error.code} {error.read().decode()}")
+
+    def types(self, selector):
+        """The profile types of the series that the selector names."""
+        labels = self.ask("Series", matchers=[selector], labelNames=["__profile_type__"])
+        return sorted(
+            {
+                label["value"]
+                for series in labels.get("labelsSet", [])
+                for label in series.get("labels", [])
+            }
+        )
+
+    def series(self, selector, names):
+        """The values of these labels, one tuple per series."""
+        answer = self.ask("Series", matchers=[selector], labelNames=list(names))
+        rows = []
+        for one in answer.get("labelsSet", []):
+            values = {label["name"]: label["value"] for label in one.get("labels", [])}
+            rows.append(tuple(values.get(name) for name in names))
+        return sorted(rows, key=str)
+
+    def functions(self, kind, selector, **more):
+        """What each function took by itself, from a flame graph."""
+        answer = self.ask(
+            "SelectMergeStacktraces", profileTypeID=kind, labelSelector=selector, **more
+        )
+        graph = answer.get("flamegraph", {})
+        names = graph.get("names", [])
+        found = {}
+        for level in graph.get("levels", []):
+            numbers = [int(number) for number in level.get("values", [])]
+            for i in range(0, len(numbers), 4):
+                _, _, own, name = numbers[i : i + 4]
+                if own:
+                    found[names[name]] = found.get(names[name], 0) + own
+        return found
+
+    def wait_for(self, kind, selector, total, **more):
+        """Until the flame graph has this total: a push is seen a moment after its answer."""
+        found = {}
+
+        def is_stored():
+            found.clear()
+            found.update(self.functions(kind, selector, **more))
+            return sum(found.values()) >= total
+
+        process.poll_until(is_stored, STORED_WITHIN_S, f"{total} of {kind} {selector} {more}")
+        return dict(found)
