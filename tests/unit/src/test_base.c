@@ -46,6 +46,47 @@ static void characters_of_utf8_are_measured(void **state)
 }
 
 /* The vectors of RFC 4648 §10. */
+static void base64_is_read_as_strictly_as_go_does(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *expected; /* NULL: refused */
+    } rows[] = {
+        {"", ""},
+        {"Zg==", "f"},
+        {"Zm8=", "fo"},
+        {"Zm9v", "foo"},
+        {"Zm9vYg==", "foob"},
+        {"Zm\r\n9v\n", "foo"},
+        {"Zm9v\n", "foo"},
+        {"++//", "\xfb\xef\xff"},
+        {"Zh==", "f"}, /* bits that say nothing */
+        {"Zg", NULL},
+        {"Zg=", NULL},
+        {"Z", NULL},
+        {"Z===", NULL},
+        {"====", NULL},
+        {"Zg==Zg==", NULL},
+        {"Zg=v", NULL},
+        {"Zm9v=", NULL},
+        {"Zm9-", NULL},
+        {"Zm 9v", NULL},
+        {"Zm9\x80", NULL},
+        {"Zg==\n=", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t room[16];
+        size_t size = 0;
+        struct slice text = slice_of_text(rows[i].text);
+        bool is_read = base64_decode(text, room, &size);
+        if (is_read != (rows[i].expected != NULL))
+            fail_msg("\"%s\" is %s", rows[i].text, is_read ? "read" : "refused");
+        if (is_read)
+            assert_true(slice_equal_text(slice_of(room, size), rows[i].expected));
+    }
+}
+
 static void base64_is_that_of_its_rfc(void **state)
 {
     static const struct {
@@ -183,6 +224,7 @@ int main(void)
         cmocka_unit_test(an_error_gains_prefixes),
         cmocka_unit_test(characters_of_utf8_are_measured),
         cmocka_unit_test(base64_is_that_of_its_rfc),
+        cmocka_unit_test(base64_is_read_as_strictly_as_go_does),
         cmocka_unit_test(a_long_error_is_cut_at_its_end),
         cmocka_unit_test(the_fake_clock_moves_by_hand_alone),
         cmocka_unit_test(random_numbers_are_spread_over_the_unit),
