@@ -39,35 +39,33 @@ bool codec_output_begin(struct codec_output *output, struct budget *budget, uint
     return output->buffer != NULL;
 }
 
-bool codec_output_grow(struct codec_output *output)
+/* More capacity: at least needed, else twice as much, but no more than the limit asks for. */
+static bool enlarge(struct codec_output *output, uint64_t needed)
 {
-    assert(output->buffer->size <= output->limit);
-    if (output->buffer->size < output->buffer->capacity)
-        return true;
     uint64_t capacity = (uint64_t)output->buffer->capacity * 2;
-    if (capacity > output->limit + SLACK_BYTES)
+    assert(needed > output->buffer->capacity);
+    if (output->limit < UINT64_MAX - SLACK_BYTES && capacity > output->limit + SLACK_BYTES)
         capacity = output->limit + SLACK_BYTES;
-    assert(capacity > output->buffer->size);
-    struct buffer *grown = buffer_try_grow(output->buffer, (size_t)capacity);
+    struct buffer *grown =
+        buffer_try_grow(output->buffer, (size_t)(capacity > needed ? capacity : needed));
     if (grown == NULL)
         return false;
     output->buffer = grown;
     return true;
 }
 
+bool codec_output_grow(struct codec_output *output)
+{
+    assert(output->buffer->size <= output->limit);
+    return output->buffer->size < output->buffer->capacity ||
+           enlarge(output, (uint64_t)output->buffer->capacity + 1);
+}
+
 bool codec_output_reserve(struct codec_output *output, size_t size)
 {
     assert(output->buffer != NULL);
-    size_t held = output->buffer->size;
-    if (output->buffer->capacity - held >= size)
-        return true;
-    size_t doubled = output->buffer->capacity * 2;
-    size_t needed = held + size + SLACK_BYTES;
-    struct buffer *grown = buffer_try_grow(output->buffer, needed > doubled ? needed : doubled);
-    if (grown == NULL)
-        return false;
-    output->buffer = grown;
-    return true;
+    size_t needed = output->buffer->size + size;
+    return needed <= output->buffer->capacity || enlarge(output, needed + SLACK_BYTES);
 }
 
 size_t codec_output_size(const struct codec_output *output)
