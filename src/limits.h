@@ -80,12 +80,14 @@ enum {
 enum {
     TLS_FILE_BYTES_MAX = 4 << 20, /* a file of certificates */
     TLS_CHAIN_MAX = 16,           /* certificates that we send */
+    TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
     TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
     TLS_REPLIES_BYTES_MAX = 64 * 1024 /* what a peer makes us answer, without reading it */
 };
-#define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
-#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* client_ca_file is not looked at oftener */
+#define TLS_HANDSHAKE_NS ((uint64_t)10 * NS_PER_S)
+/* What client_ca_file_reload watches, and files that could not be used, are looked at so often. */
+#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S)
 
 /* inflating: at most RATIO : 1 once FREE bytes came out; zstd windows as RFC 9659 has them (8 MiB)
  */
@@ -106,8 +108,9 @@ enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
 
-/* pyroscope receiver: its clients do not come back, so that a request waits for room a while, each
- * look so long after the last; so many of them, with bodies of so many bytes in all, on a lane */
+/* pyroscope receiver: its clients do not come back, so that a request waits for room a while, the
+ * first look so long after, each pause twice the last; so many of them, with bodies of so many
+ * bytes in all, on a lane */
 enum { PYROSCOPE_WAITING_MAX = 256 };
 #define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
 #define PYROSCOPE_PATIENCE_NS       ((uint64_t)5 * NS_PER_S)
@@ -130,6 +133,26 @@ enum {
 
 /* profile_limits: what a name may become by replacements */
 enum { PROFILE_NAME_BYTES_MAX = 4096 };
+
+/* the join: steps from a span up to its local root; attributes that samples get, and what each may
+ * say; services and processes that are known by name; ids that profiles mentioned */
+enum {
+    JOIN_ANCESTORS_MAX = 64,
+    JOIN_ATTRIBUTES_MAX = 16,
+    JOIN_BUCKETS_MAX = 32,
+    JOIN_VALUE_BYTES_MAX = 1024,
+    JOIN_VALUES_MAX = 100000, /* distinct ones of an attribute */
+    JOIN_SERVICES_MAX = 4096,
+    JOIN_PROCESSES_MAX = 4096, /* per lane */
+    JOIN_SEEN_IDS_MAX = 1 << 16,
+    JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
+};
+/* How long everything is indexed after the first linked profile: the longest time between two
+ * profiles of an SDK and some more; how often held profiles are looked at again; after which time
+ * the count of distinct values begins anew. */
+#define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
+#define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
+#define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)
 
 /* the profile command: files, what is kept of one, and what is drawn */
 #define PROFILE_FILE_BYTES_MAX (512 * MIB)

@@ -75,6 +75,13 @@ void *mem_try_alloc(size_t size)
     return malloc(size > 0 ? size : 1);
 }
 
+void *mem_try_zalloc(size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return calloc(1, size > 0 ? size : 1);
+}
+
 void *mem_try_resize(void *old, size_t size)
 {
     if (is_refused())

@@ -16,6 +16,8 @@ char *mem_copy_text(const char *text) __attribute__((returns_nonnull));
 void *mem_copy(const void *data, size_t size) __attribute__((returns_nonnull));
 /* NULL when refused; the caller answers "try again later". */
 void *mem_try_alloc(size_t size) __attribute__((warn_unused_result));
+/* The same, zeroed; what is large is not touched by that. */
+void *mem_try_zalloc(size_t size) __attribute__((warn_unused_result));
 /* The same for memory that grows; old stays as it was when refused. */
 void *mem_try_resize(void *old, size_t size) __attribute__((warn_unused_result));
 /* NULL is tolerated. */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small sets of the join: services with profiles, ids mentioned lately, values under a cap. */
+#include "src/join/service_set.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/join/id_set.h"
+#include "src/join/value_cap.h"
+
+enum { NOW = 1000 };
+
+static void everything_is_of_use_until_all_linked_services_are_known(void **state)
+{
+    static struct service_set set;
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    assert_false(service_set_is_warm(&set, NOW + 10 * JOIN_WARM_UP_NS));
+    assert_true(service_set_may_have(&set, 400));
+    service_set_add(&set, 100, true, NOW);
+    service_set_add(&set, 200, false, NOW + 1);
+    assert_true(service_set_may_have(&set, 100));
+    assert_false(service_set_may_have(&set, 400));
+    assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS)); /* no spans of 100 */
+    service_set_match(&set, 300);
+    assert_false(service_set_has(&set, 300));
+    service_set_match(&set, 100);
+    assert_true(service_set_is_matched(&set, 100));
+    assert_false(service_set_is_matched(&set, 200));
+    assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS - 1));
+    assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    service_set_match(&set, 200);
+    service_set_add(&set, 200, true, NOW); /* known by its spans before it is linked */
+    assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    service_set_add(&set, 0, false, NOW); /* nobody knows whom, but without links */
+    assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    service_set_add(&set, 0, true, NOW);
+    assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    assert_true(service_set_may_have(&set, 400));
+}
+
+static void too_many_services_open_the_door_for_all(void **state)
+{
+    static struct service_set set;
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    for (uint64_t key = 1; key <= JOIN_SERVICES_MAX; key++) {
+        service_set_add(&set, key * 4, true, NOW);
+        service_set_match(&set, key * 4);
+    }
+    assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    assert_false(service_set_may_have(&set, (uint64_t)4 * JOIN_SERVICES_MAX + 4));
+    service_set_add(&set, (uint64_t)4 * JOIN_SERVICES_MAX + 4, true, NOW);
+    assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
+    assert_true(service_set_may_have(&set, 1 << 30));
+}
+
+static void an_id_is_there_until_it_is_taken_or_pushed_out(void **state)
+{
+    struct id_set set;
+    (void)state;
+    assert_true(id_set_init(&set, 64));
+    assert_false(id_set_has(&set, 5));
+    id_set_add(&set, 5);
+    id_set_add(&set, 5);
+    assert_true(id_set_has(&set, 5));
+    assert_true(id_set_take(&set, 5));
+    assert_false(id_set_take(&set, 5));
+    for (uint64_t id = 1; id < 10000; id++) {
+        id_set_add(&set, id);
+        assert_true(id_set_has(&set, id));
+    }
+    id_set_fini(&set);
+}
+
+static uint64_t count_admitted(struct value_cap *cap, uint32_t epoch, unsigned first)
+{
+    uint64_t admitted = 0;
+    char text[32];
+    for (unsigned i = first; i < first + 10000; i++) {
+        snprintf(text, sizeof(text), "value %u", i);
+        bool is_admitted = value_cap_admits(cap, slice_of_text(text), epoch);
+        assert_int_equal(value_cap_admits(cap, slice_of_text(text), epoch), is_admitted);
+        admitted += is_admitted;
+    }
+    return admitted;
+}
+
+static void the_first_values_of_each_epoch_pass(void **state)
+{
+    static const uint64_t mosts[] = {1, 2, 7, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof(mosts) / sizeof(mosts[0]); i++) {
+        struct value_cap cap;
+        assert_true(value_cap_init(&cap, mosts[i]));
+        for (uint32_t epoch = 0; epoch < 300; epoch += 99)
+            assert_int_equal(count_admitted(&cap, epoch, epoch * 7), mosts[i]);
+        value_cap_fini(&cap);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_of_use_until_all_linked_services_are_known),
+        cmocka_unit_test(too_many_services_open_the_door_for_all),
+        cmocka_unit_test(an_id_is_there_until_it_is_taken_or_pushed_out),
+        cmocka_unit_test(the_first_values_of_each_epoch_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
