@@ -336,6 +336,18 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
     return true;
 }
 
+static struct walk walk_of(enum signal_kind signal, struct slice body)
+{
+    struct walk walk = {
+        .items_max = signal == PROFILES ? WIRE_SAMPLES_MAX : WIRE_RECORDS_MAX,
+        .plain_end = body.data,
+    };
+    assert(body.data != NULL);
+    if (body.size > LOOK_AHEAD_BYTES)
+        walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;
+    return walk;
+}
+
 bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
                 const char **ret_reason)
 {
@@ -345,16 +357,18 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
     *ret_reason = reason;
     if (body.size == 0)
         body.data = (const uint8_t *)""; /* it may be NULL, which has no end */
-    struct walk walk = {
-        .items_max = signal == PROFILES ? WIRE_SAMPLES_MAX : WIRE_RECORDS_MAX,
-        .plain_end = body.data,
-    };
-    if (body.size > LOOK_AHEAD_BYTES)
-        walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;
+    struct walk walk = walk_of(signal, body);
     if (!walk_message(&walk, otlp_request(signal), body, 1))
         return false;
     if (walk.attributes > WIRE_ATTRIBUTES_MAX)
         return reject("more than %u attributes in one request", WIRE_ATTRIBUTES_MAX);
     *ret_figures = walk.figures;
     return true;
+}
+
+bool otlp_check_message(const struct otlp_message *message, struct slice body, unsigned depth)
+{
+    struct walk walk = walk_of(PROFILES, body);
+    assert(depth >= 1);
+    return walk_message(&walk, message, body, depth);
 }

@@ -21,3 +21,8 @@ struct otlp_figures {
  * The text lives until this thread's next call. */
 bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
                 const char **ret_reason);
+
+struct otlp_message;
+/* The same of one message inside a request, `depth` deep (the request being 1), without a count or
+ * a reason. */
+bool otlp_check_message(const struct otlp_message *message, struct slice body, unsigned depth);

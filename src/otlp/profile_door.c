@@ -12,6 +12,7 @@
 #include "src/otlp/check.h"
 #include "src/otlp/profile_check.h"
 #include "src/otlp/profile_merge.h"
+#include "src/otlp/profile_plain.h"
 #include "src/otlp/profile_transcode.h"
 
 static enum profile_verdict refuse_layout(struct profile_passed *passed)
@@ -113,6 +114,19 @@ static enum profile_verdict walk_and_check(struct profile_passed *passed, struct
     return verdict;
 }
 
+/* False: the other steps decide. */
+static bool is_plain(struct buffer *owner, struct profile_passed *passed)
+{
+    struct profile_plain plain;
+    if (!profile_is_plain(passed->request, &plain))
+        return false;
+    passed->layout = LAYOUT_1_10;
+    passed->profiles = plain.profiles;
+    passed->samples = plain.samples;
+    passed->owner = buffer_ref(owner);
+    return true;
+}
+
 enum profile_verdict profile_door(struct buffer *owner, struct slice message,
                                   enum profile_layout layout, struct budget *budget,
                                   struct profile_passed *ret_passed)
@@ -120,6 +134,8 @@ enum profile_verdict profile_door(struct buffer *owner, struct slice message,
     assert(owner != NULL);
     assert(message.data != NULL || message.size == 0);
     *ret_passed = (struct profile_passed){.request = message};
+    if ((layout == PROFILE_LAYOUTS || layout == LAYOUT_1_10) && is_plain(owner, ret_passed))
+        return PROFILES_TAKEN;
     ret_passed->layout = layout == PROFILE_LAYOUTS ? profile_layout_of(message) : layout;
     if (ret_passed->layout > LAYOUT_1_7)
         return refuse_layout(ret_passed);

@@ -107,3 +107,72 @@ size_t profile_numbers_count(const struct profile_numbers *numbers)
     }
     return count;
 }
+
+/* Eight bytes side by side, the first being the lowest. */
+static inline uint64_t load_lanes(const uint8_t *at)
+{
+    uint64_t lanes;
+    memcpy(&lanes, at, sizeof(lanes));
+    return le64toh(lanes);
+}
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* What is compared with: a varint of one byte with `one`, of two with `high` and, where that is
+ * equal, `low`. Adding it sets the top bit of a lane whose seven bits are as large or larger. */
+struct bounds {
+    uint64_t one;
+    uint64_t high;
+    uint64_t above_high;
+    uint64_t low;
+};
+
+static struct bounds bounds_of(uint32_t count)
+{
+    uint32_t high = count < 1 << 14 ? count >> 7 : 0x80;
+    uint32_t low = count < 1 << 14 ? count & 0x7f : 0;
+    assert(count > 0);
+    return (struct bounds){
+        .one = EACH(0x80 - (count < 0x80 ? count : 0x80)),
+        .high = EACH(0x80 - high),
+        .above_high = EACH(high < 0x80 ? 0x7f - high : 0),
+        .low = EACH(0x80 - low),
+    };
+}
+
+/* Top bits of the lanes that end a varint of one or two bytes that is not below the bounds, or that
+ * continue one beyond. before: the eight lanes that begin one byte earlier. */
+static inline uint64_t find_beyond(const struct bounds *bounds, uint64_t lanes, uint64_t before)
+{
+    const uint64_t top = EACH(0x80);
+    uint64_t bits = lanes & ~top;
+    uint64_t bits_before = before & ~top;
+    uint64_t is_second = before & top;
+    uint64_t is_beyond =
+        ((bits + bounds->above_high) | ((bits + bounds->high) & (bits_before + bounds->low))) &
+        is_second & ~lanes;
+    return is_beyond | ((bits + bounds->one) & ~is_second & ~lanes & top) | (lanes & is_second);
+}
+
+bool profile_indices_are_below(struct slice packed, uint32_t count)
+{
+    enum { LANES = 8 };
+    const struct bounds bounds = bounds_of(count);
+    uint64_t last = 0; /* the byte before */
+    uint64_t found = 0;
+    size_t at = 0;
+    if (packed.size < LANES || packed.data[packed.size - 1] >= 0x80)
+        return packed.size == 0;
+    for (; at + LANES <= packed.size; at += LANES) {
+        uint64_t lanes = load_lanes(packed.data + at);
+        found |= find_beyond(&bounds, lanes, lanes << 8 | last);
+        last = lanes >> 56;
+    }
+    if (at < packed.size) {
+        /* The last eight bytes, some of which have been seen; lanes beyond the end are 0. */
+        unsigned seen = (unsigned)(LANES - (packed.size - at)) * 8;
+        uint64_t lanes = load_lanes(packed.data + packed.size - LANES) >> seen;
+        found |= find_beyond(&bounds, lanes, lanes << 8 | last);
+    }
+    return found == 0;
+}

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/otlp/wire.h"
 #include "src/slice.h"
 
 struct profile_numbers {
@@ -25,8 +26,6 @@ struct profile_numbers_reader {
     bool is_fixed64;
 };
 
-struct wire_field;
-
 /* Adds one occurrence of the field, found in parent; numbers begins with nothing but is_fixed64
  * set.
  */
@@ -36,6 +35,9 @@ struct profile_numbers_reader profile_numbers_read(const struct profile_numbers 
 /* False at the end. */
 bool profile_numbers_next_any(struct profile_numbers_reader *reader, uint64_t *ret_number);
 size_t profile_numbers_count(const struct profile_numbers *numbers);
+/* Whether packed holds whole varints of one or two bytes that are all below count, which is not 0;
+ * false if there are longer ones. Many are compared at a time; nothing is assumed of the bytes. */
+bool profile_indices_are_below(struct slice packed, uint32_t count);
 
 /* The same with the plain cases inline: varints of one or two bytes, and the end. */
 static inline bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number)
@@ -61,4 +63,37 @@ static inline bool profile_numbers_next(struct profile_numbers_reader *reader, u
 static inline size_t profile_numbers_count_max(const struct profile_numbers *numbers)
 {
     return numbers->parent.data != NULL ? numbers->parent.size : numbers->packed.size;
+}
+
+/* A varint of bytes that have passed nothing yet. Where reading goes on; NULL when it is cut off or
+ * too long. */
+static inline const uint8_t *profile_number_at(const uint8_t *at, const uint8_t *end,
+                                               uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    if (at < end && at[0] < 0x80) {
+        *ret_number = at[0];
+        return at + 1;
+    }
+    for (unsigned i = 0; at < end && i < WIRE_VARINT_BYTES_MAX; i++, at++) {
+        number |= (uint64_t)(*at & 0x7f) << 7 * i;
+        if (*at >= 0x80)
+            continue;
+        *ret_number = number;
+        return at + 1;
+    }
+    return NULL;
+}
+
+/* The same of length and content. */
+static inline bool profile_content_at(const uint8_t *at, const uint8_t *end,
+                                      struct slice *ret_content)
+{
+    uint64_t size = 0;
+    const uint8_t *content = profile_number_at(at, end, &size);
+    if (content == NULL || content - at > WIRE_SHORT_VARINT_BYTES_MAX ||
+        size > (uint64_t)(end - content))
+        return false;
+    *ret_content = slice_of(content, (size_t)size);
+    return true;
 }

@@ -1,31 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Micro benchmark of profiles: walking, checking every index, merging equal requests. Arguments:
- * samples per request, functions. Prints the best of several runs, in ns of processor time per byte
- * that came in, and the most memory that merging took as a multiple of those bytes. */
+/* Micro benchmark of profiles: what the door costs, which checks every byte and every index, and
+ * what merging costs. Each row is a batch of ten requests over the same functions, in a process of
+ * its own: as one program sends them, whose stacks are the same each time, and with stacks of their
+ * own. Prints the best of several runs in ns of processor time per byte that came in, and the
+ * memory that the process took for the batch, requests included, in multiples of its bytes.
+ * usage: bench_profile_merge [--json | --write DIR | SAMPLES FUNCTIONS same|own] */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "src/arena.h"
-#include "src/budget.h"
 #include "src/buffer.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/otlp/check.h"
 #include "src/otlp/profile_bytes.h"
-#include "src/otlp/profile_check.h"
-#include "src/otlp/profile_layout.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_door.h"
 #include "src/otlp/profile_merge.h"
 
-enum { SAMPLES = 5000, FUNCTIONS = 3000, ATTRIBUTES = 60, FILES = 50, REQUESTS = 10, RUNS = 15 };
-enum { DEPTH_MIN = 10, DEPTHS = 30, ROOM = 256 };
+enum { ATTRIBUTES = 60, FILES = 50, REQUESTS = 10, RUNS = 25, ROOM = 256 };
+enum { DEPTH_MIN = 20, DEPTHS = 30, SAMPLES_PER_LINK = 4 };
+/* About. */
+enum { SAMPLE_BYTES = 125, STACK_BYTES = 70, FUNCTION_BYTES = 60, OTHER_BYTES = 38 };
 
-static uint64_t state = 1;
+struct row {
+    uint64_t samples;
+    uint64_t functions;
+    bool has_own_stacks; /* each request of the batch; else all have the same */
+};
+
+static uint64_t state;
 
 static uint64_t below(uint64_t bound)
 {
+    assert(bound > 0);
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (state >> 33) % bound;
 }
@@ -36,40 +48,50 @@ static void put_number(struct profile_bytes *out, uint32_t number, uint64_t valu
     out->size += (size_t)(profile_put_number(at, number, value) - at);
 }
 
-static void put_packed(struct profile_bytes *out, uint32_t number, uint64_t count, uint64_t bound)
+static void put_varint(struct profile_bytes *out, uint64_t value)
 {
-    size_t begin = out->size;
-    for (; count > 0; count--) {
-        uint8_t *at = profile_bytes_room(out, ROOM);
-        out->size += (size_t)(profile_put_varint(at, 1 + below(bound)) - at);
+    uint8_t *at = profile_bytes_room(out, ROOM);
+    out->size += (size_t)(profile_put_varint(at, value) - at);
+}
+
+static void put_empty(struct profile_bytes *out, uint32_t table)
+{
+    profile_bytes_wrap(out, out->size, table);
+}
+
+static void put_strings(struct profile_bytes *out, uint64_t functions)
+{
+    char text[ROOM];
+    put_empty(out, 5);
+    for (uint64_t i = 1; i <= functions; i++) {
+        size_t begin = out->size;
+        snprintf(text, sizeof(text), "com.example.module%u.Class.method_%u", (unsigned)(i % 37),
+                 (unsigned)i);
+        profile_bytes_add(out, slice_of_text(text));
+        profile_bytes_wrap(out, begin, 5);
     }
-    profile_bytes_wrap(out, begin, number);
 }
 
 static void put_functions(struct profile_bytes *out, uint64_t functions)
 {
-    char text[ROOM];
+    put_empty(out, 3);
     for (uint64_t i = 1; i <= functions; i++) {
         size_t begin = out->size;
-        snprintf(text, sizeof(text), "com.example.service.module%u.SomeClass.method_%u",
-                 (unsigned)(i % 37), (unsigned)i);
-        profile_bytes_add(out, slice_of_text(text));
-        profile_bytes_wrap(out, begin, 5);
-        begin = out->size;
         put_number(out, 1, i);
         put_number(out, 3, 1 + i % FILES);
         profile_bytes_wrap(out, begin, 3);
     }
 }
 
-static void put_locations(struct profile_bytes *out, uint64_t locations, uint64_t functions)
+static void put_locations(struct profile_bytes *out, uint64_t functions)
 {
-    for (uint64_t i = 1; i <= locations; i++) {
+    put_empty(out, 2);
+    for (uint64_t i = 1; i <= functions; i++) {
         size_t begin = out->size;
         put_number(out, 2, 0x400000 + i * 64);
         size_t line = out->size;
-        put_number(out, 1, 1 + i % functions);
-        put_number(out, 2, i % 900);
+        put_number(out, 1, i);
+        put_number(out, 2, 1 + i % 900);
         profile_bytes_wrap(out, line, 3);
         profile_bytes_wrap(out, begin, 2);
     }
@@ -77,6 +99,7 @@ static void put_locations(struct profile_bytes *out, uint64_t locations, uint64_
 
 static void put_attributes(struct profile_bytes *out)
 {
+    put_empty(out, 6);
     for (uint64_t i = 1; i <= ATTRIBUTES; i++) {
         size_t begin = out->size;
         put_number(out, 1, 1 + i % FILES);
@@ -87,50 +110,103 @@ static void put_attributes(struct profile_bytes *out)
     }
 }
 
-static void put_dictionary(struct profile_bytes *out, uint64_t stacks, uint64_t functions)
+/* Each location is used once before any is used again. */
+static void put_stacks(struct profile_bytes *out, uint64_t stacks, uint64_t functions)
+{
+    enum { STRIDE = 7919 };
+    uint64_t frames = 0;
+    put_empty(out, 7);
+    for (uint64_t i = 0; i < stacks; i++) {
+        size_t begin = out->size;
+        for (uint64_t depth = DEPTH_MIN + below(DEPTHS); depth > 0; depth--, frames++)
+            put_varint(out,
+                       1 + (frames < functions ? frames * STRIDE : below(functions)) % functions);
+        profile_bytes_wrap(out, begin, 1);
+        profile_bytes_wrap(out, begin, 7);
+    }
+    assert(frames >= functions);
+}
+
+static void put_link(struct profile_bytes *out, uint64_t number)
+{
+    uint8_t ids[28] = {1 << 3 | WIRE_BYTES, 16, [18] = 2 << 3 | WIRE_BYTES, [19] = 8};
+    memcpy(ids + 2, &number, sizeof(number));
+    memcpy(ids + 20, &number, sizeof(number));
+    profile_bytes_add(out, slice_of(ids, number > 0 ? sizeof(ids) : 0));
+    profile_bytes_wrap(out, out->size - (number > 0 ? sizeof(ids) : 0), 4);
+}
+
+static void put_dictionary(struct profile_bytes *out, const struct row *row, uint64_t stacks)
 {
     size_t begin = out->size;
-    for (uint32_t table = 1; table <= PROFILE_TABLES; table++)
-        profile_bytes_wrap(out, out->size, table);
-    put_functions(out, functions);
-    put_locations(out, 2 * functions, functions);
+    put_empty(out, 1);
+    put_locations(out, row->functions);
+    put_functions(out, row->functions);
+    for (uint64_t i = 0; i <= row->samples / SAMPLES_PER_LINK; i++)
+        put_link(out, i * (1 + state));
+    put_strings(out, row->functions);
     put_attributes(out);
-    for (uint64_t i = 0; i < stacks; i++) {
-        size_t stack = out->size;
-        put_packed(out, 1, DEPTH_MIN + below(DEPTHS), 2 * functions);
-        profile_bytes_wrap(out, stack, 7);
-    }
+    put_stacks(out, stacks, row->functions);
     profile_bytes_wrap(out, begin, 2);
 }
 
-static void put_sample(struct profile_bytes *out, uint64_t stacks)
+/* Number i: all stacks and attributes are used, and every fourth sample has a link of its own. */
+static void put_sample(struct profile_bytes *out, uint64_t i, uint64_t stacks)
 {
+    uint64_t time = UINT64_C(1700000000000000000) + i * 10000000;
     size_t begin = out->size;
-    put_number(out, 1, 1 + below(stacks));
-    put_packed(out, 2, 2, ATTRIBUTES);
-    put_packed(out, 4, 1, 100);
+    put_number(out, 1, 1 + (i < stacks ? i : below(stacks)));
+    size_t attributes = out->size;
+    put_varint(out, 1 + i % ATTRIBUTES);
+    put_varint(out, 1 + below(ATTRIBUTES));
+    profile_bytes_wrap(out, attributes, 2);
+    put_number(out, 3, (i + 1) % SAMPLES_PER_LINK == 0 ? (i + 1) / SAMPLES_PER_LINK : 0);
+    size_t values = out->size;
+    put_varint(out, 1 + below(100));
+    profile_bytes_wrap(out, values, 4);
     size_t times = out->size;
-    profile_bytes_add(out, slice_of("\1\2\3\4\5\6\7\7", 8));
+    profile_bytes_add(out, slice_of(&time, sizeof(time)));
     profile_bytes_wrap(out, times, 5);
     profile_bytes_wrap(out, begin, 2);
 }
 
-static struct profile_bytes make_request(uint64_t samples, uint64_t functions)
+/* As many as make a request of about SAMPLE_BYTES per sample, and enough for all locations. */
+static uint64_t stacks_of(const struct row *row)
+{
+    uint64_t fixed = row->functions * FUNCTION_BYTES + row->samples * OTHER_BYTES;
+    uint64_t wanted = row->samples * SAMPLE_BYTES;
+    uint64_t stacks = wanted > fixed ? (wanted - fixed) / STACK_BYTES : 0;
+    uint64_t stacks_min = row->functions / DEPTH_MIN + 1;
+    stacks = stacks < row->samples ? stacks : row->samples;
+    return stacks > stacks_min ? stacks : stacks_min;
+}
+
+static struct buffer *make_request(const struct row *row, uint64_t number)
 {
     struct profile_bytes out = {0};
-    uint64_t stacks = samples * 3 / 5 + 1;
-    size_t type = out.size;
+    uint64_t stacks = stacks_of(row);
     put_number(&out, 1, 1);
-    profile_bytes_wrap(&out, type, 1);
-    profile_bytes_wrap(&out, out.size, 5);
-    for (uint64_t i = 0; i < samples; i++)
-        put_sample(&out, stacks);
+    profile_bytes_wrap(&out, 0, 1);
+    state = 1000 + number;
+    for (uint64_t i = 0; i < row->samples; i++)
+        put_sample(&out, i, stacks);
+    put_empty(&out, 5);
     profile_bytes_wrap(&out, 0, 2);
     profile_bytes_wrap(&out, 0, 2);
     profile_bytes_wrap(&out, 0, 1);
-    put_dictionary(&out, stacks, functions);
-    return out;
+    state = row->has_own_stacks ? number : 0;
+    put_dictionary(&out, row, stacks);
+    struct buffer *request = buffer_create(NULL, out.size);
+    memcpy(request->data, out.data, out.size);
+    request->size = out.size;
+    profile_bytes_fini(&out);
+    return request;
 }
+
+struct rig {
+    struct buffer *requests[REQUESTS];
+    uint64_t bytes; /* of all of them */
+};
 
 static double cpu_ns(void)
 {
@@ -139,71 +215,144 @@ static double cpu_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static double time_walk(struct slice request)
+static double time_door(const struct rig *rig)
 {
-    struct otlp_figures figures;
-    const char *reason;
+    struct profile_passed passed;
     double begin = cpu_ns();
-    bool is_fine = profile_layout_of(request) == LAYOUT_1_10 &&
-                   otlp_check(PROFILES, request, &figures, &reason);
-    assert(is_fine);
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct buffer *request = rig->requests[i];
+        enum profile_verdict verdict =
+            profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &passed);
+        assert(verdict == PROFILES_TAKEN);
+        assert(passed.owner == request);
+        buffer_unref(passed.owner);
+    }
     return cpu_ns() - begin;
 }
 
-static double time_check(struct slice request)
-{
-    struct profile_findings findings;
-    struct arena arena;
-    double begin = cpu_ns();
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    enum profile_checked checked = profile_check(request, &arena, &findings);
-    assert(checked == PROFILES_CHECKED && findings.broken_profiles == 0);
-    arena_clear(&arena);
-    return cpu_ns() - begin;
-}
-
-/* Of one request of several. */
-static double time_merge(struct slice request, uint64_t *peak_bytes)
+static double time_merge(const struct rig *rig)
 {
     struct profile_merge merge;
     struct profile_source source;
-    struct budget budget;
     double begin = cpu_ns();
-    budget_init(&budget, UINT64_MAX / 2);
-    profile_merge_init(&merge, &budget);
+    profile_merge_init(&merge, NULL);
     for (unsigned i = 0; i < REQUESTS; i++) {
-        bool is_open = profile_source_open(&source, request, &merge);
+        bool is_open = profile_source_open(&source, buffer_slice(rig->requests[i]), &merge);
         assert(is_open);
-        profile_merge_take(&merge, &source, (struct otlp_limit){0});
+        bool is_whole = profile_merge_take(&merge, &source, (struct otlp_limit){0});
+        assert(is_whole);
         profile_source_close(&source);
     }
     struct buffer *buffer = profile_merge_finish(&merge, NULL);
     buffer_unref(buffer);
     profile_merge_fini(&merge);
-    double ns = (cpu_ns() - begin) / REQUESTS;
-    *peak_bytes = budget.high_water;
-    budget_fini(&budget);
-    return ns;
+    return cpu_ns() - begin;
+}
+
+static uint64_t peak_rss_bytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+struct figures {
+    double bytes_per_sample;
+    double batch_mb;
+    double door_ns; /* per byte, as the next one */
+    double merge_ns;
+    double memory; /* per byte of the batch */
+};
+
+static struct figures measure(const struct row *row)
+{
+    struct rig rig = {0};
+    double door_ns = 1e18, merge_ns = 1e18;
+    uint64_t before_bytes = peak_rss_bytes();
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        rig.requests[i] = make_request(row, i);
+        rig.bytes += rig.requests[i]->size;
+    }
+    time_merge(&rig);
+    double memory = (double)(peak_rss_bytes() - before_bytes) / (double)rig.bytes;
+    for (unsigned run = 0; run < RUNS; run++) {
+        double door = time_door(&rig), merge = time_merge(&rig);
+        door_ns = door < door_ns ? door : door_ns;
+        merge_ns = merge < merge_ns ? merge : merge_ns;
+    }
+    for (unsigned i = 0; i < REQUESTS; i++)
+        buffer_unref(rig.requests[i]);
+    return (struct figures){
+        .bytes_per_sample = (double)rig.bytes / (double)(row->samples * REQUESTS),
+        .batch_mb = (double)rig.bytes / 1e6,
+        .door_ns = door_ns / (double)rig.bytes,
+        .merge_ns = merge_ns / (double)rig.bytes,
+        .memory = memory,
+    };
+}
+
+static void print(const struct row *row, const struct figures *figures, bool is_json)
+{
+    const char *stacks = row->has_own_stacks ? "own" : "same";
+    printf(is_json ? "{\"samples\": %" PRIu64 ", \"functions\": %" PRIu64 ", \"stacks\": \"%s\", "
+                     "\"bytes_per_sample\": %.1f, \"batch_mb\": %.2f, \"check_ns\": %.3f, "
+                     "\"merge_ns\": %.3f, \"memory\": %.2f}\n"
+                   : "%" PRIu64 " samples, %" PRIu64 " functions, %s stacks: %.0f B per sample, "
+                     "%.2f MB; ns/B: check %.2f, merge %.2f; memory %.2f x\n",
+           row->samples, row->functions, stacks, figures->bytes_per_sample, figures->batch_mb,
+           figures->door_ns, figures->merge_ns, figures->memory);
+    fflush(stdout);
+}
+
+/* In a process of its own, so that its memory is that of this row. */
+static int run(const struct row *row, bool is_json)
+{
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct figures figures = measure(row);
+        print(row, &figures, is_json);
+        _exit(0);
+    }
+    if (child > 0)
+        waitpid(child, &status, 0);
+    return status;
+}
+
+/* The requests as files, for other programs to merge. */
+static int write_requests(const char *folder, const struct row *row)
+{
+    char path[4096];
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct buffer *request = make_request(row, i);
+        snprintf(path, sizeof(path), "%s/%" PRIu64 "-%" PRIu64 "-%s-%u.pb", folder, row->samples,
+                 row->functions, row->has_own_stacks ? "own" : "same", i);
+        FILE *file = fopen(path, "wb");
+        bool is_written =
+            file != NULL && fwrite(request->data, 1, request->size, file) == request->size;
+        buffer_unref(request);
+        if (file == NULL || fclose(file) != 0 || !is_written) {
+            perror(path);
+            return 1;
+        }
+    }
+    return 0;
 }
 
 int main(int count, char **arguments)
 {
-    uint64_t samples = count > 1 ? strtoull(arguments[1], NULL, 10) : SAMPLES;
-    uint64_t functions = count > 2 ? strtoull(arguments[2], NULL, 10) : FUNCTIONS;
-    struct profile_bytes made = make_request(samples, functions);
-    struct slice request = slice_of(made.data, made.size);
-    double best[3] = {1e18, 1e18, 1e18};
-    uint64_t peak_bytes = 0;
-    for (unsigned run = 0; run < RUNS; run++) {
-        double ns[3] = {time_walk(request), time_check(request), time_merge(request, &peak_bytes)};
-        for (unsigned i = 0; i < 3; i++)
-            best[i] = ns[i] < best[i] ? ns[i] : best[i];
+    static const struct row rows[] = {
+        {1000, 400, false}, {1000, 400, true}, {1000, 3000, false}, {1000, 3000, true},
+        {5000, 400, false}, {5000, 400, true}, {5000, 3000, false}, {5000, 3000, true},
+    };
+    bool is_json = count == 2 && strcmp(arguments[1], "--json") == 0;
+    int failed = 0;
+    if (count == 4) {
+        struct row row = {strtoull(arguments[1], NULL, 10), strtoull(arguments[2], NULL, 10),
+                          strcmp(arguments[3], "own") == 0};
+        return run(&row, false);
     }
-    double bytes = (double)request.size;
-    printf("profiles: %zu bytes, %.0f B/sample; ns/B: layout and walk %.2f, indices %.2f, merge "
-           "%.2f; memory %.2f x\n",
-           request.size, bytes / (double)samples, best[0] / bytes, best[1] / bytes, best[2] / bytes,
-           (double)peak_bytes / bytes / REQUESTS);
-    profile_bytes_fini(&made);
-    return 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        failed |= count == 3 ? write_requests(arguments[2], &rows[i]) : run(&rows[i], is_json);
+    return failed != 0;
 }

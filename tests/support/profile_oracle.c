@@ -10,7 +10,13 @@
 
 #include <opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h>
 
+#include "src/arena.h"
+#include "src/limits.h"
 #include "src/mem.h"
+#include "src/otlp/check.h"
+#include "src/otlp/profile_check.h"
+#include "src/otlp/profile_layout.h"
+#include "src/otlp/profile_plain.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 
@@ -420,4 +426,26 @@ void profile_oracle_sort(struct oracle_items *items)
 {
     if (items->count > 0)
         qsort((void *)items->texts, items->count, sizeof(items->texts[0]), compare);
+}
+
+bool profile_oracle_is_plain(struct slice request)
+{
+    struct profile_plain plain;
+    struct profile_findings findings;
+    struct otlp_figures figures;
+    struct arena arena;
+    const char *reason;
+    if (!profile_is_plain(request, &plain))
+        return false;
+    assert(profile_layout_of(request) == LAYOUT_1_10);
+    assert(otlp_check(PROFILES, request, &figures, &reason));
+    assert(figures.items == plain.samples);
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    assert(profile_check(request, &arena, &findings) == PROFILES_CHECKED);
+    assert(findings.broken_profiles == 0);
+    assert(!findings.needs_rewriting);
+    assert(findings.profiles == plain.profiles);
+    assert(findings.samples == plain.samples);
+    arena_clear(&arena);
+    return true;
 }

@@ -22,3 +22,6 @@ void profile_oracle_list(struct oracle_items *items, struct slice request,
  * refers to, a reference instead of a text. */
 const char *profile_oracle_complaint(struct slice request);
 void profile_oracle_sort(struct oracle_items *items);
+/* What profile_is_plain says. If it is yes, the careful steps must agree that the request has
+ * layout 1.10, is well-formed, has no index that leads nowhere, and needs nothing: else aborts. */
+bool profile_oracle_is_plain(struct slice request);
