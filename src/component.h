@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "src/log.h"
 #include "src/signal_kind.h"
@@ -103,8 +104,18 @@ void component_consume(struct component *next, struct batch *batch, struct recei
  * full ring refuses. */
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
 
+/* Pages about the running service, as HTML. */
+enum status_page {
+    STATUS_SERVICE,
+    STATUS_PIPELINES,
+    STATUS_EXTENSIONS,
+    STATUS_FEATURES,
+    STATUS_PAGES,
+};
+
 /* Extensions: what the service says of itself. */
 struct service_view {
+    void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     bool (*is_ready)(const struct service_view *view);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/clock.h"
+#include "src/log_recent.h"
 #include "src/mem.h"
 #include "src/utf8.h"
 
@@ -345,6 +346,8 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     else
         line.size--; /* console without fields: no trailing tab */
     put_char(&line, '\n');
+    if (level >= LOG_WARN)
+        log_recent_note(line.text, line.size - 1);
     write_line(&line);
     line_close(&line);
     errno = saved_errno;

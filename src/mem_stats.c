@@ -27,6 +27,12 @@ struct mem_stats mem_stats_read(void)
         .mapped_bytes = read_figure("stats.mapped"),
     };
 }
+
+bool mem_stats_dump_profile(const char *path)
+{
+    assert(path != NULL);
+    return mallctl("prof.dump", NULL, NULL, &path, sizeof(path)) == 0;
+}
 #else
 struct mem_stats mem_stats_read(void)
 {
@@ -37,5 +43,12 @@ struct mem_stats mem_stats_read(void)
         .resident_bytes = info.arena + info.hblkhd,
         .mapped_bytes = info.arena + info.hblkhd,
     };
+}
+
+bool mem_stats_dump_profile(const char *path)
+{
+    assert(path != NULL);
+    (void)path;
+    return false;
 }
 #endif

@@ -2,6 +2,7 @@
 /* What the allocator says of itself. Any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mem_stats {
@@ -11,3 +12,7 @@ struct mem_stats {
 };
 
 struct mem_stats mem_stats_read(void);
+/* Writes jemalloc's heap profile, its text form, into this file. False when the process was started
+ * without profiling (MALLOC_CONF=prof:true), when jemalloc is not linked, or when the file cannot
+ * be written. */
+bool mem_stats_dump_profile(const char *path);

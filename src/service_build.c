@@ -14,6 +14,7 @@
 #include "src/pipeline.h"
 #include "src/service.h"
 #include "src/service_parts.h"
+#include "src/status_page.h"
 #include "src/telemetry.h"
 
 /* An instance with its component filled in, before its create. */
@@ -290,6 +291,12 @@ static uint64_t ready_since_wall_ns(const struct service_view *view)
     return service->ready_wall_ns;
 }
 
+static void print_page(const struct service_view *view, enum status_page page, FILE *out)
+{
+    assert(out != NULL);
+    status_page_print((const struct service *)view, page, out);
+}
+
 static bool build(struct service *service, struct lane *const *lanes, struct error *error)
 {
     assert(lanes != NULL);
@@ -311,8 +318,9 @@ struct service *service_create(const struct config *config, struct lane *const *
     assert(lanes != NULL);
     assert(lanes_count > 0 && lanes_count <= LANES_MAX);
     struct service *service = mem_zalloc(sizeof(*service));
-    service->view =
-        (struct service_view){.is_ready = is_ready, .ready_since_wall_ns = ready_since_wall_ns};
+    service->view = (struct service_view){.print_page = print_page,
+                                          .is_ready = is_ready,
+                                          .ready_since_wall_ns = ready_since_wall_ns};
     service->config = config;
     service->lanes_count = lanes_count;
     service->lanes = mem_zalloc(lanes_count * sizeof(service->lanes[0]));

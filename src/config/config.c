@@ -100,6 +100,7 @@ struct config *config_load(const struct config_request *request, struct config_p
     assert(problems != NULL);
     struct loaded_config *loaded = mem_zalloc(sizeof(*loaded));
     bool is_fine = load(&loader, request, &loaded->config, &root);
+    loaded->config.gates = request->gates != NULL ? *request->gates : feature_gates_default();
     loaded->arena = loader.arena;
     problem_lists_take(&loader.problems, &loader.warnings, problems);
     if (is_fine)

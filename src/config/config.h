@@ -9,11 +9,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "src/config/feature_gates.h"
 #include "src/config/field.h"
 #include "src/signal_kind.h"
 
 struct component_factory;
-struct feature_gates;
 
 /* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
 struct config_component {
@@ -62,6 +62,7 @@ struct config_service {
 
 struct config {
     struct config_service service;
+    struct feature_gates gates;
     size_t components_count;
     const struct config_component *components; /* all kinds, in file order */
     size_t extensions_count;

@@ -10,9 +10,9 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/pprof/otlp_text.h"
+#include "src/text_escape.h"
 #include "src/tools/flamegraph_script.h"
 #include "src/tools/profile_report.h"
-#include "src/tools/text_escape.h"
 #include "src/tools/value_unit.h"
 
 /* In pixels; the script knows MARGIN too. */

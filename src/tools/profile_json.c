@@ -6,10 +6,10 @@
 #include <inttypes.h>
 
 #include "src/mem.h"
+#include "src/text_escape.h"
 #include "src/tools/profile_file.h"
 #include "src/tools/profile_report.h"
 #include "src/tools/profile_top.h"
-#include "src/tools/text_escape.h"
 
 /* "key":"text", after whatever comes before it. */
 static void put_text(FILE *out, const char *before, const char *key, struct slice text)

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "src/mem.h"
+#include "src/text_escape.h"
 #include "src/tools/profile_file.h"
 #include "src/tools/profile_report.h"
 #include "src/tools/profile_top.h"
-#include "src/tools/text_escape.h"
 #include "src/tools/value_unit.h"
 
 static double percent(int64_t part, int64_t whole)

@@ -37,6 +37,12 @@ def otelcol():
     return os.path.join(_directory(), "otelcol", "otelcol")
 
 
+def pprof():
+    """Go's own reader of pprof files."""
+    need("pprof")
+    return os.path.join(_directory(), "pprof", "pprof")
+
+
 def python():
     """The Python that has the SDK."""
     need("python")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names from profiles cannot break out of JSON, XML or a terminal's line; values read well. */
-#include "src/tools/text_escape.h"
+#include "src/text_escape.h"
 
 #include "src/tools/value_unit.h"
 #include "tests/unit/tools/support.h"

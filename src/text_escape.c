@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Escaping, character by character. Any thread. */
-#include "src/tools/text_escape.h"
+#include "src/text_escape.h"
 
 #include <assert.h>
 #include <stdbool.h>

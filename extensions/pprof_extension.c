@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pprof: the daemon's own heap profile at /debug/pprof/heap, for `go tool pprof`. The allocator
+ * samples only when the process was started with MALLOC_CONF=prof:true; else the answer says so.
+ * Runs on lane 0. */
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/error.h"
+#include "src/fileops.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/log.h"
+#include "src/mem.h"
+#include "src/mem_stats.h"
+#include "src/net/http_server.h"
+#include "src/pprof/heap_profile.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct pprof_extension_config {
+    const char *endpoint;
+    const char *transport;
+    int64_t block_profile_fraction;
+    int64_t mutex_profile_fraction;
+    const char *save_to_file;
+};
+
+struct pprof_extension {
+    struct component base;
+    struct http_server *server;
+};
+
+#define OWNER struct pprof_extension_config
+static const struct config_field pprof_extension_fields[] = {
+    CONFIG_TEXT(OWNER, endpoint, "endpoint", "localhost:1777", "Where to listen."),
+    CONFIG_TEXT(OWNER, transport, "transport", "tcp", "tcp, tcp4, tcp6 or unix."),
+    CONFIG_INT(OWNER, block_profile_fraction, "block_profile_fraction", "0", INT32_MIN, INT32_MAX,
+               "Accepted; there is no profile of blocking here."),
+    CONFIG_INT(OWNER, mutex_profile_fraction, "mutex_profile_fraction", "0", INT32_MIN, INT32_MAX,
+               "Accepted; there is no profile of mutexes here."),
+    CONFIG_TEXT(OWNER, save_to_file, "save_to_file", "",
+                "A file for a CPU profile; not supported, so anything but empty is an error."),
+    CONFIG_IGNORED("dialer", "Servers do not dial."),
+    CONFIG_END,
+};
+#undef OWNER
+
+static const char index_page[] =
+    "heap      what is in use, by the stack that allocated it (pprof; ?debug=1: jemalloc's text)\n"
+    "cmdline   how the process was started\n"
+    "\n"
+    "go tool pprof http://HOST:PORT/debug/pprof/heap\n"
+    "The heap is sampled only when the process is started with MALLOC_CONF=prof:true.\n";
+static const char off_page[] =
+    "The allocator does not sample: start the process with MALLOC_CONF=prof:true in its "
+    "environment (release builds only; sanitizers have an allocator of their own).\n";
+static const char other_page[] =
+    "404 page not found; there are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
+
+extern const struct component_factory pprof_extension_factory;
+
+static struct pprof_extension *pprof_extension_of(struct component *base)
+{
+    assert(base->factory == &pprof_extension_factory);
+    return (struct pprof_extension *)base;
+}
+
+static void respond(struct http_request *request, unsigned status, const char *type,
+                    struct slice body)
+{
+    assert(status >= 200);
+    http_respond(request,
+                 &(struct http_response){
+                     .status = status,
+                     .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
+                     .body = body,
+                 });
+}
+
+static void respond_text(struct http_request *request, unsigned status, const char *text)
+{
+    assert(text != NULL);
+    respond(request, status, "text/plain; charset=utf-8", slice_of_text(text));
+}
+
+/* The allocator's dump by way of a file that only memory holds. False: it does not sample. */
+static bool read_dump(char **ret_text, size_t *ret_size)
+{
+    char path[64];
+    int fd = memfd_create("heap-profile", MFD_CLOEXEC);
+    assert(ret_text != NULL);
+    if (fd < 0)
+        return false;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    bool is_fine = mem_stats_dump_profile(path) &&
+                   file_read_whole(path, PROFILE_FILE_BYTES_MAX, ret_text, ret_size) == 0;
+    close(fd);
+    return is_fine;
+}
+
+static void respond_heap(struct pprof_extension *self, struct http_request *request)
+{
+    char *text;
+    size_t size;
+    struct error error;
+    assert(self->server != NULL);
+    if (!read_dump(&text, &size)) {
+        respond_text(request, 501, off_page);
+        return;
+    }
+    if (slice_equal_text(http_request_query(request), "debug=1")) {
+        respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size));
+        mem_free(text);
+        return;
+    }
+    struct buffer *profile = heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
+    mem_free(text);
+    if (profile == NULL)
+        respond_text(request, 500, error.text);
+    else
+        respond(request, 200, "application/octet-stream", buffer_slice(profile));
+    buffer_unref(profile);
+}
+
+/* Arguments with a NUL between them, as Go's handler prints them. They hold no secrets that `ps`
+ * would not show. */
+static void respond_command(struct http_request *request)
+{
+    char text[4096];
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    size_t size = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
+    assert(size <= sizeof(text));
+    if (file != NULL)
+        fclose(file);
+    respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size > 0 ? size - 1 : 0));
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct pprof_extension *self = arg;
+    struct slice path = http_request_path(request);
+    assert(self->base.lane != NULL);
+    if (slice_equal_text(path, "/debug/pprof/heap"))
+        respond_heap(self, request);
+    else if (slice_equal_text(path, "/debug/pprof/cmdline"))
+        respond_command(request);
+    else if (slice_equal_text(path, "/debug/pprof/"))
+        respond_text(request, 200, index_page);
+    else
+        respond_text(request, 404, other_page);
+}
+
+/* Bodies are not read: nothing else can come. */
+static const struct http_handler pprof_handler = {.on_request = on_request};
+
+static bool pprof_extension_check(const void *config, struct error *error)
+{
+    const struct pprof_extension_config *self = config;
+    assert(self != NULL);
+    if (self->endpoint[0] == '\0')
+        return error_set(error, "endpoint: missing, expected host:port such as localhost:1777");
+    if (self->save_to_file[0] != '\0')
+        return error_set(error,
+                         "save_to_file: found \"%s\", but there is no CPU profile to save; "
+                         "leave it out, and see /debug/pprof/heap",
+                         self->save_to_file);
+    return true;
+}
+
+static bool pprof_extension_create(struct component *base, struct error *error)
+{
+    struct pprof_extension *self = pprof_extension_of(base);
+    assert(base->budget != NULL);
+    (void)error;
+    self->server = http_server_create(&(struct http_server_settings){
+        .lane = base->lane,
+        .budget = base->budget,
+        .has_http1 = true,
+        .has_keep_alive = true,
+        .handler = &pprof_handler,
+        .arg = self,
+    });
+    return true;
+}
+
+static bool pprof_extension_start(struct component *base, struct error *error)
+{
+    struct pprof_extension *self = pprof_extension_of(base);
+    const struct pprof_extension_config *config = base->config;
+    assert(error != NULL);
+    if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
+        return error_prefix(error, "failed to bind to address %s", config->endpoint);
+    log_info(&base->logger, "Starting net/http/pprof server",
+             log_text("endpoint", http_server_address(self->server)));
+    return true;
+}
+
+static void on_stopped(void *arg)
+{
+    assert(arg != NULL);
+    component_stopped(arg);
+}
+
+static void pprof_extension_stop(struct component *base)
+{
+    struct pprof_extension *self = pprof_extension_of(base);
+    assert(lane_is_current(base->lane));
+    http_server_stop(self->server, on_stopped, base);
+}
+
+static void pprof_extension_destroy(struct component *base)
+{
+    struct pprof_extension *self = pprof_extension_of(base);
+    assert(base->factory != NULL);
+    http_server_destroy(self->server);
+}
+
+const struct component_factory pprof_extension_factory = {
+    .type = "pprof",
+    .kind = EXTENSION,
+    .stability = "beta",
+    .instance_size = sizeof(struct pprof_extension),
+    .config_size = sizeof(struct pprof_extension_config),
+    .fields = pprof_extension_fields,
+    .check = pprof_extension_check,
+    .create = pprof_extension_create,
+    .start = pprof_extension_start,
+    .stop = pprof_extension_stop,
+    .destroy = pprof_extension_destroy,
+};
