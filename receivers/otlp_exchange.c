@@ -11,6 +11,7 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/gzip.h"
+#include "src/net/http_request_client.h"
 #include "src/otlp/check.h"
 #include "src/otlp/profile_door.h"
 #include "src/otlp/wire.h"
@@ -20,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 1, REASON_BYTES_MAX = 512 };
+enum { REASON_BYTES_MAX = 512 };
 
 static void release(struct otlp_exchange *exchange)
 {
@@ -156,41 +157,6 @@ static void refuse(struct otlp_exchange *exchange, enum status_code code, const 
     otlp_exchange_answer(exchange, &outcome);
 }
 
-/* Names and values with terminators, as client_info_create wants them. */
-static size_t collect_metadata(const struct http_request *request, struct client_metadata *rows,
-                               char *text)
-{
-    assert(rows != NULL && text != NULL);
-    struct slice name;
-    struct slice value;
-    size_t count = 0;
-    for (size_t i = 0;
-         count < METADATA_ROWS_MAX - 1 && http_request_header_at(request, i, &name, &value); i++) {
-        if (slice_equal_text(name, "host"))
-            continue;
-        rows[count++] = (struct client_metadata){text, text + name.size + 1};
-        text += sprintf(text, "%.*s", (int)name.size, (const char *)name.data) + 1;
-        text += sprintf(text, "%.*s", (int)value.size, (const char *)value.data) + 1;
-    }
-    struct slice host = http_request_host(request);
-    if (host.size > 0) {
-        rows[count++] = (struct client_metadata){"host", text};
-        sprintf(text, "%.*s", (int)host.size, (const char *)host.data);
-    }
-    return count;
-}
-
-static size_t metadata_bytes(const struct http_request *request)
-{
-    assert(request != NULL);
-    struct slice name;
-    struct slice value;
-    size_t size = http_request_host(request).size + 1;
-    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
-        size += name.size + value.size + 2;
-    return size;
-}
-
 /* The address alone is shared by all requests of a client. */
 static struct client_info *client_by_address(struct otlp_receiver *receiver, const char *address)
 {
@@ -213,12 +179,7 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
                               : config->http.server.listen.include_metadata;
     if (!wants_metadata)
         return client_by_address(exchange->receiver, address);
-    struct client_metadata rows[METADATA_ROWS_MAX];
-    char *text = mem_alloc(metadata_bytes(exchange->request));
-    size_t count = collect_metadata(exchange->request, rows, text);
-    struct client_info *client = client_info_create(address, rows, count);
-    mem_free(text);
-    return client;
+    return http_request_client(exchange->request);
 }
 
 static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)

@@ -108,14 +108,6 @@ enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
 
-/* pyroscope receiver: its clients do not come back, so that a request waits for room a while, the
- * first look so long after, each pause twice the last; so many of them, with bodies of so many
- * bytes in all, on a lane */
-enum { PYROSCOPE_WAITING_MAX = 256 };
-#define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
-#define PYROSCOPE_PATIENCE_NS       ((uint64_t)5 * NS_PER_S)
-#define PYROSCOPE_LOOK_NS           ((uint64_t)50 * NS_PER_MS)
-
 /* configuration */
 enum {
     CONFIG_FILE_BYTES_MAX = 1 << 20,

@@ -15,11 +15,12 @@ HEADERS_ONLY = ("component", "limits", "slice")
 # What option tables are made of: declarations that every layer may fill in.
 VOCABULARY = ("src/config/field.h",)
 COMPONENTS = ("receivers", "processors", "exporters", "extensions")
-AREAS = ("src/config", "src/join", "src/net", "src/otlp", "src/pprof", "src/tools")
+AREAS = ("src/config", "src/join", "src/net", "src/otlp", "src/pprof", "src/pyroscope", "src/tools")
 # pprof is translated from and to OTLP: it stands above; the tools read and write both.
 BELOW = {
     "src/join": ("src/otlp", "src/pprof"),
     "src/pprof": ("src/net", "src/otlp"),
+    "src/pyroscope": ("src/net", "src/otlp", "src/pprof"),
     "src/tools": ("src/net", "src/otlp", "src/pprof"),
 }
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)

@@ -155,6 +155,12 @@ bool http_request_header_at(const struct http_request *request, size_t index,
     return request->ops->header_at(request, index, ret_name, ret_value);
 }
 
+uint64_t http_request_size_declared(const struct http_request *request)
+{
+    assert(request != NULL);
+    return request->size_declared == HTTP_SIZE_UNKNOWN ? UINT64_MAX : request->size_declared;
+}
+
 struct slice http_request_host(const struct http_request *request)
 {
     assert(request != NULL);

@@ -100,6 +100,8 @@ struct slice http_request_header(const struct http_request *request, const char 
 bool http_request_header_at(const struct http_request *request, size_t index,
                             struct slice *ret_name, struct slice *ret_value);
 struct slice http_request_host(const struct http_request *request);
+/* Content-Length, or UINT64_MAX when it is not known. */
+uint64_t http_request_size_declared(const struct http_request *request);
 /* "127.0.0.1", or "" for a unix socket. */
 const char *http_request_peer_address(const struct http_request *request);
 bool http_request_is_http2(const struct http_request *request);

@@ -11,7 +11,15 @@
 #include "src/pprof/otlp_text.h"
 #include "src/pprof/pprof.h"
 
+/* Attributes of a Profile that the pprof profile itself gives. */
+enum {
+    OWN_ATTRIBUTES_MAX = 4,
+    ATTRIBUTES_MAX = OWN_ATTRIBUTES_MAX + PPROF_TO_OTLP_ATTRIBUTES_MAX,
+    ATTRIBUTES_BYTES_MAX = ATTRIBUTES_MAX * OTLP_INDEX_BYTES_MAX,
+};
+
 struct translation {
+    const struct pprof_to_otlp_source *source;
     struct otlp_tables tables;
     struct byte_run columns[PPROF_TO_OTLP_TYPES_MAX]; /* encoded samples */
     struct scratch attributes;                        /* uint32_t: of one sample */
@@ -194,9 +202,10 @@ static uint32_t add_comments(struct translation *translation)
     return index;
 }
 
-static size_t profile_attributes(struct translation *translation, uint32_t indices[4])
+static size_t profile_attributes(struct translation *translation, uint32_t *indices)
 {
     const struct pprof *pprof = translation->tables.pprof;
+    const struct pprof_to_otlp_source *source = translation->source;
     const struct {
         const char *key;
         uint32_t text;
@@ -213,6 +222,10 @@ static size_t profile_attributes(struct translation *translation, uint32_t indic
     }
     if (pprof->comments_count > 0)
         indices[count++] = add_comments(translation);
+    for (size_t i = 0; i < source->attributes_count; i++)
+        indices[count++] = otlp_tables_attribute(
+            &translation->tables, otlp_tables_text(&translation->tables, source->attributes[i].key),
+            source->attributes[i].value, 0);
     return count;
 }
 
@@ -222,9 +235,9 @@ static void append_profile(struct translation *translation, size_t column,
 {
     assert(column < translation->tables.pprof->sample_types_count);
     const struct pprof *pprof = translation->tables.pprof;
-    uint8_t memory[OTLP_SMALL_BYTES_MAX];
+    uint8_t memory[OTLP_SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
     uint8_t header[OTLP_HEADER_BYTES_MAX];
-    uint32_t attributes[4];
+    uint32_t attributes[ATTRIBUTES_MAX];
     struct wire_writer head = wire_writer_of(memory, sizeof(memory));
     struct wire_writer outer = wire_writer_of(header, sizeof(header));
     const struct byte_run *samples = &translation->columns[column];
@@ -334,9 +347,10 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
 {
     assert(source->pprof != NULL);
     assert(ret_request != NULL);
+    assert(source->attributes_count <= PPROF_TO_OTLP_ATTRIBUTES_MAX);
     if (source->pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX)
         return false;
-    struct translation translation = {.attributes = {.bytes = 0}};
+    struct translation translation = {.source = source};
     struct byte_run request = {.size = 0};
     otlp_tables_init(&translation.tables, source->pprof, budget);
     translate(&translation, source->resource, &request);

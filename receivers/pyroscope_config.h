@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pyroscope receiver's settings, as its option table fills them. Constant once loaded; any
+ * thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "receivers/listen_config.h"
+
+struct error;
+
+struct pyroscope_receiver_config {
+    struct http_listen_config server;
+};
+
+extern const struct config_field pyroscope_receiver_fields[];
+bool pyroscope_receiver_config_check(const void *section, struct error *error);
+uint64_t pyroscope_receiver_bytes_max(const struct pyroscope_receiver_config *config);

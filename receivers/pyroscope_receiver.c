@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope: takes profiles as Pyroscope's SDKs and agents send them, on one port, over HTTP/1.1
+ * and cleartext HTTP/2. The instance on lane 0 opens the listener, which deals connections to the
+ * servers of all lanes. Runs on its lane. */
+#include "receivers/pyroscope_receiver.h"
+
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/gzip.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+static const struct counter_row pyroscope_receiver_counters[] = {
+    COUNTER_BY_SIGNAL(struct pyroscope_receiver_counters, accepted, COUNTER_SUM,
+                      "otelcol_receiver_accepted_%s", SIGNAL_PROFILES, "transport", "http",
+                      "Number of items successfully pushed into the pipeline."),
+    COUNTER_BY_SIGNAL(struct pyroscope_receiver_counters, refused, COUNTER_SUM,
+                      "otelcol_receiver_refused_%s", SIGNAL_PROFILES, "transport", "http",
+                      "Number of items that could not be pushed into the pipeline."),
+    COUNTER(struct pyroscope_receiver_counters, waits, COUNTER_SUM, "spanflame_pyroscope_waits",
+            "Number of requests that waited for room in the budget or the pipeline."),
+    COUNTER(struct pyroscope_receiver_counters, empty, COUNTER_SUM,
+            "spanflame_pyroscope_empty_profiles",
+            "Number of profiles without values, which are accepted and not passed on."),
+    COUNTER_END,
+};
+
+extern const struct component_factory pyroscope_receiver_factory;
+
+static struct pyroscope_receiver *pyroscope_receiver_of(struct component *component)
+{
+    assert(component->factory == &pyroscope_receiver_factory);
+    return (struct pyroscope_receiver *)component;
+}
+
+static void respond_ready(struct pyroscope_receiver *self, struct http_request *request)
+{
+    pyroscope_respond_text(self, request, 200, "ready\n");
+}
+
+static const struct route {
+    const char *path;
+    void (*handle)(struct pyroscope_receiver *self, struct http_request *request);
+} routes[] = {
+    {"/push.v1.PusherService/Push", pyroscope_push_request},
+    {"/ready", respond_ready},
+    {"/healthz", respond_ready},
+};
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct pyroscope_receiver *self = arg;
+    assert(self->server != NULL);
+    struct slice path = http_request_path(request);
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
+        if (slice_equal_text(path, routes[i].path)) {
+            routes[i].handle(self, request);
+            return;
+        }
+    pyroscope_respond_text(self, request, 404, "404 page not found\n");
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    struct pyroscope_exchange *exchange = http_request_context(request);
+    assert(exchange->receiver == arg);
+    (void)arg;
+    pyroscope_push_body(exchange);
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    struct pyroscope_exchange *exchange = http_request_context(request);
+    struct outcome outcome =
+        outcome_refused(STATUS_INVALID_ARGUMENT, "the request body is malformed");
+    assert(exchange->receiver == arg);
+    (void)arg;
+    if (failure == HTTP_BODY_TOO_LARGE) {
+        exchange->http_status = 413;
+        outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED,
+                                  "request body too large: see max_request_body_size");
+    } else if (failure == HTTP_BODY_NO_BUDGET) {
+        outcome = outcome_busy("the memory budget is used up, try again later");
+    } else if (failure == HTTP_BODY_TOO_SLOW) {
+        exchange->http_status = 408;
+        outcome = outcome_refused(STATUS_DEADLINE_EXCEEDED, "the request body came too slowly");
+    }
+    pyroscope_exchange_answer(exchange, &outcome);
+}
+
+static void on_end(struct http_request *request, void *arg)
+{
+    assert(arg != NULL);
+    (void)arg;
+    pyroscope_exchange_end(request);
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+    .on_end = on_end,
+};
+
+/* HTTP/2 knows no capitals in names. */
+static char *lower_case(const char *text)
+{
+    assert(text != NULL);
+    char *copy = mem_copy_text(text);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return copy;
+}
+
+static bool pyroscope_receiver_create(struct component *component, struct error *error)
+{
+    struct pyroscope_receiver *self = pyroscope_receiver_of(component);
+    const struct pyroscope_receiver_config *config = component->config;
+    const struct http_listen_config *server = &config->server;
+    assert(server->response_headers.count <= RESPONSE_HEADERS_MAX);
+    assert(error != NULL);
+    (void)error;
+    self->gzip = gzip_create();
+    for (size_t i = 0; i < server->response_headers.count; i++)
+        self->response_header_names[i] = lower_case(server->response_headers.pairs[i].key);
+    self->server = http_server_create(&(struct http_server_settings){
+        .lane = component->lane,
+        .budget = component->budget,
+        .has_http1 = true,
+        .has_http2 = true,
+        .has_keep_alive = server->has_keep_alive,
+        .header_deadline_ns = server->read_header_timeout_ns,
+        .read_deadline_ns = server->read_timeout_ns,
+        .write_deadline_ns = server->write_timeout_ns,
+        .idle_ns = server->idle_timeout_ns,
+        .handler = &handler,
+        .arg = self,
+    });
+    return true;
+}
+
+/* On lane 0, for the servers of all lanes. */
+static bool pyroscope_receiver_start(struct component *component, struct error *error)
+{
+    assert(error != NULL);
+    const struct pyroscope_receiver_config *config = component->config;
+    struct http_server *servers[LANES_MAX];
+    size_t count = 0;
+    if (component->first != component)
+        return true;
+    for (struct component *c = component; c != NULL; c = c->next_lane) {
+        assert(count < LANES_MAX);
+        servers[count++] = pyroscope_receiver_of(c)->server;
+    }
+    if (!http_server_listen(servers, count, config->server.listen.transport,
+                            config->server.listen.endpoint, error))
+        return false;
+    log_info(&component->logger, "Starting HTTP server",
+             log_text("endpoint", http_server_address(servers[0])));
+    return true;
+}
+
+void pyroscope_receiver_check_stopped(struct pyroscope_receiver *self)
+{
+    assert(self != NULL);
+    if (self->is_stopping && !self->is_server_open && self->exchanges == 0) {
+        self->is_stopping = false;
+        component_stopped(&self->base);
+    }
+}
+
+static void on_server_stopped(void *arg)
+{
+    struct pyroscope_receiver *self = arg;
+    assert(self->is_server_open);
+    self->is_server_open = false;
+    pyroscope_receiver_check_stopped(self);
+}
+
+static void pyroscope_receiver_stop(struct component *component)
+{
+    struct pyroscope_receiver *self = pyroscope_receiver_of(component);
+    assert(!self->is_stopping);
+    self->is_stopping = true;
+    self->is_server_open = true;
+    http_server_stop(self->server, on_server_stopped, self);
+}
+
+static void pyroscope_receiver_destroy(struct component *component)
+{
+    struct pyroscope_receiver *self = pyroscope_receiver_of(component);
+    assert(self->exchanges == 0);
+    http_server_destroy(self->server);
+    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
+        mem_free(self->response_header_names[i]);
+    gzip_destroy(self->gzip);
+}
+
+const struct component_factory pyroscope_receiver_factory = {
+    .type = "pyroscope",
+    .kind = RECEIVER,
+    .stability = "beta",
+    .signals = SIGNAL_PROFILES,
+    .instance_size = sizeof(struct pyroscope_receiver),
+    .config_size = sizeof(struct pyroscope_receiver_config),
+    .fields = pyroscope_receiver_fields,
+    .counters_size = sizeof(struct pyroscope_receiver_counters),
+    .counters = pyroscope_receiver_counters,
+    .check = pyroscope_receiver_config_check,
+    .create = pyroscope_receiver_create,
+    .start = pyroscope_receiver_start,
+    .stop = pyroscope_receiver_stop,
+    .destroy = pyroscope_receiver_destroy,
+};
