@@ -23,26 +23,6 @@ const struct config_field listen_auth_fields[] = {
     CONFIG_END,
 };
 
-const struct config_field listen_tls_fields[] = {
-    CONFIG_IGNORED("ca_file", "CA certificates."),
-    CONFIG_IGNORED("ca_pem", "CA certificates, in place."),
-    CONFIG_IGNORED("include_system_ca_certs_pool", "The system's CA certificates too."),
-    CONFIG_IGNORED("cert_file", "Certificate."),
-    CONFIG_IGNORED("cert_pem", "Certificate, in place."),
-    CONFIG_IGNORED("key_file", "Private key."),
-    CONFIG_IGNORED("key_pem", "Private key, in place."),
-    CONFIG_IGNORED("min_version", "Lowest TLS version."),
-    CONFIG_IGNORED("max_version", "Highest TLS version."),
-    CONFIG_IGNORED("cipher_suites", "Cipher suites."),
-    CONFIG_IGNORED("include_insecure_cipher_suites", "Weak cipher suites too."),
-    CONFIG_IGNORED("curve_preferences", "Curves."),
-    CONFIG_IGNORED("reload_interval", "How often files are read again."),
-    CONFIG_IGNORED("tpm", "Key in a TPM."),
-    CONFIG_IGNORED("client_ca_file", "CA of client certificates."),
-    CONFIG_IGNORED("client_ca_file_reload", "Reads that file again."),
-    CONFIG_END,
-};
-
 const struct config_field listen_dialer_fields[] = {
     CONFIG_IGNORED("timeout", "Unused on servers."),
     CONFIG_END,
@@ -60,9 +40,6 @@ const struct config_field listen_cors_fields[] = {
 static bool check_supported(const struct listen_config *listen, struct error *error)
 {
     assert(error != NULL);
-    if (listen->has_tls)
-        return error_set(error, "tls is not supported by this build: remove the section and put a "
-                                "TLS proxy in front");
     if (listen->has_auth && listen->auth.authenticator[0] != '\0')
         return error_set(error,
                          "auth is not supported by this build: found authenticator \"%s\", "
@@ -73,10 +50,13 @@ static bool check_supported(const struct listen_config *listen, struct error *er
     return true;
 }
 
-static bool check_endpoint(const char *text, struct error *error)
+static bool check_endpoint(const char *transport, const char *text, struct error *error)
 {
     assert(text != NULL);
     struct endpoint endpoint;
+    struct endpoint_address address;
+    if (strcmp(transport, "unix") == 0)
+        return endpoint_of_path(text, &address, error) || error_prefix(error, "endpoint");
     if (!endpoint_parse(text, &endpoint, error))
         return false;
     size_t digits = strspn(endpoint.port, "0123456789");
@@ -89,14 +69,16 @@ static bool check_endpoint(const char *text, struct error *error)
 bool listen_config_check(const struct listen_config *listen, struct error *error)
 {
     assert(listen->transport != NULL);
-    static const char *const supported[] = {"tcp", "tcp4", "tcp6"};
+    static const char *const supported[] = {"tcp", "tcp4", "tcp6", "unix"};
     bool is_supported = false;
     for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
         is_supported |= strcmp(listen->transport, supported[i]) == 0;
     if (!is_supported)
-        return error_set(error, "unsupported transport type \"%s\", expected tcp, tcp4 or tcp6",
+        return error_set(error,
+                         "unsupported transport type \"%s\", expected tcp, tcp4, tcp6 or unix",
                          listen->transport);
-    return check_supported(listen, error) && check_endpoint(listen->endpoint, error);
+    return check_supported(listen, error) &&
+           check_endpoint(listen->transport, listen->endpoint, error);
 }
 
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error)

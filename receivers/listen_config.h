@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/config/field.h"
+#include "src/tls_server_config.h"
 
 struct error;
 
@@ -33,7 +34,7 @@ struct listen_config {
     bool include_metadata;
     bool has_tls;
     bool has_auth;
-    struct listen_unused_config tls;
+    struct tls_server_config tls;
     struct listen_unused_config dialer;
     struct listen_auth_config auth;
     struct config_sections middlewares;
@@ -59,20 +60,18 @@ struct http_listen_config {
 
 extern const struct config_field listen_middleware_fields[];
 extern const struct config_field listen_auth_fields[];
-extern const struct config_field listen_tls_fields[];
 extern const struct config_field listen_dialer_fields[];
 extern const struct config_field listen_cors_fields[];
 
 /* Rows for a struct listen_config that is the member of owner. */
 #define LISTEN_ROWS(owner, member, address)                                                        \
     CONFIG_TEXT(owner, member.endpoint, "endpoint", address,                                       \
-                "Where to listen: host:port. Without host on all addresses."),                     \
-        CONFIG_TEXT(owner, member.transport, "transport", "tcp", "tcp, tcp4 or tcp6."),            \
+                "Where to listen: host:port (without host on all addresses), or the path of a "    \
+                "unix socket."),                                                                   \
+        CONFIG_TEXT(owner, member.transport, "transport", "tcp", "tcp, tcp4, tcp6 or unix."),      \
         CONFIG_SECTION(owner, member.dialer, struct listen_unused_config, "dialer",                \
                        listen_dialer_fields, NULL, "Unused on servers."),                          \
-        CONFIG_OPTIONAL(owner, member.tls, struct listen_unused_config, member.has_tls,            \
-                        CONFIG_NULL_IS_OFF, "tls", listen_tls_fields, NULL,                        \
-                        "Not supported by this build."),                                           \
+        TLS_SERVER_ROW(owner, member.tls, member.has_tls),                                         \
         CONFIG_OPTIONAL(owner, member.auth, struct listen_auth_config, member.has_auth,            \
                         CONFIG_NULL_IS_OFF, "auth", listen_auth_fields, NULL,                      \
                         "Not supported by this build."),                                           \

@@ -46,6 +46,7 @@ static const struct counter_row otlp_receiver_counters[] = {
     COUNTER(struct otlp_receiver_counters, profile_attributes_dropped, COUNTER_SUM,
             "spanflame_profile_attributes_dropped",
             "Number of attributes of profiles that were dropped because they refer to nothing."),
+    LISTEN_TLS_COUNTERS(struct otlp_receiver_counters, tls),
     COUNTER_END,
 };
 
@@ -71,6 +72,7 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
         .connection_age_max_ns = config->keepalive.lifetime.age_max_ns,
         .connection_age_grace_ns = config->keepalive.lifetime.age_grace_ns,
         .ping_interval_min_ns = config->keepalive.ping.interval_min_ns,
+        .tls = self->tls[OTLP_GRPC].context,
         .handler = &otlp_grpc_handler,
         .arg = self,
     });
@@ -90,6 +92,7 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
         .read_deadline_ns = config->read_timeout_ns,
         .write_deadline_ns = config->write_timeout_ns,
         .idle_ns = config->idle_timeout_ns,
+        .tls = self->tls[OTLP_HTTP].context,
         .handler = &otlp_http_handler,
         .arg = self,
     });
@@ -120,19 +123,40 @@ static void prepare_http(struct otlp_receiver *self)
     self->servers[OTLP_HTTP] = create_http_server(self);
 }
 
+/* Of a protocol that is on. */
+static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transport,
+                        const struct listen_config *config, struct error *error)
+{
+    static const char *const grpc_protocols[] = {"h2", NULL};
+    static const char *const http_protocols[] = {"h2", "http/1.1", NULL};
+    struct otlp_receiver_counters *counters = self->base.counters;
+    struct listen_tls *tls = &self->tls[transport];
+    assert(transport < OTLP_TRANSPORTS);
+    tls->logger = &self->base.logger;
+    tls->counters = &counters->tls;
+    if (listen_tls_init(tls, config, transport == OTLP_GRPC ? grpc_protocols : http_protocols,
+                        error))
+        return true;
+    return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
+}
+
 static bool otlp_receiver_create(struct component *component, struct error *error)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
     const struct otlp_receiver_config *config = component->config;
+    const struct otlp_protocols_config *protocols = &config->protocols;
     assert(error != NULL);
-    (void)error;
-    self->config = &config->protocols;
+    self->config = protocols;
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
     self->gzip = gzip_create();
-    if (self->config->has_grpc)
+    if (protocols->has_grpc && !prepare_tls(self, OTLP_GRPC, &protocols->grpc.listen, error))
+        return false;
+    if (protocols->has_http && !prepare_tls(self, OTLP_HTTP, &protocols->http.server.listen, error))
+        return false;
+    if (protocols->has_grpc)
         self->servers[OTLP_GRPC] = create_grpc_server(self);
-    if (self->config->has_http)
+    if (protocols->has_http)
         prepare_http(self);
     return true;
 }
@@ -203,8 +227,10 @@ static void otlp_receiver_destroy(struct component *component)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
     assert(self->exchanges == 0);
-    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++) {
         http_server_destroy(self->servers[transport]);
+        listen_tls_fini(&self->tls[transport]);
+    }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receivers/listen_tls.h"
 #include "receivers/otlp_config.h"
 #include "src/component.h"
 #include "src/counter.h"
@@ -33,6 +34,7 @@ struct otlp_receiver_counters {
     counter layouts[PROFILE_LAYOUTS];              /* requests of profiles */
     counter profiles_rejected;
     counter profile_attributes_dropped;
+    struct listen_tls_counters tls;
 };
 
 struct otlp_receiver {
@@ -40,6 +42,7 @@ struct otlp_receiver {
     const struct otlp_protocols_config *config;
     enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
     struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
+    struct listen_tls tls[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
     bool takes_plain;                                  /* HTTP: bodies without Content-Encoding */

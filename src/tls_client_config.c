@@ -18,6 +18,9 @@ const struct config_field tls_client_fields[] = {
                 "File with the certificates of the authorities that are trusted; the system's when "
                 "unset."),
     CONFIG_TEXT(struct tls_client_config, common.ca_pem, "ca_pem", NULL, "The same as PEM text."),
+    CONFIG_BOOL(struct tls_client_config, common.include_system_ca_certs_pool,
+                "include_system_ca_certs_pool", "false",
+                "Trust the system's authorities beside ca_file or ca_pem."),
     TLS_ROWS(struct tls_client_config, common),
     CONFIG_DURATION(struct tls_client_config, common.reload_interval_ns, "reload_interval", "0", 0,
                     INT64_MAX,

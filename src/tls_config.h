@@ -34,9 +34,7 @@ extern const struct config_field tls_tpm_fields[];
 
 /* The rows of a table that fills owner, whose member field is a struct tls_config. */
 #define TLS_ROWS(owner, field)                                                                     \
-    CONFIG_BOOL(owner, field.include_system_ca_certs_pool, "include_system_ca_certs_pool",         \
-                "false", "Trust the system's authorities beside ca_file or ca_pem."),              \
-        CONFIG_TEXT(owner, field.cert_file, "cert_file", NULL, "File with our certificate."),      \
+    CONFIG_TEXT(owner, field.cert_file, "cert_file", NULL, "File with our certificate."),          \
         CONFIG_TEXT(owner, field.cert_pem, "cert_pem", NULL, "The same as PEM text."),             \
         CONFIG_TEXT(owner, field.key_file, "key_file", NULL,                                       \
                     "File with the key of our certificate."),                                      \

@@ -2,7 +2,7 @@
 /* Two tables of names, and lists made with them. Constants and pure functions; any thread. */
 #include "src/tls_names.h"
 
-#include "src/config/value.h"
+#include "src/config/field.h"
 #include "src/error.h"
 
 #include <assert.h>
@@ -107,6 +107,9 @@ bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
     assert(names != NULL);
     assert(error != NULL);
     ret_list[0] = '\0';
+    for (const struct tls_name *row = suites; names->count == 0 && row->go != NULL; row++)
+        if (!row->is_insecure && row->openssl[0] != '\0')
+            append(ret_list, row->openssl);
     for (size_t i = 0; i < names->count; i++) {
         const struct tls_name *suite = find(suites, names->texts[i]);
         if (!check_suite(suite, names->texts[i], takes_insecure, error))

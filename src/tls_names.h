@@ -11,10 +11,11 @@ struct error;
 
 enum { TLS_LIST_BYTES_MAX = 1024 }; /* room for every name there is, once each */
 
-/* The suites up to TLS 1.2, in the order written: "ECDHE-RSA-AES128-GCM-SHA256:…". Those of TLS 1.3
- * are accepted and left out, since nobody lets them be chosen: "" when there are no others. */
+/* The suites up to TLS 1.2, in the order written: "ECDHE-RSA-AES128-GCM-SHA256:…"; of an empty list
+ * all that are safe. Those of TLS 1.3 are accepted and left out, since nobody lets them be chosen:
+ * "" when there are no others. */
 bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
                           char ret_list[TLS_LIST_BYTES_MAX], struct error *error);
-/* "X25519:P-256:…". */
+/* "X25519:P-256:…"; "" of an empty list. */
 bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LIST_BYTES_MAX],
                           struct error *error);

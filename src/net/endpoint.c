@@ -10,8 +10,10 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static bool copy_part(char *target, size_t capacity, const char *from, size_t size)
@@ -224,6 +226,34 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
     endpoint_print((const struct sockaddr *)&address.address, address.text);
     *ret_address = address;
     return true;
+}
+
+bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, struct error *error)
+{
+    assert(path != NULL);
+    assert(ret_address != NULL);
+    size_t size = strlen(path);
+    if (size == 0 || size > ENDPOINT_PATH_MAX)
+        return error_set(error, "%s: found %zu characters, a path of 1 to %d is expected", path,
+                         size, ENDPOINT_PATH_MAX);
+    struct endpoint_address result = {
+        .size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'))};
+    struct sockaddr_un *address = (struct sockaddr_un *)&result.address;
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path, path, size);
+    if (path[0] == '@')
+        address->sun_path[0] = '\0';
+    memcpy(result.text, path, size + 1);
+    *ret_address = result;
+    return true;
+}
+
+void endpoint_forget(const char *transport, const char *endpoint)
+{
+    assert(transport != NULL);
+    assert(endpoint != NULL);
+    if (strcmp(transport, "unix") == 0 && endpoint[0] != '@')
+        unlink(endpoint);
 }
 
 static void print_ipv6(const struct sockaddr_in6 *address, char text[ENDPOINT_HOST_TEXT_MAX])

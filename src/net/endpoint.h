@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "host:port" as the Go collector reads it, turned into one address to listen on. Blocks while a
- * name is looked up: for start-up only. */
+/* "host:port", or the path of a unix socket, as the Go collector reads it, turned into one address
+ * to listen on. Blocks while a name is looked up: for start-up only. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,8 @@ struct error;
 enum {
     ENDPOINT_HOST_MAX = 256,
     ENDPOINT_PORT_MAX = 32,
-    ENDPOINT_TEXT_MAX = 96,      /* an IPv6 address, brackets, zone and port */
+    ENDPOINT_PATH_MAX = 107,     /* of a unix socket, unix(7) */
+    ENDPOINT_TEXT_MAX = 112,     /* a path, or an IPv6 address, brackets, zone and port */
     ENDPOINT_HOST_TEXT_MAX = 64, /* an IPv6 address and zone */
 };
 
@@ -36,6 +37,10 @@ bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct erro
  * a wildcard gives IPv6 and IPv4 together unless the transport names one. */
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error);
+/* The address of a unix socket. "@name" stands for one without a file, as in Go. */
+bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, struct error *error);
+/* Nobody listens there any more: removes the file of a unix socket. */
+void endpoint_forget(const char *transport, const char *endpoint);
 /* "127.0.0.1:4318", "[::1]:4318"; an IPv4-mapped address prints as IPv4. */
 void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX]);
 /* The same without port and brackets; "" for other families. */

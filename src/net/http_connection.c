@@ -10,7 +10,9 @@
 #include "src/net/endpoint.h"
 #include "src/net/http1_protocol.h"
 #include "src/net/http2_connection.h"
+#include "src/net/http_secure.h"
 #include "src/net/http_server_state.h"
+#include "src/net/tls_channel.h"
 
 #include <assert.h>
 #include <string.h>
@@ -67,6 +69,18 @@ static void expire_write(struct http_connection *connection)
         http_connection_abort(connection);
 }
 
+static void expire(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    if (connection->protocol != NULL) {
+        connection->protocol->expire(connection->state);
+        return;
+    }
+    if (connection->tls != NULL)
+        http_secure_expire(connection);
+    http_connection_abort(connection);
+}
+
 /* The timer may be early: deadlines that move away do not move it. */
 static void on_timer(struct timer *timer, void *arg)
 {
@@ -78,10 +92,7 @@ static void on_timer(struct timer *timer, void *arg)
         expire_write(connection);
     if (!connection->is_closing && connection->deadline_ns <= now_ns) {
         connection->deadline_ns = UINT64_MAX;
-        if (connection->protocol == NULL)
-            http_connection_abort(connection);
-        else
-            connection->protocol->expire(connection->state);
+        expire(connection);
     }
     if (!connection->is_closing)
         arm_timer(connection);
@@ -121,11 +132,9 @@ static void sniff(struct http_connection *connection, const uint8_t *data, size_
         connection->protocol->receive(connection->state, data, size);
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
+void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room)
 {
     assert(ret_room != NULL);
-    (void)suggested;
-    struct http_connection *connection = handle->data;
     bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
     uint8_t *data = NULL;
     size_t size = 0;
@@ -140,6 +149,17 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
     *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
 }
 
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
+{
+    struct http_connection *connection = handle->data;
+    assert(ret_room != NULL);
+    (void)suggested;
+    if (connection->tls != NULL)
+        *ret_room = uv_buf_init((char *)connection->server->cipher_buffer, TLS_READ_BYTES);
+    else
+        http_connection_room(connection, ret_room);
+}
+
 static void stop(struct http_connection *connection)
 {
     assert(!connection->is_closing);
@@ -149,20 +169,33 @@ static void stop(struct http_connection *connection)
         connection->protocol->stop(connection->state);
 }
 
-static void take_input(struct http_connection *connection, ssize_t count, const uv_buf_t *room)
+void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size)
 {
-    assert(count != 0);
-    if (count == UV_EOF && connection->protocol != NULL) {
-        http_connection_pause(connection);
-        connection->protocol->end_of_input(connection->state);
-    } else if (count < 0) {
+    assert(!connection->is_closing);
+    if (connection->protocol == NULL)
+        sniff(connection, data, size);
+    else
+        connection->protocol->receive(connection->state, data, size);
+}
+
+void http_connection_end_input(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    if (connection->protocol == NULL) {
         http_connection_close(connection);
-    } else if (connection->protocol == NULL) {
-        sniff(connection, (const uint8_t *)room->base, (size_t)count);
-    } else {
-        connection->protocol->receive(connection->state, (const uint8_t *)room->base,
-                                      (size_t)count);
+        return;
     }
+    http_connection_pause(connection);
+    connection->protocol->end_of_input(connection->state);
+}
+
+void http_connection_input_taken(struct http_connection *connection)
+{
+    assert(connection->refs > 0);
+    if (!connection->is_stopping || connection->is_closing)
+        return;
+    connection->is_stopping = false;
+    stop(connection);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
@@ -171,11 +204,15 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     assert(connection->is_closing || connection->server != NULL);
     if (connection->is_closing || count == 0)
         return;
-    take_input(connection, count, room);
-    if (!connection->is_stopping || connection->is_closing)
-        return;
-    connection->is_stopping = false;
-    stop(connection);
+    if (count == UV_EOF)
+        http_connection_end_input(connection);
+    else if (count < 0)
+        http_connection_close(connection);
+    else if (connection->tls != NULL)
+        http_secure_receive(connection, (const uint8_t *)room->base, (size_t)count);
+    else
+        http_connection_take(connection, (const uint8_t *)room->base, (size_t)count);
+    http_connection_input_taken(connection);
 }
 
 static void on_late_write(uv_write_t *request, int status)
@@ -194,7 +231,10 @@ static void on_late_write(uv_write_t *request, int status)
     if (connection->writes_waiting > 0)
         return;
     connection->write_deadline_ns = UINT64_MAX;
-    connection->protocol->written(connection->state);
+    if (connection->tls != NULL && !http_secure_flush(connection))
+        return;
+    if (connection->protocol != NULL)
+        connection->protocol->written(connection->state);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -256,14 +296,16 @@ static void write_later(struct http_connection *connection, const uv_buf_t *part
         start_write_deadline(connection);
 }
 
-static void begin(struct http_connection *connection)
+void http_connection_begin(struct http_connection *connection, const struct http_protocol *protocol)
 {
     assert(connection->protocol == NULL);
     const struct http_server_settings *settings = &connection->server->settings;
     http_connection_set_deadline(connection, settings->header_deadline_ns);
-    if (!settings->has_http1 && !choose(connection, &http2_protocol))
-        return;
-    if (!settings->has_http2 && !choose(connection, &http1_protocol))
+    if (protocol == NULL && !settings->has_http1)
+        protocol = &http2_protocol;
+    if (protocol == NULL && !settings->has_http2)
+        protocol = &http1_protocol;
+    if (protocol != NULL && !choose(connection, protocol))
         return;
     http_connection_resume(connection);
 }
@@ -288,8 +330,10 @@ void http_connection_open(struct http_server *server, int fd, const struct socka
         close(fd);
     if (failed != 0 || server->is_stopping)
         http_connection_close(connection);
+    else if (server->settings.tls != NULL)
+        http_secure_begin(connection);
     else
-        begin(connection);
+        http_connection_begin(connection, NULL);
 }
 
 const struct http_server_settings *http_connection_settings(
@@ -299,11 +343,10 @@ const struct http_server_settings *http_connection_settings(
     return &connection->server->settings;
 }
 
-bool http_connection_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
+bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, unsigned count)
 {
     assert(count > 0);
-    if (connection->is_closing)
-        return false;
+    assert(!connection->is_closing);
     int written = 0;
     if (connection->writes_waiting == 0)
         written = uv_try_write(stream_of(connection), parts, count);
@@ -319,6 +362,16 @@ bool http_connection_write(struct http_connection *connection, uv_buf_t *parts, 
     return false;
 }
 
+bool http_connection_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
+{
+    assert(count > 0);
+    if (connection->is_closing)
+        return false;
+    if (connection->tls != NULL)
+        return http_secure_write(connection, parts, count);
+    return http_connection_send(connection, parts, count);
+}
+
 bool http_connection_is_blocked(const struct http_connection *connection)
 {
     return connection->writes_waiting > 0;
@@ -328,6 +381,8 @@ void http_connection_shutdown(struct http_connection *connection)
 {
     assert(connection->writes_waiting == 0);
     uv_os_fd_t fd;
+    if (connection->tls != NULL && !connection->is_closing && !http_secure_end(connection))
+        return;
     if (!connection->is_closing && uv_fileno((uv_handle_t *)&connection->tcp, &fd) == 0)
         shutdown(fd, SHUT_WR);
 }
@@ -350,6 +405,8 @@ void http_connection_resume(struct http_connection *connection)
         connection->is_reading = true;
     else
         http_connection_close(connection);
+    if (connection->tls != NULL && !connection->is_closing)
+        http_secure_resume(connection);
 }
 
 void http_connection_set_deadline(struct http_connection *connection, uint64_t delay_ns)
@@ -366,6 +423,8 @@ static bool has_input(const struct http_connection *connection)
     uv_os_fd_t fd;
     int size = 0;
     assert(!connection->is_closing);
+    if (connection->is_reading && connection->tls != NULL && http_secure_has_input(connection))
+        return true;
     return connection->is_reading && uv_fileno((const uv_handle_t *)&connection->tcp, &fd) == 0 &&
            ioctl(fd, FIONREAD, &size) == 0 && size > 0;
 }
@@ -385,6 +444,8 @@ void http_connection_close(struct http_connection *connection)
     assert(connection->refs > 0);
     if (connection->is_closing)
         return;
+    if (connection->tls != NULL)
+        http_secure_close(connection);
     connection->is_closing = true;
     timer_stop(lane_timers(connection->server->settings.lane), &connection->timer);
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
@@ -418,5 +479,6 @@ void http_connection_unref(struct http_connection *connection)
         return;
     if (connection->protocol != NULL)
         connection->protocol->destroy(connection->state);
+    tls_channel_destroy(connection->tls);
     mem_free(connection);
 }

@@ -11,10 +11,12 @@
 #include <sys/socket.h>
 #include <uv.h>
 
+#include "src/lane.h"
 #include "src/timer.h"
 
 struct http_connection;
 struct http_server;
+struct tls_channel;
 
 enum { HTTP_PREFACE_SIZE = 24, PEER_TEXT_MAX = 64 /* of INET6_ADDRSTRLEN and a zone */ };
 
@@ -50,6 +52,8 @@ struct http_connection {
     struct http_connection *prev;
     const struct http_protocol *protocol; /* NULL while the first bytes are awaited */
     void *state;
+    struct tls_channel *tls;    /* NULL: cleartext */
+    struct lane_job tls_job;    /* reads on what the channel holds */
     struct timer timer;         /* fires at the earlier deadline, or before */
     uint64_t deadline_ns;       /* UINT64_MAX: none */
     uint64_t write_deadline_ns; /* while writes wait */
@@ -91,6 +95,19 @@ void http_connection_close(struct http_connection *connection);
 /* The same for a peer that broke a rule: counted. */
 void http_connection_abort(struct http_connection *connection);
 bool http_connection_is_closing(const struct http_connection *connection);
+
+/* For http_secure, which stands between the socket and the protocol. Where plaintext goes: */
+void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room);
+/* Plaintext came, in that room; or no more comes. */
+void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size);
+void http_connection_end_input(struct http_connection *connection);
+/* The end of each callback that gave input: stops what was only waiting for it. */
+void http_connection_input_taken(struct http_connection *connection);
+/* Hands are shaken: requests may come. protocol is what ALPN chose, or NULL: the first bytes do. */
+void http_connection_begin(struct http_connection *connection,
+                           const struct http_protocol *protocol);
+/* http_connection_write for bytes that are what the socket gets. */
+bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, unsigned count);
 
 /* For http_exchange: one reference per request. */
 void http_connection_ref(struct http_connection *connection);

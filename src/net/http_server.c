@@ -70,6 +70,7 @@ void http_server_destroy(struct http_server *server)
     assert(server->member.listener == NULL);
     lane_defer_cancel(server->settings.lane, &server->done_job);
     mem_free(server->read_buffer);
+    mem_free(server->cipher_buffer);
     mem_free(server);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP server of one lane: HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113; cleartext, prior knowledge)
- * exchanges look alike to its handler. A body is charged to the budget before it is read; the
- * handler hears of a request when its headers are complete. Everything here runs on the server's
- * lane. */
+/* HTTP server of one lane: HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113; over TLS, or in cleartext with
+ * prior knowledge) exchanges look alike to its handler. A body is charged to the budget before it
+ * is read; the handler hears of a request when its headers are complete. Everything here runs on
+ * the server's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,7 @@ struct error;
 struct http_server;
 struct http_request;
 struct lane;
+struct tls_context;
 
 /* Why a body did not become whole. The handler answers, in its protocol's form. */
 enum http_failure {
@@ -57,6 +58,7 @@ struct http_server_settings {
     uint64_t connection_age_max_ns;   /* HTTP/2: GOAWAY after so long, ±10 %; 0: never */
     uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
+    struct tls_context *tls; /* NULL: cleartext; of the server's lane, and outlives the server */
     const struct http_handler *handler;
     void *arg;
 };
@@ -65,9 +67,9 @@ struct http_server *http_server_create(const struct http_server_settings *settin
 /* Must have stopped, or never got a connection. NULL is tolerated. */
 void http_server_destroy(struct http_server *server);
 /* Listens on endpoint ("localhost:4318", ":4318", "0.0.0.0:0", "[::1]:4318"; transport is "tcp",
- * "tcp4", "tcp6") and deals accepted connections round robin to the servers, one per lane,
- * servers[0] on the calling lane owning the listener. The error names the endpoint and the reason
- * as Go does: "listen tcp 127.0.0.1:4317: bind: address already in use". */
+ * "tcp4", "tcp6"; a path for "unix") and deals accepted connections round robin to the servers, one
+ * per lane, servers[0] on the calling lane owning the listener. The error names the endpoint and
+ * the reason as Go does: "listen tcp 127.0.0.1:4317: bind: address already in use". */
 bool http_server_listen(struct http_server *const *servers, size_t count, const char *transport,
                         const char *endpoint, struct error *error);
 /* "127.0.0.1:4318": where it really listens (port 0 resolved). Valid while listening. */
@@ -84,6 +86,7 @@ struct http_server_figures {
     uint64_t connections_total;
     uint64_t refused_total; /* over CONNECTIONS_MAX, or no descriptor left */
     uint64_t requests_total;
+    uint64_t handshakes_failed_total;
     uint64_t aborted_total; /* closed by us for abuse, slowness or malformed framing */
 };
 struct http_server_figures http_server_figures(const struct http_server *server);

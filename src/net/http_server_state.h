@@ -19,8 +19,9 @@ struct http_server {
     struct listener_member member;
     struct http_connection *connections;
     struct http_server_figures figures;
-    uint8_t *read_buffer; /* LANE_READ_BYTES, shared by all connections, made with the first */
-    time_t date_second;   /* which date_text shows */
+    uint8_t *read_buffer;   /* LANE_READ_BYTES, shared by all connections, made with the first */
+    uint8_t *cipher_buffer; /* TLS_READ_BYTES, likewise, with the first that has TLS */
+    time_t date_second;     /* which date_text shows */
     char date_text[HTTP_DATE_SIZE];
     bool is_stopping;
     bool is_done;

@@ -3,6 +3,7 @@
 #include "src/net/kept_sockets.h"
 
 #include "src/mem.h"
+#include "src/net/endpoint.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -41,6 +42,7 @@ void kept_sockets_end(void)
     while (first != NULL) {
         struct kept_socket *kept = first;
         first = kept->next;
+        endpoint_forget(kept->transport, kept->endpoint);
         close(release(kept));
     }
 }

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
@@ -221,8 +222,11 @@ static bool open_endpoint(const char *transport, const char *text, int *ret_fd, 
     *ret_fd = kept_sockets_take(transport, text);
     if (*ret_fd >= 0)
         return true;
-    if (!endpoint_parse(text, &endpoint, error) ||
-        !endpoint_resolve(&endpoint, transport, &address, error))
+    bool is_unix = strcmp(transport, "unix") == 0;
+    bool is_fine = is_unix ? endpoint_of_path(text, &address, error)
+                           : endpoint_parse(text, &endpoint, error) &&
+                                 endpoint_resolve(&endpoint, transport, &address, error);
+    if (!is_fine)
         return error_prefix(error, "listen %s", transport);
     if (!open_socket(&address, ret_fd, error))
         return error_prefix(error, "listen %s %s", transport, address.text);
@@ -233,6 +237,10 @@ static void print_address(struct listener *listener)
 {
     struct sockaddr_storage address;
     socklen_t size = sizeof(address);
+    if (strcmp(listener->transport, "unix") == 0) {
+        snprintf(listener->address, sizeof(listener->address), "%s", listener->endpoint);
+        return;
+    }
     int failed = getsockname(listener->fd, (struct sockaddr *)&address, &size);
     assert(failed == 0);
     (void)failed;
@@ -301,8 +309,10 @@ static void on_poll_closed(uv_handle_t *handle)
     struct listener *listener = handle->data;
     struct listener_member *first = listener->members[0];
     assert(first == listener->first);
-    if (!kept_sockets_put(listener->fd, listener->transport, listener->endpoint))
+    if (!kept_sockets_put(listener->fd, listener->transport, listener->endpoint)) {
+        endpoint_forget(listener->transport, listener->endpoint);
         close(listener->fd);
+    }
     if (listener->spare_fd >= 0)
         close(listener->spare_fd);
     remove_member(listener, first);

@@ -32,7 +32,7 @@ struct listener_member {
  * together are at most open_max; what is over is closed at once. */
 bool listener_open(struct listener_member *const *members, size_t count, uint64_t open_max,
                    const char *transport, const char *endpoint, struct error *error);
-/* "127.0.0.1:4318", port 0 resolved. */
+/* "127.0.0.1:4318", port 0 resolved; the path of a unix socket. */
 const char *listener_address(const struct listener *listener);
 /* Connections that were closed at once: over open_max, or no descriptor left. */
 uint64_t listener_refused(const struct listener *listener);

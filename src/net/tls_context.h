@@ -19,6 +19,8 @@ struct tls_context_settings {
     /* Optional: the files changed and were read anew (error NULL), or could not be used, and what
      * was there before goes on. */
     void (*on_reload)(void *arg, const struct error *error);
+    /* Optional, servers: a client could not shake hands; peer is its address. */
+    void (*on_handshake_failed)(void *arg, const char *peer, const char *reason);
     void *arg;
 };
 
@@ -29,5 +31,8 @@ struct tls_context *tls_context_create_server(const struct tls_server_config *co
 struct tls_context *tls_context_create_client(const struct tls_client_config *config,
                                               const struct tls_context_settings *settings,
                                               struct error *error);
+/* For the owner of the sockets: tells the owner of the context. */
+void tls_context_handshake_failed(const struct tls_context *context, const char *peer,
+                                  const char *reason);
 /* Channels that are open may outlive it. NULL is tolerated. */
 void tls_context_destroy(struct tls_context *context);
