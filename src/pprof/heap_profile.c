@@ -211,6 +211,7 @@ static void write_tables(const struct heap_dump *dump, struct pprof_writer *writ
     for (size_t i = 0; i < dump->libraries_count; i++) {
         const struct library *library = &dump->libraries[i];
         pprof_writer_mapping(writer, &(struct pprof_mapping){
+                                         .id = i + 1,
                                          .memory_start = library->start,
                                          .memory_limit = library->limit,
                                          .file_offset = library->offset,
@@ -219,6 +220,7 @@ static void write_tables(const struct heap_dump *dump, struct pprof_writer *writ
     }
     for (size_t i = 0; i < dump->addresses_count; i++)
         pprof_writer_location(writer, &(struct pprof_location){
+                                          .id = i + 1,
                                           .mapping = library_of(dump, dump->addresses[i]),
                                           .address = dump->addresses[i],
                                       });
@@ -246,6 +248,13 @@ static double scale_of(const struct heap_dump *dump, uint64_t objects, uint64_t 
     return size > 0 ? 1 / (1 - exp(-size / (double)dump->sample_bytes)) : 1;
 }
 
+static int64_t scaled(uint64_t number, double scale)
+{
+    double value = (double)number * scale;
+    assert(scale >= 1);
+    return value < (double)INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
 /* "  t*: OBJECTS: BYTES [0: 0]" below the line of its stack. */
 static void write_sample(const struct heap_dump *dump, struct slice line, const struct stack *stack,
                          struct pprof_writer *writer)
@@ -257,8 +266,7 @@ static void write_sample(const struct heap_dump *dump, struct slice line, const 
         !take_number(&line, 10, &bytes) || objects == 0)
         return;
     double scale = scale_of(dump, objects, bytes);
-    const int64_t values[2] = {(int64_t)((double)objects * scale),
-                               (int64_t)((double)bytes * scale)};
+    const int64_t values[2] = {scaled(objects, scale), scaled(bytes, scale)};
     pprof_writer_sample(writer,
                         &(struct pprof_sample){.locations = stack->locations,
                                                .locations_count = stack->count,
