@@ -3,10 +3,12 @@
  * are passed over, the last of a repeated scalar wins. Pure functions; any thread. */
 #include "src/otlp/answer.h"
 
+#include "src/clock.h"
 #include "src/otlp/wire.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
 static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
@@ -100,4 +102,53 @@ void otlp_status_details_text(const struct otlp_status *status, char *text, size
         separator = " ";
     }
     snprintf(text + used, size - used, "]");
+}
+
+/* The last field of that number and type, or an empty slice. */
+static struct slice bytes_of(struct slice message, uint32_t number)
+{
+    struct slice bytes = {0};
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number == number && field.type == WIRE_BYTES)
+            bytes = field.bytes;
+    return reader.failure == NULL ? bytes : (struct slice){0};
+}
+
+/* google.protobuf.Duration: 1 seconds, 2 nanos; below zero is none. */
+static uint64_t duration_of(struct slice duration)
+{
+    uint64_t seconds = 0;
+    uint64_t nanos = 0;
+    struct wire_reader reader = wire_reader_of(duration);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1 && field.type == WIRE_VARINT)
+            seconds = field.number_value;
+        if (field.number == 2 && field.type == WIRE_VARINT)
+            nanos = field.number_value;
+    }
+    if (seconds > INT64_MAX || nanos >= NS_PER_S)
+        return 0;
+    return seconds < UINT64_MAX / NS_PER_S - 1 ? seconds * NS_PER_S + nanos : UINT64_MAX;
+}
+
+bool otlp_answer_retry_delay(struct slice body, uint64_t *ret_delay_ns)
+{
+    assert(ret_delay_ns != NULL);
+    static const char suffix[] = "/google.rpc.RetryInfo";
+    struct wire_reader reader = wire_reader_of(body);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != 3 || field.type != WIRE_BYTES)
+            continue;
+        struct slice url = type_url_of(field.bytes);
+        size_t size = strlen(suffix);
+        if (url.size < size || memcmp(url.data + url.size - size, suffix, size) != 0)
+            continue;
+        *ret_delay_ns = duration_of(bytes_of(bytes_of(field.bytes, 2), 1));
+        return true;
+    }
+    return false;
 }

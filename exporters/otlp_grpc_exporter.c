@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp_grpc: sends batches as they are, compressed or not, to an OTLP/gRPC back-end. Each consume
+ * is one attempt; queue, batching and retries stand before it (src/sender.h), and a repeated batch
+ * is compressed again. One instance per lane and signal, on its lane. */
+#include "exporters/grpc_outcome.h"
+#include "exporters/http_settings.h"
+#include "exporters/otlp_grpc_config.h"
+#include "src/batch.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/counter.h"
+#include "src/error.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/codec.h"
+#include "src/net/grpc_client.h"
+#include "src/net/grpc_target.h"
+#include "src/otlp/answer.h"
+#include "src/receipt.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As grpc-go has them, whatever is configured. */
+#define KEEPALIVE_TIME_MIN_NS ((uint64_t)10 * NS_PER_S)
+#define KEEPALIVE_TIMEOUT_NS  ((uint64_t)20 * NS_PER_S)
+
+struct otlp_grpc_exporter_counters {
+    counter odd_answers;
+};
+
+static const struct counter_row otlp_grpc_exporter_counters[] = {
+    COUNTER(struct otlp_grpc_exporter_counters, odd_answers, COUNTER_SUM,
+            "spanflame_exporter_odd_answers",
+            "Answers that say OK and hold no OTLP response; they count as sent."),
+    COUNTER_END,
+};
+
+struct otlp_grpc_exporter {
+    struct component base;
+    struct grpc_target target;
+    char *destination;
+    struct grpc_client *client;
+    struct codec_box *codecs;
+    bool has_told_odd_answer;
+};
+
+/* One call on its way. */
+struct attempt {
+    struct otlp_grpc_exporter *exporter;
+    struct batch *batch;
+    struct receipt *receipt;
+    struct batch_part encoded; /* owner NULL: the batch's own parts are sent */
+};
+
+extern const struct component_factory otlp_grpc_exporter_factory;
+
+static struct otlp_grpc_exporter *otlp_grpc_exporter_of(struct component *base)
+{
+    assert(base->factory == &otlp_grpc_exporter_factory);
+    return (struct otlp_grpc_exporter *)base;
+}
+
+static const char *signal_path(enum signal_kind signal)
+{
+    static const char *const paths[SIGNAL_KINDS] = {
+        [TRACES] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        [METRICS] = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        [LOGS] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        [PROFILES] = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+    };
+    return paths[signal];
+}
+
+static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
+{
+    struct receipt *receipt = attempt->receipt;
+    buffer_unref(attempt->encoded.owner);
+    batch_unref(attempt->batch);
+    mem_free(attempt);
+    receipt_resolve(receipt, outcome);
+}
+
+/* Says once, and counts each time, that a back-end takes data and answers nonsense. */
+static void odd_answer(struct otlp_grpc_exporter *exporter, const char *reason)
+{
+    struct otlp_grpc_exporter_counters *counters = exporter->base.counters;
+    assert(reason != NULL);
+    if (counters != NULL)
+        counter_add(&counters->odd_answers, 1);
+    if (exporter->has_told_odd_answer)
+        return;
+    exporter->has_told_odd_answer = true;
+    log_warn(&exporter->base.logger,
+             "The back-end took the data but its answer is no OTLP response; counted as sent",
+             log_text("endpoint", exporter->target.authority), log_text("reason", reason));
+}
+
+static void log_partial_success(const struct otlp_grpc_exporter *exporter,
+                                const struct otlp_partial_success *partial)
+{
+    static const char *const keys[SIGNAL_KINDS] = {
+        [TRACES] = "dropped_spans",
+        [METRICS] = "dropped_data_points",
+        [LOGS] = "dropped_log_records",
+        [PROFILES] = "dropped_profiles",
+    };
+    char message[GRPC_OUTCOME_TEXT_MAX];
+    snprintf(message, sizeof(message), "%.*s", (int)partial->message.size,
+             (const char *)partial->message.data);
+    log_warn(&exporter->base.logger, "Partial success response", log_text("message", message),
+             log_int(keys[exporter->base.signal], partial->rejected));
+}
+
+/* The response in plain bytes; false when it cannot be had. *ret_owner is the caller's. */
+static bool unpack(struct otlp_grpc_exporter *exporter, const struct grpc_result *result,
+                   struct slice *ret_body, struct buffer **ret_owner)
+{
+    assert(!result->is_cut);
+    enum codec codec = codec_of_grpc(result->encoding);
+    *ret_owner = NULL;
+    *ret_body = result->body;
+    if (!result->is_compressed)
+        return true;
+    if (codec == CODEC_NONE || codec == CODECS ||
+        codec_inflate(exporter->codecs, codec, result->body, RESPONSE_BYTES_MAX, ret_owner) !=
+            CODEC_OK)
+        return false;
+    *ret_body = buffer_slice(*ret_owner);
+    return true;
+}
+
+/* OK is delivered, whatever the message; that can only say that some items were refused. */
+static struct outcome take_success(const struct attempt *attempt, const struct grpc_result *result)
+{
+    struct outcome outcome = outcome_accepted;
+    struct otlp_grpc_exporter *exporter = attempt->exporter;
+    struct otlp_partial_success partial;
+    struct buffer *owner = NULL;
+    struct slice body;
+    if (result->is_cut) {
+        odd_answer(exporter, "the message is missing, torn or too large");
+    } else if (!unpack(exporter, result, &body, &owner)) {
+        odd_answer(exporter, "the message cannot be decompressed");
+    } else if (!otlp_answer_partial_success(body, &partial)) {
+        odd_answer(exporter, "the message is malformed");
+    } else {
+        if (partial.rejected != 0 || partial.message.size > 0)
+            log_partial_success(exporter, &partial);
+        if (partial.rejected > 0)
+            outcome.rejected_items = (uint64_t)partial.rejected < attempt->batch->items
+                                         ? (uint64_t)partial.rejected
+                                         : attempt->batch->items;
+    }
+    buffer_unref(owner);
+    return outcome;
+}
+
+static void on_done(const struct grpc_result *result, void *arg)
+{
+    struct attempt *attempt = arg;
+    char text[GRPC_OUTCOME_TEXT_MAX];
+    assert(attempt->batch != NULL);
+    struct outcome outcome = result->code == STATUS_OK ? take_success(attempt, result)
+                                                       : grpc_outcome_refused(result, text);
+    attempt_end(attempt, &outcome);
+}
+
+static bool attempt_encode(struct attempt *attempt, enum codec codec)
+{
+    struct buffer *output;
+    assert(codec != CODEC_NONE);
+    const struct codec_input input = {
+        .parts = attempt->batch->parts,
+        .parts_count = attempt->batch->parts_count,
+        .level = codec == CODEC_GZIP ? -1 : 0,
+    };
+    if (codec_deflate(attempt->exporter->codecs, codec, &input, &output) != CODEC_OK)
+        return false;
+    attempt->encoded = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
+    return true;
+}
+
+static void otlp_grpc_exporter_consume(struct component *self, struct batch *batch,
+                                       struct receipt *receipt)
+{
+    struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
+    enum codec codec = otlp_grpc_config_codec(self->config);
+    assert(exporter->client != NULL);
+    assert(batch->signal == self->signal);
+    struct attempt *attempt = mem_zalloc(sizeof(*attempt));
+    attempt->exporter = exporter;
+    attempt->batch = batch_ref(batch);
+    attempt->receipt = receipt;
+    if (codec != CODEC_NONE && !attempt_encode(attempt, codec)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
+        attempt_end(attempt, &outcome);
+        return;
+    }
+    bool is_encoded = attempt->encoded.owner != NULL;
+    const struct grpc_post post = {
+        .path = signal_path(batch->signal),
+        .parts = is_encoded ? &attempt->encoded : batch->parts,
+        .parts_count = is_encoded ? 1 : batch->parts_count,
+        .bytes = is_encoded ? attempt->encoded.bytes.size : batch->bytes,
+        .is_compressed = is_encoded,
+        .done = on_done,
+        .arg = attempt,
+    };
+    grpc_client_post(exporter->client, &post);
+}
+
+static bool otlp_grpc_exporter_create(struct component *self, struct error *error)
+{
+    struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
+    const struct otlp_grpc_config *config = self->config;
+    if (!grpc_target_parse(config->endpoint, &exporter->target, error))
+        return false;
+    exporter->codecs = codec_box_create(self->budget);
+    return true;
+}
+
+static struct http2_keepalive keepalive_of(const struct otlp_grpc_config *config)
+{
+    const struct otlp_grpc_keepalive_config *keepalive = &config->keepalive;
+    if (!config->has_keepalive || keepalive->time_ns == 0)
+        return (struct http2_keepalive){0};
+    return (struct http2_keepalive){
+        .time_ns =
+            keepalive->time_ns > KEEPALIVE_TIME_MIN_NS ? keepalive->time_ns : KEEPALIVE_TIME_MIN_NS,
+        .timeout_ns = keepalive->timeout_ns > 0 ? keepalive->timeout_ns : KEEPALIVE_TIMEOUT_NS,
+        .permit_without_stream = keepalive->permit_without_stream,
+    };
+}
+
+static bool otlp_grpc_exporter_start(struct component *self, struct error *error)
+{
+    struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
+    const struct otlp_grpc_config *config = self->config;
+    const char *user_agent = config->user_agent;
+    if (otlp_grpc_config_has_tls(config, exporter->target.is_https))
+        return error_set(error, "TLS is not supported by this build yet; for cleartext set tls: "
+                                "{insecure: true}");
+    exporter->client = grpc_client_create(&(struct grpc_client_settings){
+        .lane = self->lane,
+        .target = &exporter->target,
+        .authority = config->authority,
+        .user_agent = user_agent[0] != '\0' ? user_agent : http_settings_user_agent(),
+        .headers = config->headers.pairs,
+        .headers_count = config->headers.count,
+        .encoding = otlp_grpc_config_encoding(config),
+        .timeout_ns = config->timeout_ns,
+        .keepalive = keepalive_of(config),
+        .is_pick_first = otlp_grpc_config_is_pick_first(config) || exporter->target.is_passthrough,
+        .waits_for_ready = config->wait_for_ready,
+    });
+    return true;
+}
+
+static void on_client_closed(void *arg)
+{
+    component_stopped(arg);
+}
+
+static void otlp_grpc_exporter_stop(struct component *self)
+{
+    struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
+    if (exporter->client == NULL)
+        component_stopped(self);
+    else
+        grpc_client_close(exporter->client, on_client_closed, self);
+}
+
+static void otlp_grpc_exporter_destroy(struct component *self)
+{
+    struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
+    grpc_client_destroy(exporter->client);
+    codec_box_destroy(exporter->codecs);
+    mem_free(exporter->destination);
+}
+
+static const char *const otlp_grpc_exporter_aliases[] = {"otlp", NULL};
+
+const struct component_factory otlp_grpc_exporter_factory = {
+    .type = "otlp_grpc",
+    .aliases = otlp_grpc_exporter_aliases,
+    .kind = EXPORTER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
+    .instance_size = sizeof(struct otlp_grpc_exporter),
+    .config_size = sizeof(struct otlp_grpc_config),
+    .fields = otlp_grpc_fields,
+    .counters_size = sizeof(struct otlp_grpc_exporter_counters),
+    .counters = otlp_grpc_exporter_counters,
+    .check = otlp_grpc_config_check,
+    .create = otlp_grpc_exporter_create,
+    .start = otlp_grpc_exporter_start,
+    .consume = otlp_grpc_exporter_consume,
+    .stop = otlp_grpc_exporter_stop,
+    .destroy = otlp_grpc_exporter_destroy,
+};
