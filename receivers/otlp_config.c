@@ -46,7 +46,8 @@ static const struct config_field keepalive_fields[] = {
 static const struct config_field grpc_fields[] = {
     LISTEN_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
     CONFIG_COUNT(struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
-                 MESSAGE_MIB_MAX, "Largest message in MiB, after decompression. 0: 4."),
+                 MESSAGE_MIB_MAX,
+                 "Largest message in MiB, after decompression. 0: 4, and 64 for profiles."),
     CONFIG_COUNT(struct otlp_grpc_config, streams_max, "max_concurrent_streams", "0", 0, UINT32_MAX,
                  "Calls at once on one connection. 0: 100."),
     CONFIG_COUNT(struct otlp_grpc_config, unused_bytes, "read_buffer_size", "524288", 0, INT32_MAX,

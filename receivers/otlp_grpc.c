@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_MIB_DEFAULT = 4, NAME_SHOWN_MAX = 200 };
+/* Requests of profiles are larger than grpc-go's standard allows: profilers send up to 32 MiB, and
+ * servers are told to take 64 (OTLP specification 1.11). */
+enum { MESSAGE_MIB_DEFAULT = 4, PROFILES_MIB_DEFAULT = 64, NAME_SHOWN_MAX = 200 };
 
 static const char *const services[SIGNAL_KINDS] = {
     [TRACES] = "opentelemetry.proto.collector.trace.v1.TraceService",
@@ -25,7 +27,9 @@ static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 {
     assert(exchange->transport == OTLP_GRPC);
     uint64_t mib = exchange->receiver->config->grpc.message_mib_max;
-    return (mib > 0 ? mib : MESSAGE_MIB_DEFAULT) * MIB;
+    if (mib == 0)
+        mib = exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT;
+    return mib * MIB;
 }
 
 static void refuse_name(struct http_request *request, const struct grpc_call *call,

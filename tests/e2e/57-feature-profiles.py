@@ -93,6 +93,14 @@ class Whole(case.Case):
         used = {index for stack in dictionary.stack_table for index in stack.location_indices}
         self.assertEqual(used | {0}, set(range(len(dictionary.location_table))))
 
+    def test_a_request_larger_than_grpc_takes_by_itself(self):
+        builder = profiles.Builder().profile("samples:count", ("cpu:nanoseconds", 1))
+        for number in range(5):
+            builder.sample([f"{number}" * 2**20, "main"], 1)
+        body = builder.bytes()
+        self.assertGreater(len(body), 4 * 2**20)
+        self.exchange(1000, [body], "grpc")
+
     def test_a_broken_profile_is_rejected_and_its_neighbours_arrive(self):
         sink = self.sink()
         grpc, http = free_port(), free_port()
