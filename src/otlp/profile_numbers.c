@@ -157,12 +157,12 @@ static inline uint64_t find_beyond(const struct bounds *bounds, uint64_t lanes, 
 bool profile_indices_are_below(struct slice packed, uint32_t count)
 {
     enum { LANES = 8 };
-    const struct bounds bounds = bounds_of(count);
     uint64_t last = 0; /* the byte before */
     uint64_t found = 0;
     size_t at = 0;
-    if (packed.size < LANES || packed.data[packed.size - 1] >= 0x80)
+    if (count == 0 || packed.size < LANES || packed.data[packed.size - 1] >= 0x80)
         return packed.size == 0;
+    const struct bounds bounds = bounds_of(count);
     for (; at + LANES <= packed.size; at += LANES) {
         uint64_t lanes = load_lanes(packed.data + at);
         found |= find_beyond(&bounds, lanes, lanes << 8 | last);
