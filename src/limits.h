@@ -30,6 +30,10 @@ enum {
  * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
 enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
 
+/* OTLP/JSON: objects and lists in one another, and how many times as large as the text protobuf can
+ * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
+enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
+
 /* profiles: entries of one table of a dictionary, the memory that finds them, and what a merged
  * request may have at most: as much as OTLP servers are told to take */
 enum { PROFILE_TABLE_MAX = 4000000 };
