@@ -81,10 +81,23 @@ bool listen_config_check(const struct listen_config *listen, struct error *error
            check_endpoint(listen->transport, listen->endpoint, error);
 }
 
+static bool check_compressions(const struct config_texts *names, struct error *error)
+{
+    assert(error != NULL);
+    for (size_t i = 0; i < names->count; i++)
+        if (codec_of_http(slice_of_text(names->texts[i])) == CODECS)
+            return error_set(error,
+                             "compression_algorithms: found \"%s\", expected any of \"\", gzip, "
+                             "zstd, zlib, snappy, deflate, lz4 and x-snappy-framed",
+                             names->texts[i]);
+    return true;
+}
+
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error)
 {
     assert(http != NULL);
-    if (!listen_config_check(&http->listen, error))
+    if (!listen_config_check(&http->listen, error) ||
+        !check_compressions(&http->compressions, error))
         return false;
     if (http->cors.allowed_origins.count > 0)
         return error_set(error, "cors is not supported by this build: remove allowed_origins");
@@ -94,7 +107,16 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
     return true;
 }
 
-/* Without a list all that exist here are on. */
+/* An empty list leaves bodies alone, as in Go. */
+enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding)
+{
+    assert(encoding.data != NULL || encoding.size == 0);
+    for (size_t i = 0; i < http->compressions.count; i++)
+        if (slice_equal_text(encoding, http->compressions.texts[i]))
+            return codec_of_http(encoding);
+    return http->compressions.count == 0 ? CODEC_NONE : CODECS;
+}
+
 bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding)
 {
     assert(encoding != NULL);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "src/config/field.h"
+#include "src/net/codec.h"
+#include "src/slice.h"
 #include "src/tls_server_config.h"
 
 struct error;
@@ -85,9 +87,11 @@ extern const struct config_field listen_cors_fields[];
     CONFIG_INT(owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,     \
                UINT32_MAX,                                                                         \
                "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),   \
-        CONFIG_TEXTS(owner, member.compressions, "compression_algorithms", NULL,                   \
-                     "Content-Encodings that are taken, \"\" for none at all; of these, \"\" and " \
-                     "gzip are supported. Unset: both."),                                          \
+        CONFIG_TEXTS(                                                                              \
+            owner, member.compressions, "compression_algorithms",                                  \
+            "['', gzip, zstd, zlib, snappy, deflate, lz4, x-snappy-framed]",                       \
+            "Content-Encodings that are taken, \"\" for none at all. []: bodies are taken "        \
+            "as they are, whatever the header says."),                                             \
         CONFIG_DURATION(owner, member.read_timeout_ns, "read_timeout", "0", 0, INT64_MAX,          \
                         "For a whole request. 0: a minimum rate instead."),                        \
         CONFIG_DURATION(owner, member.read_header_timeout_ns, "read_header_timeout", "0", 0,       \
@@ -106,5 +110,8 @@ extern const struct config_field listen_cors_fields[];
 /* Rules across the fields. */
 bool listen_config_check(const struct listen_config *listen, struct error *error);
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error);
+/* What bodies with that Content-Encoding, empty for none, are inflated with; CODECS: they are not
+ * taken. */
+enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding);
 /* Whether bodies with that Content-Encoding, "" for none, are taken. */
 bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding);

@@ -10,7 +10,7 @@
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/mem.h"
-#include "src/net/gzip.h"
+#include "src/net/codec.h"
 #include "src/net/http_request_client.h"
 #include "src/otlp/check.h"
 #include "src/otlp/profile_door.h"
@@ -18,10 +18,11 @@
 #include "src/random.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { REASON_BYTES_MAX = 512 };
+enum { REASON_BYTES_MAX = 512, GZIP_HEADER_BYTES = 10 };
 
 static void release(struct otlp_exchange *exchange)
 {
@@ -269,48 +270,67 @@ static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner
         offer(exchange, owner, message);
 }
 
-static void take_gzip(struct otlp_exchange *exchange, struct slice message, uint64_t bytes_max)
+static void answer_too_large(struct otlp_exchange *exchange, uint64_t bytes_max)
+{
+    char text[REASON_BYTES_MAX];
+    assert(bytes_max > 0);
+    snprintf(text, sizeof(text),
+             "grpc: received message after decompression larger than max %" PRIu64, bytes_max);
+    bool is_grpc = exchange->transport == OTLP_GRPC;
+    exchange->http_status = OTLP_HTTP_TOO_LARGE;
+    struct outcome outcome =
+        otlp_body_failure(HTTP_BODY_TOO_LARGE, is_grpc ? text : "http: request body too large");
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+/* grpc-go tells a gzip header that it cannot read from what comes later. */
+static void answer_undecodable(struct otlp_exchange *exchange, enum codec codec, size_t size)
+{
+    char text[REASON_BYTES_MAX];
+    const char *reason = codec_reason(exchange->receiver->codecs);
+    assert(codec != CODEC_NONE);
+    if (exchange->transport == OTLP_HTTP) {
+        refuse(exchange, STATUS_INVALID_ARGUMENT, reason);
+        return;
+    }
+    bool is_header = codec == CODEC_GZIP &&
+                     (size < GZIP_HEADER_BYTES || strcmp(reason, "gzip: invalid header") == 0);
+    snprintf(text, sizeof(text), "grpc: failed to %s: %s",
+             is_header ? "decompress the message" : "read decompressed data", reason);
+    refuse(exchange, STATUS_INTERNAL, text);
+}
+
+static void inflate_and_take(struct otlp_exchange *exchange, struct slice message, enum codec codec,
+                             uint64_t bytes_max)
 {
     assert(bytes_max > 0);
-    struct otlp_receiver *receiver = exchange->receiver;
     struct buffer *plain = NULL;
     struct outcome outcome;
-    switch (gzip_inflate(receiver->gzip, receiver->base.budget, message.data, message.size,
-                         bytes_max, &plain)) {
-    case GZIP_OK:
+    switch (codec_inflate(exchange->receiver->codecs, codec, message, bytes_max, &plain)) {
+    case CODEC_OK:
         check_and_offer(exchange, plain, buffer_slice(plain));
         buffer_unref(plain);
         return;
-    case GZIP_NO_BUDGET:
-        outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    case CODEC_TOO_LARGE:
+        answer_too_large(exchange, bytes_max);
+        return;
+    case CODEC_MALFORMED:
+        answer_undecodable(exchange, codec, message.size);
+        return;
+    case CODEC_NO_BUDGET:
         break;
-    case GZIP_TOO_LARGE:
-        exchange->http_status = OTLP_HTTP_TOO_LARGE;
-        outcome = otlp_body_failure(HTTP_BODY_TOO_LARGE,
-                                    exchange->transport == OTLP_GRPC
-                                        ? "grpc: received message after decompression larger than "
-                                          "max"
-                                        : "http: request body too large");
-        break;
-    case GZIP_MALFORMED:
-    default:
-        outcome = outcome_refused(exchange->transport == OTLP_GRPC ? STATUS_INTERNAL
-                                                                   : STATUS_INVALID_ARGUMENT,
-                                  exchange->transport == OTLP_GRPC
-                                      ? "grpc: failed to decompress the received message: gzip: "
-                                        "invalid header or checksum, or torn"
-                                      : "gzip: invalid header or checksum, or torn");
     }
+    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
     otlp_exchange_answer(exchange, &outcome);
 }
 
 void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
-                        bool is_gzip, uint64_t bytes_max)
+                        enum codec codec, uint64_t bytes_max)
 {
     assert(owner != NULL);
     assert(!exchange->is_pending);
-    if (is_gzip)
-        take_gzip(exchange, message, bytes_max);
+    if (codec != CODEC_NONE)
+        inflate_and_take(exchange, message, codec, bytes_max);
     else
         check_and_offer(exchange, owner, message);
 }

@@ -118,8 +118,8 @@ static void on_body(struct http_request *request, void *arg)
     assert(exchange->receiver == arg);
     (void)arg;
     if (grpc_unframe(request, &exchange->call, buffer_slice(body), &message)) {
-        otlp_exchange_take(exchange, body, message.bytes, message.is_compressed,
-                           message_bytes_max(exchange));
+        enum codec codec = message.is_compressed ? exchange->call.codec : CODEC_NONE;
+        otlp_exchange_take(exchange, body, message.bytes, codec, message_bytes_max(exchange));
         return;
     }
     struct outcome outcome = outcome_refused(message.refusal.code, message.refusal.message);

@@ -112,12 +112,12 @@ static enum otlp_encoding encoding_of(const struct http_request *request)
 
 /* Before anything else, as in Go. False: it has answered. */
 static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
-                              bool *ret_is_gzip)
+                              enum codec *ret_codec)
 {
-    assert(ret_is_gzip != NULL);
+    assert(ret_codec != NULL);
     struct slice found = http_request_header(request, "content-encoding");
-    *ret_is_gzip = slice_equal_text(found, "gzip");
-    if (found.size == 0 ? receiver->takes_plain : *ret_is_gzip && receiver->takes_gzip)
+    *ret_codec = http_listen_config_codec(&receiver->config->http.server, found);
+    if (*ret_codec != CODECS)
         return true;
     char text[ENCODING_SHOWN_MAX + 64];
     int size = (int)(found.size < ENCODING_SHOWN_MAX ? found.size : ENCODING_SHOWN_MAX);
@@ -178,8 +178,8 @@ static void on_request(struct http_request *request, void *arg)
     struct otlp_receiver *receiver = arg;
     assert(receiver->config->has_http);
     enum signal_kind signal;
-    bool is_gzip;
-    if (!check_compression(receiver, request, &is_gzip) || !find_signal(receiver, request, &signal))
+    enum codec codec;
+    if (!check_compression(receiver, request, &codec) || !find_signal(receiver, request, &signal))
         return;
     if (!slice_equal_text(http_request_method(request), "POST")) {
         respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
@@ -194,7 +194,7 @@ static void on_request(struct http_request *request, void *arg)
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_HTTP);
     exchange->signal = signal;
     exchange->encoding = OTLP_PROTOBUF;
-    exchange->is_gzip = is_gzip;
+    exchange->codec = codec;
     http_request_read_body(
         request,
         &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});
@@ -206,7 +206,7 @@ static void on_body(struct http_request *request, void *arg)
     struct otlp_receiver *receiver = arg;
     struct buffer *body = http_request_body(request);
     assert(exchange->receiver == receiver);
-    otlp_exchange_take(exchange, body, buffer_slice(body), exchange->is_gzip,
+    otlp_exchange_take(exchange, body, buffer_slice(body), exchange->codec,
                        otlp_config_body_bytes_max(&receiver->config->http));
 }
 

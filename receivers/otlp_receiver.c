@@ -8,7 +8,7 @@
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/mem.h"
-#include "src/net/gzip.h"
+#include "src/net/codec.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -112,8 +112,6 @@ static void prepare_http(struct otlp_receiver *self)
 {
     const struct http_listen_config *config = &self->config->http.server;
     assert(config->response_headers.count <= RESPONSE_HEADERS_MAX);
-    self->takes_plain = http_listen_config_takes(config, "");
-    self->takes_gzip = http_listen_config_takes(config, "gzip");
     for (size_t i = 0; i < config->response_headers.count; i++)
         self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
@@ -149,7 +147,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     self->config = protocols;
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
-    self->gzip = gzip_create();
+    self->codecs = codec_box_create(component->budget);
     if (protocols->has_grpc && !prepare_tls(self, OTLP_GRPC, &protocols->grpc.listen, error))
         return false;
     if (protocols->has_http && !prepare_tls(self, OTLP_HTTP, &protocols->http.server.listen, error))
@@ -236,7 +234,7 @@ static void otlp_receiver_destroy(struct component *component)
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
     client_info_unref(self->last_client);
-    gzip_destroy(self->gzip);
+    codec_box_destroy(self->codecs);
 }
 
 const struct component_factory otlp_receiver_factory = {

@@ -12,6 +12,7 @@
 #include "receivers/otlp_config.h"
 #include "src/component.h"
 #include "src/counter.h"
+#include "src/net/codec.h"
 #include "src/net/grpc.h"
 #include "src/net/http_server.h"
 #include "src/otlp/profile_layout.h"
@@ -21,7 +22,6 @@
 struct batch;
 struct buffer;
 struct client_info;
-struct gzip;
 
 enum { OTLP_HTTP_TOO_LARGE = 413, OTLP_HTTP_TOO_SLOW = 408 };
 
@@ -45,9 +45,7 @@ struct otlp_receiver {
     struct listen_tls tls[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
-    bool takes_plain;                                  /* HTTP: bodies without Content-Encoding */
-    bool takes_gzip;
-    struct gzip *gzip;
+    struct codec_box *codecs;
     struct client_info *last_client; /* of the last request; the next has it often too */
     unsigned exchanges;              /* requests, and receipts that outlive them */
     unsigned servers_open;
@@ -64,7 +62,7 @@ struct otlp_exchange {
     enum otlp_transport transport;
     enum signal_kind signal;
     enum otlp_encoding encoding; /* HTTP: of the request, and so of the answer */
-    bool is_gzip;                /* HTTP: Content-Encoding */
+    enum codec codec;            /* HTTP: Content-Encoding */
     unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
     bool is_answered;
     bool is_pending; /* the receipt is with the pipeline */
@@ -87,10 +85,10 @@ struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            enum otlp_transport transport);
 /* on_end of both handlers. */
 void otlp_exchange_on_end(struct http_request *request, void *arg);
-/* The request's payload, compressed or not: inflates, checks and hands it to the pipelines; the
- * answer follows. message lies in owner. */
+/* The request's payload: inflates it unless codec is CODEC_NONE, checks it and hands it to the
+ * pipelines; the answer follows. message lies in owner. */
 void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
-                        bool is_gzip, uint64_t bytes_max);
+                        enum codec codec, uint64_t bytes_max);
 /* Answers once; later calls do nothing. */
 void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
 /* The answer to a body that did not come whole. */

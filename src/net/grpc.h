@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/net/codec.h"
 #include "src/net/http_server.h"
 #include "src/net/rpc_status.h"
 #include "src/slice.h"
@@ -16,7 +17,8 @@ enum { GRPC_PREFIX_BYTES = 5 };
 #define GRPC_NO_TIMEOUT UINT64_MAX
 
 struct grpc_call {
-    bool is_gzip;        /* grpc-encoding; what its flag says is grpc_unframe's */
+    enum codec codec;    /* grpc-encoding; what its flag says is grpc_unframe's */
+    bool is_gzip;        /* it is CODEC_GZIP */
     bool is_proto_named; /* content type with "+proto": answered alike */
     uint64_t timeout_ns; /* GRPC_NO_TIMEOUT */
 };

@@ -74,7 +74,7 @@ static void on_request(struct http_request *request, void *arg)
 
 static void on_body(struct http_request *request, void *arg)
 {
-    struct grpc_call call = {.is_gzip = true};
+    struct grpc_call call = {.codec = CODEC_GZIP};
     struct grpc_message message;
     (void)arg;
     assert(http_request_body(request)->size <= BODY_MAX);

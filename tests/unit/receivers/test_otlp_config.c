@@ -50,6 +50,8 @@ static void these_are_refused(void **state)
          "auth is not supported by this build: found authenticator \"basicauth\""},
         {"{protocols: {http: {middlewares: [{id: x}]}}}", "middlewares are not supported"},
         {"{protocols: {http: {cors: {allowed_origins: ['*']}}}}", "cors is not supported"},
+        {"{protocols: {http: {compression_algorithms: [gzip, br]}}}",
+         "compression_algorithms: found \"br\", expected any of \"\", gzip, zstd"},
         {"{protocols: {grpc: {transport: ''}}}", "unsupported transport type \"\""},
         {"{protocols: {grpc: {transport: unix}}}", "unsupported transport type \"unix\""},
         {"{protocols: {grpc: {endpoint: localhost}}}", "localhost"},

@@ -2,10 +2,13 @@
 /* OTLP over gRPC: what a call must look like and what it is answered. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "src/batch.h"
+#include "src/buffer.h"
 #include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,6 +157,37 @@ static void gzip_is_inflated(void **state)
     h2_peer_close(peer);
 }
 
+static void snappy_and_zstd_are_inflated(void **state)
+{
+    static const struct {
+        const char *extra[3];
+        enum codec codec;
+    } rows[] = {
+        {{"grpc-encoding", "snappy"}, CODEC_SNAPPY_FRAMED},
+        {{"grpc-encoding", "zstd"}, CODEC_ZSTD},
+    };
+    uint8_t plain[FRAME_MAX];
+    struct codec_box *box = codec_box_create(NULL);
+    struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buffer *packed = NULL;
+        struct batch_part part = {.bytes =
+                                      slice_of(plain, fixture_traces(plain, 10 + (unsigned)i))};
+        struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+        assert_int_equal(codec_deflate(box, rows[i].codec, &input, &packed), CODEC_OK);
+        memcpy(frame + 5, packed->data, packed->size);
+        assert_status(peer, call(peer, rows[i].extra, frame, frame_up(1, packed->size), true),
+                      rows[i].extra[1], 200, 0, "");
+        assert_int_equal(fixture.last.items, 10 + i);
+        assert_status(peer, call(peer, rows[i].extra, "\1\0\0\0\5abcde", 10, true), "no stream",
+                      200, 13, "grpc: failed to read decompressed data: ");
+        buffer_unref(packed);
+    }
+    h2_peer_close(peer);
+    codec_box_destroy(box);
+}
+
 static void headers_are_checked(void **state)
 {
     static const struct {
@@ -183,6 +217,7 @@ static void headers_are_checked(void **state)
         {{"x-trace-bin", "YWI"}, 200, 0, ""},
         {{"x-trace-bin", "YWI="}, 200, 0, ""},
         {{"grpc-encoding", "identity"}, 200, 0, ""},
+        {{"grpc-encoding", "deflate"}, 200, 12, "grpc-accept-encoding: identity,gzip,snappy,zstd"},
         {{"grpc-encoding", "snoppy"},
          200,
          12,
@@ -428,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(spans_arrive_byte_for_byte),
         ROW(gzip_is_inflated),
+        ROW(snappy_and_zstd_are_inflated),
         ROW(headers_are_checked),
         ROW(messages_are_checked),
         ROW(a_size_over_the_limit_is_refused_before_it_comes),

@@ -2,10 +2,13 @@
 /* OTLP over HTTP: the answers of the contract, request by request, as they stand on the wire. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "src/batch.h"
+#include "src/buffer.h"
 #include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,7 +149,9 @@ static void answers_are_those_of_the_contract(void **state)
         {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\xff", 1, "400",
          "\r\n\r\n\x08\x03\x12"},
         {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
-         "", 0, "400", "gzip: "},
+         "", 0, "400",
+         "\x08\x03\x12\x03"
+         "EOF"},
         {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
          "not gzip at all, but long enough", 32, "400", "gzip: invalid header"},
     };
@@ -235,15 +240,59 @@ static void profiles_without_samples_go_on_if_there_are_any(void **state)
     assert_int_equal(fixture.offers, 1);
 }
 
+static void ask_encoded(const char *encoding, const void *data, size_t size)
+{
+    char headers[200];
+    snprintf(headers, sizeof(headers),
+             "Content-Type: application/x-protobuf\r\nContent-Encoding: %s\r\n", encoding);
+    ask("POST /v1/traces", headers, data, size);
+}
+
 static void gzip_is_inflated(void **state)
 {
     uint8_t plain[REQUEST_MAX];
     (void)state;
     size_t size = gzip_body(plain, fixture_traces(plain, 500));
-    ask("POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
-        body, size);
+    ask_encoded("gzip", body, size);
     assert_answer("gzip", "200", "");
     assert_int_equal(fixture.last.items, 500);
+}
+
+static void every_encoding_is_inflated(void **state)
+{
+    static const struct {
+        const char *name;
+        enum codec codec;  /* that makes the body */
+        const char *empty; /* the answer to an empty body */
+    } rows[] = {
+        {"gzip", CODEC_GZIP, "400"},
+        {"zlib", CODEC_ZLIB, "400"},
+        {"deflate", CODEC_ZLIB, "400"},
+        {"zstd", CODEC_ZSTD, "200"},
+        {"snappy", CODEC_SNAPPY, "400"},
+        {"snappy", CODEC_SNAPPY_FRAMED, "400"}, /* what old collectors call so */
+        {"x-snappy-framed", CODEC_SNAPPY_FRAMED, "200"},
+        {"lz4", CODEC_LZ4, "200"},
+    };
+    uint8_t plain[REQUEST_MAX];
+    struct codec_box *box = codec_box_create(NULL);
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buffer *packed = NULL;
+        struct batch_part part = {.bytes =
+                                      slice_of(plain, fixture_traces(plain, 100 + (unsigned)i))};
+        struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+        assert_int_equal(codec_deflate(box, rows[i].codec, &input, &packed), CODEC_OK);
+        ask_encoded(rows[i].name, packed->data, packed->size);
+        assert_answer(rows[i].name, "200", "");
+        assert_int_equal(fixture.last.items, 100 + i);
+        buffer_unref(packed);
+        ask_encoded(rows[i].name, "", 0);
+        assert_answer(rows[i].name, rows[i].empty, "");
+        ask_encoded(rows[i].name, "this is in no format at all", 27);
+        assert_answer(rows[i].name, "400", "content-type: application/x-protobuf\r\n");
+    }
+    codec_box_destroy(box);
 }
 
 static void sizes_are_limited_before_and_after_inflating(void **state)
@@ -367,6 +416,17 @@ static void keys_change_what_is_taken(void **state)
     assert_string_equal(fixture.last.host, "collector");
 }
 
+static void an_empty_list_of_compressions_leaves_bodies_alone(void **state)
+{
+    uint8_t plain[REQUEST_MAX];
+    (void)state;
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0', compression_algorithms: []}}}");
+    ask_encoded("gzip", plain, fixture_traces(plain, 3));
+    assert_answer("plain, whatever the header says", "200", "");
+    assert_int_equal(fixture.last.items, 3);
+}
+
 int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -378,12 +438,14 @@ int main(void)
         ROW(the_layout_of_profiles_can_be_told),
         ROW(profiles_without_samples_go_on_if_there_are_any),
         ROW(gzip_is_inflated),
+        ROW(every_encoding_is_inflated),
         ROW(sizes_are_limited_before_and_after_inflating),
         ROW(the_pipelines_answer_is_the_requests_answer),
         ROW(refusals_say_when_to_come_back),
         ROW(an_answer_waits_for_the_receipt),
         ROW(http2_takes_the_same_requests),
         ROW(keys_change_what_is_taken),
+        ROW(an_empty_list_of_compressions_leaves_bodies_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
