@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_http: POSTs batches as they are, gzipped or not, to an OTLP/HTTP back-end. Each consume is
- * one attempt; queue, batching and retries stand before it (src/sender.h), and a repeated batch is
- * compressed again. One instance per lane and signal, on its lane. */
+/* otlp_http: POSTs batches as they are, compressed or not, to an OTLP/HTTP back-end. Each consume
+ * is one attempt; queue, batching and retries stand before it (src/sender.h), and a repeated batch
+ * is compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/http_outcome.h"
 #include "exporters/http_settings.h"
+#include "exporters/otlp_http_config.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -12,129 +13,17 @@
 #include "src/error.h"
 #include "src/limits.h"
 #include "src/mem.h"
-#include "src/net/gzip.h"
+#include "src/net/codec.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
 #include "src/otlp/answer.h"
 #include "src/receipt.h"
-#include "src/sender_config.h"
-#include "src/tls_client_config.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char protobuf_type[] = "application/x-protobuf";
-
-struct compression_params {
-    int64_t level;
-};
-
-struct auth_config {
-    const char *authenticator;
-};
-
-struct cookies_config {
-    bool is_unused;
-};
-
-struct otlp_http_exporter_config {
-    struct sender_config sender;
-    const char *endpoint;
-    const char *endpoints[SIGNAL_KINDS];
-    int encoding;
-    int compression;
-    struct compression_params compression_params;
-    struct config_pairs headers;
-    uint64_t timeout_ns;
-    struct tls_client_config tls;
-    const char *proxy_url;
-    uint64_t max_idle_conns;
-    uint64_t max_idle_conns_per_host;
-    uint64_t max_conns_per_host;
-    uint64_t idle_conn_timeout_ns;
-    bool disable_keep_alives;
-    bool force_attempt_http2;
-    bool has_cookies;
-    struct cookies_config cookies;
-    bool has_auth;
-    struct auth_config auth;
-    const struct config_value *middlewares;
-};
-
-enum encoding { ENCODING_PROTO, ENCODING_JSON };
-static const char *const encodings[] = {"proto", "json", NULL};
-
-enum compression { COMPRESSION_GZIP, COMPRESSION_NONE, COMPRESSION_EMPTY };
-static const char *const compressions[] = {
-    "gzip", "none", "", "zstd", "snappy", "x-snappy-framed", "zlib", "deflate", "lz4", NULL};
-
-static const struct config_field compression_params_fields[] = {
-    CONFIG_INT(struct compression_params, level, "level", "-1", -2, 9,
-               "How hard to compress: -1 standard, 1 fastest to 9 smallest."),
-    CONFIG_END,
-};
-
-static const struct config_field cookies_fields[] = {CONFIG_END};
-
-static const struct config_field auth_fields[] = {
-    CONFIG_TEXT(struct auth_config, authenticator, "authenticator", NULL,
-                "Id of an authenticator extension."),
-    CONFIG_END,
-};
-
-static const struct config_field otlp_http_exporter_fields[] = {
-    CONFIG_TEXT(struct otlp_http_exporter_config, endpoint, "endpoint", NULL,
-                "Base URL; /v1/traces and so on are put behind its path."),
-    CONFIG_TEXT(struct otlp_http_exporter_config, endpoints[TRACES], "traces_endpoint", NULL,
-                "Whole URL for traces, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_exporter_config, endpoints[METRICS], "metrics_endpoint", NULL,
-                "Whole URL for metrics, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_exporter_config, endpoints[LOGS], "logs_endpoint", NULL,
-                "Whole URL for logs, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_exporter_config, endpoints[PROFILES], "profiles_endpoint", NULL,
-                "Whole URL for profiles, instead of endpoint."),
-    CONFIG_CHOICE(struct otlp_http_exporter_config, encoding, "encoding", "proto", encodings,
-                  "Form of the body; json is not supported yet."),
-    CONFIG_CHOICE(struct otlp_http_exporter_config, compression, "compression", "gzip",
-                  compressions, "gzip or none; the others are not supported yet."),
-    CONFIG_SECTION(struct otlp_http_exporter_config, compression_params, struct compression_params,
-                   "compression_params", compression_params_fields, NULL,
-                   "Parameters of the compression."),
-    CONFIG_HEADERS(struct otlp_http_exporter_config, headers, "headers",
-                   "Headers of every request; they win over ours, Host included."),
-    CONFIG_DURATION(struct otlp_http_exporter_config, timeout_ns, "timeout", "30s", 0, INT64_MAX,
-                    "Limit of one attempt, from connecting to the end of the answer; 0: none."),
-    TLS_CLIENT_ROW(struct otlp_http_exporter_config, tls),
-    CONFIG_TEXT(struct otlp_http_exporter_config, proxy_url, "proxy_url", NULL,
-                "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
-    CONFIG_COUNT(struct otlp_http_exporter_config, max_idle_conns, "max_idle_conns", "100", 0,
-                 INT64_MAX, "Most idle connections that are kept; 0: no limit."),
-    CONFIG_COUNT(struct otlp_http_exporter_config, max_idle_conns_per_host,
-                 "max_idle_conns_per_host", "0", 0, INT64_MAX,
-                 "The same for one host; 0: as max_idle_conns."),
-    CONFIG_COUNT(struct otlp_http_exporter_config, max_conns_per_host, "max_conns_per_host", "0", 0,
-                 INT64_MAX, "Most connections of a lane; further requests wait. 0: no limit."),
-    CONFIG_DURATION(struct otlp_http_exporter_config, idle_conn_timeout_ns, "idle_conn_timeout",
-                    "90s", 0, INT64_MAX, "An idle connection is closed after this; 0: never."),
-    CONFIG_BOOL(struct otlp_http_exporter_config, disable_keep_alives, "disable_keep_alives",
-                "false", "Use each connection for one request only."),
-    CONFIG_BOOL(struct otlp_http_exporter_config, force_attempt_http2, "force_attempt_http2",
-                "true", "Offer HTTP/2 to https servers."),
-    CONFIG_OPTIONAL(struct otlp_http_exporter_config, cookies, struct cookies_config, has_cookies,
-                    CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
-    CONFIG_OPTIONAL(struct otlp_http_exporter_config, auth, struct auth_config, has_auth,
-                    CONFIG_NULL_IS_OFF, "auth", auth_fields, NULL, "Not supported yet."),
-    CONFIG_VALUE(struct otlp_http_exporter_config, middlewares, "middlewares",
-                 "Not supported yet."),
-    CONFIG_IGNORED("read_buffer_size", "Answers are small; the buffer is ours."),
-    CONFIG_IGNORED("write_buffer_size", "Bodies are sent from where they lie."),
-    CONFIG_IGNORED("http2_read_idle_timeout", "Requests have a timeout of their own."),
-    CONFIG_IGNORED("http2_ping_timeout", "Requests have a timeout of their own."),
-    SENDER_QUEUE_ROW(struct otlp_http_exporter_config, CONFIG_DEFAULT_ON),
-    SENDER_RETRY_ROW(struct otlp_http_exporter_config),
-    CONFIG_END,
-};
 
 struct otlp_http_exporter_counters {
     counter odd_answers;
@@ -153,7 +42,8 @@ struct otlp_http_exporter {
     char *url;
     char *shown_url; /* for messages: without userinfo and query */
     struct http_client *client;
-    struct gzip *gzip; /* NULL: bodies go as they are */
+    enum codec codec; /* CODEC_NONE: bodies go as they are */
+    struct codec_box *codecs;
     bool has_told_odd_answer;
 };
 
@@ -182,72 +72,6 @@ static const char *signal_path(enum signal_kind signal)
         [PROFILES] = "/v1development/profiles",
     };
     return paths[signal];
-}
-
-static bool url_check(const char *key, const char *text, struct error *error)
-{
-    struct http_url url;
-    if (text[0] == '\0')
-        return true;
-    if (!http_url_parse(text, &url, error))
-        return error_prefix(error, "%s must be a valid URL", key);
-    http_url_clear(&url);
-    return true;
-}
-
-static bool endpoints_check(const struct otlp_http_exporter_config *config, struct error *error)
-{
-    bool has_any = config->endpoint[0] != '\0';
-    if (!url_check("endpoint", config->endpoint, error))
-        return false;
-    for (unsigned signal = 0; signal < SIGNAL_KINDS; signal++) {
-        char key[32];
-        snprintf(key, sizeof(key), "%s_endpoint", signal_name((enum signal_kind)signal));
-        has_any |= config->endpoints[signal][0] != '\0';
-        if (!url_check(key, config->endpoints[signal], error))
-            return false;
-    }
-    return has_any || error_set(error, "at least one endpoint must be specified");
-}
-
-static bool compression_check(const struct otlp_http_exporter_config *config, struct error *error)
-{
-    if (config->compression <= COMPRESSION_EMPTY)
-        return true;
-    return error_set(error,
-                     "compression: \"%s\" is not supported by this build yet; use gzip or none",
-                     compressions[config->compression]);
-}
-
-static bool proxy_check(const struct otlp_http_exporter_config *config, struct error *error)
-{
-    static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
-    if (config->proxy_url[0] == '\0')
-        return true;
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        if (strncmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
-            return true;
-    return error_set(error, "proxy_url does not begin with http://, https://, socks5:// or "
-                            "socks5h://; write the scheme, as in http://proxy:3128");
-}
-
-static bool otlp_http_exporter_check(const void *text, struct error *error)
-{
-    const struct otlp_http_exporter_config *config = text;
-    assert(config != NULL);
-    if (!endpoints_check(config, error) || !compression_check(config, error) ||
-        !proxy_check(config, error))
-        return false;
-    if (config->encoding == ENCODING_JSON)
-        return error_set(error, "encoding: \"json\" is not supported by this build yet; use proto");
-    if (config->has_auth && config->auth.authenticator[0] != '\0')
-        return error_set(error, "auth: authenticators are not supported by this build yet; put the "
-                                "credentials into headers");
-    if (config->has_cookies)
-        return error_set(error, "cookies are not supported by this build yet; remove the key");
-    if (config->middlewares != NULL && config->middlewares->count > 0)
-        return error_set(error, "middlewares are not supported by this build yet; remove the key");
-    return true;
 }
 
 static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
@@ -325,23 +149,19 @@ static void on_done(const struct http_result *result, void *arg)
     attempt_end(attempt, &outcome);
 }
 
-/* ISA-L knows four levels where zlib has ten. */
-static int gzip_level(int64_t level)
-{
-    if (level <= 0)
-        return level == 0 ? 0 : -1;
-    return level < 4 ? 1 : level < 7 ? 2 : 3;
-}
-
 static bool attempt_encode(struct attempt *attempt)
 {
-    struct otlp_http_exporter *exporter = attempt->exporter;
-    const struct otlp_http_exporter_config *config = exporter->base.config;
+    const struct otlp_http_exporter *exporter = attempt->exporter;
+    const struct otlp_http_config *config = exporter->base.config;
+    int level = (int)config->compression_params.level;
     struct buffer *output;
-    enum gzip_result result = gzip_deflate(exporter->gzip, exporter->base.budget,
-                                           attempt->batch->parts, attempt->batch->parts_count,
-                                           gzip_level(config->compression_params.level), &output);
-    if (result != GZIP_OK)
+    assert(exporter->codec != CODEC_NONE);
+    const struct codec_input input = {
+        .parts = attempt->batch->parts,
+        .parts_count = attempt->batch->parts_count,
+        .level = level == 0 ? -1 : level,
+    };
+    if (codec_deflate(exporter->codecs, exporter->codec, &input, &output) != CODEC_OK)
         return false;
     attempt->encoded = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
     return true;
@@ -351,13 +171,14 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
                                        struct receipt *receipt)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
+    const struct otlp_http_config *config = self->config;
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);
     attempt->receipt = receipt;
-    if (exporter->gzip != NULL && !attempt_encode(attempt)) {
+    if (exporter->codec != CODEC_NONE && !attempt_encode(attempt)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
         attempt_end(attempt, &outcome);
         return;
@@ -368,7 +189,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
         .parts_count = is_encoded ? 1 : batch->parts_count,
         .bytes = is_encoded ? attempt->encoded.bytes.size : batch->bytes,
         .content_type = protobuf_type,
-        .content_encoding = is_encoded ? "gzip" : NULL,
+        .content_encoding = is_encoded ? otlp_http_config_encoding(config) : NULL,
         .done = on_done,
         .arg = attempt,
     };
@@ -378,7 +199,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
 static bool otlp_http_exporter_create(struct component *self, struct error *error)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
-    const struct otlp_http_exporter_config *config = self->config;
+    const struct otlp_http_config *config = self->config;
     const char *own = config->endpoints[self->signal];
     struct http_url url;
     if (own[0] == '\0' && config->endpoint[0] == '\0')
@@ -391,12 +212,12 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     exporter->shown_url = mem_copy_text(url.shown);
     self->destination = exporter->shown_url;
     http_url_clear(&url);
-    if (config->compression == COMPRESSION_GZIP)
-        exporter->gzip = gzip_create();
+    exporter->codec = otlp_http_config_codec(config);
+    exporter->codecs = codec_box_create(self->budget);
     return true;
 }
 
-static uint64_t idle_connections_max(const struct otlp_http_exporter_config *config)
+static uint64_t idle_connections_max(const struct otlp_http_config *config)
 {
     uint64_t total = config->max_idle_conns == 0 ? UINT64_MAX : config->max_idle_conns;
     uint64_t per_host = config->max_idle_conns_per_host;
@@ -406,7 +227,7 @@ static uint64_t idle_connections_max(const struct otlp_http_exporter_config *con
 static bool otlp_http_exporter_start(struct component *self, struct error *error)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
-    const struct otlp_http_exporter_config *config = self->config;
+    const struct otlp_http_config *config = self->config;
     const struct tls_client_config *tls = &config->tls;
     struct http_client_settings settings = {
         .lane = self->lane,
@@ -447,7 +268,7 @@ static void otlp_http_exporter_destroy(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     http_client_destroy(exporter->client);
-    gzip_destroy(exporter->gzip);
+    codec_box_destroy(exporter->codecs);
     mem_free(exporter->url);
     mem_free(exporter->shown_url);
 }
@@ -461,11 +282,11 @@ const struct component_factory otlp_http_exporter_factory = {
     .stability = "stable",
     .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct otlp_http_exporter),
-    .config_size = sizeof(struct otlp_http_exporter_config),
-    .fields = otlp_http_exporter_fields,
+    .config_size = sizeof(struct otlp_http_config),
+    .fields = otlp_http_config_fields,
     .counters_size = sizeof(struct otlp_http_exporter_counters),
     .counters = otlp_http_exporter_counters,
-    .check = otlp_http_exporter_check,
+    .check = otlp_http_config_check,
     .create = otlp_http_exporter_create,
     .start = otlp_http_exporter_start,
     .consume = otlp_http_exporter_consume,

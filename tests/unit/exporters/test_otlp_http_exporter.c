@@ -7,6 +7,7 @@
 #include "src/component.h"
 #include "src/config/config.h"
 #include "src/lane.h"
+#include "src/net/codec.h"
 #include "src/net/gzip.h"
 #include "tests/support/scripted_backend.h"
 #include "tests/unit/exporters/support.h"
@@ -73,6 +74,35 @@ static void bodies_are_gzipped_by_default(void **state)
     buffer_unref(output);
     gzip_destroy(gzip);
     tear_down(&fixture);
+}
+
+/* Each under the name that the user gave it. */
+static void every_compression_is_announced_and_applied(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const char *const names[] = {"zlib",   "deflate",         "zstd",
+                                        "snappy", "x-snappy-framed", "lz4"};
+    struct codec_box *box = codec_box_create(NULL);
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct fixture fixture;
+        struct buffer *output;
+        char text[64];
+        size_t size;
+        snprintf(text, sizeof(text), "compression: %s", names[i]);
+        set_up(&fixture, steps, 1, text, TRACES);
+        exporter_export(&fixture.exporter, hello, 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        snprintf(text, sizeof(text), "Content-Encoding: %s\r\n", names[i]);
+        assert_non_null(strstr(scripted_backend_head(fixture.backend), text));
+        const char *body = scripted_backend_body(fixture.backend, &size);
+        enum codec codec = codec_of_http(slice_of_text(names[i]));
+        assert_int_equal(codec_inflate(box, codec, slice_of(body, size), 100, &output), CODEC_OK);
+        assert_true(slice_equal(buffer_slice(output), hello));
+        buffer_unref(output);
+        tear_down(&fixture);
+    }
+    codec_box_destroy(box);
 }
 
 struct target_case {
@@ -316,7 +346,15 @@ static const struct config_case configs[] = {
     {"{endpoint: 'http://h', metrics_endpoint: 'http://'}", "metrics_endpoint must be a valid URL"},
     {"{endpoint: 'http://h', encoding: json}", "not supported by this build yet"},
     {"{endpoint: 'http://h', encoding: xml}", "xml"},
-    {"{endpoint: 'http://h', compression: zstd}", "not supported by this build yet"},
+    {"{endpoint: 'http://h', compression: zstd, compression_params: {level: 22}}", NULL},
+    {"{endpoint: 'http://h', compression: deflate, compression_params: {level: -2}}", NULL},
+    {"{endpoint: 'http://h', compression: none, compression_params: {level: 77}}", NULL},
+    {"{endpoint: 'http://h', compression: snappy}", NULL},
+    {"{endpoint: 'http://h', compression: gzip, compression_params: {level: 10}}",
+     "unsupported parameters {Level:10} for compression type \"gzip\": expected a level of -2 to "
+     "9"},
+    {"{endpoint: 'http://h', compression: lz4, compression_params: {level: -1}}",
+     "unsupported parameters {Level:-1} for compression type \"lz4\": expected no level"},
     {"{endpoint: 'http://h', compression: br}", "br"},
     {"{endpoint: 'http://h', auth: {authenticator: basicauth}}", "not supported by this build yet"},
     {"{endpoint: 'http://h', cookies: {enabled: true}}", "not supported by this build yet"},
@@ -370,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_gzipped_by_default),
+        cmocka_unit_test(every_compression_is_announced_and_applied),
         cmocka_unit_test(each_signal_has_its_path),
         cmocka_unit_test(answers_are_classified_as_the_contract_says),
         cmocka_unit_test(messages_hold_no_credentials),

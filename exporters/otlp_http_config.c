@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Option tables and rules of the otlp_http exporter. Constants and pure functions; the main thread
+ * runs them while it loads the configuration. */
+#include "exporters/otlp_http_config.h"
+
+#include "src/error.h"
+#include "src/net/http_url.h"
+#include "src/slice.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In the order of enum otlp_http_encoding. */
+static const char *const encodings[] = {"proto", "json", NULL};
+
+/* Also the names in Content-Encoding, but for none. */
+static const char *const compressions[] = {
+    "gzip", "none", "", "zstd", "snappy", "x-snappy-framed", "zlib", "deflate", "lz4", NULL};
+
+static const struct config_field compression_params_fields[] = {
+    CONFIG_INT(struct otlp_http_compression_config, level, "level", "0", INT32_MIN, INT32_MAX,
+               "How hard to compress; gzip, zlib and deflate: 1 fastest to 9 smallest, zstd: its "
+               "own levels, of which 1, 3, 7 and 11 are told apart. 0: the standard."),
+    CONFIG_END,
+};
+
+static const struct config_field cookies_fields[] = {CONFIG_END};
+
+static const struct config_field auth_fields[] = {
+    CONFIG_TEXT(struct otlp_http_auth_config, authenticator, "authenticator", NULL,
+                "Id of an authenticator extension."),
+    CONFIG_END,
+};
+
+const struct config_field otlp_http_config_fields[] = {
+    CONFIG_TEXT(struct otlp_http_config, endpoint, "endpoint", NULL,
+                "Base URL; /v1/traces and so on are put behind its path."),
+    CONFIG_TEXT(struct otlp_http_config, endpoints[TRACES], "traces_endpoint", NULL,
+                "Whole URL for traces, instead of endpoint."),
+    CONFIG_TEXT(struct otlp_http_config, endpoints[METRICS], "metrics_endpoint", NULL,
+                "Whole URL for metrics, instead of endpoint."),
+    CONFIG_TEXT(struct otlp_http_config, endpoints[LOGS], "logs_endpoint", NULL,
+                "Whole URL for logs, instead of endpoint."),
+    CONFIG_TEXT(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
+                "Whole URL for profiles, instead of endpoint."),
+    CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
+                  "Form of the body; json is not supported yet."),
+    CONFIG_CHOICE(struct otlp_http_config, compression, "compression", "gzip", compressions,
+                  "How bodies are compressed; none or \"\": not at all."),
+    CONFIG_SECTION(struct otlp_http_config, compression_params, struct otlp_http_compression_config,
+                   "compression_params", compression_params_fields, NULL,
+                   "Parameters of the compression."),
+    CONFIG_HEADERS(struct otlp_http_config, headers, "headers",
+                   "Headers of every request; they win over ours, Host included."),
+    CONFIG_DURATION(struct otlp_http_config, timeout_ns, "timeout", "30s", 0, INT64_MAX,
+                    "Limit of one attempt, from connecting to the end of the answer; 0: none."),
+    TLS_CLIENT_ROW(struct otlp_http_config, tls),
+    CONFIG_TEXT(struct otlp_http_config, proxy_url, "proxy_url", NULL,
+                "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
+    CONFIG_COUNT(struct otlp_http_config, max_idle_conns, "max_idle_conns", "100", 0, INT64_MAX,
+                 "Most idle connections that are kept; 0: no limit."),
+    CONFIG_COUNT(struct otlp_http_config, max_idle_conns_per_host, "max_idle_conns_per_host", "0",
+                 0, INT64_MAX, "The same for one host; 0: as max_idle_conns."),
+    CONFIG_COUNT(struct otlp_http_config, max_conns_per_host, "max_conns_per_host", "0", 0,
+                 INT64_MAX, "Most connections of a lane; further requests wait. 0: no limit."),
+    CONFIG_DURATION(struct otlp_http_config, idle_conn_timeout_ns, "idle_conn_timeout", "90s", 0,
+                    INT64_MAX, "An idle connection is closed after this; 0: never."),
+    CONFIG_BOOL(struct otlp_http_config, disable_keep_alives, "disable_keep_alives", "false",
+                "Use each connection for one request only."),
+    CONFIG_BOOL(struct otlp_http_config, force_attempt_http2, "force_attempt_http2", "true",
+                "Offer HTTP/2 to https servers."),
+    CONFIG_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config, has_cookies,
+                    CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
+    CONFIG_OPTIONAL(struct otlp_http_config, auth, struct otlp_http_auth_config, has_auth,
+                    CONFIG_NULL_IS_OFF, "auth", auth_fields, NULL, "Not supported yet."),
+    CONFIG_VALUE(struct otlp_http_config, middlewares, "middlewares", "Not supported yet."),
+    CONFIG_IGNORED("read_buffer_size", "Answers are small; the buffer is ours."),
+    CONFIG_IGNORED("write_buffer_size", "Bodies are sent from where they lie."),
+    CONFIG_IGNORED("http2_read_idle_timeout", "Requests have a timeout of their own."),
+    CONFIG_IGNORED("http2_ping_timeout", "Requests have a timeout of their own."),
+    SENDER_QUEUE_ROW(struct otlp_http_config, CONFIG_DEFAULT_ON),
+    SENDER_RETRY_ROW(struct otlp_http_config),
+    CONFIG_END,
+};
+
+const char *otlp_http_config_encoding(const struct otlp_http_config *config)
+{
+    assert(compressions[config->compression] != NULL);
+    return compressions[config->compression];
+}
+
+enum codec otlp_http_config_codec(const struct otlp_http_config *config)
+{
+    const char *name = otlp_http_config_encoding(config);
+    assert(name != NULL);
+    return strcmp(name, "none") == 0 ? CODEC_NONE : codec_of_http(slice_of_text(name));
+}
+
+static bool url_check(const char *key, const char *text, struct error *error)
+{
+    struct http_url url;
+    if (text[0] == '\0')
+        return true;
+    if (!http_url_parse(text, &url, error))
+        return error_prefix(error, "%s must be a valid URL", key);
+    http_url_clear(&url);
+    return true;
+}
+
+static bool endpoints_check(const struct otlp_http_config *config, struct error *error)
+{
+    bool has_any = config->endpoint[0] != '\0';
+    if (!url_check("endpoint", config->endpoint, error))
+        return false;
+    for (unsigned signal = 0; signal < SIGNAL_KINDS; signal++) {
+        char key[32];
+        snprintf(key, sizeof(key), "%s_endpoint", signal_name((enum signal_kind)signal));
+        has_any |= config->endpoints[signal][0] != '\0';
+        if (!url_check(key, config->endpoints[signal], error))
+            return false;
+    }
+    return has_any || error_set(error, "at least one endpoint must be specified");
+}
+
+static bool compression_check(const struct otlp_http_config *config, struct error *error)
+{
+    enum { LEVEL_MIN = -2, LEVEL_MAX = 9 };
+    int64_t level = config->compression_params.level;
+    enum codec codec = otlp_http_config_codec(config);
+    assert(codec != CODECS);
+    if (codec == CODEC_NONE || codec == CODEC_ZSTD || level == 0)
+        return true;
+    bool has_levels = codec == CODEC_GZIP || codec == CODEC_ZLIB;
+    if (has_levels && level >= LEVEL_MIN && level <= LEVEL_MAX)
+        return true;
+    return error_set(
+        error,
+        "unsupported parameters {Level:%" PRId64 "} for compression type \"%s\": expected %s",
+        level, compressions[config->compression], has_levels ? "a level of -2 to 9" : "no level");
+}
+
+static bool proxy_check(const struct otlp_http_config *config, struct error *error)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
+    if (config->proxy_url[0] == '\0')
+        return true;
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (strncmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return error_set(error, "proxy_url does not begin with http://, https://, socks5:// or "
+                            "socks5h://; write the scheme, as in http://proxy:3128");
+}
+
+bool otlp_http_config_check(const void *section, struct error *error)
+{
+    const struct otlp_http_config *config = section;
+    assert(config != NULL);
+    if (!endpoints_check(config, error) || !compression_check(config, error) ||
+        !proxy_check(config, error))
+        return false;
+    if (config->encoding == OTLP_HTTP_JSON)
+        return error_set(error, "encoding: \"json\" is not supported by this build yet; use proto");
+    if (config->has_auth && config->auth.authenticator[0] != '\0')
+        return error_set(error, "auth: authenticators are not supported by this build yet; put the "
+                                "credentials into headers");
+    if (config->has_cookies)
+        return error_set(error, "cookies are not supported by this build yet; remove the key");
+    if (config->middlewares != NULL && config->middlewares->count > 0)
+        return error_set(error, "middlewares are not supported by this build yet; remove the key");
+    return true;
+}

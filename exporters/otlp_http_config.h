@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The otlp_http exporter's settings, as its option tables fill them. Constant once loaded; any
+ * thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/config/field.h"
+#include "src/net/codec.h"
+#include "src/sender_config.h"
+#include "src/signal_kind.h"
+#include "src/tls_client_config.h"
+
+struct error;
+
+struct otlp_http_compression_config {
+    int64_t level;
+};
+
+struct otlp_http_auth_config {
+    const char *authenticator;
+};
+
+struct otlp_http_cookies_config {
+    bool is_unused;
+};
+
+struct otlp_http_config {
+    struct sender_config sender;
+    const char *endpoint;
+    const char *endpoints[SIGNAL_KINDS];
+    int encoding;
+    int compression;
+    struct otlp_http_compression_config compression_params;
+    struct config_pairs headers;
+    uint64_t timeout_ns;
+    struct tls_client_config tls;
+    const char *proxy_url;
+    uint64_t max_idle_conns;
+    uint64_t max_idle_conns_per_host;
+    uint64_t max_conns_per_host;
+    uint64_t idle_conn_timeout_ns;
+    bool disable_keep_alives;
+    bool force_attempt_http2;
+    bool has_cookies;
+    struct otlp_http_cookies_config cookies;
+    bool has_auth;
+    struct otlp_http_auth_config auth;
+    const struct config_value *middlewares;
+};
+
+enum otlp_http_encoding { OTLP_HTTP_PROTO, OTLP_HTTP_JSON };
+
+extern const struct config_field otlp_http_config_fields[];
+/* Rules across the fields. */
+bool otlp_http_config_check(const void *section, struct error *error);
+/* How bodies are compressed, and what Content-Encoding calls it. */
+enum codec otlp_http_config_codec(const struct otlp_http_config *config);
+const char *otlp_http_config_encoding(const struct otlp_http_config *config);
