@@ -74,6 +74,16 @@ class Chain(case.Case):
     def test_over_http_with_gzip(self):
         self.check(http_exporter, "gzip")
 
+    def test_over_grpc_with_the_other_codecs(self):
+        for codec in ("snappy", "zstd"):
+            with self.subTest(codec):
+                self.check(grpc_exporter, codec)
+
+    def test_over_http_with_the_other_codecs(self):
+        for codec in ("zstd", "snappy", "x-snappy-framed", "zlib", "deflate", "lz4"):
+            with self.subTest(codec):
+                self.check(http_exporter, codec)
+
 
 def grpc_exporter(grpc, http, codec):
     return (
