@@ -17,6 +17,7 @@
 #include "src/net/codec.h"
 #include "src/net/grpc_client.h"
 #include "src/net/grpc_target.h"
+#include "src/net/tls_context.h"
 #include "src/otlp/answer.h"
 #include "src/receipt.h"
 
@@ -42,7 +43,9 @@ static const struct counter_row otlp_grpc_exporter_counters[] = {
 struct otlp_grpc_exporter {
     struct component base;
     struct grpc_target target;
-    char *destination;
+    char *destination;       /* for metrics */
+    struct tls_context *tls; /* NULL: cleartext */
+    char *server_name;
     struct grpc_client *client;
     struct codec_box *codecs;
     bool has_told_odd_answer;
@@ -236,18 +239,51 @@ static struct http2_keepalive keepalive_of(const struct otlp_grpc_config *config
     };
 }
 
+static bool prepare_tls(struct otlp_grpc_exporter *exporter, struct error *error)
+{
+    static const char *const protocols[] = {"h2", NULL};
+    const struct otlp_grpc_config *config = exporter->base.config;
+    const struct tls_context_settings settings = {.protocols = protocols};
+    struct endpoint authority;
+    struct error ignored;
+    assert(exporter->tls == NULL);
+    if (!tls_client_check_files(&config->tls, error))
+        return false;
+    /* Whoever names another authority means that server. */
+    bool has_port =
+        config->authority[0] != '\0' && endpoint_parse(config->authority, &authority, &ignored);
+    exporter->server_name =
+        mem_copy_text(has_port                           ? authority.host
+                      : config->authority[0] != '\0'     ? config->authority
+                      : exporter->target.host[0] != '\0' ? exporter->target.host
+                                                         : exporter->target.authority);
+    exporter->tls = tls_context_create_client(&config->tls, &settings, error);
+    return exporter->tls != NULL;
+}
+
+static const char *authority_of(const struct otlp_grpc_exporter *exporter)
+{
+    const struct otlp_grpc_config *config = exporter->base.config;
+    bool is_renamed = exporter->tls != NULL && config->tls.server_name_override[0] != '\0';
+    if (config->authority[0] != '\0')
+        return config->authority;
+    return is_renamed ? config->tls.server_name_override : exporter->target.authority;
+}
+
 static bool otlp_grpc_exporter_start(struct component *self, struct error *error)
 {
     struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
     const struct otlp_grpc_config *config = self->config;
     const char *user_agent = config->user_agent;
-    if (otlp_grpc_config_has_tls(config, exporter->target.is_https))
-        return error_set(error, "TLS is not supported by this build yet; for cleartext set tls: "
-                                "{insecure: true}");
+    if (otlp_grpc_config_has_tls(config, exporter->target.is_https) &&
+        !prepare_tls(exporter, error))
+        return false;
     exporter->client = grpc_client_create(&(struct grpc_client_settings){
         .lane = self->lane,
         .target = &exporter->target,
-        .authority = config->authority,
+        .authority = authority_of(exporter),
+        .tls = exporter->tls,
+        .server_name = exporter->server_name,
         .user_agent = user_agent[0] != '\0' ? user_agent : http_settings_user_agent(),
         .headers = config->headers.pairs,
         .headers_count = config->headers.count,
@@ -278,7 +314,9 @@ static void otlp_grpc_exporter_destroy(struct component *self)
 {
     struct otlp_grpc_exporter *exporter = otlp_grpc_exporter_of(self);
     grpc_client_destroy(exporter->client);
+    tls_context_destroy(exporter->tls);
     codec_box_destroy(exporter->codecs);
+    mem_free(exporter->server_name);
     mem_free(exporter->destination);
 }
 

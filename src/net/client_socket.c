@@ -8,37 +8,18 @@
 #include "src/buffer.h"
 #include "src/lane.h"
 #include "src/mem.h"
+#include "src/net/client_socket_state.h"
 #include "src/net/endpoint.h"
+#include "src/net/tls_channel.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include <uv.h>
-
 /* Reads of all sockets of a thread end in one buffer: each read is used up before the next. */
 enum { READ_BYTES = 16 * 1024, WRITE_PARTS_MAX = 1024, WORDS_MAX = 256 };
 static _Thread_local char read_buffer[READ_BYTES];
-
-enum socket_state { SOCKET_CONNECTING, SOCKET_OPEN, SOCKET_ENDED, SOCKET_CLOSING };
-
-struct client_socket {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    };
-    struct lane *lane;
-    const struct client_socket_events *events;
-    void *owner;
-    enum socket_state state;
-    uv_connect_t connect;
-    int connect_error; /* found at once, told later */
-    struct sockaddr_storage address;
-    struct timer timer; /* while it connects */
-};
 
 /* Parts that libuv has yet to write. */
 struct waiting_write {
@@ -66,7 +47,7 @@ void client_socket_dial_words(const struct sockaddr *address, int error, char *t
     snprintf(text, size, "dial tcp %s: %s%s", where, step, words);
 }
 
-static void end(struct client_socket *socket, const char *reason)
+void client_socket_end(struct client_socket *socket, const char *reason)
 {
     assert(reason != NULL);
     assert(socket->state != SOCKET_CLOSING);
@@ -83,7 +64,7 @@ static void end_dialling(struct client_socket *socket, int error)
     char words[WORDS_MAX];
     client_socket_dial_words((const struct sockaddr *)&socket->address, error, words,
                              sizeof(words));
-    end(socket, words);
+    client_socket_end(socket, words);
 }
 
 static void on_timer(struct timer *timer, void *arg)
@@ -91,7 +72,10 @@ static void on_timer(struct timer *timer, void *arg)
     struct client_socket *socket = arg;
     assert(timer == &socket->timer);
     (void)timer;
-    end_dialling(socket, socket->connect_error != 0 ? socket->connect_error : UV_ETIMEDOUT);
+    if (socket->state == SOCKET_SHAKING)
+        client_secure_give_up(socket, "context deadline exceeded");
+    else
+        end_dialling(socket, socket->connect_error != 0 ? socket->connect_error : UV_ETIMEDOUT);
 }
 
 static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
@@ -102,16 +86,35 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf
     *ret_buffer = uv_buf_init(read_buffer, sizeof(read_buffer));
 }
 
+static void end_reading(struct client_socket *socket, const char *reason)
+{
+    if (socket->state == SOCKET_SHAKING)
+        client_secure_give_up(socket, reason);
+    else
+        client_socket_end(socket, reason);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct client_socket *socket = stream->data;
     assert(socket->events != NULL);
-    if (socket->state != SOCKET_OPEN || size == 0)
+    bool is_open = socket->state == SOCKET_OPEN || socket->state == SOCKET_SHAKING;
+    if (!is_open || size == 0)
         return;
-    if (size > 0)
-        socket->events->on_bytes(socket->owner, (const uint8_t *)buffer->base, (size_t)size);
+    if (size < 0)
+        end_reading(socket, size == UV_EOF ? "EOF" : uv_strerror((int)size));
+    else if (socket->channel != NULL)
+        client_secure_receive(socket, slice_of(buffer->base, (size_t)size));
     else
-        end(socket, size == UV_EOF ? "EOF" : uv_strerror((int)size));
+        socket->events->on_bytes(socket->owner, (const uint8_t *)buffer->base, (size_t)size);
+}
+
+void client_socket_opened(struct client_socket *socket)
+{
+    assert(socket->state < SOCKET_OPEN);
+    lane_timer_stop(socket->lane, &socket->timer);
+    socket->state = SOCKET_OPEN;
+    socket->events->on_connected(socket->owner);
 }
 
 static void on_connect(uv_connect_t *request, int status)
@@ -120,15 +123,14 @@ static void on_connect(uv_connect_t *request, int status)
     assert(request == &socket->connect);
     if (socket->state != SOCKET_CONNECTING)
         return;
-    lane_timer_stop(socket->lane, &socket->timer);
     if (status == 0)
         status = uv_read_start(&socket->stream, on_allocate, on_read);
-    if (status != 0) {
+    if (status != 0)
         end_dialling(socket, status);
-        return;
-    }
-    socket->state = SOCKET_OPEN;
-    socket->events->on_connected(socket->owner);
+    else if (socket->tls != NULL)
+        client_secure_begin(socket);
+    else
+        client_socket_opened(socket);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -136,6 +138,7 @@ static void on_closed(uv_handle_t *handle)
     struct client_socket *socket = handle->data;
     assert(socket->state == SOCKET_CLOSING);
     socket->events->on_closed(socket->owner);
+    tls_channel_destroy(socket->channel);
     mem_free(socket);
 }
 
@@ -154,12 +157,16 @@ static void on_waiting_written(uv_write_t *request, int status)
     struct client_socket *socket = waiting->socket;
     assert(socket != NULL);
     waiting_free(waiting);
-    if (socket->state != SOCKET_OPEN)
+    socket->is_writing = false;
+    if (socket->state != SOCKET_OPEN && socket->state != SOCKET_SHAKING)
         return;
-    if (status == 0)
+    if (status != 0)
+        end_reading(socket, uv_strerror(status));
+    else if ((socket->channel == NULL || client_secure_flush(socket)) &&
+             socket->has_waiting_writer) {
+        socket->has_waiting_writer = false;
         socket->events->on_drained(socket->owner);
-    else
-        end(socket, uv_strerror(status));
+    }
 }
 
 static size_t ownerless_bytes(const struct batch_part *parts, size_t count)
@@ -200,6 +207,7 @@ static void write_later(struct client_socket *socket, const struct batch_part *p
     mem_free(buffers);
     if (error != 0)
         waiting_free(waiting);
+    socket->is_writing = true;
 }
 
 /* How many bytes the kernel takes now, or a libuv error. */
@@ -216,12 +224,10 @@ static int write_now(struct client_socket *socket, const struct batch_part *part
     return written == UV_EAGAIN ? 0 : written;
 }
 
-bool client_socket_write(struct client_socket *socket, const struct batch_part *parts, size_t count)
+bool client_socket_send(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
     assert(parts != NULL);
-    assert(count > 0 && count <= WRITE_PARTS_MAX);
-    if (socket->state != SOCKET_OPEN)
-        return false;
+    assert(!socket->is_writing);
     int written = write_now(socket, parts, count);
     if (written < 0)
         return false;
@@ -234,6 +240,18 @@ bool client_socket_write(struct client_socket *socket, const struct batch_part *
     if (count > 0)
         write_later(socket, parts, count, skip);
     return count == 0;
+}
+
+bool client_socket_write(struct client_socket *socket, const struct batch_part *parts, size_t count)
+{
+    assert(count > 0 && count <= WRITE_PARTS_MAX);
+    assert(!socket->has_waiting_writer);
+    if (socket->state != SOCKET_OPEN)
+        return false;
+    bool is_sent = socket->channel != NULL ? client_secure_write(socket, parts, count)
+                                           : client_socket_send(socket, parts, count);
+    socket->has_waiting_writer = !is_sent;
+    return is_sent;
 }
 
 static void copy_address(struct client_socket *socket, const struct sockaddr *address)
@@ -274,6 +292,8 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     socket->lane = settings->lane;
     socket->events = settings->events;
     socket->owner = settings->owner;
+    socket->tls = settings->tls;
+    socket->server_name = settings->server_name;
     socket->connect.data = socket;
     copy_address(socket, settings->address);
     timer_init(&socket->timer, on_timer, socket);
@@ -291,6 +311,7 @@ void client_socket_close(struct client_socket *socket)
     assert(socket != NULL);
     if (socket->state == SOCKET_CLOSING)
         return;
+    client_secure_close(socket);
     socket->state = SOCKET_CLOSING;
     lane_timer_stop(socket->lane, &socket->timer);
     uv_close(&socket->handle, on_closed);

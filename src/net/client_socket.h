@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One outgoing byte stream, TCP or Unix: connects, writes parts from where they lie, reads. What is
- * spoken over it is its owner's. Runs on the owner's lane. */
+/* One outgoing byte stream, TCP or Unix, in cleartext or TLS (for HTTP/2): connects, writes parts
+ * from where they lie, reads. What is spoken over it is its owner's. Runs on the owner's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 struct batch_part;
 struct client_socket;
 struct lane;
+struct tls_context;
 
 /* owner is the one of client_socket_settings. Any of these may call client_socket_close. */
 struct client_socket_events {
@@ -28,7 +29,9 @@ struct client_socket_events {
 struct client_socket_settings {
     struct lane *lane;
     const struct sockaddr *address; /* AF_INET, AF_INET6 or AF_UNIX; copied where needed */
-    uint64_t connect_timeout_ns;
+    uint64_t connect_timeout_ns;    /* TLS handshake included */
+    struct tls_context *tls;        /* NULL: cleartext */
+    const char *server_name;        /* with TLS: whom the server must prove to be */
     const struct client_socket_events *events;
     void *owner;
 };

@@ -58,12 +58,10 @@ static void on_job(void *arg)
 struct grpc_client *grpc_client_create(const struct grpc_client_settings *settings)
 {
     assert(settings->target != NULL);
-    assert(settings->user_agent != NULL);
+    assert(settings->authority != NULL && settings->user_agent != NULL);
     struct grpc_client *client = mem_zalloc(sizeof(*client));
     client->settings = *settings;
     client->lane = settings->lane;
-    client->authority =
-        settings->authority[0] != '\0' ? settings->authority : settings->target->authority;
     client->job = (struct lane_job){.fn = on_job, .arg = client};
     grpc_metadata_init(&client->metadata, settings->headers, settings->headers_count);
     grpc_client_links_start(client);

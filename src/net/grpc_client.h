@@ -17,11 +17,14 @@ struct config_pair;
 struct grpc_client;
 struct grpc_target;
 struct lane;
+struct tls_context;
 
 struct grpc_client_settings {
     struct lane *lane;
     const struct grpc_target *target;
-    const char *authority; /* "": the target's */
+    const char *authority;
+    struct tls_context *tls; /* NULL: cleartext */
+    const char *server_name; /* with TLS: whom the server must prove to be */
     const char *user_agent;
     const struct config_pair *headers; /* metadata of every call */
     size_t headers_count;

@@ -178,9 +178,10 @@ static size_t fill_fields(const struct grpc_client_call *call, nghttp2_nv *field
     const struct grpc_client *client = call->client;
     size_t count = 0;
     fields[count++] = grpc_metadata_field(":method", "POST");
-    fields[count++] = grpc_metadata_field(":scheme", "http");
+    fields[count++] =
+        grpc_metadata_field(":scheme", client->settings.tls != NULL ? "https" : "http");
     fields[count++] = grpc_metadata_field(":path", call->post.path);
-    fields[count++] = grpc_metadata_field(":authority", client->authority);
+    fields[count++] = grpc_metadata_field(":authority", client->settings.authority);
     fields[count++] = grpc_metadata_field("content-type", "application/grpc");
     fields[count++] = grpc_metadata_field("user-agent", client->settings.user_agent);
     fields[count++] = grpc_metadata_field("te", "trailers");

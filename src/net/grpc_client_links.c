@@ -165,6 +165,8 @@ static void link_connect(struct grpc_link *link)
         .address = (const struct sockaddr *)&link->address,
         .connect_timeout_ns =
             patience_ns > GRPC_CONNECT_TIMEOUT_NS ? patience_ns : GRPC_CONNECT_TIMEOUT_NS,
+        .tls = client->settings.tls,
+        .server_name = client->settings.server_name,
         .keepalive = client->settings.keepalive,
         .events = &http2_events,
     });

@@ -56,7 +56,6 @@ struct grpc_client {
     struct grpc_client_settings settings;
     struct lane *lane;
     struct grpc_metadata metadata;
-    const char *authority;
     struct grpc_call_list waiting;
     struct grpc_call_list running;
     struct backend_addresses addresses;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 256 };
+enum { WORDS_MAX = 512 };
 
 /* All streams end, then the owner knows. */
 static void end(struct http2_client *client, const char *reason)
@@ -182,7 +182,16 @@ static void on_drained(void *owner)
 
 static void on_socket_end(void *owner, const char *reason)
 {
-    end(owner, reason);
+    struct http2_client *client = owner;
+    char words[WORDS_MAX];
+    bool is_greeting = client->state == HTTP2_CLIENT_GREETING;
+    bool is_mute = is_greeting && !client->has_heard && !client->is_secure;
+    snprintf(words, sizeof(words), "%s%s%s", is_greeting ? "error reading server preface: " : "",
+             reason,
+             is_mute ? ": the server hung up on cleartext HTTP/2; if it expects TLS, remove "
+                       "tls::insecure"
+                     : "");
+    end(client, words);
 }
 
 static void on_socket_closed(void *owner)
@@ -259,6 +268,7 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
     struct http2_client *client = mem_zalloc(sizeof(*client));
     client->lane = settings->lane;
     client->events = settings->events;
+    client->is_secure = settings->tls != NULL;
     client->keepalive = settings->keepalive;
     client->greeting_timeout_ns = settings->connect_timeout_ns;
     client->job = (struct lane_job){.fn = flush, .arg = client};
@@ -272,6 +282,8 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
         .lane = settings->lane,
         .address = settings->address,
         .connect_timeout_ns = settings->connect_timeout_ns,
+        .tls = settings->tls,
+        .server_name = settings->server_name,
         .events = &socket_events,
         .owner = client,
     });

@@ -17,6 +17,7 @@ struct batch_part;
 struct http2_client;
 struct http2_client_stream;
 struct lane;
+struct tls_context;
 
 struct http2_keepalive {
     uint64_t time_ns;    /* silence after which a ping asks whether the peer lives; 0: never */
@@ -42,7 +43,9 @@ struct http2_client_events {
 struct http2_client_settings {
     struct lane *lane;
     const struct sockaddr *address;
-    uint64_t connect_timeout_ns; /* up to the peer's SETTINGS */
+    uint64_t connect_timeout_ns; /* up to the stream, and again up to the peer's SETTINGS */
+    struct tls_context *tls;     /* NULL: cleartext */
+    const char *server_name;     /* with TLS: whom the server must prove to be */
     struct http2_keepalive keepalive;
     const struct http2_client_events *events;
 };

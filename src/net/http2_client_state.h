@@ -77,6 +77,7 @@ struct http2_client {
     bool has_too_many_pings; /* the peer says so in GOAWAY */
     bool has_goaway;         /* noted inside a callback of nghttp2 */
     bool has_news;           /* a stream ended, or SETTINGS came: told once nghttp2 has returned */
+    bool is_secure;          /* over TLS */
     bool has_heard;
 };
 
