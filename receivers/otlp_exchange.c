@@ -13,7 +13,9 @@
 #include "src/net/codec.h"
 #include "src/net/http_request_client.h"
 #include "src/otlp/check.h"
+#include "src/otlp/json_read.h"
 #include "src/otlp/profile_door.h"
+#include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 #include "src/random.h"
 
@@ -226,8 +228,10 @@ static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buff
 {
     struct profile_passed passed;
     const struct otlp_receiver *receiver = exchange->receiver;
+    /* The names of fields in JSON are those of the current layout. */
+    enum profile_layout layout = exchange->encoding == OTLP_JSON ? LAYOUT_1_10 : receiver->layout;
     enum profile_verdict verdict =
-        profile_door(owner, message, receiver->layout, receiver->base.budget, &passed);
+        profile_door(owner, message, layout, receiver->base.budget, &passed);
     count_profiles(exchange, &passed, verdict);
     if (verdict == PROFILES_REFUSED) {
         refuse_malformed(exchange, passed.reason);
@@ -249,7 +253,7 @@ static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buff
     buffer_unref(passed.owner);
 }
 
-/* message has been inflated and lies in owner. */
+/* message is protobuf and lies in owner. */
 static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner,
                             struct slice message)
 {
@@ -268,6 +272,39 @@ static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner
         otlp_exchange_answer(exchange, &outcome_accepted);
     else
         offer(exchange, owner, message);
+}
+
+/* JSON becomes protobuf, and goes the way of all protobuf. */
+static void transcode_and_offer(struct otlp_exchange *exchange, struct slice text)
+{
+    struct buffer *encoded;
+    struct outcome outcome;
+    char reason[JSON_REASON_BYTES_MAX];
+    assert(exchange->encoding == OTLP_JSON);
+    switch (json_read(otlp_request(exchange->signal), text, exchange->receiver->base.budget,
+                      &encoded, reason)) {
+    case JSON_READ:
+        check_and_offer(exchange, encoded, buffer_slice(encoded));
+        buffer_unref(encoded);
+        return;
+    case JSON_MALFORMED:
+        refuse_malformed(exchange, reason);
+        return;
+    case JSON_NO_BUDGET:
+        break;
+    }
+    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+/* message has been inflated and lies in owner. */
+static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
+{
+    assert(exchange->encoding != OTLP_NO_ENCODING);
+    if (exchange->encoding == OTLP_JSON)
+        transcode_and_offer(exchange, message);
+    else
+        check_and_offer(exchange, owner, message);
 }
 
 static void answer_too_large(struct otlp_exchange *exchange, uint64_t bytes_max)
@@ -308,7 +345,7 @@ static void inflate_and_take(struct otlp_exchange *exchange, struct slice messag
     struct outcome outcome;
     switch (codec_inflate(exchange->receiver->codecs, codec, message, bytes_max, &plain)) {
     case CODEC_OK:
-        check_and_offer(exchange, plain, buffer_slice(plain));
+        take_plain(exchange, plain, buffer_slice(plain));
         buffer_unref(plain);
         return;
     case CODEC_TOO_LARGE:
@@ -332,5 +369,5 @@ void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, st
     if (codec != CODEC_NONE)
         inflate_and_take(exchange, message, codec, bytes_max);
     else
-        check_and_offer(exchange, owner, message);
+        take_plain(exchange, owner, message);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP over HTTP: one path per signal, POST, protobuf. The order of the checks and the texts are
- * the Go collector's. Runs on its receiver's lane. */
+/* OTLP over HTTP: one path per signal, POST, protobuf or JSON. The order of the checks and the
+ * texts are the Go collector's. Runs on its receiver's lane. */
 #include "receivers/otlp_receiver.h"
 
 #include "src/buffer.h"
@@ -9,6 +9,8 @@
 #include "src/mem.h"
 #include "src/net/http_path.h"
 #include "src/net/media_type.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/schema.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -185,15 +187,16 @@ static void on_request(struct http_request *request, void *arg)
         respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
         return;
     }
-    if (encoding_of(request) != OTLP_PROTOBUF) {
-        /* JSON payloads come in here, once there is a decoder. */
+    enum otlp_encoding encoding = encoding_of(request);
+    if (encoding == OTLP_NO_ENCODING) {
         respond_text(receiver, request, 415,
-                     "415 unsupported media type, supported: [application/x-protobuf]");
+                     "415 unsupported media type, supported: [application/json, "
+                     "application/x-protobuf]");
         return;
     }
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_HTTP);
     exchange->signal = signal;
-    exchange->encoding = OTLP_PROTOBUF;
+    exchange->encoding = encoding;
     exchange->codec = codec;
     http_request_read_body(
         request,
@@ -223,18 +226,30 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
     otlp_exchange_answer(exchange, &outcome);
 }
 
+static void respond_accepted(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    uint8_t body[OTLP_RESPONSE_BYTES_MAX];
+    struct buffer *text = NULL;
+    struct http_response response = {
+        .status = 200,
+        .headers = {{"content-type", protobuf_type}},
+        .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
+    };
+    if (exchange->encoding == OTLP_JSON) {
+        text = json_write(otlp_response(exchange->signal), response.body, NULL);
+        response.headers[0].value = json_type;
+        response.body = text != NULL ? buffer_slice(text) : slice_of_text("{}");
+    }
+    assert(exchange->encoding != OTLP_NO_ENCODING);
+    respond(exchange->receiver, exchange->request, &response);
+    buffer_unref(text);
+}
+
 void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
     assert(exchange->transport == OTLP_HTTP);
-    assert(exchange->encoding == OTLP_PROTOBUF);
     if (outcome->verdict == ACCEPTED) {
-        uint8_t body[OTLP_RESPONSE_BYTES_MAX];
-        respond(exchange->receiver, exchange->request,
-                &(struct http_response){
-                    .status = 200,
-                    .headers = {{"content-type", protobuf_type}},
-                    .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
-                });
+        respond_accepted(exchange, outcome);
         return;
     }
     struct rpc_status status = {

@@ -12,9 +12,7 @@ from support.ports import free_port
 
 LIMIT = 65536
 NOT_ALLOWED = "405 method not allowed, supported: [POST]"
-UNSUPPORTED = "415 unsupported media type, supported: [application/x-protobuf]"
-GO_UNSUPPORTED = "415 unsupported media type, supported: [application/json, application/x-protobuf]"
-WHY_NO_JSON = "JSON is not spoken yet"
+UNSUPPORTED = "415 unsupported media type, supported: [application/json, application/x-protobuf]"
 NO_PAGE = "404 page not found"
 SPANS = otlp.traces(3).SerializeToString()
 TYPE = {"Content-Type": client.PROTOBUF}
@@ -114,10 +112,7 @@ class HttpTable(compare.SideBySide):
 
     def types(self):
         def refused(name, headers):
-            ours = (415, "text/plain", UNSUPPORTED)
-            return Question(
-                name, ask(headers=headers), ours, (415, "text/plain", GO_UNSUPPORTED), WHY_NO_JSON
-            )
+            return Question(name, ask(headers=headers), (415, "text/plain", UNSUPPORTED))
 
         return [
             refused("no content type", {}),
