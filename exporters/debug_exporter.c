@@ -29,6 +29,7 @@ struct debug_exporter_config {
     uint64_t sampling_initial;
     uint64_t sampling_thereafter;
     bool use_internal_logger;
+    uint64_t top_functions;
     struct config_texts output_paths;
 };
 
@@ -40,6 +41,9 @@ static const struct config_field debug_exporter_fields[] = {
                  INT64_MAX, "So many equal messages are printed in each second …"),
     CONFIG_COUNT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1", 0,
                  INT64_MAX, "… and then every so-manieth; 0: no more."),
+    CONFIG_COUNT(struct debug_exporter_config, top_functions, "top_functions", "5", 0, 100,
+                 "Profiles: the spans that samples belong to, each with so many of its hottest "
+                 "functions; 0: none."),
     CONFIG_BOOL(struct debug_exporter_config, use_internal_logger, "use_internal_logger", "true",
                 "Print to the log, with its level, form and sampling."),
     CONFIG_TEXTS(struct debug_exporter_config, output_paths, "output_paths", NULL,
@@ -185,6 +189,17 @@ static void tell_figures(struct debug_exporter *exporter, const struct figures *
     }
 }
 
+static void tell_text(struct debug_exporter *exporter, struct text *text)
+{
+    assert(text != NULL);
+    if (text->data == NULL || text->size == 0 || !is_sampled(exporter, text->data))
+        return;
+    if (exporter->outputs_count == 0)
+        log_info(&exporter->base.logger, text->data);
+    text_add(text, "\n");
+    print(exporter, text);
+}
+
 static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
                        struct slice request)
 {
@@ -193,12 +208,19 @@ static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
     struct text text;
     text_init(&text);
     otlp_text_write(&text, signal, request, config->verbosity == VERBOSITY_DETAILED);
-    if (text.data != NULL && is_sampled(exporter, text.data)) {
-        if (exporter->outputs_count == 0)
-            log_info(&exporter->base.logger, text.data);
-        text_add(&text, "\n");
-        print(exporter, &text);
-    }
+    tell_text(exporter, &text);
+    text_fini(&text);
+}
+
+/* What links are good for: which code made a span slow. */
+static void tell_spans(struct debug_exporter *exporter, struct slice request)
+{
+    const struct debug_exporter_config *config = exporter->base.config;
+    struct text text;
+    assert(config->top_functions > 0);
+    text_init(&text);
+    otlp_text_write_spans(&text, request, config->top_functions);
+    tell_text(exporter, &text);
     text_fini(&text);
 }
 
@@ -244,6 +266,8 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
     tell_figures(exporter, &figures);
     if (config->verbosity != VERBOSITY_BASIC)
         tell_items(exporter, batch->signal, request);
+    if (batch->signal == PROFILES && config->top_functions > 0)
+        tell_spans(exporter, request);
     mem_free(copy);
     receipt_resolve(receipt, &outcome_accepted);
 }

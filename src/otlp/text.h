@@ -12,7 +12,11 @@
 
 struct profile_dictionary;
 
-enum { TEXT_BYTES_MAX = 4 << 20 };
+enum {
+    TEXT_BYTES_MAX = 4 << 20,
+    TEXT_SPANS_MAX = 20,          /* of a request of profiles */
+    TEXT_SPAN_ROWS_MAX = 1 << 18, /* samples that are looked at for them */
+};
 
 /* Text that grows, up to TEXT_BYTES_MAX or what memory allows; then it ends in a line that says so.
  */
@@ -37,3 +41,6 @@ struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice r
 /* About one line per item, or every field of it. Profiles have passed profile_door. */
 void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
                      bool is_detailed);
+/* The spans that the samples of a request of profiles belong to, the busiest first, each with the
+ * functions_max functions that took most by themselves. Nothing where no sample has a link. */
+void otlp_text_write_spans(struct text *text, struct slice request, size_t functions_max);
