@@ -334,7 +334,7 @@ bool tls_channel_has_input(const struct tls_channel *channel)
 {
     assert(channel != NULL);
     return channel->state == 0 &&
-           (channel->fed.size > 0 || channel->library->SSL_has_pending(channel->ssl) == 1);
+           (channel->fed.size > 0 || channel->library->SSL_pending(channel->ssl) > 0);
 }
 
 bool tls_channel_write(struct tls_channel *channel, struct slice plaintext)

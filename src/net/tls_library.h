@@ -42,7 +42,7 @@ struct error;
     X(SSL_get0_param)                                                                              \
     X(SSL_get_error)                                                                               \
     X(SSL_get_verify_result)                                                                       \
-    X(SSL_has_pending)                                                                             \
+    X(SSL_pending)                                                                                 \
     X(SSL_is_init_finished)                                                                        \
     X(SSL_new)                                                                                     \
     X(SSL_read)                                                                                    \

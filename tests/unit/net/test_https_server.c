@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP server over TLS against a client that is good, slow, silent, in cleartext, or gone. Real
+ * sockets, a clock that stands still. */
+#include "src/net/http_server.h"
+
+#include "src/clock.h"
+#include "src/error.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/tls_channel.h"
+#include "src/net/tls_context.h"
+#include "src/tls_client_config.h"
+#include "src/tls_server_config.h"
+#include "tests/support/certificates.h"
+#include "tests/support/http_fixture.h"
+#include "tests/support/loopback.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HOST "Host: a\r\n"
+
+enum { BUDGET_BYTES = 4 << 20, TURNS_MAX = 20000, BODY_BYTES = 150 * 1000, REASON_BYTES_MAX = 256 };
+
+static const char *const http1[] = {"http/1.1", NULL};
+static const char *const h2[] = {"h2", NULL};
+static const char *const both[] = {"h2", "http/1.1", NULL};
+
+static struct tls_context *server_context;
+static char last_reason[REASON_BYTES_MAX];
+
+/* A client whose plaintext is seen. */
+struct client {
+    struct loopback *wire;
+    struct tls_context *context;
+    struct tls_channel *tls;
+    size_t taken; /* of what came by wire */
+    ptrdiff_t state;
+    size_t size;
+    char *text; /* zero-ended */
+};
+
+static void on_handshake_failed(void *arg, const char *peer, const char *reason)
+{
+    (void)arg;
+    assert_string_equal(peer, "127.0.0.1");
+    snprintf(last_reason, sizeof(last_reason), "%s", reason);
+}
+
+static struct tls_context *make_server_context(const char *const *protocols)
+{
+    static struct tls_server_config config;
+    struct error error;
+    config = (struct tls_server_config){.common = {.cert_file = certificates_path("server.pem"),
+                                                   .key_file = certificates_path("server.key")}};
+    const struct tls_context_settings settings = {.protocols = protocols,
+                                                  .on_handshake_failed = on_handshake_failed};
+    struct tls_context *context = tls_context_create_server(&config, &settings, &error);
+    assert_non_null(context);
+    return context;
+}
+
+static void add_tls(struct http_server_settings *settings)
+{
+    settings->tls = server_context;
+}
+
+static void add_grpc_tls(struct http_server_settings *settings)
+{
+    settings->tls = server_context;
+    settings->has_http1 = false;
+}
+
+static int start_with(void **state, const char *const *protocols,
+                      void (*adjust)(struct http_server_settings *))
+{
+    clock_fake_start(NS_PER_S, (uint64_t)784111777 * NS_PER_S);
+    last_reason[0] = '\0';
+    server_context = make_server_context(protocols);
+    *state = http_fixture_create_with(BUDGET_BYTES, adjust);
+    return 0;
+}
+
+static int start(void **state)
+{
+    return start_with(state, both, add_tls);
+}
+
+static int start_grpc(void **state)
+{
+    return start_with(state, h2, add_grpc_tls);
+}
+
+static int finish(void **state)
+{
+    http_fixture_destroy(*state);
+    tls_context_destroy(server_context);
+    clock_fake_stop();
+    return 0;
+}
+
+static struct client *open_client(struct http_fixture *fixture, const char *const *protocols,
+                                  const char *version)
+{
+    static struct tls_client_config config;
+    struct error error;
+    struct client *client = calloc(1, sizeof(*client));
+    config = (struct tls_client_config){.common = {.ca_file = certificates_path("ca.pem"),
+                                                   .min_version = version,
+                                                   .max_version = version}};
+    client->context = tls_context_create_client(
+        &config, &(struct tls_context_settings){.protocols = protocols}, &error);
+    assert_non_null(client->context);
+    client->tls = tls_channel_create(client->context, "localhost", &error);
+    assert_non_null(client->tls);
+    client->text = calloc(1, LARGE_ANSWER_BYTES + LOOPBACK_TEXT_MAX);
+    client->wire = http_fixture_connect(fixture);
+    return client;
+}
+
+static void close_client(struct client *client)
+{
+    loopback_close(client->wire);
+    tls_channel_destroy(client->tls);
+    tls_context_destroy(client->context);
+    free(client->text);
+    free(client);
+}
+
+static void send_output(struct client *client)
+{
+    struct slice output = tls_channel_output(client->tls);
+    if (output.size > 0)
+        loopback_send_bytes(client->wire, output.data, output.size);
+    tls_channel_sent(client->tls, output.size);
+}
+
+/* Takes what has come by wire, and sends what that made us say. */
+static void turn(struct client *client)
+{
+    struct loopback *wire = client->wire;
+    ptrdiff_t count = 1;
+    send_output(client);
+    loopback_settle(wire);
+    tls_channel_feed(client->tls,
+                     (struct slice){.data = (const uint8_t *)wire->text, .size = wire->size});
+    while (count > 0) {
+        count = tls_channel_read(client->tls, client->text + client->size, 65536);
+        if (count > 0)
+            client->size += (size_t)count;
+    }
+    client->state = count;
+    assert_true(tls_channel_keep(client->tls));
+    loopback_forget(wire);
+    send_output(client);
+}
+
+static void shake(struct client *client)
+{
+    for (unsigned i = 0; i < TURNS_MAX && !tls_channel_is_open(client->tls); i++)
+        turn(client);
+    assert_true(tls_channel_is_open(client->tls));
+}
+
+static void say(struct client *client, const char *text)
+{
+    assert_true(tls_channel_write(client->tls, slice_of_text(text)));
+    send_output(client);
+}
+
+static void expect(struct client *client, const char *text)
+{
+    for (unsigned i = 0; i < TURNS_MAX && strstr(client->text, text) == NULL; i++)
+        turn(client);
+    if (strstr(client->text, text) == NULL)
+        fail_msg("expected \"%s\", got \"%s\"", text, client->text);
+}
+
+static void expect_size(struct client *client, size_t size)
+{
+    for (unsigned i = 0; i < TURNS_MAX && client->size < size; i++)
+        turn(client);
+    assert_true(client->size >= size);
+}
+
+/* close_notify, and then the end of the connection. */
+static void expect_clean_end(struct client *client)
+{
+    for (unsigned i = 0; i < TURNS_MAX && client->state != TLS_CLOSED; i++)
+        turn(client);
+    assert_int_equal(client->state, TLS_CLOSED);
+    loopback_expect_end(client->wire);
+}
+
+static void requests_are_answered_in_every_version(void **state)
+{
+    static const char *const versions[] = {"1.2", "1.3"};
+    for (size_t i = 0; i < 2; i++) {
+        struct client *client = open_client(*state, http1, versions[i]);
+        shake(client);
+        say(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello");
+        expect(client, "\r\n\r\nhello");
+        say(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nagain");
+        expect(client, "\r\n\r\nagain");
+        close_client(client);
+    }
+}
+
+static void a_client_without_protocols_is_listened_to(void **state)
+{
+    struct client *client = open_client(*state, NULL, NULL);
+    shake(client);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect(client, "\r\n\r\nearly");
+    close_client(client);
+}
+
+static void http2_begins_where_it_was_agreed_on(void **state)
+{
+    static const uint8_t settings[] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+    struct client *client = open_client(*state, both, NULL);
+    shake(client);
+    assert_string_equal(tls_channel_protocol(client->tls), "h2");
+    say(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    assert_true(tls_channel_write(client->tls, slice_of(settings, sizeof(settings))));
+    expect_size(client, 9);
+    assert_int_equal(client->text[3], 4); /* its SETTINGS */
+    close_client(client);
+}
+
+static char *body_of(size_t size)
+{
+    char *body = malloc(size + 1);
+    for (size_t i = 0; i < size; i++)
+        body[i] = (char)('a' + i % 23);
+    body[size] = '\0';
+    return body;
+}
+
+static void large_bodies_pass_whole(void **state)
+{
+    struct client *client = open_client(*state, http1, NULL);
+    char *body = body_of(BODY_BYTES);
+    char head[128];
+    snprintf(head, sizeof(head), "POST /echo HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n",
+             BODY_BYTES);
+    shake(client);
+    for (unsigned i = 0; i < 2; i++) {
+        client->size = 0;
+        memset(client->text, 0, BODY_BYTES + 1024);
+        say(client, head);
+        say(client, body);
+        expect_size(client, BODY_BYTES);
+        expect(client, body);
+    }
+    free(body);
+    close_client(client);
+}
+
+static void a_large_answer_waits_for_its_reader(void **state)
+{
+    struct client *client = open_client(*state, http1, NULL);
+    shake(client);
+    say(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    for (int i = 0; i < 10; i++)
+        lane_turn(((struct http_fixture *)*state)->lane);
+    expect_size(client, LARGE_ANSWER_BYTES);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect_size(client, client->size + 5);
+    assert_non_null(strstr(client->text + LARGE_ANSWER_BYTES, "early"));
+    close_client(client);
+}
+
+static void what_came_with_a_request_waits_for_its_answer(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "POST /keep HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\none"
+                "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\ntwo");
+    say(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nthree");
+    http_fixture_expect_requests(fixture, 1);
+    turn(client);
+    assert_int_equal(client->size, 0);
+    http_fixture_release(fixture);
+    expect(client, "three");
+    assert_true(strstr(client->text, "one") < strstr(client->text, "two"));
+    close_client(client);
+}
+
+static void a_request_that_came_before_a_stop_is_answered(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello");
+    http_fixture_stop(fixture);
+    expect(client, "\r\n\r\nhello");
+    expect_clean_end(client);
+    close_client(client);
+}
+
+static void the_servers_end_is_a_clean_one(void **state)
+{
+    struct client *client = open_client(*state, http1, NULL);
+    shake(client);
+    say(client, "POST /bye HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nok");
+    expect(client, "\r\n\r\nok");
+    expect_clean_end(client);
+    close_client(client);
+}
+
+static void a_client_may_end_first_and_read_its_answer(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "POST /keep HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nok");
+    tls_channel_end(client->tls);
+    send_output(client);
+    http_fixture_expect_requests(fixture, 1);
+    turn(client);
+    http_fixture_release(fixture);
+    expect(client, "\r\n\r\nok");
+    expect_clean_end(client);
+    close_client(client);
+}
+
+static void a_client_that_goes_within_a_record_ends_its_request(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 50\r\n\r\nhalf");
+    http_fixture_expect_requests(fixture, 1);
+    assert_true(tls_channel_write(client->tls, slice_of_text("more that is cut")));
+    struct slice output = tls_channel_output(client->tls);
+    loopback_send_bytes(client->wire, output.data, output.size - 3);
+    loopback_shutdown(client->wire);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(fixture->bodies, 0);
+    close_client(client);
+}
+
+static void a_broken_record_ends_the_connection(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect(client, "early");
+    loopback_send(client->wire, "\x17\x03\x03\x20\x20 no ciphertext at all, but enough of it");
+    loopback_send(client->wire, "GET / HTTP/1.1\r\n\r\n");
+    char *junk = body_of(0x2020);
+    loopback_send(client->wire, junk);
+    free(junk);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(http_server_figures(fixture->server).aborted_total, 1);
+    close_client(client);
+}
+
+static void expect_failed_handshake(struct http_fixture *fixture, const char *reason)
+{
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(http_server_figures(fixture->server).handshakes_failed_total, 1);
+    if (strstr(last_reason, reason) == NULL)
+        fail_msg("expected \"%s\", got \"%s\"", reason, last_reason);
+    assert_int_equal(fixture->requests, 0);
+}
+
+static void a_slow_handshake_ends_after_ten_seconds(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    struct slice hello = tls_channel_output(client->tls);
+    for (size_t second = 0; second < 9; second++) {
+        loopback_send_bytes(client->wire, hello.data + second, 1);
+        loopback_settle(client->wire);
+        clock_fake_advance(NS_PER_S);
+        loopback_settle(client->wire);
+        assert_false(client->wire->has_ended);
+        assert_int_equal(http_server_figures(fixture->server).connections, 1);
+    }
+    clock_fake_advance(NS_PER_S);
+    loopback_expect_end(client->wire);
+    expect_failed_handshake(fixture, "did not finish the handshake in time");
+    close_client(client);
+}
+
+static void after_the_handshake_a_head_has_its_own_ten_seconds(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    clock_fake_advance(9 * (uint64_t)NS_PER_S);
+    shake(client);
+    clock_fake_advance(9 * (uint64_t)NS_PER_S);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect(client, "early");
+    close_client(client);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(http_server_figures(fixture->server).handshakes_failed_total, 0);
+}
+
+static void cleartext_is_told_about_https(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "POST /v1/traces HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nok");
+    loopback_expect_end(client);
+    assert_string_equal(client->text, "HTTP/1.0 400 Bad Request\r\n\r\n"
+                                      "Client sent an HTTP request to an HTTPS server.\n");
+    loopback_close(client);
+    expect_failed_handshake(fixture, "http request");
+}
+
+static void garbage_is_closed(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "\x01\x02garbage garbage garbage");
+    loopback_expect_end(client);
+    loopback_close(client);
+    expect_failed_handshake(fixture, "");
+}
+
+static void an_endless_hello_is_not_listened_to(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    /* Records of 16 KB of a ClientHello that announces 16 MB. */
+    static uint8_t record[5 + 16384] = {0x16, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff};
+    loopback_send_bytes(client, record, sizeof(record));
+    loopback_expect_end(client);
+    loopback_close(client);
+    expect_failed_handshake(fixture, "excessive message size");
+}
+
+static void grpc_insists_on_http2(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, NULL, NULL);
+    shake(client);
+    expect_clean_end(client);
+    close_client(client);
+    expect_failed_handshake(fixture, "does not offer the protocol h2");
+}
+
+static void grpc_closes_cleartext_without_a_word(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "POST / HTTP/1.1\r\n" HOST "\r\n");
+    loopback_expect_end(client);
+    assert_int_equal(client->size, 0);
+    loopback_close(client);
+    expect_failed_handshake(fixture, "http request");
+}
+
+static void a_stop_ends_handshakes(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    struct slice hello = tls_channel_output(client->tls);
+    loopback_send_bytes(client->wire, hello.data, hello.size / 2);
+    loopback_settle(client->wire);
+    http_fixture_stop(fixture);
+    loopback_turn_until(fixture->lane, &fixture->has_stopped);
+    close_client(client);
+}
+
+static int make(void **state)
+{
+    (void)state;
+    return certificates_make() ? 0 : -1;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    certificates_remove();
+    return 0;
+}
+
+#define WITH_SERVER(test)      cmocka_unit_test_setup_teardown(test, start, finish)
+#define WITH_GRPC_SERVER(test) cmocka_unit_test_setup_teardown(test, start_grpc, finish)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_SERVER(requests_are_answered_in_every_version),
+        WITH_SERVER(a_client_without_protocols_is_listened_to),
+        WITH_SERVER(http2_begins_where_it_was_agreed_on),
+        WITH_SERVER(large_bodies_pass_whole),
+        WITH_SERVER(a_large_answer_waits_for_its_reader),
+        WITH_SERVER(what_came_with_a_request_waits_for_its_answer),
+        WITH_SERVER(a_request_that_came_before_a_stop_is_answered),
+        WITH_SERVER(the_servers_end_is_a_clean_one),
+        WITH_SERVER(a_client_may_end_first_and_read_its_answer),
+        WITH_SERVER(a_client_that_goes_within_a_record_ends_its_request),
+        WITH_SERVER(a_broken_record_ends_the_connection),
+        WITH_SERVER(a_slow_handshake_ends_after_ten_seconds),
+        WITH_SERVER(after_the_handshake_a_head_has_its_own_ten_seconds),
+        WITH_SERVER(cleartext_is_told_about_https),
+        WITH_SERVER(garbage_is_closed),
+        WITH_SERVER(an_endless_hello_is_not_listened_to),
+        WITH_GRPC_SERVER(grpc_insists_on_http2),
+        WITH_GRPC_SERVER(grpc_closes_cleartext_without_a_word),
+        WITH_SERVER(a_stop_ends_handshakes),
+    };
+    return cmocka_run_group_tests(tests, make, clean);
+}
