@@ -33,14 +33,16 @@ static void on_handshake_failed(void *arg, const char *peer, const char *reason)
              log_text("error", reason));
 }
 
-bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config,
-                     const char *const *protocols, struct error *error)
+bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config, bool has_http1,
+                     struct error *error)
 {
+    static const char *const protocols[] = {"h2", "http/1.1", NULL};
+    static const char *const http2_only[] = {"h2", NULL};
     assert(tls->context == NULL);
     assert(tls->counters != NULL);
     if (!config->has_tls)
         return true;
-    const struct tls_context_settings settings = {.protocols = protocols,
+    const struct tls_context_settings settings = {.protocols = has_http1 ? protocols : http2_only,
                                                   .on_reload = on_reload,
                                                   .on_handshake_failed = on_handshake_failed,
                                                   .arg = tls};

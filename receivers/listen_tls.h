@@ -32,9 +32,9 @@ struct listen_tls {
     struct listen_tls_counters *counters;
 };
 
-/* Reads the certificates when the configuration has them. protocols: {"h2", …, NULL}, constant.
- * The fields but context are set by the caller before. */
-bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config,
-                     const char *const *protocols, struct error *error);
+/* Reads the certificates when the configuration has them. has_http1: beside HTTP/2. The fields but
+ * context are set by the caller before. */
+bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config, bool has_http1,
+                     struct error *error);
 /* Legal without init, on what is all zero. */
 void listen_tls_fini(struct listen_tls *tls);

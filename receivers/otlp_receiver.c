@@ -125,15 +125,12 @@ static void prepare_http(struct otlp_receiver *self)
 static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transport,
                         const struct listen_config *config, struct error *error)
 {
-    static const char *const grpc_protocols[] = {"h2", NULL};
-    static const char *const http_protocols[] = {"h2", "http/1.1", NULL};
     struct otlp_receiver_counters *counters = self->base.counters;
     struct listen_tls *tls = &self->tls[transport];
     assert(transport < OTLP_TRANSPORTS);
     tls->logger = &self->base.logger;
     tls->counters = &counters->tls;
-    if (listen_tls_init(tls, config, transport == OTLP_GRPC ? grpc_protocols : http_protocols,
-                        error))
+    if (listen_tls_init(tls, config, transport == OTLP_HTTP, error))
         return true;
     return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
 }

@@ -26,6 +26,7 @@ static const struct counter_row pyroscope_receiver_counters[] = {
     COUNTER(struct pyroscope_receiver_counters, empty, COUNTER_SUM,
             "spanflame_pyroscope_empty_profiles",
             "Number of profiles without values, which are accepted and not passed on."),
+    LISTEN_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
     COUNTER_END,
 };
 
@@ -122,9 +123,13 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     const struct pyroscope_receiver_config *config = component->config;
     const struct http_listen_config *server = &config->server;
     assert(server->response_headers.count <= RESPONSE_HEADERS_MAX);
+    struct pyroscope_receiver_counters *counters = component->counters;
     assert(error != NULL);
-    (void)error;
     self->gzip = gzip_create();
+    self->tls.logger = &component->logger;
+    self->tls.counters = &counters->tls;
+    if (!listen_tls_init(&self->tls, &server->listen, true, error))
+        return false;
     for (size_t i = 0; i < server->response_headers.count; i++)
         self->response_header_names[i] = lower_case(server->response_headers.pairs[i].key);
     self->server = http_server_create(&(struct http_server_settings){
@@ -137,6 +142,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
         .read_deadline_ns = server->read_timeout_ns,
         .write_deadline_ns = server->write_timeout_ns,
         .idle_ns = server->idle_timeout_ns,
+        .tls = self->tls.context,
         .handler = &handler,
         .arg = self,
     });
@@ -195,6 +201,7 @@ static void pyroscope_receiver_destroy(struct component *component)
     struct pyroscope_receiver *self = pyroscope_receiver_of(component);
     assert(self->exchanges == 0);
     http_server_destroy(self->server);
+    listen_tls_fini(&self->tls);
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
     gzip_destroy(self->gzip);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receivers/listen_tls.h"
 #include "receivers/pyroscope_config.h"
 #include "src/component.h"
 #include "src/counter.h"
@@ -38,11 +39,13 @@ struct pyroscope_receiver_counters {
     counter refused[SIGNAL_KINDS];
     counter waits;
     counter empty;
+    struct listen_tls_counters tls;
 };
 
 struct pyroscope_receiver {
     struct component base;
     struct http_server *server;
+    struct listen_tls tls;
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
     struct gzip *gzip;
     unsigned exchanges; /* requests, and batches that outlive them */
