@@ -29,12 +29,17 @@ struct pyroscope_counters {
     counter too_new;
     counter cut_stacks;
     counter left_out_labels;
+    counter changed_labels;
+    counter cut_posts;
+    counter never_taken;
 };
 
 struct pyroscope_exporter {
     struct component base;
     char *url;
     char *shown_url; /* for messages: without userinfo and query */
+    char *shown_ingest_url;
+    char *ingest_path;
     char *authorization;
     struct config_pair *headers; /* ours, then the user's */
     size_t headers_count;
@@ -42,6 +47,9 @@ struct pyroscope_exporter {
     struct gzip *gzip; /* NULL: bodies go as they are */
     struct otlp_to_pprof_rules rules;
     struct pyroscope_memory memory;
+    uint64_t in_flight;   /* posts of all attempts */
+    uint64_t sent_no;     /* of the last one */
+    uint64_t accepted_ns; /* when the server took the last one */
     bool is_stopping;
     bool has_told_refusal;
     bool has_told_window;

@@ -13,6 +13,7 @@
 static const char *const modes[] = {"push", "ingest", "otlp", NULL};
 static const char *const compressions[] = {"gzip", "none", NULL};
 static const char *const switches[] = {"on", "off", NULL};
+static const char *const versions[] = {"2.1", "2.0", "1", NULL};
 
 static const char allowed_by_default[] =
     "service.namespace,service.version,deployment.environment,deployment.environment.name,"
@@ -67,14 +68,20 @@ static const struct config_field limits_fields[] = {
 const struct config_field pyroscope_fields[] = {
     CONFIG_TEXT(struct pyroscope_config, endpoint, "endpoint", NULL,
                 "Base URL of the server, http://pyroscope:4040."),
-    CONFIG_CHOICE(struct pyroscope_config, mode, "mode", "push", modes,
-                  "push: the Push API, one request for each series. otlp: OTLP as it is. ingest: "
-                  "not supported yet."),
+    CONFIG_CHOICE(
+        struct pyroscope_config, mode, "mode", "push", modes,
+        "push: the Push API, one request for each series. ingest: the older /ingest, the "
+        "same way; the server then makes names of its own for types with \"cpu\" in them, "
+        "off_cpu among these. otlp: OTLP as it is. Files of JFR go to /ingest in any mode."),
     CONFIG_CHOICE(struct pyroscope_config, compression, "compression", "gzip", compressions,
                   "gzip or none."),
     CONFIG_CHOICE(struct pyroscope_config, trace_id, "trace_id", "on", switches,
                   "Whether samples carry their trace id beside their span id; off for servers "
                   "before 2.1, where each trace would be a series."),
+    CONFIG_CHOICE(struct pyroscope_config, min_pyroscope, "min_pyroscope", "2.1", versions,
+                  "The oldest version of the server that must take what is sent: 2.1 and later; "
+                  "2.0, for which samples have no trace id; or 1, for which names of labels have "
+                  "letters, digits and underscores only, too."),
     CONFIG_TEXT(struct pyroscope_config, tenant, "tenant", NULL,
                 "Tenant of a server with several, sent as X-Scope-OrgID."),
     CONFIG_HEADERS(struct pyroscope_config, headers, "headers",
@@ -167,13 +174,11 @@ static bool map_check(const struct config_value *map, const char *key, bool valu
 
 static bool mode_check(const struct pyroscope_config *config, struct error *error)
 {
-    if (config->mode == PYROSCOPE_INGEST)
-        return error_set(error, "mode: \"ingest\" is not supported by this build yet; use push, "
-                                "which every version of the server takes");
     if (config->mode == PYROSCOPE_OTLP &&
         (config->labels.add != NULL || config->labels.names != NULL))
-        return error_set(error, "labels::add and labels::names need mode: push; with otlp the "
-                                "server makes the labels");
+        return error_set(error,
+                         "labels::add and labels::names need mode: push or ingest; with otlp the "
+                         "server makes the labels");
     return true;
 }
 

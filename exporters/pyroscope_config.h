@@ -12,6 +12,7 @@
 enum pyroscope_mode { PYROSCOPE_PUSH, PYROSCOPE_INGEST, PYROSCOPE_OTLP };
 enum pyroscope_compression { PYROSCOPE_GZIP, PYROSCOPE_PLAIN };
 enum pyroscope_switch { PYROSCOPE_ON, PYROSCOPE_OFF };
+enum pyroscope_version { PYROSCOPE_2_1, PYROSCOPE_2_0, PYROSCOPE_1 };
 
 struct pyroscope_auth_config {
     const char *username;
@@ -39,9 +40,10 @@ struct pyroscope_limits_config {
 struct pyroscope_config {
     struct sender_config sender;
     const char *endpoint;
-    int mode;        /* enum pyroscope_mode */
-    int compression; /* enum pyroscope_compression */
-    int trace_id;    /* enum pyroscope_switch */
+    int mode;          /* enum pyroscope_mode */
+    int compression;   /* enum pyroscope_compression */
+    int trace_id;      /* enum pyroscope_switch */
+    int min_pyroscope; /* enum pyroscope_version */
     const char *tenant;
     struct config_pairs headers;
     bool has_basic_auth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pyroscope: sends profiles to a Pyroscope server, by its Push API as pprof, or as OTLP. One
- * instance per lane, on its lane. */
+/* pyroscope: sends profiles to a Pyroscope server, by its Push API or to /ingest as pprof, or as
+ * OTLP. One instance per lane, on its lane. */
 #include "exporters/http_outcome.h"
 #include "exporters/http_settings.h"
 #include "exporters/pyroscope_attempt.h"
@@ -52,6 +52,14 @@ static const struct counter_row pyroscope_exporter_counters[] = {
             "Samples that lost leaves to limits::max_stack_depth."),
     COUNTER(struct pyroscope_counters, left_out_labels, COUNTER_SUM,
             "spanflame_pyroscope_left_out_labels", "Labels beyond labels::max_names."),
+    COUNTER(struct pyroscope_counters, changed_labels, COUNTER_SUM,
+            "spanflame_pyroscope_changed_labels",
+            "Names and values that /ingest cannot say as they are: its name has no quotes."),
+    COUNTER(
+        struct pyroscope_counters, cut_posts, COUNTER_SUM, "spanflame_pyroscope_cut_posts",
+        "Profiles that were sent in pieces because the server never let them pass whole (429)."),
+    COUNTER(struct pyroscope_counters, never_taken, COUNTER_SUM, "spanflame_pyroscope_never_taken",
+            "Profiles that were dropped because the server would never let them pass (429)."),
     COUNTER_END,
 };
 
@@ -110,8 +118,10 @@ static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config
     return (struct otlp_to_pprof_rules){
         .labels =
             {
-                .has_trace_id = config->trace_id == PYROSCOPE_ON,
+                .has_trace_id =
+                    config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
                 .keeps_dots = !config->labels.dots_to_underscores,
+                .has_plain_names = config->min_pyroscope == PYROSCOPE_1,
                 .names_max = pyroscope_sample_labels_max(&config->labels),
                 .value_bytes_max = config->labels.max_value_bytes,
                 .drops = config->labels.drop.texts,
@@ -123,100 +133,50 @@ static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config
     };
 }
 
-/* One attempt to send a batch as OTLP. */
-struct relay {
-    struct pyroscope_exporter *exporter;
-    struct batch *batch;
-    struct receipt *receipt;
-    struct batch_part packed; /* owner NULL: the batch's own parts are sent */
-};
-
-static void relay_end(struct relay *relay, const struct outcome *outcome)
-{
-    assert(outcome != NULL);
-    struct receipt *receipt = relay->receipt;
-    buffer_unref(relay->packed.owner);
-    batch_unref(relay->batch);
-    mem_free(relay);
-    receipt_resolve(receipt, outcome);
-}
-
-static void on_relayed(const struct http_result *result, void *arg)
-{
-    struct relay *relay = arg;
-    assert(relay != NULL);
-    char text[HTTP_OUTCOME_TEXT_MAX];
-    struct outcome outcome = outcome_accepted;
-    if (result->status < 200 || result->status >= 300)
-        outcome = http_outcome_refused(result, relay->exporter->shown_url, text);
-    relay_end(relay, &outcome);
-}
-
-static bool relay_pack(struct relay *relay)
-{
-    assert(relay->packed.owner == NULL);
-    struct pyroscope_exporter *exporter = relay->exporter;
-    struct buffer *packed;
-    if (exporter->gzip == NULL)
-        return true;
-    if (gzip_deflate(exporter->gzip, exporter->base.budget, relay->batch->parts,
-                     relay->batch->parts_count, -1, &packed) != GZIP_OK)
-        return false;
-    relay->packed = (struct batch_part){.owner = packed, .bytes = buffer_slice(packed)};
-    return true;
-}
-
-static void relay_start(struct pyroscope_exporter *exporter, struct batch *batch,
-                        struct receipt *receipt)
-{
-    assert(exporter->client != NULL);
-    struct relay *relay = mem_zalloc(sizeof(*relay));
-    *relay = (struct relay){.exporter = exporter, .batch = batch_ref(batch), .receipt = receipt};
-    if (!relay_pack(relay)) {
-        struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
-        relay_end(relay, &outcome);
-        return;
-    }
-    bool is_packed = relay->packed.owner != NULL;
-    const struct http_post post = {
-        .parts = is_packed ? &relay->packed : batch->parts,
-        .parts_count = is_packed ? 1 : batch->parts_count,
-        .bytes = is_packed ? relay->packed.bytes.size : batch->bytes,
-        .content_type = "application/x-protobuf",
-        .content_encoding = is_packed ? "gzip" : NULL,
-        .done = on_relayed,
-        .arg = relay,
-    };
-    http_client_post(exporter->client, &post);
-}
-
 static void pyroscope_exporter_consume(struct component *self, struct batch *batch,
                                        struct receipt *receipt)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
-    const struct pyroscope_config *config = self->config;
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
-    if (config->mode == PYROSCOPE_OTLP)
-        relay_start(exporter, batch, receipt);
-    else
-        pyroscope_attempt_start(exporter, batch, receipt);
+    pyroscope_attempt_start(exporter, batch, receipt);
+}
+
+static bool urls_prepare(struct pyroscope_exporter *exporter, struct error *error)
+{
+    static const char *const paths[] = {
+        [PYROSCOPE_PUSH] = "/push.v1.PusherService/Push",
+        [PYROSCOPE_INGEST] = "/ingest",
+        [PYROSCOPE_OTLP] = "/v1development/profiles",
+    };
+    const struct pyroscope_config *config = exporter->base.config;
+    struct http_url url;
+    struct http_url ingest;
+    assert(config->endpoint[0] != '\0');
+    exporter->url = http_url_join(config->endpoint, paths[config->mode]);
+    char *ingest_url = http_url_join(config->endpoint, paths[PYROSCOPE_INGEST]);
+    bool is_fine = http_url_parse(exporter->url, &url, error);
+    if (is_fine) {
+        exporter->shown_url = mem_copy_text(url.shown);
+        http_url_clear(&url);
+    }
+    if (is_fine && http_url_parse(ingest_url, &ingest, error)) {
+        exporter->shown_ingest_url = mem_copy_text(ingest.shown);
+        exporter->ingest_path = mem_copy_text(ingest.target);
+        http_url_clear(&ingest);
+    }
+    mem_free(ingest_url);
+    return exporter->ingest_path != NULL || error_prefix(error, "endpoint");
 }
 
 static bool pyroscope_exporter_create(struct component *self, struct error *error)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     const struct pyroscope_config *config = self->config;
-    assert(config->endpoint[0] != '\0');
-    struct http_url url;
-    exporter->url = http_url_join(config->endpoint, config->mode == PYROSCOPE_OTLP
-                                                        ? "/v1development/profiles"
-                                                        : "/push.v1.PusherService/Push");
-    if (!http_url_parse(exporter->url, &url, error))
-        return error_prefix(error, "endpoint");
-    exporter->shown_url = mem_copy_text(url.shown);
+    assert(exporter->url == NULL);
+    if (!urls_prepare(exporter, error))
+        return false;
     self->destination = exporter->shown_url;
-    http_url_clear(&url);
     headers_prepare(exporter);
     exporter->rules = rules_of(config);
     if (config->compression == PYROSCOPE_GZIP)
@@ -274,6 +234,8 @@ static void pyroscope_exporter_destroy(struct component *self)
     mem_free(exporter->authorization);
     mem_free(exporter->url);
     mem_free(exporter->shown_url);
+    mem_free(exporter->shown_ingest_url);
+    mem_free(exporter->ingest_path);
 }
 
 const struct component_factory pyroscope_exporter_factory = {

@@ -93,11 +93,30 @@ uint64_t batch_name_owner(const struct batch_name *name, uint64_t post)
     return mixed(mixed(name->hash, name->arrival_ns), post);
 }
 
+void settled_batch_clear(struct settled_batch *settled)
+{
+    assert(settled != NULL);
+    number_set_clear(&settled->posts);
+    number_set_clear(&settled->cut);
+}
+
+bool settled_batch_limited(struct settled_batch *settled, uint64_t post, bool is_idle)
+{
+    assert(post != 0);
+    settled->is_limited = true;
+    if (!is_idle)
+        return false;
+    if (settled->limited_post != post)
+        settled->limited_times = 0;
+    settled->limited_post = post;
+    return ++settled->limited_times > SETTLED_LIMITED_TIMES;
+}
+
 void pyroscope_memory_fini(struct pyroscope_memory *memory)
 {
     assert(memory != NULL);
     for (size_t i = 0; i < MEMORY_BATCHES_MAX; i++)
-        number_set_clear(&memory->batches[i].posts);
+        settled_batch_clear(&memory->batches[i]);
     for (size_t i = 0; i < 2; i++) {
         number_set_clear(&memory->times[i]);
         number_set_clear(&memory->owners[i]);
@@ -132,8 +151,9 @@ void pyroscope_memory_keep(struct pyroscope_memory *memory, const struct batch_n
 {
     assert(settled != NULL);
     struct settled_batch *place = &memory->batches[memory->next_batch];
-    if (settled->posts.count == 0 || name->bytes == 0) {
-        number_set_clear(&settled->posts);
+    bool has_news = settled->posts.count > 0 || settled->is_limited;
+    if (!has_news || name->bytes == 0) {
+        settled_batch_clear(settled);
         return;
     }
     for (size_t i = 0; i < MEMORY_BATCHES_MAX && place->name.bytes != 0; i++)
@@ -143,7 +163,7 @@ void pyroscope_memory_keep(struct pyroscope_memory *memory, const struct batch_n
         memory->next_batch = (memory->next_batch + 1) % MEMORY_BATCHES_MAX;
     else
         memory->batches_count++;
-    number_set_clear(&place->posts);
+    settled_batch_clear(place);
     settled->name = *name;
     *place = *settled;
     *settled = (struct settled_batch){.rejected = 0};

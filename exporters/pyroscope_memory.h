@@ -41,7 +41,17 @@ struct settled_batch {
     struct number_set posts;
     uint64_t rejected; /* samples of posts that were refused for good */
     uint64_t stored;   /* posts that were not */
+    /* What came of 429, the answer to too much at a time. */
+    bool is_limited;        /* it came */
+    uint64_t limited_post;  /* the last one that got it while nothing else was sent */
+    unsigned limited_times; /* in a row */
+    struct number_set cut;  /* parts that are to be sent in pieces */
 };
+void settled_batch_clear(struct settled_batch *settled);
+/* Notes a 429 to that post. True: it had more than SETTLED_LIMITED_TIMES of them while nothing else
+ * was sent, so that it must be more than the server ever takes. */
+enum { SETTLED_LIMITED_TIMES = 3 };
+bool settled_batch_limited(struct settled_batch *settled, uint64_t post, bool is_idle);
 
 struct pyroscope_memory {
     struct settled_batch batches[MEMORY_BATCHES_MAX];

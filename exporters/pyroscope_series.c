@@ -5,6 +5,7 @@
 #include "exporters/pyroscope_config.h"
 #include "src/buffer.h"
 #include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_upload.h"
 #include "src/otlp/wire.h"
 #include "src/pprof/otlp_labels.h"
 #include "src/pprof/otlp_text.h"
@@ -132,21 +133,34 @@ static bool is_allowed(const struct config_texts *allow, struct slice key)
     return false;
 }
 
+/* The label that an attribute becomes; false: none. What came as a label keeps its name. */
+static bool name_of(struct pyroscope_series *series, const struct pyroscope_source *source,
+                    struct slice key, struct slice *ret_name)
+{
+    const struct pyroscope_labels_config *config = source->config;
+    const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
+    bool was_label = profile_label_names_has(source->label_names, key);
+    enum otlp_name_form form = config->dots_to_underscores && !was_label && other == NULL
+                                   ? OTLP_NAME_UNDERSCORES
+                                   : OTLP_NAME_AS_IT_IS;
+    assert(ret_name != NULL);
+    if (other == NULL &&
+        (slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name") ||
+         (!was_label && !is_allowed(&config->allow, key))))
+        return false;
+    return otlp_label_name(&series->arena, other != NULL ? slice_of_text(other) : key,
+                           source->has_plain_names ? OTLP_NAME_PLAIN : form, ret_name);
+}
+
 static void add_attribute(struct pyroscope_series *series, const struct pyroscope_source *source,
                           struct slice key_value)
 {
     assert(source->config != NULL);
     struct otlp_pair pair = otlp_text_pair(source->dictionary, key_value);
     const struct pyroscope_labels_config *config = source->config;
-    const char *other =
-        pyroscope_config_find(config->names, (const char *)pair.key.data, pair.key.size);
-    struct slice name = slice_of_text(other != NULL ? other : "");
+    struct slice name;
     struct slice value;
-    bool is_service =
-        slice_equal_text(pair.key, "service.name") || slice_equal_text(pair.key, "service_name");
-    if (other == NULL &&
-        (is_service || !is_allowed(&config->allow, pair.key) ||
-         !otlp_label_name(&series->arena, pair.key, !config->dots_to_underscores, &name)))
+    if (!name_of(series, source, pair.key, &name))
         return;
     if (otlp_text_of_value(&series->arena, source->dictionary, pair.value, config->max_value_bytes,
                            &value))

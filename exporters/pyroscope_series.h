@@ -23,9 +23,11 @@ struct pyroscope_source {
     const struct pyroscope_labels_config *config;
     const struct profile_dictionary *dictionary;
     const struct profile_type *type;
-    struct slice resource; /* encoded Resource */
-    struct slice scope;    /* encoded InstrumentationScope */
-    struct slice service;  /* of the samples; no data: the resource's */
+    struct slice resource;    /* encoded Resource */
+    struct slice scope;       /* encoded InstrumentationScope */
+    struct slice service;     /* of the samples; no data: the resource's */
+    struct slice label_names; /* profile_label_names: attributes that came as labels */
+    bool has_plain_names;     /* as OTLP_NAME_PLAIN, without exception */
 };
 
 struct pyroscope_series {

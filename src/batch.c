@@ -4,6 +4,7 @@
 #include "src/batch.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/buffer.h"
 #include "src/client_info.h"
@@ -95,4 +96,24 @@ void batch_append_batch(struct batch *batch, const struct batch *other)
     batch->items += other->items;
     if (other->arrival_ns < batch->arrival_ns)
         batch->arrival_ns = other->arrival_ns;
+}
+
+bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
+{
+    assert(ret_whole != NULL);
+    if (batch->parts_count == 1) {
+        *ret_whole = batch->parts[0];
+        buffer_ref(ret_whole->owner);
+        return true;
+    }
+    struct buffer *whole = buffer_try_create(budget, batch->bytes);
+    if (whole == NULL)
+        return false;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        memcpy(whole->data + whole->size, bytes.data, bytes.size);
+        whole->size += bytes.size;
+    }
+    *ret_whole = (struct batch_part){.owner = whole, .bytes = buffer_slice(whole)};
+    return true;
 }

@@ -13,6 +13,7 @@
 #include "src/signal_kind.h"
 #include "src/slice.h"
 
+struct budget;
 struct buffer;
 struct client_info;
 
@@ -54,3 +55,7 @@ void batch_unref(struct batch *batch);
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes);
 /* Appends every part of other and adds its items. */
 void batch_append_batch(struct batch *batch, const struct batch *other);
+/* All parts in one piece: the only part itself, whose owner then gets one more holder, or a copy.
+ * False: the budget refuses the copy. */
+bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
+    __attribute__((warn_unused_result));

@@ -53,7 +53,19 @@ void otlp_labels_begin(struct otlp_labels *labels)
     labels->generation++;
 }
 
-bool otlp_label_name(struct arena *arena, struct slice key, bool keeps_dots, struct slice *ret_name)
+static uint8_t name_byte(uint8_t byte, enum otlp_name_form form, bool is_first)
+{
+    bool is_digit = byte >= '0' && byte <= '9';
+    bool is_plain =
+        (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (is_digit && !is_first);
+    bool stays =
+        form == OTLP_NAME_AS_IT_IS || is_plain || (form == OTLP_NAME_UNDERSCORES && byte != '.');
+    assert(form <= OTLP_NAME_PLAIN);
+    return stays ? byte : '_';
+}
+
+bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form form,
+                     struct slice *ret_name)
 {
     assert(arena != NULL);
     if (key.size == 0 || key.size > OTLP_LABEL_NAME_BYTES_MAX || otlp_text_valid(key) < key.size)
@@ -62,9 +74,17 @@ bool otlp_label_name(struct arena *arena, struct slice key, bool keeps_dots, str
     if (name == NULL)
         return false;
     for (size_t i = 0; i < key.size; i++)
-        name[i] = key.data[i] == '.' && !keeps_dots ? '_' : key.data[i];
+        name[i] = name_byte(key.data[i], form, i == 0);
     *ret_name = slice_of(name, key.size);
     return key.size < 2 || name[0] != '_' || name[1] != '_';
+}
+
+static enum otlp_name_form form_of(const struct otlp_label_rules *rules)
+{
+    assert(rules != NULL);
+    if (rules->has_plain_names)
+        return OTLP_NAME_PLAIN;
+    return rules->keeps_dots ? OTLP_NAME_AS_IT_IS : OTLP_NAME_UNDERSCORES;
 }
 
 static bool is_dropped(const struct otlp_label_rules *rules, struct slice key)
@@ -81,7 +101,7 @@ static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *re
 {
     assert(labels->names_count <= labels->rules->names_max);
     struct slice name;
-    if (!otlp_label_name(&labels->arena, key, labels->rules->keeps_dots, &name))
+    if (!otlp_label_name(&labels->arena, key, form_of(labels->rules), &name))
         return false;
     for (size_t i = 0; i < labels->names_count; i++)
         if (slice_equal(labels->names[i], name)) {

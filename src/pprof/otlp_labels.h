@@ -22,6 +22,7 @@ struct otlp_label_rules {
     bool has_trace_id;        /* the link's trace id as a label, beside its span id */
     bool has_numbers;         /* integers as numbers with a unit; else as text */
     bool keeps_dots;          /* in names; else they become underscores */
+    bool has_plain_names;     /* as OTLP_NAME_PLAIN */
     bool keeps_service;       /* service.name as a label like any other */
     size_t names_max;         /* different ones, at most OTLP_LABEL_NAMES_MAX; ids not counted */
     size_t value_bytes_max;   /* longer ones are cut */
@@ -59,7 +60,13 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
 bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
                          struct slice *ret_name);
 
-/* A label name out of an attribute key: dots become underscores unless kept. False for what must
- * not be one: empty, too long, no UTF-8, or with "__" in front, which is the server's. */
-bool otlp_label_name(struct arena *arena, struct slice key, bool keeps_dots,
+enum otlp_name_form {
+    OTLP_NAME_AS_IT_IS,
+    OTLP_NAME_UNDERSCORES, /* instead of dots */
+    OTLP_NAME_PLAIN, /* letters, digits and underscores, no digit in front: all that old servers
+                        take */
+};
+/* A label name out of an attribute key. False for what must not be one: empty, too long, no UTF-8,
+ * or with "__" in front, which is the server's. */
+bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form form,
                      struct slice *ret_name);

@@ -293,16 +293,40 @@ static bool add_pending(struct otlp_to_pprof *conversion)
     return true;
 }
 
+static uint64_t samples_max(const struct otlp_to_pprof *conversion)
+{
+    uint64_t most = conversion->rules->samples_max;
+    assert(most > 0);
+    return conversion->samples_max > 0 && conversion->samples_max < most ? conversion->samples_max
+                                                                         : most;
+}
+
+void otlp_to_pprof_rewind(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->source.profile != NULL);
+    conversion->reader = conversion->before.reader;
+    conversion->pending = conversion->before.pending;
+    conversion->has_pending = conversion->before.has_pending;
+    conversion->figures = conversion->before.figures;
+    conversion->samples = 0;
+}
+
 bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
 {
     assert(conversion->source.profile != NULL);
+    conversion->before = (struct otlp_to_pprof_mark){
+        .reader = conversion->reader,
+        .pending = conversion->pending,
+        .has_pending = conversion->has_pending,
+        .figures = conversion->figures,
+    };
     if (!next_sample(conversion))
         return false;
     part_begin(conversion);
     if (conversion->writer.has_failed)
         conversion->symbols.has_failed = true;
-    while (!otlp_to_pprof_has_failed(conversion) &&
-           conversion->samples < conversion->rules->samples_max && next_sample(conversion))
+    while (!otlp_to_pprof_has_failed(conversion) && conversion->samples < samples_max(conversion) &&
+           next_sample(conversion))
         if (!add_pending(conversion))
             break;
     if (conversion->writer.has_failed)

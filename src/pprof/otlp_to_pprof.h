@@ -44,6 +44,14 @@ struct otlp_to_pprof_figures {
     uint64_t cut;       /* written without the leaves of its stack */
 };
 
+/* Where a part begins. */
+struct otlp_to_pprof_mark {
+    struct wire_reader reader;
+    struct profile_sample pending;
+    bool has_pending;
+    struct otlp_to_pprof_figures figures;
+};
+
 struct otlp_to_pprof {
     const struct otlp_to_pprof_rules *rules;
     const struct profile_dictionary *dictionary;
@@ -60,7 +68,9 @@ struct otlp_to_pprof {
     struct wire_reader reader;     /* over the samples */
     struct profile_sample pending; /* read, did not fit into the last part */
     bool has_pending;
-    uint64_t samples; /* in this part */
+    uint64_t samples;                 /* in this part */
+    uint64_t samples_max;             /* of a part, below that of the rules; 0: theirs */
+    struct otlp_to_pprof_mark before; /* this part */
 };
 
 /* rules and dictionary outlive the conversion; budget may be NULL. */
@@ -75,6 +85,8 @@ void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
                          const struct otlp_to_pprof_source *source);
 /* Gathers the samples of the next part; false: there are no more, or has_failed. */
 bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion);
+/* Forgets the part that was gathered: the next one begins where it began. */
+void otlp_to_pprof_rewind(struct otlp_to_pprof *conversion);
 /* The part, with that time, owned by the caller; NULL: has_failed. */
 struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t time_ns);
 /* No memory: what was filled is of no use. */

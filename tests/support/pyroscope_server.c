@@ -13,6 +13,7 @@
 #include "src/net/http_server.h"
 #include "src/pprof/otlp_text.h"
 #include "tests/support/loopback.h"
+#include "tests/support/pyroscope_ingest.h"
 #include "tests/unit/pprof/support.h"
 
 #include <inttypes.h>
@@ -38,6 +39,7 @@ enum {
     SAMPLE_LABELS_MAX = 100,
     PAST_S = 3600,
     FUTURE_S = 600,
+    LABELS_ROOM = 64,
 };
 
 static struct budget budget;
@@ -168,20 +170,27 @@ static bool profile_check(struct pyroscope_server *server,
     return true;
 }
 
+/* Sorted. Allocated. */
+static char *labels_text(Types__V1__LabelPair **list, size_t count)
+{
+    char labels[8192] = "{";
+    qsort(list, count, sizeof(list[0]), compare_labels);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strlen(labels);
+        snprintf(labels + size, sizeof(labels) - size, "%s%s=\"%s\"", i > 0 ? ", " : "",
+                 list[i]->name, list[i]->value);
+    }
+    strcat(labels, "}");
+    return mem_copy_text(labels);
+}
+
 static void store(struct pyroscope_server *server, const Push__V1__RawProfileSeries *series,
                   const Perftools__Profiles__Profile *profile, struct slice bytes)
 {
-    char labels[8192] = "{";
     assert_true(server->stored_count < PYROSCOPE_STORED_MAX);
-    for (size_t i = 0; i < series->n_labels; i++) {
-        size_t size = strlen(labels);
-        snprintf(labels + size, sizeof(labels) - size, "%s%s=\"%s\"", i > 0 ? ", " : "",
-                 series->labels[i]->name, series->labels[i]->value);
-    }
-    strcat(labels, "}");
     struct pyroscope_stored *stored = &server->stored[server->stored_count++];
     *stored = (struct pyroscope_stored){
-        .labels = mem_copy_text(labels),
+        .labels = labels_text(series->labels, series->n_labels),
         .profile = pprof_described_by_oracle(bytes),
         .time_ns = profile->time_nanos,
         .samples = profile->n_sample,
@@ -210,15 +219,65 @@ static bool sample_take(struct pyroscope_server *server, const Push__V1__RawProf
     return is_fine;
 }
 
+static bool series_take(struct pyroscope_server *server, Push__V1__RawProfileSeries *series)
+{
+    bool is_fine = labels_check(server, series);
+    for (size_t i = 0; is_fine && i < series->n_samples; i++)
+        is_fine = sample_take(server, series, series->samples[i]);
+    return is_fine;
+}
+
+/* The labels as messages in room. */
+static void fill_labels(const struct pyroscope_label *labels, size_t count,
+                        Types__V1__LabelPair *room, Types__V1__LabelPair **list)
+{
+    assert_true(count <= LABELS_ROOM);
+    for (size_t i = 0; i < count; i++) {
+        types__v1__label_pair__init(&room[i]);
+        room[i].name = (char *)(uintptr_t)labels[i].name;
+        room[i].value = (char *)(uintptr_t)labels[i].value;
+        list[i] = &room[i];
+    }
+}
+
+void pyroscope_server_store_text(struct pyroscope_server *server,
+                                 const struct pyroscope_label *labels, size_t count,
+                                 const char *text)
+{
+    Types__V1__LabelPair room[LABELS_ROOM];
+    Types__V1__LabelPair *list[LABELS_ROOM];
+    fill_labels(labels, count, room, list);
+    assert_true(server->stored_count < PYROSCOPE_STORED_MAX);
+    server->stored[server->stored_count++] = (struct pyroscope_stored){
+        .labels = labels_text(list, count), .profile = mem_copy_text(text)};
+}
+
+bool pyroscope_server_take(struct pyroscope_server *server, const struct pyroscope_label *labels,
+                           size_t count, struct slice profile)
+{
+    Types__V1__LabelPair room[LABELS_ROOM];
+    Types__V1__LabelPair *list[LABELS_ROOM];
+    Push__V1__RawSample sample = PUSH__V1__RAW_SAMPLE__INIT;
+    Push__V1__RawSample *samples[] = {&sample};
+    Push__V1__RawProfileSeries series = PUSH__V1__RAW_PROFILE_SERIES__INIT;
+    char id[] = "00000000-0000-0000-0000-000000000000";
+    fill_labels(labels, count, room, list);
+    sample.raw_profile.data = (uint8_t *)(uintptr_t)profile.data;
+    sample.raw_profile.len = profile.size;
+    sample.id = id;
+    series.labels = list;
+    series.n_labels = count;
+    series.samples = samples;
+    series.n_samples = 1;
+    return series_take(server, &series);
+}
+
 static bool request_take(struct pyroscope_server *server, struct slice body)
 {
     Push__V1__PushRequest *request = push__v1__push_request__unpack(NULL, body.size, body.data);
     bool is_fine = request != NULL || refused(server, "malformed request");
-    for (size_t i = 0; is_fine && i < request->n_series; i++) {
-        is_fine = labels_check(server, request->series[i]);
-        for (size_t k = 0; is_fine && k < request->series[i]->n_samples; k++)
-            is_fine = sample_take(server, request->series[i], request->series[i]->samples[k]);
-    }
+    for (size_t i = 0; is_fine && i < request->n_series; i++)
+        is_fine = series_take(server, request->series[i]);
     if (request != NULL)
         push__v1__push_request__free_unpacked(request, NULL);
     return is_fine;
@@ -247,6 +306,9 @@ static void on_request(struct http_request *request, void *arg)
     struct pyroscope_server *server = arg;
     struct slice path = http_request_path(request);
     snprintf(server->path, sizeof(server->path), "%.*s", (int)path.size, (const char *)path.data);
+    struct slice query = http_request_query(request);
+    snprintf(server->query, sizeof(server->query), "%.*s", (int)query.size,
+             query.size > 0 ? (const char *)query.data : "");
     copy_header(request, "content-type", server->content_type, sizeof(server->content_type));
     copy_header(request, "authorization", server->authorization, sizeof(server->authorization));
     copy_header(request, "x-scope-orgid", server->tenant, sizeof(server->tenant));
@@ -279,6 +341,8 @@ static void on_body(struct http_request *request, void *arg)
     unsigned step = place < PYROSCOPE_STEPS_MAX ? server->steps[place] : 0;
     if (step != 0)
         answer(request, step, "scripted");
+    else if (slice_equal_text(http_request_path(request), "/ingest"))
+        answer(request, pyroscope_ingest_take(server, request), server->last_error);
     else if (!slice_equal_text(http_request_path(request), "/push.v1.PusherService/Push"))
         answer(request, 404, "no such path");
     else if (!slice_equal_text(http_request_header(request, "content-type"), "application/proto"))

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict stand-in for Pyroscope's Push API on loopback: decodes each request with protobuf-c,
- * judges labels and profiles by the real server's rules and default limits, and keeps what it
- * stored. It lives on the loop of the lane under test. */
+/* A strict stand-in for Pyroscope's Push API and /ingest on loopback: decodes each request with
+ * protobuf-c, judges labels and profiles by the real server's rules and default limits, and keeps
+ * what it stored. It lives on the loop of the lane under test. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "src/slice.h"
 
 struct lane;
 
@@ -31,6 +33,7 @@ struct pyroscope_server {
     unsigned ends;
     char last_error[512]; /* of the last request that was refused on its merits */
     char path[128];       /* of the last request */
+    char query[8192];
     char content_type[64];
     char authorization[256];
     char tenant[64];
@@ -38,6 +41,18 @@ struct pyroscope_server {
     size_t stored_count;
     bool has_stopped;
 };
+
+/* For what shares its rules: judges a profile and its labels and stores them, or stores a text
+ * under labels. */
+struct pyroscope_label {
+    const char *name;
+    const char *value;
+};
+bool pyroscope_server_take(struct pyroscope_server *server, const struct pyroscope_label *labels,
+                           size_t count, struct slice profile);
+void pyroscope_server_store_text(struct pyroscope_server *server,
+                                 const struct pyroscope_label *labels, size_t count,
+                                 const char *text);
 
 struct pyroscope_server *pyroscope_server_create(struct lane *lane);
 /* Turns the lane until everything is closed. */

@@ -48,8 +48,8 @@ bool exporter_try_load(const struct component_factory *factory, const char *yaml
     snprintf(location, sizeof(location),
              "yaml:\nreceivers: {source: }\nexporters:\n  %s: %s\n"
              "service: {pipelines: {%s: {receivers: [source], exporters: [%s]}}}\n",
-             factory->type, yaml,
-             (factory->signals & SIGNAL_TRACES) != 0 ? "traces" : "profiles", factory->type);
+             factory->type, yaml, (factory->signals & SIGNAL_TRACES) != 0 ? "traces" : "profiles",
+             factory->type);
     const char *locations[] = {location};
     *ret_config = config_load(&(struct config_request){.locations = locations,
                                                        .locations_count = 1,
@@ -119,6 +119,8 @@ void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64
     struct batch *batch = batch_create(fixture->component->signal, 1);
     batch_append(batch, buffer, buffer_slice(buffer));
     batch->items = items;
+    if (fixture->arrival_ns != 0)
+        batch->arrival_ns = fixture->arrival_ns;
     buffer_unref(buffer);
     receipt_init(&fixture->receipt, on_receipt, fixture);
     fixture->component->factory->consume(fixture->component, batch, &fixture->receipt);

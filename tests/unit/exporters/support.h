@@ -25,6 +25,7 @@ struct exporter_fixture {
     struct stop_latch stopping;
     bool has_stopped;
     struct receipt receipt;
+    uint64_t arrival_ns; /* of the batches; 0: when they are made */
     /* what the last receipt said */
     unsigned answers;
     struct outcome outcome;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles on their way to an OTLP back-end. Runs on the exporter's lane. */
+#include "exporters/profile_outgoing.h"
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/component.h"
+#include "src/log.h"
+#include "src/otlp/profile_strip.h"
+#include "src/otlp/profile_transcode.h"
+
+#include <assert.h>
+
+static void note_uploads(struct profile_outgoing *outgoing, uint64_t count)
+{
+    assert(count > 0);
+    counter_add(outgoing->unconvertible, count);
+    if (outgoing->has_told)
+        return;
+    outgoing->has_told = true;
+    log_warn(&outgoing->exporter->logger,
+             "Files of JFR cannot be sent as OTLP: they are left out and counted; a pyroscope "
+             "exporter in the same pipeline passes them on",
+             log_int("files", (int64_t)count));
+}
+
+/* Takes over the piece's reference. */
+static struct batch *batch_of(const struct batch *model, struct batch_part *part, uint64_t items)
+{
+    struct batch *batch = batch_create_like(model, 1);
+    assert(part->owner != NULL);
+    batch->items = items;
+    if (part->bytes.size > 0)
+        batch_append(batch, part->owner, part->bytes);
+    buffer_unref(part->owner);
+    return batch;
+}
+
+/* Replaces what part refers to. False: no memory. */
+static bool replace(struct batch_part *part, struct buffer *buffer)
+{
+    assert(part->owner != NULL);
+    buffer_unref(part->owner);
+    *part = (struct batch_part){.owner = buffer};
+    if (buffer != NULL)
+        part->bytes = buffer_slice(buffer);
+    return buffer != NULL;
+}
+
+struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch)
+{
+    struct budget *budget = outgoing->exporter->budget;
+    struct batch_part part;
+    assert(batch->signal == PROFILES);
+    if (!batch_join(batch, budget, &part))
+        return NULL;
+    uint64_t uploads = profile_uploads_count(part.bytes);
+    if (uploads == 0 && outgoing->layout == LAYOUT_1_10) {
+        buffer_unref(part.owner);
+        return batch_ref(batch);
+    }
+    if (uploads > 0 && !replace(&part, profile_strip_uploads(part.bytes, budget)))
+        return NULL;
+    if (outgoing->layout == LAYOUT_1_9 &&
+        !replace(&part, profile_transcode_back(part.bytes, budget)))
+        return NULL;
+    if (uploads > 0)
+        note_uploads(outgoing, uploads);
+    return batch_of(batch, &part, batch->items - uploads);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What OTLP exporters do to profiles before they send them: files that are passed on as they came
+ * (profile_upload.h) are taken out, for no OTLP back-end reads them, and the rest is brought into
+ * the layout that the back-end knows. Embedded by the exporter, on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/counter.h"
+#include "src/otlp/profile_layout.h"
+
+struct batch;
+struct component;
+
+struct profile_outgoing {
+    const struct component *exporter;
+    enum profile_layout layout; /* LAYOUT_1_10 or LAYOUT_1_9 */
+    counter *unconvertible;     /* counts what is taken out */
+    bool has_told;
+};
+
+/* The batch to be sent instead of this one, which it may be itself: a reference. It has no parts
+ * when nothing is left, and then is not sent. NULL: no memory. */
+struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch)
+    __attribute__((warn_unused_result));

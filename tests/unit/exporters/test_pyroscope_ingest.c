@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pyroscope against the strict stand-in's /ingest: names and queries, files of JFR in every mode,
+ * and what becomes of profiles that a server never lets pass. */
+#include "exporters/pyroscope_attempt.h"
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "src/otlp/profile_merge.h"
+#include "src/otlp/profile_upload.h"
+#include "tests/support/profile_sketch.h"
+#include "tests/support/pyroscope_server.h"
+#include "tests/unit/exporters/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+extern const struct component_factory pyroscope_exporter_factory;
+
+#define NOW_NS ((uint64_t)1790000000 * NS_PER_S)
+#define NOW    "1790000000000000000"
+
+struct fixture {
+    struct lane *lane;
+    struct pyroscope_server *server;
+    struct exporter_fixture exporter;
+};
+
+static void set_up(struct fixture *fixture, const char *options)
+{
+    char yaml[2048];
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, NOW_NS);
+    fixture->lane = lane_create(0);
+    fixture->server = pyroscope_server_create(fixture->lane);
+    snprintf(yaml, sizeof(yaml), "{endpoint: '%s', %s}", fixture->server->url, options);
+    exporter_open(&fixture->exporter, fixture->lane, &pyroscope_exporter_factory, yaml, PROFILES);
+}
+
+static void tear_down(struct fixture *fixture)
+{
+    exporter_close(&fixture->exporter);
+    pyroscope_server_destroy(fixture->server);
+    lane_destroy(fixture->lane);
+    clock_fake_stop();
+}
+
+static const struct pyroscope_counters *counters(const struct fixture *fixture)
+{
+    return fixture->exporter.component->counters;
+}
+
+static void export_sketch(struct fixture *fixture, const struct sketch *sketch)
+{
+    struct slice request = sketch_request(sketch);
+    uint64_t items = 0;
+    for (size_t i = 0; i < sketch->profiles_count; i++)
+        items += sketch->profiles[i].samples_count;
+    exporter_export(&fixture->exporter, request, items);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+static const struct sketch_sample one_sample[] = {
+    {.stack = "work;main", .values_count = 1, .values = {3}, .attributes = {"thread=a,b}"}},
+};
+
+static const struct sketch_profile cpu_profile = {.type = {"cpu", "nanoseconds"},
+                                                  .period_type = {"cpu", "nanoseconds"},
+                                                  .period = 10000000,
+                                                  .time_ns = NOW_NS,
+                                                  .duration_ns = 5,
+                                                  .samples_count = 1,
+                                                  .samples = one_sample};
+
+struct name_case {
+    const char *resource[8];
+    const char *name; /* as it stands in the query */
+    const char *labels;
+    unsigned changed;
+};
+
+#define BASE "{__delta__=\"false\", __name__=\"process_cpu\", "
+#define SPY  "pyroscope_spy=\"spanflame\", "
+
+static const struct name_case name_cases[] = {
+    {{"service.name=shop"}, "name=shop&", BASE SPY "service_name=\"shop\"}", 0},
+    {{"service.name=a/b-c.d_e"}, "name=a%2Fb-c.d_e&", BASE SPY "service_name=\"a/b-c.d_e\"}", 0},
+    {{"service.name=my shop"},
+     "name=my_shop%7Bservice_name%3Dmy%20shop%7D&",
+     "{__delta__=\"false\", __name__=\"process_cpu\", app_name=\"my_shop\", " SPY
+     "service_name=\"my shop\"}",
+     1},
+    {{"service.name=a", "region=x"},
+     "name=a%7Bregion%3Dx%7D&",
+     BASE SPY "region=\"x\", service_name=\"a\"}",
+     0},
+    {{"service.name=a", "region=x,y=z}{w"},
+     "name=a%7Bregion%3Dx_y%3Dz_%7Bw%7D&",
+     BASE SPY "region=\"x_y=z_{w\", service_name=\"a\"}",
+     1},
+    {{"service.name=a", "region= x\t"},
+     "name=a%7Bregion%3Dx%7D&",
+     BASE SPY "region=\"x\", service_name=\"a\"}",
+     1},
+    {{"service.name=a", "re gion=x", "zone=\xc3\xa4"},
+     "name=a%7Bre_gion%3Dx%2Czone%3D%C3%A4%7D&",
+     BASE SPY "re_gion=\"x\", service_name=\"a\", zone=\"\xc3\xa4\"}",
+     1},
+    {{"service.name=a", "pyroscope_spy=gospy"},
+     "name=a&",
+     BASE "pyroscope_spy=\"gospy\", service_name=\"a\"}",
+     0},
+};
+
+static void names_say_all_labels_and_no_value_ends_early(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(name_cases) / sizeof(name_cases[0]); i++) {
+        const struct name_case *row = &name_cases[i];
+        struct fixture fixture;
+        struct sketch sketch = {.profiles_count = 1, .profiles = &cpu_profile};
+        memcpy(sketch.resource, row->resource, sizeof(row->resource));
+        set_up(&fixture, "mode: ingest, labels: {allow: [region, re gion, zone, pyroscope_spy]}");
+        export_sketch(&fixture, &sketch);
+        print_message("   %s\n", fixture.server->query);
+        assert_string_equal(fixture.server->last_error, "");
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        assert_string_equal(fixture.server->path, "/ingest");
+        assert_memory_equal(fixture.server->query, row->name, strlen(row->name));
+        assert_int_equal(fixture.server->stored_count, 1);
+        assert_string_equal(fixture.server->stored[0].labels, row->labels);
+        assert_int_equal(counter_read(&counters(&fixture)->changed_labels), row->changed);
+        tear_down(&fixture);
+    }
+}
+
+struct type_case {
+    struct sketch_profile profile;
+    const char *name;
+    const char *query; /* behind until */
+};
+
+#define QUERY(rate, units, aggregation)                                                            \
+    "&spyName=spanflame&sampleRate=" rate "&units=" units "&aggregationType=" aggregation
+#define TYPE(type_text, unit_text)                                                                 \
+    {                                                                                              \
+        .type = {type_text, unit_text}, .time_ns = NOW_NS, .samples_count = 1,                     \
+        .samples = one_sample                                                                      \
+    }
+
+static const struct type_case type_cases[] = {
+    {{.type = {"cpu", "nanoseconds"},
+      .period_type = {"cpu", "nanoseconds"},
+      .period = 10000000,
+      .time_ns = NOW_NS,
+      .samples_count = 1,
+      .samples = one_sample},
+     "process_cpu",
+     QUERY("100", "samples", "sum")},
+    {{.type = {"samples", "count"},
+      .period_type = {"cpu", "nanoseconds"},
+      .period = 1000000,
+      .time_ns = NOW_NS,
+      .samples_count = 1,
+      .samples = one_sample},
+     "process_cpu",
+     QUERY("1000", "samples", "sum")},
+    {TYPE("inuse_space", "bytes"), "memory", QUERY("100", "bytes", "average")},
+    {TYPE("alloc_objects", "count"), "memory", QUERY("100", "objects", "sum")},
+    {TYPE("wall", "nanoseconds"), "wall", QUERY("100", "samples", "sum")},
+    {TYPE("contentions", "count"), "mutex", QUERY("100", "lock_samples", "sum")},
+    {TYPE("delay", "nanoseconds"), "mutex", QUERY("100", "lock_nanoseconds", "sum")},
+    {TYPE("goroutine", "count"), "goroutine", QUERY("100", "goroutines", "average")},
+    {TYPE("exceptions", "count"), "exception", QUERY("100", "samples", "sum")},
+    {TYPE("lock", "count"), "lock", QUERY("100", "samples", "sum")},
+};
+
+static void types_get_their_canonical_names_by_the_form(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(type_cases) / sizeof(type_cases[0]); i++) {
+        const struct sketch sketch = {.resource = {"service.name=s"},
+                                      .profiles_count = 1,
+                                      .profiles = &type_cases[i].profile};
+        struct fixture fixture;
+        char expected[512];
+        set_up(&fixture, "mode: ingest");
+        export_sketch(&fixture, &sketch);
+        assert_string_equal(fixture.server->last_error, "");
+        assert_int_equal(fixture.server->stored_count, 1);
+        snprintf(expected, sizeof(expected), "__name__=\"%s\"", type_cases[i].name);
+        assert_non_null(strstr(fixture.server->stored[0].labels, expected));
+        snprintf(expected, sizeof(expected), "name=s&from=" NOW "&until=" NOW "%s",
+                 type_cases[i].query);
+        assert_string_equal(fixture.server->query, expected);
+        tear_down(&fixture);
+    }
+}
+
+/* Compressed or not, the profile is that of a Push. */
+static void profiles_are_those_of_push(void **state)
+{
+    static const char *const options[] = {"mode: push", "mode: ingest",
+                                          "mode: ingest, compression: none"};
+    const struct sketch sketch = {
+        .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &cpu_profile};
+    char first[4096] = "";
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct fixture fixture;
+        set_up(&fixture, options[i]);
+        export_sketch(&fixture, &sketch);
+        assert_int_equal(fixture.server->stored_count, 1);
+        if (i == 0)
+            snprintf(first, sizeof(first), "%s", fixture.server->stored[0].profile);
+        assert_string_equal(fixture.server->stored[0].profile, first);
+        tear_down(&fixture);
+    }
+}
+
+static void statuses_of_ingest_are_classified(void **state)
+{
+    static const struct {
+        unsigned status;
+        bool is_permanent;
+    } rows[] = {{400, true}, {413, true}, {422, true}, {408, true}, {429, false}, {503, false}};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &cpu_profile};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, "mode: ingest");
+        fixture.server->steps[0] = rows[i].status;
+        export_sketch(&fixture, &sketch);
+        assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+        assert_int_equal(fixture.exporter.outcome.is_permanent, rows[i].is_permanent);
+        assert_non_null(strstr(fixture.exporter.message, "/ingest responded with HTTP Status"));
+        tear_down(&fixture);
+    }
+}
+
+#define S(text)                                                                                    \
+    {                                                                                              \
+        (const uint8_t *)(text), sizeof(text) - 1                                                  \
+    }
+
+static const struct profile_upload_pair upload_labels[] = {
+    {S("service.name"), S("shop")}, {S("region"), S("eu")}, {S("a.b"), S("c")}};
+static const struct profile_upload_pair upload_parameters[] = {{S("from"), S("1790000000")},
+                                                               {S("until"), S("1790000010")},
+                                                               {S("spyName"), S("javaspy")},
+                                                               {S("sampleRate"), S("0")}};
+static const struct profile_upload upload = {
+    .format = S("jfr"),
+    .payload = S("FLR and so on"),
+    .labels_part = S("snapshot"),
+    .time_unix_ns = NOW_NS,
+    .duration_ns = 10 * (uint64_t)NS_PER_S,
+    .labels = upload_labels,
+    .labels_count = 3,
+    .parameters = upload_parameters,
+    .parameters_count = 4,
+};
+
+static void export_upload(struct fixture *fixture, const struct profile_upload *one)
+{
+    struct buffer *request = profile_upload_write(one, NULL);
+    exporter_export(&fixture->exporter, buffer_slice(request), 1);
+    buffer_unref(request);
+}
+
+#define UPLOAD_LABELS                                                                              \
+    "{__delta__=\"false\", a.b=\"c\", pyroscope_spy=\"javaspy\", region=\"eu\", "                  \
+    "service_name=\"shop\"}"
+#define UPLOAD_TEXT                                                                                \
+    "jfr=FLR and so on labels=snapshot from=1790000000 until=1790000010 sampleRate=0"
+
+/* Labels that came as labels keep their names, though the allow-list does not know them. */
+static void files_of_jfr_go_to_ingest_in_every_mode(void **state)
+{
+    static const char *const modes[] = {"mode: push", "mode: ingest", "mode: otlp",
+                                        "mode: push, compression: none"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, modes[i]);
+        export_upload(&fixture, &upload);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        assert_int_equal(fixture.exporter.outcome.rejected_items, 0);
+        assert_string_equal(fixture.server->last_error, "");
+        assert_int_equal(fixture.server->requests, 1);
+        assert_int_equal(fixture.server->stored_count, 1);
+        assert_string_equal(fixture.server->stored[0].labels, UPLOAD_LABELS);
+        assert_string_equal(fixture.server->stored[0].profile, UPLOAD_TEXT);
+        tear_down(&fixture);
+    }
+}
+
+static void a_file_without_parameters_goes_without(void **state)
+{
+    static const struct profile_upload least = {
+        .format = S("jfr"), .payload = S("x"), .labels = upload_labels, .labels_count = 1};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_upload(&fixture, &least);
+    assert_string_equal(fixture.server->query, "name=shop&format=jfr");
+    assert_string_equal(fixture.server->stored[0].profile, "jfr=x");
+    tear_down(&fixture);
+}
+
+static void files_of_equal_times_are_told_apart(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_upload(&fixture, &upload);
+    clock_fake_advance(1);
+    export_upload(&fixture, &upload);
+    assert_int_equal(fixture.server->stored_count, 2);
+    assert_non_null(strstr(fixture.server->stored[0].profile, "from=1790000000 "));
+    assert_non_null(strstr(fixture.server->stored[1].profile, "from=1790000000000000001 "));
+    assert_int_equal(counter_read(&counters(&fixture)->moved), 1);
+    tear_down(&fixture);
+}
+
+static void files_outside_the_window_are_dropped_and_counted(void **state)
+{
+    struct profile_upload old = upload;
+    struct fixture fixture;
+    (void)state;
+    old.time_unix_ns = NOW_NS - 7200 * (uint64_t)NS_PER_S;
+    set_up(&fixture, "");
+    export_upload(&fixture, &old);
+    assert_int_equal(fixture.server->requests, 0);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(counter_read(&counters(&fixture)->too_old), 1);
+    tear_down(&fixture);
+}
+
+/* A request with that many uploads and a profile with samples. */
+static struct buffer *mixed_request(unsigned uploads)
+{
+    const struct sketch sketch = {
+        .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &cpu_profile};
+    struct slice plain = sketch_request(&sketch);
+    struct buffer *file = profile_upload_write(&upload, NULL);
+    struct profile_merge merge;
+    struct profile_source source;
+    profile_merge_init(&merge, NULL);
+    for (unsigned i = 0; i <= uploads; i++) {
+        assert_true(profile_source_open(&source, i == 0 ? plain : buffer_slice(file), &merge));
+        assert_true(profile_merge_take(&merge, &source, (struct otlp_limit){.items_max = 0}));
+        profile_source_close(&source);
+    }
+    struct buffer *request = profile_merge_finish(&merge, NULL);
+    profile_merge_fini(&merge);
+    buffer_unref(file);
+    mem_free((void *)(uintptr_t)plain.data);
+    return request;
+}
+
+/* In mode otlp what is no file goes as OTLP; a retry sends only what was not taken. */
+static void files_and_otlp_are_settled_each_by_itself(void **state)
+{
+    struct buffer *request = mixed_request(2);
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "mode: otlp, concurrency: 1");
+    fixture.server->steps[0] = 200; /* OTLP, which the stand-in does not know otherwise */
+    fixture.server->steps[2] = 503;
+    exporter_export(&fixture.exporter, buffer_slice(request), 3);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_false(fixture.exporter.outcome.is_permanent);
+    assert_int_equal(fixture.server->requests, 3);
+    exporter_export(&fixture.exporter, buffer_slice(request), 3);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.server->requests, 4);
+    assert_int_equal(fixture.server->stored_count, 2);
+    tear_down(&fixture);
+    buffer_unref(request);
+}
+
+/* A profile of that many samples, each with a stack of its own. */
+static struct sketch_sample *many_samples(size_t count)
+{
+    struct sketch_sample *samples = mem_zalloc(count * sizeof(samples[0]));
+    for (size_t i = 0; i < count; i++) {
+        char *stack = mem_alloc(32);
+        snprintf(stack, 32, "f%zu;main", i);
+        samples[i] =
+            (struct sketch_sample){.stack = stack, .values_count = 1, .values = {(int64_t)i + 1}};
+    }
+    return samples;
+}
+
+static void free_samples(struct sketch_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mem_free((void *)(uintptr_t)samples[i].stack);
+    mem_free(samples);
+}
+
+/* Tries again as the sender would, with so much time between, until the outcome is final. */
+static unsigned try_on(struct fixture *fixture, const struct sketch *sketch, uint64_t pause_ns)
+{
+    unsigned tries = 0;
+    fixture->exporter.arrival_ns = clock_now_ns();
+    do {
+        clock_fake_advance(pause_ns);
+        export_sketch(fixture, sketch);
+        tries++;
+    } while (tries < 30 && fixture->exporter.outcome.verdict != ACCEPTED &&
+             !fixture->exporter.outcome.is_permanent);
+    return tries;
+}
+
+static void what_never_passes_alone_goes_in_pieces(void **state)
+{
+    enum { SAMPLES = 100 };
+    struct sketch_sample *samples = many_samples(SAMPLES);
+    const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                           .time_ns = NOW_NS,
+                                           .samples_count = SAMPLES,
+                                           .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    int64_t sum = 0;
+    (void)state;
+    set_up(&fixture, "");
+    for (size_t i = 0; i < 4; i++)
+        fixture.server->steps[i] = 429;
+    assert_int_equal(try_on(&fixture, &sketch, 5 * (uint64_t)NS_PER_S), 5);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 0);
+    assert_int_equal(fixture.server->stored_count, 16);
+    for (size_t i = 0; i < 16; i++) {
+        assert_int_equal(fixture.server->stored[i].time_ns, (int64_t)(NOW_NS + 1 + i));
+        assert_true(fixture.server->stored[i].samples <= 7);
+        sum += fixture.server->stored[i].sum;
+    }
+    assert_int_equal(sum, SAMPLES * (SAMPLES + 1) / 2);
+    assert_int_equal(counter_read(&counters(&fixture)->cut_posts), 1);
+    tear_down(&fixture);
+    free_samples(samples, SAMPLES);
+}
+
+static void what_cannot_be_cut_is_dropped_and_the_rest_goes_on(void **state)
+{
+    static const struct sketch_profile profiles[] = {
+        {.type = {"cpu", "nanoseconds"},
+         .time_ns = NOW_NS,
+         .samples_count = 1,
+         .samples = one_sample},
+        {.type = {"wall", "nanoseconds"},
+         .time_ns = NOW_NS,
+         .samples_count = 1,
+         .samples = one_sample},
+    };
+    const struct sketch sketch = {.profiles_count = 2, .profiles = profiles};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "concurrency: 1");
+    for (size_t i = 0; i < 4; i++)
+        fixture.server->steps[i] = 429;
+    assert_int_equal(try_on(&fixture, &sketch, 5 * (uint64_t)NS_PER_S), 4);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_non_null(strstr(fixture.server->stored[0].labels, "\"wall\""));
+    assert_int_equal(counter_read(&counters(&fixture)->never_taken), 1);
+    assert_int_equal(counter_read(&counters(&fixture)->refused), 1);
+    tear_down(&fixture);
+}
+
+/* Retries that follow each other at once prove nothing: the server has not had the time to recover.
+ */
+static void a_busy_server_is_given_time(void **state)
+{
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &cpu_profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_sketch(&fixture, &sketch);
+    for (size_t i = 1; i < 20; i++)
+        fixture.server->steps[i] = 429;
+    assert_int_equal(try_on(&fixture, &sketch, 1), 20);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(counter_read(&counters(&fixture)->never_taken), 0);
+    tear_down(&fixture);
+}
+
+struct version_case {
+    const char *options;
+    bool has_trace_id;
+    const char *label; /* of the attribute "a-b.c" */
+};
+
+static const struct version_case version_cases[] = {
+    {"min_pyroscope: '2.1'", true, "a-b_c=\"x\""},
+    {"min_pyroscope: '2.0'", false, "a-b_c=\"x\""},
+    {"min_pyroscope: '1'", false, "a_b_c=\"x\""},
+    {"min_pyroscope: '2.1', trace_id: off", false, "a-b_c=\"x\""},
+};
+
+static void old_servers_get_what_they_can_take(void **state)
+{
+    static const struct sketch_sample sample = {
+        .stack = "work;main",
+        .values_count = 1,
+        .values = {3},
+        .attributes = {"http-route.x=/y"},
+        .trace_id = "0123456789abcdef",
+        .span_id = "01234567",
+    };
+    static const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = NOW_NS, .samples_count = 1, .samples = &sample};
+    const struct sketch sketch = {
+        .resource = {"service.name=s", "a-b.c=x"}, .profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (size_t i = 0; i < sizeof(version_cases) / sizeof(version_cases[0]); i++) {
+        const struct version_case *row = &version_cases[i];
+        char options[256];
+        struct fixture fixture;
+        snprintf(options, sizeof(options), "%s, labels: {allow: [a-b.c]}", row->options);
+        set_up(&fixture, options);
+        export_sketch(&fixture, &sketch);
+        const struct pyroscope_stored *stored = &fixture.server->stored[0];
+        assert_int_equal(fixture.server->stored_count, 1);
+        assert_non_null(strstr(stored->labels, row->label));
+        assert_int_equal(strstr(stored->profile, "trace_id=") != NULL, row->has_trace_id);
+        assert_non_null(strstr(stored->profile, "span_id="));
+        assert_int_equal(strstr(stored->profile, "http_route_x=/y") != NULL,
+                         strstr(row->label, "a_b_c") != NULL);
+        tear_down(&fixture);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_say_all_labels_and_no_value_ends_early),
+        cmocka_unit_test(types_get_their_canonical_names_by_the_form),
+        cmocka_unit_test(profiles_are_those_of_push),
+        cmocka_unit_test(statuses_of_ingest_are_classified),
+        cmocka_unit_test(files_of_jfr_go_to_ingest_in_every_mode),
+        cmocka_unit_test(a_file_without_parameters_goes_without),
+        cmocka_unit_test(files_of_equal_times_are_told_apart),
+        cmocka_unit_test(files_outside_the_window_are_dropped_and_counted),
+        cmocka_unit_test(files_and_otlp_are_settled_each_by_itself),
+        cmocka_unit_test(what_never_passes_alone_goes_in_pieces),
+        cmocka_unit_test(what_cannot_be_cut_is_dropped_and_the_rest_goes_on),
+        cmocka_unit_test(a_busy_server_is_given_time),
+        cmocka_unit_test(old_servers_get_what_they_can_take),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
