@@ -21,15 +21,5 @@ void http_settings_add_tls(struct http_client_settings *settings,
 {
     assert(settings != NULL);
     assert(tls != NULL);
-    settings->ca_file = tls->common.ca_file;
-    settings->ca_pem = tls->common.ca_pem;
-    settings->cert_file = tls->common.cert_file;
-    settings->cert_pem = tls->common.cert_pem;
-    settings->key_file = tls->common.key_file;
-    settings->key_pem = tls->common.key_pem;
-    settings->server_name_override = tls->server_name_override;
-    settings->min_version = tls->common.min_version;
-    settings->max_version = tls->common.max_version;
-    settings->skips_verify = tls->insecure_skip_verify;
-    settings->adds_system_ca = tls->common.include_system_ca_certs_pool;
+    settings->tls = tls;
 }

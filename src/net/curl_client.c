@@ -11,6 +11,7 @@
 #include "src/mem.h"
 #include "src/net/curl_library.h"
 #include "src/net/curl_options.h"
+#include "src/net/curl_tls.h"
 #include "src/net/http_answer.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
@@ -427,6 +428,8 @@ struct curl_client *curl_client_create(const struct http_client_settings *settin
     assert(url != NULL);
     const struct curl_library *library = curl_library_load(error);
     if (library == NULL)
+        return NULL;
+    if (url->is_https && settings->tls != NULL && !curl_tls_check(settings->tls, error))
         return NULL;
     struct curl_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;

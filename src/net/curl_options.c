@@ -7,10 +7,12 @@
 #include "src/config/field.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/curl_tls.h"
 #include "src/net/http_client.h"
 #include "src/net/http_request_head.h"
 #include "src/net/http_url.h"
 #include "src/net/proxy.h"
+#include "src/tls_client_config.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -34,73 +36,10 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static long version_of(const char *text, const long versions[4], long standard)
-{
-    static const char *const names[] = {"1.0", "1.1", "1.2", "1.3"};
-    for (size_t i = 0; text != NULL && i < 4; i++)
-        if (strcmp(text, names[i]) == 0)
-            return versions[i];
-    return standard;
-}
-
-static void apply_versions(const struct curl_library *library, CURL *easy,
-                           const struct http_client_settings *settings)
+static const char *name_override(const struct http_client_settings *settings)
 {
     assert(settings != NULL);
-    static const long lowest[4] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
-                                   CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
-    static const long highest[4] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
-                                    CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
-    long min = version_of(settings->min_version, lowest, CURL_SSLVERSION_TLSv1_2);
-    long max = version_of(settings->max_version, highest, CURL_SSLVERSION_MAX_DEFAULT);
-    library->easy_setopt(easy, CURLOPT_SSLVERSION, min | max);
-}
-
-static void set_blob(const struct curl_library *library, CURL *easy, CURLoption option,
-                     const char *pem)
-{
-    assert(pem != NULL);
-    struct curl_blob blob = {
-        .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
-    library->easy_setopt(easy, option, &blob);
-}
-
-/* As in Go, a CA of the user's replaces the system's, unless both are asked for; without one,
- * SSL_CERT_FILE and SSL_CERT_DIR do. */
-static void apply_ca(const struct curl_library *library, CURL *easy,
-                     const struct http_client_settings *settings)
-{
-    const char *file = getenv("SSL_CERT_FILE");
-    const char *folder = getenv("SSL_CERT_DIR");
-    bool is_own = is_set(settings->ca_file) || is_set(settings->ca_pem);
-    if (is_set(settings->ca_file))
-        library->easy_setopt(easy, CURLOPT_CAINFO, settings->ca_file);
-    else if (is_set(settings->ca_pem))
-        set_blob(library, easy, CURLOPT_CAINFO_BLOB, settings->ca_pem);
-    else if (is_set(file))
-        library->easy_setopt(easy, CURLOPT_CAINFO, file);
-    if (is_own && !settings->adds_system_ca)
-        library->easy_setopt(easy, CURLOPT_CAPATH, NULL);
-    else if (is_set(folder))
-        library->easy_setopt(easy, CURLOPT_CAPATH, folder);
-}
-
-static void apply_tls(const struct curl_library *library, CURL *easy,
-                      const struct http_client_settings *settings)
-{
-    assert(settings != NULL);
-    apply_ca(library, easy, settings);
-    apply_versions(library, easy, settings);
-    if (is_set(settings->cert_file))
-        library->easy_setopt(easy, CURLOPT_SSLCERT, settings->cert_file);
-    else if (is_set(settings->cert_pem))
-        set_blob(library, easy, CURLOPT_SSLCERT_BLOB, settings->cert_pem);
-    if (is_set(settings->key_file))
-        library->easy_setopt(easy, CURLOPT_SSLKEY, settings->key_file);
-    else if (is_set(settings->key_pem))
-        set_blob(library, easy, CURLOPT_SSLKEY_BLOB, settings->key_pem);
-    library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, settings->skips_verify ? 0L : 1L);
-    library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, settings->skips_verify ? 0L : 2L);
+    return settings->tls == NULL ? NULL : settings->tls->server_name_override;
 }
 
 /* 301, 302 and 303 are followed with POST and body too: what becomes a GET would lose the data. */
@@ -141,9 +80,9 @@ static void apply_url(const struct curl_library *library, CURL *easy,
     assert(target[0] == '/');
     char *text = NULL;
     int size;
-    if (url->is_https && is_set(settings->server_name_override))
-        size = asprintf(&text, "https://%s:%u%s", settings->server_name_override,
-                        (unsigned)url->port, target);
+    if (url->is_https && is_set(name_override(settings)))
+        size = asprintf(&text, "https://%s:%u%s", name_override(settings), (unsigned)url->port,
+                        target);
     else
         size =
             asprintf(&text, "%s://%s%s", url->is_https ? "https" : "http", url->authority, target);
@@ -161,7 +100,7 @@ void curl_options_apply(const struct curl_library *library, CURL *easy,
     apply_url(library, easy, settings, url, target != NULL ? target : url->target);
     apply_redirects(library, easy);
     apply_connection(library, easy, settings, url);
-    apply_tls(library, easy, settings);
+    curl_tls_apply(library, easy, settings->tls);
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -185,7 +124,7 @@ static void add_own_headers(const struct curl_library *library, struct curl_slis
     assert(settings->user_agent != NULL);
     if (request_header_find(settings, "User-Agent") == NULL)
         add_header(library, list, "User-Agent: %s", settings->user_agent);
-    if (is_set(settings->server_name_override) && request_header_find(settings, "Host") == NULL)
+    if (is_set(name_override(settings)) && request_header_find(settings, "Host") == NULL)
         add_header(library, list, "Host: %s", url->authority);
     if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
         char *value = http_url_basic_auth(url->credentials);
@@ -240,13 +179,12 @@ struct curl_slist *curl_options_connect_to(const struct curl_library *library, C
                                            const struct http_url *url)
 {
     assert(library != NULL);
-    if (!url->is_https || !is_set(settings->server_name_override))
+    if (!url->is_https || !is_set(name_override(settings)))
         return NULL;
     bool is_v6 = strchr(url->host, ':') != NULL;
     struct curl_slist *list = NULL;
-    add_header(library, &list, "%s:%u:%s%s%s:%u", settings->server_name_override,
-               (unsigned)url->port, is_v6 ? "[" : "", url->host, is_v6 ? "]" : "",
-               (unsigned)url->port);
+    add_header(library, &list, "%s:%u:%s%s%s:%u", name_override(settings), (unsigned)url->port,
+               is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
     library->easy_setopt(easy, CURLOPT_CONNECT_TO, list);
     return list;
 }

@@ -16,6 +16,7 @@ struct config_pair;
 struct error;
 struct http_client;
 struct lane;
+struct tls_client_config;
 
 struct http_client_settings {
     struct lane *lane;
@@ -28,19 +29,8 @@ struct http_client_settings {
     uint64_t idle_connections_max;
     uint64_t idle_timeout_ns; /* 0: for ever */
     bool has_keep_alive;
-    const char *proxy_url; /* "": from the environment */
-    /* TLS, for https */
-    const char *ca_file;
-    const char *ca_pem;
-    const char *cert_file;
-    const char *cert_pem;
-    const char *key_file;
-    const char *key_pem;
-    const char *server_name_override;
-    const char *min_version; /* "1.2" … */
-    const char *max_version;
-    bool skips_verify;
-    bool adds_system_ca; /* beside ca_file or ca_pem */
+    const char *proxy_url;               /* "": from the environment */
+    const struct tls_client_config *tls; /* for https; NULL: the defaults */
     bool forbids_http2;
 };
 

@@ -154,6 +154,16 @@ static void trust_system(const struct tls_library *library, SSL_CTX *ssl)
     library->ERR_clear_error();
 }
 
+bool tls_trust_system(void *ssl_context)
+{
+    struct error ignored;
+    const struct tls_library *library = tls_library_load(&ignored);
+    assert(ssl_context != NULL);
+    if (library != NULL)
+        trust_system(library, ssl_context);
+    return library != NULL;
+}
+
 /* Names the text's key and, if it has one, its file. */
 static bool say_where(struct error *error, const char *key, const char *file)
 {

@@ -36,3 +36,6 @@ void tls_context_handshake_failed(const struct tls_context *context, const char 
                                   const char *reason);
 /* Channels that are open may outlive it. NULL is tolerated. */
 void tls_context_destroy(struct tls_context *context);
+
+/* For libcurl's connections: has an SSL_CTX trust the system's authorities too. */
+bool tls_trust_system(void *ssl_context);

@@ -10,6 +10,7 @@
 #include "src/fileops.h"
 #include "src/lane.h"
 #include "src/mem.h"
+#include "src/tls_client_config.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -177,11 +178,29 @@ static void needs_server(void)
     skip();
 }
 
+static const char *const aes_256[] = {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"};
+static const char *const aes_256_rsa[] = {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"};
+static const char *const of_1_3[] = {"TLS_AES_128_GCM_SHA256"};
+static const char *const p384[] = {"P384"};
+static const char *const p521[] = {"P521"};
+
+#define ONE(list)                                                                                  \
+    {                                                                                              \
+        .count = 1, .texts = (list)                                                                \
+    }
+
+/* Posts with this tls section. */
+static struct seen post_with(struct tls_client_config tls)
+{
+    return post((struct http_client_settings){.tls = &tls}, 1);
+}
+
 static void trusted_server_gets_the_body(void **state)
 {
     (void)state;
     needs_server();
-    struct seen seen = post((struct http_client_settings){.ca_file = path_to("ca.pem")}, 3);
+    const struct tls_client_config tls = {.common = {.ca_file = path_to("ca.pem")}};
+    struct seen seen = post((struct http_client_settings){.tls = &tls}, 3);
     assert_string_equal(seen.error, "");
     assert_int_equal(seen.status, 200);
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 -");
@@ -194,10 +213,8 @@ static void ca_and_client_certificate_may_be_texts(void **state)
     char *ca = text_of("ca.pem");
     char *certificate = text_of("client.pem");
     char *key = text_of("client.key");
-    struct seen seen = post(
-        (struct http_client_settings){
-            .ca_pem = ca, .cert_pem = certificate, .key_pem = key, .max_version = "1.2"},
-        1);
+    struct seen seen = post_with((struct tls_client_config){
+        .common = {.ca_pem = ca, .cert_pem = certificate, .key_pem = key, .max_version = "1.2"}});
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.2 300000 client");
     mem_free(ca);
     mem_free(certificate);
@@ -208,10 +225,10 @@ static void client_certificate_may_be_files(void **state)
 {
     (void)state;
     needs_server();
-    struct seen seen = post((struct http_client_settings){.ca_file = path_to("ca.pem"),
-                                                          .cert_file = path_to("client.pem"),
-                                                          .key_file = path_to("client.key")},
-                            1);
+    struct seen seen =
+        post_with((struct tls_client_config){.common = {.ca_file = path_to("ca.pem"),
+                                                        .cert_file = path_to("client.pem"),
+                                                        .key_file = path_to("client.key")}});
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 client");
 }
 
@@ -219,9 +236,11 @@ static void unknown_authority_is_refused(void **state)
 {
     (void)state;
     needs_server();
-    struct seen seen = post((struct http_client_settings){.min_version = "1.2"}, 1);
+    struct seen seen = post_with((struct tls_client_config){.common = {.min_version = "1.2"}});
     assert_int_equal(seen.status, 0);
     assert_non_null(strstr(seen.error, "certificate"));
+    seen = post((struct http_client_settings){.tls = NULL}, 1);
+    assert_int_equal(seen.status, 0);
 }
 
 static void authority_may_come_from_ssl_cert_file(void **state)
@@ -229,16 +248,30 @@ static void authority_may_come_from_ssl_cert_file(void **state)
     (void)state;
     needs_server();
     setenv("SSL_CERT_FILE", path_to("ca.pem"), 1);
-    struct seen seen = post((struct http_client_settings){.ca_file = ""}, 1);
+    struct seen seen = post_with((struct tls_client_config){.common = {.ca_file = ""}});
     unsetenv("SSL_CERT_FILE");
     assert_int_equal(seen.status, 200);
+}
+
+static void the_systems_authorities_may_be_trusted_besides(void **state)
+{
+    (void)state;
+    needs_server();
+    struct tls_client_config tls = {.common = {.ca_file = path_to("client.pem")}};
+    setenv("SSL_CERT_FILE", path_to("ca.pem"), 1);
+    struct seen alone = post_with(tls);
+    tls.common.include_system_ca_certs_pool = true;
+    struct seen together = post_with(tls);
+    unsetenv("SSL_CERT_FILE");
+    assert_int_equal(alone.status, 0);
+    assert_int_equal(together.status, 200);
 }
 
 static void verification_can_be_skipped(void **state)
 {
     (void)state;
     needs_server();
-    struct seen seen = post((struct http_client_settings){.skips_verify = true}, 1);
+    struct seen seen = post_with((struct tls_client_config){.insecure_skip_verify = true});
     assert_int_equal(seen.status, 200);
 }
 
@@ -246,14 +279,58 @@ static void overridden_name_is_the_one_that_is_checked(void **state)
 {
     (void)state;
     needs_server();
-    struct http_client_settings settings = {.ca_file = path_to("ca.pem"),
-                                            .server_name_override = "backend.test"};
-    struct seen seen = post(settings, 1);
+    struct tls_client_config tls = {.common = {.ca_file = path_to("ca.pem")},
+                                    .server_name_override = "backend.test"};
+    struct seen seen = post_with(tls);
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 -");
-    settings.server_name_override = "other.test";
-    seen = post(settings, 1);
+    tls.server_name_override = "other.test";
+    seen = post_with(tls);
     assert_int_equal(seen.status, 0);
     assert_non_null(strstr(seen.error, "other.test"));
+}
+
+/* The server has an ECDSA key, and curves of its library's choice. */
+static void versions_suites_and_curves_are_what_was_asked_for(void **state)
+{
+    static const struct {
+        struct tls_config tls;
+        const char *version; /* NULL: no connection */
+    } rows[] = {
+        {{.max_version = "1.2", .cipher_suites = ONE(aes_256)}, "TLSv1.2"},
+        {{.max_version = "1.2", .cipher_suites = ONE(aes_256_rsa)}, NULL},
+        {{.cipher_suites = ONE(aes_256_rsa)}, "TLSv1.3"},
+        {{.cipher_suites = ONE(of_1_3)}, "TLSv1.3"},
+        {{.curve_preferences = ONE(p384)}, "TLSv1.3"},
+        {{.curve_preferences = ONE(p521)}, "TLSv1.3"},
+        {{.min_version = "1.3"}, "TLSv1.3"},
+        {{.min_version = "1.0", .max_version = "1.2"}, "TLSv1.2"},
+        {{.min_version = "1.0", .max_version = "1.1"}, NULL},
+    };
+    (void)state;
+    needs_server();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tls_client_config tls = {.common = rows[i].tls};
+        tls.common.ca_file = path_to("ca.pem");
+        struct seen seen = post_with(tls);
+        if (rows[i].version == NULL && seen.status != 0)
+            fail_msg("row %zu: %s", i, seen.body);
+        if (rows[i].version != NULL && strstr(seen.body, rows[i].version) == NULL)
+            fail_msg("row %zu: %s%s", i, seen.body, seen.error);
+    }
+}
+
+static void files_that_are_no_good_are_said_at_the_start(void **state)
+{
+    (void)state;
+    needs_server();
+    struct error error;
+    struct tls_client_config tls = {
+        .common = {.cert_file = path_to("client.pem"), .key_file = path_to("server.key")}};
+    struct http_client_settings settings = {
+        .lane = lane_create(0), .url = "https://127.0.0.1:1/", .user_agent = "test/1", .tls = &tls};
+    assert_null(http_client_create(&settings, &error));
+    assert_non_null(strstr(error.text, "server.key: its key does not belong to the certificate"));
+    lane_destroy(settings.lane);
 }
 
 int main(void)
@@ -264,8 +341,11 @@ int main(void)
         cmocka_unit_test(client_certificate_may_be_files),
         cmocka_unit_test(unknown_authority_is_refused),
         cmocka_unit_test(authority_may_come_from_ssl_cert_file),
+        cmocka_unit_test(the_systems_authorities_may_be_trusted_besides),
         cmocka_unit_test(verification_can_be_skipped),
         cmocka_unit_test(overridden_name_is_the_one_that_is_checked),
+        cmocka_unit_test(versions_suites_and_curves_are_what_was_asked_for),
+        cmocka_unit_test(files_that_are_no_good_are_said_at_the_start),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }
