@@ -2,8 +2,12 @@
 /* The Go collector's rules for refusals of OTLP/HTTP back-ends. Pure functions; any thread. */
 #include "exporters/http_outcome.h"
 
+#include "src/buffer.h"
 #include "src/net/http_client.h"
+#include "src/net/media_type.h"
 #include "src/otlp/answer.h"
+#include "src/otlp/json_read.h"
+#include "src/otlp/schema.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -32,6 +36,19 @@ static bool is_retryable(unsigned status)
     return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
+/* In the form that the answer has; *ret_encoded, which may be set in any case, is to be
+ * unreferenced when the status is no longer used. */
+static bool read_status(const struct http_result *result, struct buffer **ret_encoded,
+                        struct otlp_status *ret_status)
+{
+    char reason[JSON_REASON_BYTES_MAX];
+    assert(*ret_encoded == NULL);
+    if (!media_type_is(result->content_type, "application/json"))
+        return otlp_answer_status(result->body, ret_status);
+    return json_read(&otlp_rpc_status, result->body, NULL, ret_encoded, reason) == JSON_READ &&
+           otlp_answer_status(buffer_slice(*ret_encoded), ret_status);
+}
+
 /* "error exporting items, request to URL responded with HTTP Status Code N, Message=…, Details=[…]"
  */
 static void describe_refusal(const struct http_result *result, const char *url,
@@ -40,16 +57,18 @@ static void describe_refusal(const struct http_result *result, const char *url,
     assert(result->status != 0);
     char details[512];
     struct otlp_status status;
+    struct buffer *encoded = NULL;
     int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
                         "error exporting items, request to %s responded with HTTP Status Code %u",
                         url, result->status);
     int room = HTTP_OUTCOME_TEXT_MAX - size - (int)sizeof(details) - 32;
-    if (result->status < 400 || room < 0 || !otlp_answer_status(result->body, &status))
-        return;
-    otlp_status_details_text(&status, details, sizeof(details));
-    snprintf(text + size, HTTP_OUTCOME_TEXT_MAX - (size_t)size, ", Message=%.*s, Details=%s",
-             (int)(status.message.size < (size_t)room ? status.message.size : (size_t)room),
-             (const char *)status.message.data, details);
+    if (result->status >= 400 && room >= 0 && read_status(result, &encoded, &status)) {
+        otlp_status_details_text(&status, details, sizeof(details));
+        snprintf(text + size, HTTP_OUTCOME_TEXT_MAX - (size_t)size, ", Message=%.*s, Details=%s",
+                 (int)(status.message.size < (size_t)room ? status.message.size : (size_t)room),
+                 (const char *)status.message.data, details);
+    }
+    buffer_unref(encoded);
 }
 
 struct outcome http_outcome_refused(const struct http_result *result, const char *url,

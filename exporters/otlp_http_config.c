@@ -46,7 +46,7 @@ const struct config_field otlp_http_config_fields[] = {
     CONFIG_TEXT(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
                 "Whole URL for profiles, instead of endpoint."),
     CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
-                  "Form of the body; json is not supported yet."),
+                  "Form of the body: protobuf, or OTLP/JSON."),
     CONFIG_CHOICE(struct otlp_http_config, compression, "compression", "gzip", compressions,
                   "How bodies are compressed; none or \"\": not at all."),
     CONFIG_SECTION(struct otlp_http_config, compression_params, struct otlp_http_compression_config,
@@ -160,8 +160,6 @@ bool otlp_http_config_check(const void *section, struct error *error)
     if (!endpoints_check(config, error) || !compression_check(config, error) ||
         !proxy_check(config, error))
         return false;
-    if (config->encoding == OTLP_HTTP_JSON)
-        return error_set(error, "encoding: \"json\" is not supported by this build yet; use proto");
     if (config->has_auth && config->auth.authenticator[0] != '\0')
         return error_set(error, "auth: authenticators are not supported by this build yet; put the "
                                 "credentials into headers");

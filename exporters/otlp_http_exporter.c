@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_http: POSTs batches as they are, compressed or not, to an OTLP/HTTP back-end. Each consume
- * is one attempt; queue, batching and retries stand before it (src/sender.h), and a repeated batch
- * is compressed again. One instance per lane and signal, on its lane. */
+/* otlp_http: POSTs batches, as they are or as JSON, compressed or not, to an OTLP/HTTP back-end.
+ * Each consume is one attempt; queue, batching and retries stand before it (src/sender.h), and a
+ * repeated batch is compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/http_outcome.h"
 #include "exporters/http_settings.h"
 #include "exporters/otlp_http_config.h"
@@ -16,7 +16,11 @@
 #include "src/net/codec.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
+#include "src/net/media_type.h"
 #include "src/otlp/answer.h"
+#include "src/otlp/json_read.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/schema.h"
 #include "src/receipt.h"
 
 #include <assert.h>
@@ -24,6 +28,7 @@
 #include <string.h>
 
 static const char protobuf_type[] = "application/x-protobuf";
+static const char json_type[] = "application/json";
 
 struct otlp_http_exporter_counters {
     counter odd_answers;
@@ -52,7 +57,7 @@ struct attempt {
     struct otlp_http_exporter *exporter;
     struct batch *batch;
     struct receipt *receipt;
-    struct batch_part encoded; /* owner NULL: the batch's own parts are sent */
+    struct batch_part encoded; /* JSON, or compressed; owner NULL: the batch's own parts are sent */
 };
 
 extern const struct component_factory otlp_http_exporter_factory;
@@ -113,23 +118,50 @@ static void log_partial_success(const struct otlp_http_exporter *exporter,
              log_int(keys[exporter->base.signal], partial->rejected));
 }
 
+/* What an OTLP response says; false when it is none. */
+static bool take_partial_success(const struct attempt *attempt, struct slice body,
+                                 struct otlp_partial_success *ret_partial)
+{
+    if (!otlp_answer_partial_success(body, ret_partial))
+        return false;
+    if (ret_partial->rejected != 0 || ret_partial->message.size > 0)
+        log_partial_success(attempt->exporter, ret_partial);
+    return true;
+}
+
+static bool take_response(const struct attempt *attempt, const struct http_result *result,
+                          struct otlp_partial_success *ret_partial)
+{
+    char reason[JSON_REASON_BYTES_MAX];
+    struct buffer *encoded;
+    assert(result->body.size > 0);
+    if (!media_type_is(result->content_type, json_type))
+        return take_partial_success(attempt, result->body, ret_partial);
+    if (json_read(otlp_response(attempt->batch->signal), result->body, NULL, &encoded, reason) !=
+        JSON_READ)
+        return false;
+    bool is_read = take_partial_success(attempt, buffer_slice(encoded), ret_partial);
+    buffer_unref(encoded);
+    return is_read;
+}
+
 /* A 2xx is delivered, whatever its body; the body can only say that some items were refused. */
 static struct outcome take_success(const struct attempt *attempt, const struct http_result *result)
 {
     struct outcome outcome = outcome_accepted;
     struct otlp_partial_success partial;
-    if (result->body.size == 0 || !slice_equal_text(result->content_type, protobuf_type)) {
+    bool is_response = slice_equal_text(result->content_type, protobuf_type) ||
+                       media_type_is(result->content_type, json_type);
+    if (result->body.size == 0 || !is_response) {
         if (result->is_cut)
             odd_answer(attempt->exporter, "the answer broke off");
         return outcome;
     }
-    if (result->is_cut || !otlp_answer_partial_success(result->body, &partial)) {
+    if (result->is_cut || !take_response(attempt, result, &partial)) {
         odd_answer(attempt->exporter,
                    result->is_cut ? "the body is too large or broke off" : "the body is malformed");
         return outcome;
     }
-    if (partial.rejected != 0 || partial.message.size > 0)
-        log_partial_success(attempt->exporter, &partial);
     if (partial.rejected > 0)
         outcome.rejected_items = (uint64_t)partial.rejected < attempt->batch->items
                                      ? (uint64_t)partial.rejected
@@ -149,7 +181,28 @@ static void on_done(const struct http_result *result, void *arg)
     attempt_end(attempt, &outcome);
 }
 
-static bool attempt_encode(struct attempt *attempt)
+/* What is sent: the batch's parts, or what they were made into. */
+static void choose_parts(struct attempt *attempt, struct http_post *post)
+{
+    bool is_encoded = attempt->encoded.owner != NULL;
+    assert(attempt->batch->parts_count > 0);
+    post->parts = is_encoded ? &attempt->encoded : attempt->batch->parts;
+    post->parts_count = is_encoded ? 1 : attempt->batch->parts_count;
+    post->bytes = is_encoded ? attempt->encoded.bytes.size : attempt->batch->bytes;
+}
+
+/* NULL is tolerated. */
+static bool replace_encoded(struct attempt *attempt, struct buffer *output)
+{
+    if (output == NULL)
+        return false;
+    buffer_unref(attempt->encoded.owner);
+    attempt->encoded = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
+    assert(attempt->encoded.owner != NULL);
+    return true;
+}
+
+static bool compress(struct attempt *attempt, struct http_post *post)
 {
     const struct otlp_http_exporter *exporter = attempt->exporter;
     const struct otlp_http_config *config = exporter->base.config;
@@ -157,42 +210,49 @@ static bool attempt_encode(struct attempt *attempt)
     struct buffer *output;
     assert(exporter->codec != CODEC_NONE);
     const struct codec_input input = {
-        .parts = attempt->batch->parts,
-        .parts_count = attempt->batch->parts_count,
+        .parts = post->parts,
+        .parts_count = post->parts_count,
         .level = level == 0 ? -1 : level,
     };
-    if (codec_deflate(exporter->codecs, exporter->codec, &input, &output) != CODEC_OK)
+    if (codec_deflate(exporter->codecs, exporter->codec, &input, &output) != CODEC_OK ||
+        !replace_encoded(attempt, output))
         return false;
-    attempt->encoded = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
+    choose_parts(attempt, post);
+    post->content_encoding = otlp_http_config_encoding(config);
     return true;
+}
+
+/* False: no memory. */
+static bool encode(struct attempt *attempt, struct http_post *post)
+{
+    const struct otlp_http_exporter *exporter = attempt->exporter;
+    const struct otlp_http_config *config = exporter->base.config;
+    bool is_json = config->encoding == OTLP_HTTP_JSON;
+    assert(attempt->encoded.owner == NULL);
+    if (is_json &&
+        !replace_encoded(attempt, json_write_batch(attempt->batch, exporter->base.budget)))
+        return false;
+    choose_parts(attempt, post);
+    post->content_type = is_json ? json_type : protobuf_type;
+    return exporter->codec == CODEC_NONE || compress(attempt, post);
 }
 
 static void otlp_http_exporter_consume(struct component *self, struct batch *batch,
                                        struct receipt *receipt)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
-    const struct otlp_http_config *config = self->config;
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
+    struct http_post post = {.done = on_done, .arg = attempt};
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);
     attempt->receipt = receipt;
-    if (exporter->codec != CODEC_NONE && !attempt_encode(attempt)) {
-        struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
+    if (!encode(attempt, &post)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
         attempt_end(attempt, &outcome);
         return;
     }
-    bool is_encoded = attempt->encoded.owner != NULL;
-    const struct http_post post = {
-        .parts = is_encoded ? &attempt->encoded : batch->parts,
-        .parts_count = is_encoded ? 1 : batch->parts_count,
-        .bytes = is_encoded ? attempt->encoded.bytes.size : batch->bytes,
-        .content_type = protobuf_type,
-        .content_encoding = is_encoded ? otlp_http_config_encoding(config) : NULL,
-        .done = on_done,
-        .arg = attempt,
-    };
     http_client_post(exporter->client, &post);
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/slice.h"
 
+struct batch;
 struct budget;
 struct buffer;
 struct otlp_message;
@@ -16,3 +17,5 @@ struct otlp_message;
  * JSON_WRITE_RATIO_MAX times as many bytes and a few more. budget may be NULL. */
 struct buffer *json_write(const struct otlp_message *message, struct slice encoded,
                           struct budget *budget);
+/* The whole request, however many parts it has. NULL as above. */
+struct buffer *json_write_batch(const struct batch *batch, struct budget *budget);

@@ -105,6 +105,42 @@ static void every_compression_is_announced_and_applied(void **state)
     codec_box_destroy(box);
 }
 
+static void bodies_may_be_json(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const char span[] = "\x0a\x07\x12\x05\x12\x03\x2a\x01"
+                               "a";
+    static const char expected[] =
+        "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},"
+        "\"spans\":[{\"name\":\"a\",\"status\":{}}]}]}]}";
+    static const char *const options[] = {"encoding: json, compression: none",
+                                          "encoding: json, compression: gzip"};
+    struct codec_box *box = codec_box_create(NULL);
+    (void)state;
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        struct fixture fixture;
+        struct buffer *plain = NULL;
+        size_t size;
+        set_up(&fixture, steps, 1, options[i], TRACES);
+        exporter_export(&fixture.exporter, slice_of(span, sizeof(span) - 1), 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        const char *head = scripted_backend_head(fixture.backend);
+        assert_non_null(strstr(head, "Content-Type: application/json\r\n"));
+        struct slice body = {(const uint8_t *)scripted_backend_body(fixture.backend, &size), 0};
+        body.size = size;
+        assert_int_equal(strstr(head, "Content-Encoding: gzip") != NULL, i == 1);
+        if (i == 1) {
+            assert_int_equal(codec_inflate(box, CODEC_GZIP, body, 1000, &plain), CODEC_OK);
+            body = buffer_slice(plain);
+        }
+        assert_true(slice_equal_text(body, expected));
+        buffer_unref(plain);
+        assert_int_equal(budget_used(&fixture.exporter.budget), 0);
+        tear_down(&fixture);
+    }
+    codec_box_destroy(box);
+}
+
 struct target_case {
     enum signal_kind signal;
     const char *options;
@@ -147,6 +183,7 @@ struct outcome_case {
 
 #define HEAD(status, extra, size) "HTTP/1.1 " status "\r\n" extra "Content-Length: " size "\r\n\r\n"
 #define PROTOBUF                  "Content-Type: application/x-protobuf\r\n"
+#define JSON                      "Content-Type: application/json; charset=utf-8\r\n"
 #define ANSWERED                  "responded with HTTP Status Code "
 
 static const struct outcome_case outcomes[] = {
@@ -169,6 +206,12 @@ static const struct outcome_case outcomes[] = {
      {.answer = HEAD("200 OK", PROTOBUF, "4") "\012\002\010\143"},
      .verdict = ACCEPTED,
      .rejected_items = 7},
+    {"partial success in JSON",
+     {.answer = HEAD("200 OK", JSON, "58") "{\"partialSuccess\":{\"rejectedSpans\":\"3\","
+                                           "\"errorMessage\":\"\"}}"},
+     .verdict = ACCEPTED,
+     .rejected_items = 3},
+    {"200 with broken JSON", {.answer = HEAD("200 OK", JSON, "2") "{["}, .verdict = ACCEPTED},
     {"reset after the head of 200",
      {.answer = HEAD("200 OK", PROTOBUF, "4"), .resets = true},
      .verdict = ACCEPTED},
@@ -219,6 +262,12 @@ static const struct outcome_case outcomes[] = {
      .message = ANSWERED "500, Message=, Details=[]"},
     {"400 with a status",
      {.answer = HEAD("400 B", PROTOBUF, "7") "\010\003\022\003bad"},
+     .verdict = REFUSED,
+     .code = STATUS_INVALID_ARGUMENT,
+     .is_permanent = true,
+     .message = ANSWERED "400, Message=bad, Details=[]"},
+    {"400 with a status in JSON",
+     {.answer = HEAD("400 B", JSON, "44") "{\"code\":3,\"message\":\"bad\",\"details\":[{}, 5]}"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
@@ -344,7 +393,8 @@ static const struct config_case configs[] = {
     {"{endpoint: 'localhost:4318'}", "write the scheme"},
     {"{endpoint: 'http://h:99999'}", "endpoint must be a valid URL"},
     {"{endpoint: 'http://h', metrics_endpoint: 'http://'}", "metrics_endpoint must be a valid URL"},
-    {"{endpoint: 'http://h', encoding: json}", "not supported by this build yet"},
+    {"{endpoint: 'http://h', encoding: json}", NULL},
+    {"{endpoint: 'http://h', encoding: xml}", "xml"},
     {"{endpoint: 'http://h', encoding: xml}", "xml"},
     {"{endpoint: 'http://h', compression: zstd, compression_params: {level: 22}}", NULL},
     {"{endpoint: 'http://h', compression: deflate, compression_params: {level: -2}}", NULL},
@@ -409,6 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_gzipped_by_default),
         cmocka_unit_test(every_compression_is_announced_and_applied),
+        cmocka_unit_test(bodies_may_be_json),
         cmocka_unit_test(each_signal_has_its_path),
         cmocka_unit_test(answers_are_classified_as_the_contract_says),
         cmocka_unit_test(messages_hold_no_credentials),
