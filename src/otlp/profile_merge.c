@@ -8,6 +8,9 @@
 
 #include "src/buffer.h"
 #include "src/limits.h"
+#include "src/otlp/profile_carry.h"
+#include "src/otlp/profile_inline.h"
+#include "src/otlp/profile_unused.h"
 #include "src/otlp/profile_upload.h"
 
 enum {
@@ -246,11 +249,34 @@ static bool take_sample(struct profile_merge *merge, struct profile_source *sour
     return true;
 }
 
+/* Takes the samples of a request that fits as a whole. */
+static void take_all_samples(struct profile_merge *merge, struct profile_source *source)
+{
+    struct profile_bytes *body = &merge->groups.body;
+    struct slice bytes;
+    assert(source->is_carried);
+    while (profile_next_sample_bytes(&source->samples, &bytes)) {
+        uint8_t *begin =
+            profile_bytes_room(body, bytes.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
+        const uint8_t *end = profile_carry_sample(&source->remap, bytes, begin);
+        if (end != NULL) {
+            body->size += (size_t)(end - begin);
+            continue;
+        }
+        struct profile_sample sample = profile_sample_of(bytes);
+        put_sample(merge, source, &sample);
+    }
+    merge->items += source->samples_left;
+    source->samples_left = 0;
+}
+
 /* Takes samples of the profile; false when some are left. */
 static bool take_samples(struct profile_merge *merge, struct profile_source *source,
                          struct otlp_limit limit)
 {
     assert(source->level == SOURCE_PROFILE);
+    if (source->is_carried)
+        take_all_samples(merge, source);
     while (source->samples_left > 0) {
         if (limit.items_max > 0 && merge->items == limit.items_max)
             return false;
@@ -294,12 +320,62 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     return is_whole;
 }
 
+/* Items of the profiles of a scope. */
+static uint64_t count_items(const struct profile_scope *scope)
+{
+    struct wire_reader profiles = wire_reader_of(scope->bytes);
+    struct profile profile;
+    uint64_t items = 0;
+    while (profile_next_profile(&profiles, &profile))
+        items += profile_items(&profile);
+    return items;
+}
+
+/* Whether the request has no more than items_max (0: any number of) items, and no reference in its
+ * resources and scopes, whose texts would make it larger than PROFILE_CARRY_GROWTH says. */
+static bool is_bounded(struct slice request, uint64_t items_max)
+{
+    struct wire_reader resources = wire_reader_of(request);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    uint64_t items = 0;
+    while (profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        if (profile_has_references(INLINE_RESOURCE, resource.resource))
+            return false;
+        while (profile_next_scope(&scopes, &scope)) {
+            if (profile_has_references(INLINE_SCOPE, scope.scope))
+                return false;
+            items += items_max > 0 ? count_items(&scope) : 0;
+        }
+    }
+    return items <= items_max;
+}
+
+/* Whether all of the request is sure to fit, whatever its indices become. */
+static bool fits_whole(const struct profile_merge *merge, const struct profile_source *source,
+                       struct otlp_limit limit)
+{
+    const struct slice request = source->remap.from.request;
+    uint64_t bytes = profile_groups_bytes_max(&merge->groups) +
+                     profile_tables_bytes(&merge->tables) + PROFILE_CARRY_SLACK +
+                     (uint64_t)request.size * PROFILE_CARRY_GROWTH;
+    if (bytes > limit.bytes_max || (limit.items_max > 0 && merge->items == limit.items_max))
+        return false;
+    return is_bounded(request, limit.items_max > 0 ? limit.items_max - merge->items : 0);
+}
+
 bool profile_merge_take(struct profile_merge *merge, struct profile_source *source,
                         struct otlp_limit limit)
 {
     assert(source->remap.to == &merge->tables);
     if (limit.bytes_max == 0)
         limit.bytes_max = PROFILE_MERGED_BYTES_MAX;
+    if (!source->is_begun && fits_whole(merge, source, limit)) {
+        source->is_carried = profile_carry(&source->remap);
+        merge->may_have_unused |= source->is_carried;
+    }
+    source->is_begun = true;
     while (find_profile(source))
         if (!take_profile(merge, source, limit))
             return false;
@@ -321,15 +397,40 @@ static struct buffer *write_request(struct profile_merge *merge)
     return buffer;
 }
 
+/* Writes the request once more, this time with what is asked for alone. Without memory for that it
+ * stays as it is, which is untidy and not wrong. */
+static struct buffer *without_unused(struct buffer *buffer, struct budget *budget)
+{
+    struct profile_merge merge;
+    struct profile_source source;
+    const struct otlp_limit limit = {.bytes_max = UINT64_MAX};
+    profile_merge_init(&merge, budget);
+    if (profile_source_open(&source, buffer_slice(buffer), &merge)) {
+        source.is_begun = true;
+        bool is_whole = profile_merge_take(&merge, &source, limit);
+        assert(is_whole);
+        profile_source_close(&source);
+        buffer_unref(buffer);
+        buffer = profile_merge_finish(&merge, NULL);
+    }
+    profile_merge_fini(&merge);
+    return buffer;
+}
+
 struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source)
 {
     struct buffer *buffer = merge->profiles > 0 ? write_request(merge) : NULL;
+    bool has_unused = buffer != NULL && merge->may_have_unused &&
+                      profile_has_unused(&merge->tables, &merge->groups);
     assert(source == NULL || source->remap.to == &merge->tables);
     profile_tables_clear(&merge->tables);
     profile_groups_clear(&merge->groups);
     merge->items = 0;
     merge->profiles = 0;
-    if (source != NULL)
+    merge->may_have_unused = false;
+    if (source != NULL) {
         profile_remap_forget(&source->remap);
-    return buffer;
+        source->is_carried = false;
+    }
+    return has_unused ? without_unused(buffer, merge->groups.body.budget) : buffer;
 }

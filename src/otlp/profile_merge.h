@@ -21,8 +21,9 @@ struct buffer;
 struct profile_merge {
     struct profile_tables tables;
     struct profile_groups groups;
-    uint64_t items;    /* samples, and uploads (profile_upload.h) */
-    uint64_t profiles; /* Profile messages, pieces included */
+    uint64_t items;       /* samples, and uploads (profile_upload.h) */
+    uint64_t profiles;    /* Profile messages, pieces included */
+    bool may_have_unused; /* entries: whole dictionaries were carried over */
 };
 
 /* Everything that it holds is charged to budget, beyond its limit if need be. */
@@ -45,6 +46,8 @@ struct profile_source {
     enum { SOURCE_REQUEST, SOURCE_RESOURCE, SOURCE_SCOPE, SOURCE_PROFILE } level;
     uint64_t samples_left; /* of the profile */
     bool is_cut;           /* the profile */
+    bool is_begun;
+    bool is_carried; /* all that its samples refer to is known, and all of it fits */
 };
 
 /* request stays where it is until _close. False when there is no memory for its index. */

@@ -140,18 +140,20 @@ static struct bounds bounds_of(uint32_t count)
     };
 }
 
-/* Top bits of the lanes that end a varint of one or two bytes that is not below the bounds, or that
- * continue one beyond. before: the eight lanes that begin one byte earlier. */
+/* Top bits of the lanes that end a varint of one or two bytes that is not below the bounds, that
+ * end one needlessly long, or that continue one beyond two bytes. before: the eight lanes that
+ * begin one byte earlier. */
 static inline uint64_t find_beyond(const struct bounds *bounds, uint64_t lanes, uint64_t before)
 {
     const uint64_t top = EACH(0x80);
     uint64_t bits = lanes & ~top;
     uint64_t bits_before = before & ~top;
     uint64_t is_second = before & top;
-    uint64_t is_beyond =
-        ((bits + bounds->above_high) | ((bits + bounds->high) & (bits_before + bounds->low))) &
-        is_second & ~lanes;
-    return is_beyond | ((bits + bounds->one) & ~is_second & ~lanes & top) | (lanes & is_second);
+    uint64_t is_beyond = (bits + bounds->above_high) |
+                         ((bits + bounds->high) & (bits_before + bounds->low)) |
+                         ~(bits + EACH(0x7f));
+    return (is_beyond & is_second & ~lanes) | ((bits + bounds->one) & ~is_second & ~lanes & top) |
+           (lanes & is_second);
 }
 
 bool profile_indices_are_below(struct slice packed, uint32_t count)

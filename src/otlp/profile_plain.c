@@ -13,6 +13,7 @@
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_inline.h"
 #include "src/otlp/profile_numbers.h"
+#include "src/otlp/profile_plan.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 
@@ -21,11 +22,6 @@ enum {
     PROFILE_ID_BYTES = 16,
     SCOPE_DEPTH = 4, /* of InstrumentationScope, the request being 1 */
 };
-
-/* Tags of one byte. */
-#define NUMBER(field)  ((field) << 3 | WIRE_VARINT)
-#define FIXED64(field) ((field) << 3 | WIRE_FIXED64)
-#define BYTES(field)   ((field) << 3 | WIRE_BYTES)
 
 struct scan {
     uint64_t highest[PROFILE_TABLES]; /* index that refers to the table */
@@ -66,15 +62,9 @@ static inline bool scan_indices(struct scan *scan, enum profile_table table, str
     return scan_packed(packed, &scan->highest[table]);
 }
 
-/* What a number in a message is. */
-enum meaning { UNKNOWN, ANY_NUMBER, REFERENCE };
-struct plan {
-    uint8_t meanings[8];
-    uint8_t tables[8]; /* enum profile_table, of references */
-};
-
 /* A message that has only numbers below field 8, in order. */
-static inline bool scan_numbers(struct scan *scan, const struct plan *plan, struct slice message)
+static inline bool scan_numbers(struct scan *scan, const struct profile_plan *plan,
+                                struct slice message)
 {
     const uint8_t *at = message.data;
     const uint8_t *end = end_of(message);
@@ -82,12 +72,12 @@ static inline bool scan_numbers(struct scan *scan, const struct plan *plan, stru
     while (at < end) {
         uint8_t tag = *at;
         uint64_t number;
-        if (tag <= before || tag >= NUMBER(8) || (tag & 7) != WIRE_VARINT)
+        if (tag <= before || tag >= PROFILE_NUMBER(8) || (tag & 7) != WIRE_VARINT)
             return false;
         at = profile_number_at(at + 1, end, &number);
-        if (at == NULL || plan->meanings[tag >> 3] == UNKNOWN)
+        if (at == NULL || plan->meanings[tag >> 3] == PROFILE_UNKNOWN_FIELD)
             return false;
-        if (plan->meanings[tag >> 3] == REFERENCE)
+        if (plan->meanings[tag >> 3] == PROFILE_INDEX)
             refer(scan, (enum profile_table)plan->tables[tag >> 3], number);
         before = tag;
     }
@@ -96,47 +86,32 @@ static inline bool scan_numbers(struct scan *scan, const struct plan *plan, stru
 
 static inline bool scan_function(struct scan *scan, struct slice function)
 {
-    static const struct plan plan = {
-        .meanings = {[1] = REFERENCE, [2] = REFERENCE, [3] = REFERENCE, [4] = ANY_NUMBER},
-        .tables = {[1] = PROFILE_STRINGS, [2] = PROFILE_STRINGS, [3] = PROFILE_STRINGS},
-    };
-    return scan_numbers(scan, &plan, function);
+    return scan_numbers(scan, &profile_function_plan, function);
 }
 
 static inline bool scan_value_type(struct scan *scan, struct slice type)
 {
-    static const struct plan plan = {
-        .meanings = {[1] = REFERENCE, [2] = REFERENCE},
-        .tables = {[1] = PROFILE_STRINGS, [2] = PROFILE_STRINGS},
-    };
-    return scan_numbers(scan, &plan, type);
+    return scan_numbers(scan, &profile_value_type_plan, type);
 }
 
 static inline bool scan_line(struct scan *scan, struct slice line)
 {
-    static const struct plan plan = {
-        .meanings = {[1] = REFERENCE, [2] = ANY_NUMBER, [3] = ANY_NUMBER},
-        .tables = {[1] = PROFILE_FUNCTIONS},
-    };
-    return scan_numbers(scan, &plan, line);
+    return scan_numbers(scan, &profile_line_plan, line);
 }
 
 static bool scan_mapping(struct scan *scan, struct slice mapping)
 {
-    static const struct plan plan = {
-        .meanings = {[1] = ANY_NUMBER, [2] = ANY_NUMBER, [3] = ANY_NUMBER, [4] = REFERENCE},
-        .tables = {[4] = PROFILE_STRINGS},
-    };
     const uint8_t *at = mapping.data;
     const uint8_t *end = end_of(mapping);
     struct slice packed = {0};
     uint64_t number;
-    while (at < end && *at != BYTES(5)) {
+    while (at < end && *at != PROFILE_BYTES(5)) {
         at = profile_number_at(at + 1, end, &number);
         if (at == NULL)
             return false;
     }
-    if (!scan_numbers(scan, &plan, slice_of(mapping.data, (size_t)(at - mapping.data))))
+    if (!scan_numbers(scan, &profile_mapping_plan,
+                      slice_of(mapping.data, (size_t)(at - mapping.data))))
         return false;
     return at == end || (profile_content_at(at + 1, end, &packed) && end_of(packed) == end &&
                          scan_indices(scan, PROFILE_ATTRIBUTES, packed));
@@ -151,17 +126,18 @@ static inline bool scan_location(struct scan *scan, struct slice location)
         uint8_t tag = *at++;
         uint64_t number;
         struct slice content;
-        bool is_fine = tag > before || tag == BYTES(3);
-        if (tag == NUMBER(1) || tag == NUMBER(2)) {
+        bool is_fine = tag > before || tag == PROFILE_BYTES(3);
+        if (tag == PROFILE_NUMBER(1) || tag == PROFILE_NUMBER(2)) {
             at = profile_number_at(at, end, &number);
             if (at == NULL)
                 return false;
-            if (tag == NUMBER(1))
+            if (tag == PROFILE_NUMBER(1))
                 refer(scan, PROFILE_MAPPINGS, number);
         } else {
-            is_fine = is_fine && profile_content_at(at, end, &content) &&
-                      ((tag == BYTES(3) && scan_line(scan, content)) ||
-                       (tag == BYTES(4) && scan_indices(scan, PROFILE_ATTRIBUTES, content)));
+            is_fine =
+                is_fine && profile_content_at(at, end, &content) &&
+                ((tag == PROFILE_BYTES(3) && scan_line(scan, content)) ||
+                 (tag == PROFILE_BYTES(4) && scan_indices(scan, PROFILE_ATTRIBUTES, content)));
             at = is_fine ? end_of(content) : end;
         }
         if (!is_fine || tag < before)
@@ -180,13 +156,13 @@ static bool scan_scalar(struct slice value)
     if (value.size == 0)
         return true;
     switch (value.data[0]) {
-    case BYTES(1): /* string_value */
-    case BYTES(7): /* bytes_value */
+    case PROFILE_BYTES(1): /* string_value */
+    case PROFILE_BYTES(7): /* bytes_value */
         return profile_content_at(value.data + 1, end, &text) && end_of(text) == end;
-    case NUMBER(2): /* bool_value */
-    case NUMBER(3): /* int_value */
+    case PROFILE_NUMBER(2): /* bool_value */
+    case PROFILE_NUMBER(3): /* int_value */
         return profile_number_at(value.data + 1, end, &number) == end;
-    case FIXED64(4): /* double_value */
+    case PROFILE_FIXED64(4): /* double_value */
         return value.size == 1 + 8;
     default:
         return false;
@@ -204,10 +180,11 @@ static bool scan_attribute(struct scan *scan, struct slice attribute)
         struct slice value;
         if (tag <= before)
             return false;
-        if (tag == NUMBER(1) || tag == NUMBER(3)) {
+        if (tag == PROFILE_NUMBER(1) || tag == PROFILE_NUMBER(3)) {
             at = profile_number_at(at, end, &number);
             refer(scan, PROFILE_STRINGS, number);
-        } else if (tag == BYTES(2) && profile_content_at(at, end, &value) && scan_scalar(value)) {
+        } else if (tag == PROFILE_BYTES(2) && profile_content_at(at, end, &value) &&
+                   scan_scalar(value)) {
             at = end_of(value);
         } else {
             return false;
@@ -221,9 +198,9 @@ static bool scan_attribute(struct scan *scan, struct slice attribute)
 
 static bool scan_link(struct slice link)
 {
-    return link.size == 0 ||
-           (link.size == ID_FIELDS_BYTES && link.data[0] == BYTES(1) && link.data[1] == 16 &&
-            link.data[2 + 16] == BYTES(2) && link.data[2 + 16 + 1] == 8);
+    return link.size == 0 || (link.size == ID_FIELDS_BYTES && link.data[0] == PROFILE_BYTES(1) &&
+                              link.data[1] == 16 && link.data[2 + 16] == PROFILE_BYTES(2) &&
+                              link.data[2 + 16 + 1] == 8);
 }
 
 /* All locations are known by now, or this is not plain. */
@@ -233,7 +210,8 @@ static inline bool scan_stack(const struct scan *scan, struct slice stack)
     uint64_t highest = 0;
     if (stack.size == 0)
         return true;
-    if (stack.data[0] != BYTES(1) || !profile_content_at(stack.data + 1, end_of(stack), &packed) ||
+    if (stack.data[0] != PROFILE_BYTES(1) ||
+        !profile_content_at(stack.data + 1, end_of(stack), &packed) ||
         end_of(packed) != end_of(stack))
         return false;
     return profile_indices_are_below(packed, (uint32_t)scan->counts[PROFILE_LOCATIONS]) ||
@@ -294,16 +272,17 @@ static bool scan_sample(struct scan *scan, struct slice sample)
         if (tag <= before || (!is_number && !profile_content_at(at, end, &content)))
             return false;
         at = is_number ? profile_number_at(at, end, &number) : end_of(content);
-        if (tag == NUMBER(1))
+        if (tag == PROFILE_NUMBER(1))
             refer(scan, PROFILE_STACKS, number);
-        else if (tag == NUMBER(3))
+        else if (tag == PROFILE_NUMBER(3))
             refer(scan, PROFILE_LINKS, number);
-        else if (tag == BYTES(4))
+        else if (tag == PROFILE_BYTES(4))
             scan->is_1_10 = true;
-        else if (tag != BYTES(2) && (tag != BYTES(5) || content.size % 8 != 0))
+        else if (tag != PROFILE_BYTES(2) && (tag != PROFILE_BYTES(5) || content.size % 8 != 0))
             return false;
-        if (at == NULL || (tag == BYTES(2) && !scan_indices(scan, PROFILE_ATTRIBUTES, content)) ||
-            (tag == BYTES(4) && !scan_packed(content, &number)))
+        if (at == NULL ||
+            (tag == PROFILE_BYTES(2) && !scan_indices(scan, PROFILE_ATTRIBUTES, content)) ||
+            (tag == PROFILE_BYTES(4) && !scan_packed(content, &number)))
             return false;
         before = tag;
     }
@@ -314,15 +293,15 @@ static bool scan_sample(struct scan *scan, struct slice sample)
 static inline bool scan_profile_bytes(struct scan *scan, uint8_t tag, struct slice content)
 {
     switch (tag) {
-    case BYTES(1):
-    case BYTES(5):
+    case PROFILE_BYTES(1):
+    case PROFILE_BYTES(5):
         return scan_value_type(scan, content);
-    case BYTES(2):
+    case PROFILE_BYTES(2):
         scan->samples++;
         return scan_sample(scan, content);
-    case BYTES(7):
+    case PROFILE_BYTES(7):
         return content.size == PROFILE_ID_BYTES;
-    case BYTES(11):
+    case PROFILE_BYTES(11):
         return scan_indices(scan, PROFILE_ATTRIBUTES, content);
     default:
         return false;
@@ -339,22 +318,23 @@ static bool scan_profile(struct scan *scan, struct slice profile)
         uint8_t tag = *at++;
         uint64_t number;
         struct slice content;
-        if (tag <= before && tag != BYTES(2))
+        if (tag <= before && tag != PROFILE_BYTES(2))
             return false;
         if ((tag & 7) == WIRE_BYTES) {
             if (!profile_content_at(at, end, &content) || !scan_profile_bytes(scan, tag, content))
                 return false;
             at = end_of(content);
-        } else if (tag == FIXED64(3) && end - at >= 8) {
+        } else if (tag == PROFILE_FIXED64(3) && end - at >= 8) {
             at += 8;
         } else {
             at = profile_number_at(at, end, &number);
-            if (at == NULL || (tag != NUMBER(4) && tag != NUMBER(6) && tag != NUMBER(8)))
+            if (at == NULL ||
+                (tag != PROFILE_NUMBER(4) && tag != PROFILE_NUMBER(6) && tag != PROFILE_NUMBER(8)))
                 return false;
         }
         if (tag < before)
             return false;
-        types += tag == BYTES(1) || tag == BYTES(5);
+        types += tag == PROFILE_BYTES(1) || tag == PROFILE_BYTES(5);
         before = tag;
     }
     scan->profiles++;
@@ -375,10 +355,10 @@ static const struct otlp_message *header_message(enum profile_inline_kind kind)
 static bool scan_header(struct scan *scan, enum profile_inline_kind kind, uint8_t tag,
                         struct slice content)
 {
-    if (tag == BYTES(3)) /* schema_url */
+    if (tag == PROFILE_BYTES(3)) /* schema_url */
         return true;
     scan->attributes_max += content.size / 2;
-    return tag == BYTES(1) && scan->attributes_max <= WIRE_ATTRIBUTES_MAX &&
+    return tag == PROFILE_BYTES(1) && scan->attributes_max <= WIRE_ATTRIBUTES_MAX &&
            otlp_check_message(header_message(kind), content, SCOPE_DEPTH) &&
            !profile_has_references(kind, content);
 }
@@ -393,7 +373,7 @@ static bool scan_group(struct scan *scan, enum profile_inline_kind kind, struct 
         struct slice content;
         if ((tag & 7) != WIRE_BYTES || !profile_content_at(at, end, &content))
             return false;
-        bool is_fine = tag != BYTES(2)           ? scan_header(scan, kind, tag, content)
+        bool is_fine = tag != PROFILE_BYTES(2)   ? scan_header(scan, kind, tag, content)
                        : kind == INLINE_RESOURCE ? scan_group(scan, INLINE_SCOPE, content)
                                                  : scan_profile(scan, content);
         if (!is_fine)
@@ -424,10 +404,11 @@ bool profile_is_plain(struct slice request, struct profile_plain *ret_plain)
     while (at < end) {
         uint8_t tag = *at++;
         struct slice content;
-        if ((tag != BYTES(1) && tag != BYTES(2)) || !profile_content_at(at, end, &content))
+        if ((tag != PROFILE_BYTES(1) && tag != PROFILE_BYTES(2)) ||
+            !profile_content_at(at, end, &content))
             return false;
-        if (!(tag == BYTES(2) ? scan_dictionary(&scan, content)
-                              : scan_group(&scan, INLINE_RESOURCE, content)))
+        if (!(tag == PROFILE_BYTES(2) ? scan_dictionary(&scan, content)
+                                      : scan_group(&scan, INLINE_RESOURCE, content)))
             return false;
         at = end_of(content);
     }

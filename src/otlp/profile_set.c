@@ -92,6 +92,7 @@ uint8_t *profile_set_begin(struct profile_set *set, size_t content_bytes_max)
     return profile_bytes_room(&set->bytes, content_bytes_max);
 }
 
+/* The content lies after the last entry's. */
 static uint32_t append(struct profile_set *set, struct slice content, uint32_t hash)
 {
     assert(set->bytes.size + content.size <= UINT32_MAX);
@@ -105,41 +106,89 @@ static uint32_t append(struct profile_set *set, struct slice content, uint32_t h
     return set->count++;
 }
 
-uint32_t profile_set_end(struct profile_set *set, const uint8_t *content_end)
+/* The slot of an entry with that content, or the empty one where it belongs. */
+static inline uint32_t *find(struct profile_set *set, struct slice content, uint32_t hash)
 {
-    const uint8_t *begin = set->bytes.data + set->bytes.size;
-    assert(content_end >= begin);
-    assert(content_end <= set->bytes.data + set->bytes.capacity);
-    struct slice content = slice_of(begin, (size_t)(content_end - begin));
-    uint32_t hash = (uint32_t)XXH3_64bits_withSeed(content.data, content.size, set->seed);
     if (set->count == set->capacity)
         grow(set);
     uint32_t slot = slot_of(set, hash);
     for (; set->slots[slot] != 0; slot = (slot + 1) & (set->slots_count - 1)) {
         uint32_t index = set->slots[slot] - 1;
         if (set->entries[index].hash == hash && slice_equal(profile_set_at(set, index), content))
-            return index;
+            break;
     }
-    set->slots[slot] = set->count + 1;
-    return append(set, content, hash);
+    return &set->slots[slot];
+}
+
+static inline uint32_t hash_of(const struct profile_set *set, struct slice content)
+{
+    return (uint32_t)XXH3_64bits_withSeed(content.data, content.size, set->seed);
+}
+
+uint32_t profile_set_end(struct profile_set *set, const uint8_t *content_end)
+{
+    const uint8_t *begin = set->bytes.data + set->bytes.size;
+    assert(content_end >= begin);
+    assert(content_end <= set->bytes.data + set->bytes.capacity);
+    struct slice content = slice_of(begin, (size_t)(content_end - begin));
+    uint32_t hash = hash_of(set, content);
+    uint32_t *slot = find(set, content, hash);
+    if (*slot == 0)
+        *slot = append(set, content, hash) + 1;
+    return *slot - 1;
 }
 
 uint32_t profile_set_add(struct profile_set *set, struct slice content)
 {
-    uint8_t *room = profile_set_begin(set, content.size);
+    uint32_t hash = hash_of(set, content);
+    uint32_t *slot = find(set, content, hash);
     assert(content.data != NULL || content.size == 0);
+    if (*slot != 0)
+        return *slot - 1;
+    uint8_t *room = profile_set_begin(set, content.size);
     if (content.size > 0)
         memcpy(room, content.data, content.size);
-    return profile_set_end(set, room + content.size);
+    *slot = append(set, content, hash) + 1;
+    return *slot - 1;
+}
+
+static inline bool is_at(const struct profile_set *set, uint32_t index, struct slice content)
+{
+    return index < set->count && slice_equal(profile_set_at(set, index), content);
+}
+
+uint32_t profile_set_add_like(struct profile_set *set, struct slice content, uint32_t guess)
+{
+    return is_at(set, guess, content) ? guess : profile_set_add(set, content);
+}
+
+uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_end, uint32_t guess)
+{
+    const uint8_t *begin = set->bytes.data + set->bytes.size;
+    assert(content_end >= begin);
+    return is_at(set, guess, slice_of(begin, (size_t)(content_end - begin)))
+               ? guess
+               : profile_set_end(set, content_end);
+}
+
+/* Entries go in the reverse order of their coming, so that each leaves the slots as they were
+ * before it. */
+static void remove_last(struct profile_set *set)
+{
+    uint32_t index = --set->count;
+    const struct profile_set_entry *last = &set->entries[index];
+    uint32_t slot = slot_of(set, last->hash);
+    while (set->slots[slot] != index + 1)
+        slot = (slot + 1) & (set->slots_count - 1);
+    set->slots[slot] = 0;
+    set->encoded_bytes -= 1 + wire_varint_size(last->size) + last->size;
+    set->bytes.size -= last->size;
 }
 
 void profile_set_cut(struct profile_set *set, uint32_t count)
 {
     assert(count >= 1);
     assert(count <= set->count);
-    while (set->count > count) {
-        struct slice last = profile_set_at(set, --set->count);
-        set->encoded_bytes -= 1 + wire_varint_size(last.size) + last.size;
-        set->bytes.size -= last.size;
-    }
+    while (set->count > count)
+        remove_last(set);
 }

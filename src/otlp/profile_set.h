@@ -39,8 +39,11 @@ uint32_t profile_set_add(struct profile_set *set, struct slice content);
  * ends. Nothing is added to this set between the two. */
 uint8_t *profile_set_begin(struct profile_set *set, size_t content_bytes_max);
 uint32_t profile_set_end(struct profile_set *set, const uint8_t *content_end);
+/* Both look first at the entry `guess`, which spares a search where requests are alike. */
+uint32_t profile_set_add_like(struct profile_set *set, struct slice content, uint32_t guess);
+uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_end, uint32_t guess);
 
-/* Forgets the entries from `count` on. Nothing may be added before the next _clear. */
+/* Forgets the entries from `count` on. */
 void profile_set_cut(struct profile_set *set, uint32_t count);
 
 static inline struct slice profile_set_at(const struct profile_set *set, uint32_t index)

@@ -22,7 +22,7 @@ struct profile_tables_mark {
     uint32_t counts[PROFILE_TABLES];
 };
 struct profile_tables_mark profile_tables_mark(const struct profile_tables *tables);
-/* Forgets what came after the mark; then nothing may be added before the next _clear. */
+/* Forgets what came after the mark. */
 void profile_tables_cut(struct profile_tables *tables, const struct profile_tables_mark *mark);
 /* Encoded, as fields of ProfilesDictionary. */
 uint64_t profile_tables_bytes(const struct profile_tables *tables);

@@ -163,3 +163,8 @@ bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret
     *ret_sample = profile_sample_of(bytes);
     return true;
 }
+
+bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_bytes)
+{
+    return next_message(profile, 2, ret_bytes);
+}

@@ -61,6 +61,8 @@ bool profile_next_resource(struct wire_reader *request, struct profile_resource 
 bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_scope);
 bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile);
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample);
+/* The same without looking into it. */
+bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_bytes);
 
 /* What the messages hold, from their bytes. */
 struct profile profile_of(struct slice bytes);
