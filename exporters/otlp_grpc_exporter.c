@@ -5,6 +5,7 @@
 #include "exporters/grpc_outcome.h"
 #include "exporters/http_settings.h"
 #include "exporters/otlp_grpc_config.h"
+#include "exporters/profile_outgoing.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -31,12 +32,14 @@
 
 struct otlp_grpc_exporter_counters {
     counter odd_answers;
+    counter unconvertible;
 };
 
 static const struct counter_row otlp_grpc_exporter_counters[] = {
     COUNTER(struct otlp_grpc_exporter_counters, odd_answers, COUNTER_SUM,
             "spanflame_exporter_odd_answers",
             "Answers that say OK and hold no OTLP response; they count as sent."),
+    PROFILE_OUTGOING_COUNTER(struct otlp_grpc_exporter_counters, unconvertible),
     COUNTER_END,
 };
 
@@ -48,6 +51,7 @@ struct otlp_grpc_exporter {
     char *server_name;
     struct grpc_client *client;
     struct codec_box *codecs;
+    struct profile_outgoing outgoing;
     bool has_told_odd_answer;
 };
 
@@ -56,6 +60,7 @@ struct attempt {
     struct otlp_grpc_exporter *exporter;
     struct batch *batch;
     struct receipt *receipt;
+    uint64_t left_out;         /* items that are not sent */
     struct batch_part encoded; /* owner NULL: the batch's own parts are sent */
 };
 
@@ -169,6 +174,8 @@ static void on_done(const struct grpc_result *result, void *arg)
     assert(attempt->batch != NULL);
     struct outcome outcome = result->code == STATUS_OK ? take_success(attempt, result)
                                                        : grpc_outcome_refused(result, text);
+    if (outcome.verdict == ACCEPTED)
+        outcome.rejected_items += attempt->left_out;
     attempt_end(attempt, &outcome);
 }
 
@@ -194,10 +201,14 @@ static void otlp_grpc_exporter_consume(struct component *self, struct batch *bat
     enum codec codec = otlp_grpc_config_codec(self->config);
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
+    struct batch *sent = profile_outgoing_batch(&exporter->outgoing, batch, receipt);
+    if (sent == NULL)
+        return;
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
     attempt->exporter = exporter;
-    attempt->batch = batch_ref(batch);
+    attempt->batch = sent;
     attempt->receipt = receipt;
+    attempt->left_out = batch->items - sent->items;
     if (codec != CODEC_NONE && !attempt_encode(attempt, codec)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to compress a request");
         attempt_end(attempt, &outcome);
@@ -206,9 +217,9 @@ static void otlp_grpc_exporter_consume(struct component *self, struct batch *bat
     bool is_encoded = attempt->encoded.owner != NULL;
     const struct grpc_post post = {
         .path = signal_path(batch->signal),
-        .parts = is_encoded ? &attempt->encoded : batch->parts,
-        .parts_count = is_encoded ? 1 : batch->parts_count,
-        .bytes = is_encoded ? attempt->encoded.bytes.size : batch->bytes,
+        .parts = is_encoded ? &attempt->encoded : sent->parts,
+        .parts_count = is_encoded ? 1 : sent->parts_count,
+        .bytes = is_encoded ? attempt->encoded.bytes.size : sent->bytes,
         .is_compressed = is_encoded,
         .done = on_done,
         .arg = attempt,
@@ -222,6 +233,12 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
     const struct otlp_grpc_config *config = self->config;
     if (!grpc_target_parse(config->endpoint, &exporter->target, error))
         return false;
+    struct otlp_grpc_exporter_counters *counters = self->counters;
+    exporter->outgoing = (struct profile_outgoing){
+        .exporter = self,
+        .layout = LAYOUT_1_10,
+        .unconvertible = counters != NULL ? &counters->unconvertible : NULL,
+    };
     exporter->codecs = codec_box_create(self->budget);
     return true;
 }

@@ -15,6 +15,9 @@
 /* In the order of enum otlp_http_encoding. */
 static const char *const encodings[] = {"proto", "json", NULL};
 
+/* In the order of enum otlp_http_proto_version. */
+static const char *const proto_versions[] = {"1.10", "1.9", NULL};
+
 /* Also the names in Content-Encoding, but for none. */
 static const char *const compressions[] = {
     "gzip", "none", "", "zstd", "snappy", "x-snappy-framed", "zlib", "deflate", "lz4", NULL};
@@ -47,6 +50,9 @@ const struct config_field otlp_http_config_fields[] = {
                 "Whole URL for profiles, instead of endpoint."),
     CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
                   "Form of the body: protobuf, or OTLP/JSON."),
+    CONFIG_CHOICE(struct otlp_http_config, proto_version, "proto_version", "1.10", proto_versions,
+                  "Layout of profiles; \"1.9\", in quotes, for Pyroscope 1.18 and 1.19 and Go "
+                  "collectors up to 0.147."),
     CONFIG_CHOICE(struct otlp_http_config, compression, "compression", "gzip", compressions,
                   "How bodies are compressed; none or \"\": not at all."),
     CONFIG_SECTION(struct otlp_http_config, compression_params, struct otlp_http_compression_config,
@@ -160,6 +166,8 @@ bool otlp_http_config_check(const void *section, struct error *error)
     if (!endpoints_check(config, error) || !compression_check(config, error) ||
         !proxy_check(config, error))
         return false;
+    if (config->proto_version == OTLP_HTTP_1_9 && config->encoding == OTLP_HTTP_JSON)
+        return error_set(error, "proto_version \"1.9\" needs encoding: proto");
     if (config->has_auth && config->auth.authenticator[0] != '\0')
         return error_set(error, "auth: authenticators are not supported by this build yet; put the "
                                 "credentials into headers");

@@ -31,6 +31,7 @@ struct otlp_http_config {
     const char *endpoint;
     const char *endpoints[SIGNAL_KINDS];
     int encoding;
+    int proto_version; /* of profiles: enum otlp_http_proto_version */
     int compression;
     struct otlp_http_compression_config compression_params;
     struct config_pairs headers;
@@ -51,6 +52,7 @@ struct otlp_http_config {
 };
 
 enum otlp_http_encoding { OTLP_HTTP_PROTO, OTLP_HTTP_JSON };
+enum otlp_http_proto_version { OTLP_HTTP_1_10, OTLP_HTTP_1_9 };
 
 extern const struct config_field otlp_http_config_fields[];
 /* Rules across the fields. */

@@ -5,6 +5,7 @@
 #include "exporters/http_outcome.h"
 #include "exporters/http_settings.h"
 #include "exporters/otlp_http_config.h"
+#include "exporters/profile_outgoing.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -32,6 +33,7 @@ static const char json_type[] = "application/json";
 
 struct otlp_http_exporter_counters {
     counter odd_answers;
+    counter unconvertible;
 };
 
 static const struct counter_row otlp_http_exporter_counters[] = {
@@ -39,6 +41,7 @@ static const struct counter_row otlp_http_exporter_counters[] = {
         struct otlp_http_exporter_counters, odd_answers, COUNTER_SUM,
         "spanflame_exporter_odd_answers",
         "Answers with a 2xx status whose body was cut or no OTLP response; they count as sent."),
+    PROFILE_OUTGOING_COUNTER(struct otlp_http_exporter_counters, unconvertible),
     COUNTER_END,
 };
 
@@ -49,6 +52,7 @@ struct otlp_http_exporter {
     struct http_client *client;
     enum codec codec; /* CODEC_NONE: bodies go as they are */
     struct codec_box *codecs;
+    struct profile_outgoing outgoing;
     bool has_told_odd_answer;
 };
 
@@ -57,6 +61,7 @@ struct attempt {
     struct otlp_http_exporter *exporter;
     struct batch *batch;
     struct receipt *receipt;
+    uint64_t left_out;         /* items that are not sent */
     struct batch_part encoded; /* JSON, or compressed; owner NULL: the batch's own parts are sent */
 };
 
@@ -178,6 +183,8 @@ static void on_done(const struct http_result *result, void *arg)
         outcome = take_success(attempt, result);
     else
         outcome = http_outcome_refused(result, attempt->exporter->shown_url, text);
+    if (outcome.verdict == ACCEPTED)
+        outcome.rejected_items += attempt->left_out;
     attempt_end(attempt, &outcome);
 }
 
@@ -243,11 +250,15 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
+    struct batch *sent = profile_outgoing_batch(&exporter->outgoing, batch, receipt);
+    if (sent == NULL)
+        return;
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
     struct http_post post = {.done = on_done, .arg = attempt};
     attempt->exporter = exporter;
-    attempt->batch = batch_ref(batch);
+    attempt->batch = sent;
     attempt->receipt = receipt;
+    attempt->left_out = batch->items - sent->items;
     if (!encode(attempt, &post)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
         attempt_end(attempt, &outcome);
@@ -272,6 +283,12 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     exporter->shown_url = mem_copy_text(url.shown);
     self->destination = exporter->shown_url;
     http_url_clear(&url);
+    struct otlp_http_exporter_counters *counters = self->counters;
+    exporter->outgoing = (struct profile_outgoing){
+        .exporter = self,
+        .layout = config->proto_version == OTLP_HTTP_1_9 ? LAYOUT_1_9 : LAYOUT_1_10,
+        .unconvertible = counters != NULL ? &counters->unconvertible : NULL,
+    };
     exporter->codec = otlp_http_config_codec(config);
     exporter->codecs = codec_box_create(self->budget);
     return true;

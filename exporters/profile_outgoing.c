@@ -8,13 +8,15 @@
 #include "src/log.h"
 #include "src/otlp/profile_strip.h"
 #include "src/otlp/profile_transcode.h"
+#include "src/receipt.h"
 
 #include <assert.h>
 
 static void note_uploads(struct profile_outgoing *outgoing, uint64_t count)
 {
     assert(count > 0);
-    counter_add(outgoing->unconvertible, count);
+    if (outgoing->unconvertible != NULL)
+        counter_add(outgoing->unconvertible, count);
     if (outgoing->has_told)
         return;
     outgoing->has_told = true;
@@ -47,24 +49,41 @@ static bool replace(struct batch_part *part, struct buffer *buffer)
     return buffer != NULL;
 }
 
-struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch)
+/* What is left of part, in the back-end's layout. False: no memory. */
+static bool convert(const struct profile_outgoing *outgoing, uint64_t uploads,
+                    struct batch_part *part)
 {
     struct budget *budget = outgoing->exporter->budget;
-    struct batch_part part;
-    assert(batch->signal == PROFILES);
-    if (!batch_join(batch, budget, &part))
-        return NULL;
-    uint64_t uploads = profile_uploads_count(part.bytes);
-    if (uploads == 0 && outgoing->layout == LAYOUT_1_10) {
-        buffer_unref(part.owner);
+    assert(outgoing->layout == LAYOUT_1_10 || outgoing->layout == LAYOUT_1_9);
+    if (uploads > 0 && !replace(part, profile_strip_uploads(part->bytes, budget)))
+        return false;
+    return outgoing->layout == LAYOUT_1_10 ||
+           replace(part, profile_transcode_back(part->bytes, budget));
+}
+
+struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
+                                     struct receipt *receipt)
+{
+    struct outcome outcome = outcome_busy("no memory left in the budget to convert profiles");
+    struct batch_part part = {.owner = NULL};
+    struct batch *converted = NULL;
+    assert(receipt != NULL);
+    if (batch->signal != PROFILES)
         return batch_ref(batch);
+    if (batch_join(batch, outgoing->exporter->budget, &part)) {
+        uint64_t uploads = profile_uploads_count(part.bytes);
+        if (uploads > 0)
+            note_uploads(outgoing, uploads);
+        if (convert(outgoing, uploads, &part))
+            converted = batch_of(batch, &part, batch->items - uploads);
     }
-    if (uploads > 0 && !replace(&part, profile_strip_uploads(part.bytes, budget)))
-        return NULL;
-    if (outgoing->layout == LAYOUT_1_9 &&
-        !replace(&part, profile_transcode_back(part.bytes, budget)))
-        return NULL;
-    if (uploads > 0)
-        note_uploads(outgoing, uploads);
-    return batch_of(batch, &part, batch->items - uploads);
+    if (converted != NULL && converted->parts_count > 0)
+        return converted;
+    if (converted != NULL) {
+        outcome = outcome_accepted;
+        outcome.rejected_items = batch->items;
+    }
+    batch_unref(converted);
+    receipt_resolve(receipt, &outcome);
+    return NULL;
 }

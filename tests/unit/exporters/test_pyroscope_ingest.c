@@ -539,6 +539,36 @@ static void old_servers_get_what_they_can_take(void **state)
     }
 }
 
+static void a_real_server_takes_every_type_at_ingest(void **state)
+{
+    const char *url = getenv("PYROSCOPE_URL");
+    (void)state;
+    if (url == NULL) {
+        print_message("   skipped: PYROSCOPE_URL is not set\n");
+        skip();
+    }
+    struct exporter_fixture exporter;
+    struct lane *lane = lane_create(0);
+    char yaml[512];
+    snprintf(yaml, sizeof(yaml), "{endpoint: '%s', mode: ingest}", url);
+    exporter_open(&exporter, lane, &pyroscope_exporter_factory, yaml, PROFILES);
+    for (size_t i = 0; i < sizeof(type_cases) / sizeof(type_cases[0]); i++) {
+        struct sketch_profile profile = type_cases[i].profile;
+        const struct sketch sketch = {.resource = {"service.name=spanflame ingest test"},
+                                      .profiles_count = 1,
+                                      .profiles = &profile};
+        profile.time_ns = clock_wall_ns();
+        struct slice request = sketch_request(&sketch);
+        exporter_export(&exporter, request, 1);
+        print_message("   %s %s\n", profile.type[0], exporter.message);
+        assert_int_equal(exporter.outcome.verdict, ACCEPTED);
+        assert_int_equal(exporter.outcome.rejected_items, 0);
+        mem_free((void *)(uintptr_t)request.data);
+    }
+    exporter_close(&exporter);
+    lane_destroy(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -555,6 +585,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_cut_is_dropped_and_the_rest_goes_on),
         cmocka_unit_test(a_busy_server_is_given_time),
         cmocka_unit_test(old_servers_get_what_they_can_take),
+        cmocka_unit_test(a_real_server_takes_every_type_at_ingest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

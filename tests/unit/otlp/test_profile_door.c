@@ -15,6 +15,7 @@
 #include "src/mem.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_door.h"
+#include "src/otlp/profile_transcode.h"
 #include "src/otlp/profile_view.h"
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_profiles.h"
@@ -303,6 +304,48 @@ static void older_layouts_say_what_the_new_one_says(void **state)
     oracle_clear(&expected);
 }
 
+/* What the new request is in layout 1.9, with its fields in the order in which they stand there. */
+#define NEW_AS_1_9                                                                                 \
+    "1:{1:{1:{1'k' 2:{1'v'}}} 2:{2:{1:{1=1} 2:{1=1 3~1 4=1 2~5 5#8} 2:{2~6} 3!7 4=9 5:{1=2} 6=3 "  \
+    "7#16 8=4 9'f' 10'p' 11~1}}} " FINE_TABLES
+
+static void what_leaves_as_1_9_has_its_numbers(void **state)
+{
+    struct buffer *request = request_of(NEW_REQUEST);
+    struct buffer *expected = request_of(NEW_AS_1_9);
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, 1 << 20);
+    struct buffer *old = profile_transcode_back(buffer_slice(request), &budget);
+    assert_int_equal(old->size, expected->size);
+    assert_memory_equal(old->data, expected->data, old->size);
+    assert_int_equal(profile_layout_of(buffer_slice(old)), LAYOUT_1_9);
+    buffer_unref(old);
+    assert_true(budget_try_take(&budget, 1 << 20));
+    assert_null(profile_transcode_back(buffer_slice(request), &budget));
+    budget_return(&budget, 1 << 20);
+    budget_fini(&budget);
+    buffer_unref(expected);
+    buffer_unref(request);
+}
+
+/* Whatever a request holds: read as 1.9, it is what it was. */
+static void what_leaves_as_1_9_comes_back_unchanged(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        struct random_source random = {.state = seed};
+        struct slice request = random_profiles(&random);
+        struct buffer *old = profile_transcode_back(request, NULL);
+        struct buffer *back = profile_transcode(LAYOUT_1_9, buffer_slice(old), NULL);
+        assert_int_equal(back->size, request.size);
+        assert_memory_equal(back->data, request.data, request.size);
+        buffer_unref(back);
+        buffer_unref(old);
+        mem_free((void *)(uintptr_t)request.data);
+    }
+}
+
 static void what_cannot_be_read_is_refused_by_version(void **state)
 {
     static const struct {
@@ -406,6 +449,8 @@ int main(void)
         cmocka_unit_test(a_broken_index_costs_its_profile_and_no_other),
         cmocka_unit_test(samples_tell_their_layout),
         cmocka_unit_test(older_layouts_say_what_the_new_one_says),
+        cmocka_unit_test(what_leaves_as_1_9_has_its_numbers),
+        cmocka_unit_test(what_leaves_as_1_9_comes_back_unchanged),
         cmocka_unit_test(layout_1_7_says_what_the_new_one_says),
         cmocka_unit_test(a_broken_range_costs_its_profile),
         cmocka_unit_test(what_cannot_be_read_is_refused_by_version),
