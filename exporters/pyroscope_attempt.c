@@ -274,6 +274,7 @@ static bool build_series(struct attempt *attempt)
         .scope = walk->scope.scope,
         .service = walk->service,
         .label_names = profile_label_names(&walk->dictionary, &walk->profile),
+        .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
         .has_plain_names = config_of(attempt)->min_pyroscope == PYROSCOPE_1,
     };
     return pyroscope_series_build(&attempt->series, &source);

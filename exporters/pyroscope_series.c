@@ -10,6 +10,7 @@
 #include "src/pprof/otlp_labels.h"
 #include "src/pprof/otlp_text.h"
 #include "src/pprof/profile_type.h"
+#include "src/pyroscope/series_from_otlp.h"
 #include "src/random.h"
 
 #include <assert.h>
@@ -56,7 +57,9 @@ static void add(struct pyroscope_series *series, const struct pyroscope_source *
                 struct slice name, struct slice value)
 {
     assert(name.size > 0);
-    size_t most = source->config->max_names - pyroscope_sample_labels_max(source->config);
+    size_t most = source->config->max_names;
+    if (source->private_labels == NULL)
+        most -= pyroscope_sample_labels_max(source->config);
     if (value.size == 0 || has_name(series, name))
         return;
     if (series->count >= most || series->count == PYROSCOPE_LABELS_MAX) {
@@ -178,6 +181,21 @@ static void add_attributes(struct pyroscope_series *series, const struct pyrosco
             add_attribute(series, source, field.bytes);
 }
 
+/* What came as a series had its own, or none. */
+static void add_private(struct pyroscope_series *series, const struct pyroscope_source *source)
+{
+    assert(source->dictionary != NULL);
+    struct series_label label;
+    if (source->private_labels == NULL) {
+        add_text(series, source, "__delta__", "false");
+        return;
+    }
+    struct profile_numbers_reader reader =
+        profile_numbers_read(&source->private_labels->attributes);
+    while (series_next_private(source->dictionary, &reader, &label))
+        add(series, source, label.name, label.value);
+}
+
 /* FNV-1a, 64 bits. */
 static uint64_t hash_on(uint64_t hash, struct slice bytes)
 {
@@ -194,7 +212,7 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     series->labels.size = 0;
     series->count = 0;
     add_text(series, source, "__name__", source->type->name);
-    add_text(series, source, "__delta__", "false");
+    add_private(series, source);
     add_service(series, source);
     for (size_t i = 0; more != NULL && more->type == CONFIG_VALUE_MAP && i < more->count; i++)
         add_text(series, source, more->keys[i], more->items[i].text);

@@ -13,6 +13,7 @@
 
 struct budget;
 struct buffer;
+struct profile;
 struct profile_dictionary;
 struct profile_type;
 struct pyroscope_labels_config;
@@ -27,6 +28,8 @@ struct pyroscope_source {
     struct slice scope;       /* encoded InstrumentationScope */
     struct slice service;     /* of the samples; no data: the resource's */
     struct slice label_names; /* profile_label_names: attributes that came as labels */
+    /* what came as a series, whose labels that begin with "__" are restored; NULL: it did not */
+    const struct profile *private_labels;
     bool has_plain_names;     /* as OTLP_NAME_PLAIN, without exception */
 };
 

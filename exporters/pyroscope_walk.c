@@ -7,6 +7,7 @@
 #include "src/clock.h"
 #include "src/limits.h"
 #include "src/otlp/profile_upload.h"
+#include "src/pyroscope/series_from_otlp.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,6 +27,13 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
     assert(config != NULL);
     *walk = (struct pyroscope_walk){.config = config, .resources = wire_reader_of(request)};
     arena_init(&walk->arena, DICTIONARY_BYTES_MAX);
+    walk->rules = rules;
+    walk->native_rules = *rules;
+    walk->native_rules.labels.keeps_dots = true;
+    walk->native_rules.labels.has_numbers = true;
+    walk->native_rules.labels.keeps_service = true;
+    walk->native_rules.labels.names_max = OTLP_LABEL_NAMES_MAX;
+    walk->native_rules.labels.drops_count = 0;
     otlp_to_pprof_init(&walk->conversion, rules, &walk->dictionary, budget);
     return profile_dictionary_open(&walk->dictionary, &walk->arena, request);
 }
@@ -53,7 +61,12 @@ static struct profile_type type_of(const struct pyroscope_walk *walk)
         .period_type = text_at(walk, profile->period_type.type),
         .period_unit = text_at(walk, profile->period_type.unit),
     };
-    return profile_type_canonical(&texts, profile->period > 0, walk->has_cpu_time);
+    if (walk->metric.size == 0)
+        return profile_type_canonical(&texts, profile->period > 0, walk->has_cpu_time);
+    struct profile_type type = profile_type_plain(&texts);
+    snprintf(type.name, sizeof(type.name), "%.*s", (int)walk->metric.size,
+             (const char *)walk->metric.data);
+    return type;
 }
 
 /* Whether the server would take that time. What it would not is passed over, and counted. */
@@ -125,6 +138,9 @@ static bool begin_profile(struct pyroscope_walk *walk)
         if (!step_to_profile(walk))
             return false;
     } while (!is_wanted(walk));
+    walk->metric = series_private_name(&walk->dictionary, &walk->profile);
+    otlp_to_pprof_set_rules(&walk->conversion,
+                            walk->metric.size > 0 ? &walk->native_rules : walk->rules);
     walk->type = type_of(walk);
     walk->part_no = 0;
     walk->has_profile = true;

@@ -31,11 +31,14 @@ struct pyroscope_walk {
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
     bool has_only_uploads; /* other profiles are passed over */
+    const struct otlp_to_pprof_rules *rules;
+    struct otlp_to_pprof_rules native_rules; /* for what came as a series: labels as they were */
     /* what was found */
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
     struct profile_type type;
+    struct slice metric;  /* __name__, when the profile came as a series; no data: it did not */
     struct slice service; /* of the samples; no data: the resource's */
     uint64_t name;        /* of the part or upload, never 0 */
     uint64_t items;       /* in it */

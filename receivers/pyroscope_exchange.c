@@ -32,6 +32,7 @@ static void release(struct pyroscope_exchange *exchange)
     batch_unref(exchange->batch);
     buffer_unref(exchange->body);
     client_info_unref(exchange->client);
+    pyroscope_ingest_free(exchange->ingest);
     mem_free(exchange);
     assert(receiver->exchanges > 0);
     receiver->exchanges--;

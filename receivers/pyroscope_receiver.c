@@ -48,6 +48,8 @@ static const struct route {
     void (*handle)(struct pyroscope_receiver *self, struct http_request *request);
 } routes[] = {
     {"/push.v1.PusherService/Push", pyroscope_push_request},
+    {"/ingest", pyroscope_ingest_request},
+    {"/pyroscope/ingest", pyroscope_ingest_request},
     {"/ready", respond_ready},
     {"/healthz", respond_ready},
 };
@@ -70,7 +72,10 @@ static void on_body(struct http_request *request, void *arg)
     struct pyroscope_exchange *exchange = http_request_context(request);
     assert(exchange->receiver == arg);
     (void)arg;
-    pyroscope_push_body(exchange);
+    if (exchange->ingest != NULL)
+        pyroscope_ingest_body(exchange);
+    else
+        pyroscope_push_body(exchange);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)

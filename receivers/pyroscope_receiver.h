@@ -25,6 +25,7 @@ struct buffer;
 struct client_info;
 struct gzip;
 struct pyroscope_exchange;
+struct pyroscope_ingest;
 
 /* How the client speaks, and so how it is answered. */
 enum pyroscope_protocol {
@@ -87,7 +88,8 @@ struct pyroscope_exchange {
     struct wire_reader reader;
     struct push_series series;
     bool has_series;
-    struct slice profile; /* being converted; no data: the next one is to be read */
+    struct pyroscope_ingest *ingest; /* what the query said; NULL: Push */
+    struct slice profile;            /* being converted; no data: the next one is to be read */
     /* what became of it */
     struct batch *batch; /* is being offered */
     struct outcome worst;
@@ -132,6 +134,10 @@ void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_re
 /* The doors: a request for them, and its body. */
 void pyroscope_push_request(struct pyroscope_receiver *receiver, struct http_request *request);
 void pyroscope_push_body(struct pyroscope_exchange *exchange);
+void pyroscope_ingest_request(struct pyroscope_receiver *receiver, struct http_request *request);
+void pyroscope_ingest_body(struct pyroscope_exchange *exchange);
+/* NULL is tolerated. */
+void pyroscope_ingest_free(struct pyroscope_ingest *ingest);
 
 /* The receiver may have become idle while it stops. */
 void pyroscope_receiver_check_stopped(struct pyroscope_receiver *receiver);

@@ -47,6 +47,18 @@ void otlp_labels_fini(struct otlp_labels *labels)
     arena_clear(&labels->value_arena);
 }
 
+void otlp_labels_set_rules(struct otlp_labels *labels, const struct otlp_label_rules *rules)
+{
+    assert(rules->names_max <= OTLP_LABEL_NAMES_MAX);
+    if (labels->rules == rules)
+        return;
+    labels->rules = rules;
+    labels->names_count = 0;
+    arena_clear(&labels->arena);
+    if (labels->attributes.bytes > 0)
+        memset(labels->attributes.memory, 0, labels->attributes.bytes);
+}
+
 void otlp_labels_begin(struct otlp_labels *labels)
 {
     assert(labels->generation < UINT32_MAX);

@@ -49,6 +49,8 @@ struct otlp_labels {
 void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules *rules,
                       const struct profile_dictionary *dictionary, struct budget *budget);
 void otlp_labels_fini(struct otlp_labels *labels);
+/* Other rules, which outlive the labels; what was found by the old ones is forgotten. */
+void otlp_labels_set_rules(struct otlp_labels *labels, const struct otlp_label_rules *rules);
 /* Texts that were written go with the profile that they were written to. */
 void otlp_labels_begin(struct otlp_labels *labels);
 /* The sample's labels, their texts written; valid until the next call. */

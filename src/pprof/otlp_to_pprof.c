@@ -32,6 +32,14 @@ void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_p
     otlp_labels_init(&conversion->labels, &rules->labels, dictionary, budget);
 }
 
+void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
+                             const struct otlp_to_pprof_rules *rules)
+{
+    assert(rules->samples_max > 0);
+    conversion->rules = rules;
+    otlp_labels_set_rules(&conversion->labels, &rules->labels);
+}
+
 void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
 {
     assert(conversion != NULL);

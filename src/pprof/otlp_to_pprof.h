@@ -77,6 +77,9 @@ struct otlp_to_pprof {
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
                         const struct profile_dictionary *dictionary, struct budget *budget);
 void otlp_to_pprof_fini(struct otlp_to_pprof *conversion);
+/* Other rules from the next _services or _begin on. They outlive the conversion. */
+void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
+                             const struct otlp_to_pprof_rules *rules);
 /* Collects which services the samples of a profile name, into services; the first stands for the
  * samples that name none. Returns how many there are. */
 size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile);

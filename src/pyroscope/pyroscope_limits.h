@@ -12,3 +12,16 @@ enum { PYROSCOPE_WAITING_MAX = 256 };
 #define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
 #define PYROSCOPE_PATIENCE_NS       ((uint64_t)5 * NS_PER_S)
 #define PYROSCOPE_LOOK_NS           ((uint64_t)50 * NS_PER_MS)
+
+/* What one upload may hold; stacks of tries and trees are spelt out. */
+#define UPLOAD_SPELT_BYTES_MAX (256 * MIB)
+enum {
+    UPLOAD_PARTS_MAX = 32,          /* of a form */
+    UPLOAD_PART_HEADER_MAX = 4096,  /* bytes of the headers of one */
+    UPLOAD_QUERY_BYTES_MAX = 16384, /* decoded */
+    UPLOAD_DEPTH_MAX = 4096,        /* frames of a stack in a text format */
+    UPLOAD_STACK_BYTES_MAX = 1 << 20,
+    UPLOAD_STACKS_MAX = 4000000,
+    UPLOAD_NODES_DEPTH_MAX = 65536, /* of a trie or tree */
+    UPLOAD_JSON_DEPTH_MAX = 32,
+};
