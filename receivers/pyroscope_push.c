@@ -13,6 +13,7 @@
 #include "src/net/gzip.h"
 #include "src/net/media_type.h"
 #include "src/pyroscope/pprof_upload.h"
+#include "src/pyroscope/push_json.h"
 #include "src/pyroscope/series_to_otlp.h"
 
 #include <assert.h>
@@ -24,6 +25,8 @@ enum { TIMEOUT_DIGITS_MAX = 10, SHOWN_BYTES_MAX = 64 };
 static const char accepted_types[] =
     "application/grpc, application/grpc+proto, application/grpc-web, application/grpc-web+proto, "
     "application/json, application/json; charset=utf-8, application/proto";
+
+static const char grpc_json_type[] = "application/grpc+json";
 
 static bool begins_with(struct slice text, const char *prefix)
 {
@@ -144,6 +147,7 @@ static void grpc_request(struct pyroscope_receiver *receiver, struct http_reques
     struct pyroscope_exchange *exchange =
         pyroscope_exchange_create(receiver, request, PYROSCOPE_GRPC);
     exchange->call = call;
+    exchange->is_json = begins_with(http_request_header(request, "content-type"), grpc_json_type);
     if (call.timeout_ns == 0) {
         pyroscope_exchange_fail(exchange, STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
         return;
@@ -264,6 +268,29 @@ static void take(struct pyroscope_exchange *exchange)
     }
 }
 
+/* The message is the same in protobuf then. False: it has answered. */
+static bool transcode(struct pyroscope_exchange *exchange)
+{
+    struct buffer *request = NULL;
+    const char *reason = NULL;
+    char text[256];
+    assert(exchange->is_json);
+    enum push_json_verdict verdict =
+        push_json_read(exchange->message, exchange->receiver->base.budget, &request, &reason);
+    if (verdict == PUSH_JSON_READ) {
+        buffer_unref(exchange->body);
+        exchange->body = request;
+        exchange->message = buffer_slice(request);
+        return true;
+    }
+    snprintf(text, sizeof(text), "unmarshal message: %s", reason != NULL ? reason : "");
+    struct outcome outcome = verdict == PUSH_JSON_BUSY
+                                 ? outcome_busy("the memory budget is used up, try again later")
+                                 : outcome_refused(STATUS_INVALID_ARGUMENT, text);
+    pyroscope_exchange_answer(exchange, &outcome);
+    return false;
+}
+
 /* False: it has answered. */
 static bool inflate(struct pyroscope_exchange *exchange)
 {
@@ -313,5 +340,6 @@ void pyroscope_push_body(struct pyroscope_exchange *exchange)
         return;
     if (exchange->is_gzip && exchange->message.size > 0 && !inflate(exchange))
         return;
-    take(exchange);
+    if (!exchange->is_json || transcode(exchange))
+        take(exchange);
 }
