@@ -29,6 +29,7 @@ import (
 
 type options struct {
 	protocol, endpoint, compression, service string
+	tls                                      bool
 	spans, points, logs                      int
 }
 
@@ -53,13 +54,19 @@ func check(err error) {
 
 func spanExporter(ctx context.Context, o options) (trace.SpanExporter, error) {
 	if o.protocol == "grpc" {
-		opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(o.endpoint), otlptracegrpc.WithInsecure()}
+		opts := []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(o.endpoint)}
+		if !o.tls {
+			opts = append(opts, otlptracegrpc.WithInsecure())
+		}
 		if o.compression == "gzip" {
 			opts = append(opts, otlptracegrpc.WithCompressor("gzip"))
 		}
 		return otlptracegrpc.New(ctx, opts...)
 	}
-	opts := []otlptracehttp.Option{otlptracehttp.WithEndpoint(o.endpoint), otlptracehttp.WithInsecure()}
+	opts := []otlptracehttp.Option{otlptracehttp.WithEndpoint(o.endpoint)}
+	if !o.tls {
+		opts = append(opts, otlptracehttp.WithInsecure())
+	}
 	if o.compression == "gzip" {
 		opts = append(opts, otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
 	}
@@ -68,13 +75,19 @@ func spanExporter(ctx context.Context, o options) (trace.SpanExporter, error) {
 
 func metricExporter(ctx context.Context, o options) (metric.Exporter, error) {
 	if o.protocol == "grpc" {
-		opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpoint(o.endpoint), otlpmetricgrpc.WithInsecure()}
+		opts := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpoint(o.endpoint)}
+		if !o.tls {
+			opts = append(opts, otlpmetricgrpc.WithInsecure())
+		}
 		if o.compression == "gzip" {
 			opts = append(opts, otlpmetricgrpc.WithCompressor("gzip"))
 		}
 		return otlpmetricgrpc.New(ctx, opts...)
 	}
-	opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpoint(o.endpoint), otlpmetrichttp.WithInsecure()}
+	opts := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpoint(o.endpoint)}
+	if !o.tls {
+		opts = append(opts, otlpmetrichttp.WithInsecure())
+	}
 	if o.compression == "gzip" {
 		opts = append(opts, otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression))
 	}
@@ -83,13 +96,19 @@ func metricExporter(ctx context.Context, o options) (metric.Exporter, error) {
 
 func logExporter(ctx context.Context, o options) (sdklog.Exporter, error) {
 	if o.protocol == "grpc" {
-		opts := []otlploggrpc.Option{otlploggrpc.WithEndpoint(o.endpoint), otlploggrpc.WithInsecure()}
+		opts := []otlploggrpc.Option{otlploggrpc.WithEndpoint(o.endpoint)}
+		if !o.tls {
+			opts = append(opts, otlploggrpc.WithInsecure())
+		}
 		if o.compression == "gzip" {
 			opts = append(opts, otlploggrpc.WithCompressor("gzip"))
 		}
 		return otlploggrpc.New(ctx, opts...)
 	}
-	opts := []otlploghttp.Option{otlploghttp.WithEndpoint(o.endpoint), otlploghttp.WithInsecure()}
+	opts := []otlploghttp.Option{otlploghttp.WithEndpoint(o.endpoint)}
+	if !o.tls {
+		opts = append(opts, otlploghttp.WithInsecure())
+	}
 	if o.compression == "gzip" {
 		opts = append(opts, otlploghttp.WithCompression(otlploghttp.GzipCompression))
 	}
@@ -163,6 +182,7 @@ func main() {
 	flag.IntVar(&o.spans, "spans", 10, "how many spans")
 	flag.IntVar(&o.points, "points", 3, "how many metrics")
 	flag.IntVar(&o.logs, "logs", 5, "how many log records")
+	flag.BoolVar(&o.tls, "tls", false, "over TLS, with the certificates that the SDK's environment variables name")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -32,9 +32,10 @@ def exporter(options, signal):
         import grpc
 
         gzip = grpc.Compression.Gzip if options.compression == "gzip" else None
-        return cls(endpoint=options.endpoint, insecure=True, compression=gzip)
+        return cls(endpoint=options.endpoint, insecure=not options.tls, compression=gzip)
     gzip = Compression.Gzip if options.compression == "gzip" else Compression.NoCompression
-    return cls(endpoint=f"http://{options.endpoint}/v1/{signal}", compression=gzip)
+    scheme = "https" if options.tls else "http"
+    return cls(endpoint=f"{scheme}://{options.endpoint}/v1/{signal}", compression=gzip)
 
 
 def emit_spans(options, resource):
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--spans", type=int, default=10)
     parser.add_argument("--points", type=int, default=3)
     parser.add_argument("--logs", type=int, default=5)
+    parser.add_argument("--tls", action="store_true")
     options = parser.parse_args()
     resource = Resource({"service.name": options.service})
     sent = {
