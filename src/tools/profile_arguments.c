@@ -68,10 +68,14 @@ static bool set_output(struct profile_arguments *parsed, const char *value, stru
 static bool set_to(struct profile_arguments *parsed, const char *value, struct error *error)
 {
     assert(value != NULL);
-    if (strcmp(value, "pprof") != 0 && strcmp(value, "otlp") != 0)
-        return error_set(error, "--to: found \"%s\", expected pprof or otlp", value);
-    parsed->to = strcmp(value, "pprof") == 0 ? FORMAT_PPROF : FORMAT_OTLP;
-    return true;
+    static const char *const names[PROFILE_FORMATS] = {
+        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
+    for (unsigned i = 0; i < PROFILE_FORMATS; i++)
+        if (strcmp(value, names[i]) == 0) {
+            parsed->to = (enum profile_format)i;
+            return true;
+        }
+    return error_set(error, "--to: found \"%s\", expected pprof, otlp or otlp-json", value);
 }
 
 static const struct {
@@ -90,7 +94,7 @@ static const struct {
     {"--flamegraph", "FILE", VERB(VERB_SHOW), set_flamegraph,
      "Also write a flame graph of one type as SVG (of the last one, without --type)"},
     {"--to", "FORMAT", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_to,
-     "pprof or otlp; without it the name of the output decides"},
+     "pprof, otlp or otlp-json; without it the name of the output decides"},
     {"-o", "FILE", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_output, "Where to write to"},
 };
 
@@ -101,7 +105,8 @@ static const struct {
 } verbs[PROFILE_VERBS] = {
     [VERB_HELP] = {"help", "help", "Print this text"},
     [VERB_SHOW] = {"show", "show FILE", "Types, totals, functions, labels and links of a profile"},
-    [VERB_CONVERT] = {"convert", "convert IN OUT", "pprof to OTLP, or OTLP to pprof"},
+    [VERB_CONVERT] = {"convert", "convert IN OUT",
+                      "pprof to OTLP, OTLP to pprof, either to OTLP/JSON"},
     [VERB_MERGE] = {"merge", "merge A B... -o OUT", "Several profiles into one file"},
     [VERB_DIFF] = {"diff", "diff BEFORE AFTER", "What has changed, function by function"},
 };
@@ -109,12 +114,14 @@ static const struct {
 void profile_arguments_help(FILE *out, const char *program)
 {
     assert(program != NULL);
-    fprintf(out,
-            "Usage:\n  %s profile VERB [flags]\n\n"
-            "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.7 to 1.11).\n"
-            "Names that end in .pprof, .prof or .pb.gz are written as pprof, those in .otlp,\n"
-            ".otlp.pb, .otlp.gz or .binpb as OTLP.\n\nVerbs:\n",
-            program);
+    fprintf(
+        out,
+        "Usage:\n  %s profile VERB [flags]\n\n"
+        "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.7 to 1.11, or\n"
+        "JSON). Names that end in .pprof, .prof or .pb.gz are written as pprof, those in .otlp,\n"
+        ".otlp.pb, .otlp.gz or .binpb as OTLP, those in .json or .json.gz as OTLP/JSON.\n\n"
+        "Verbs:\n",
+        program);
     for (size_t i = 0; i < PROFILE_VERBS; i++)
         fprintf(out, "  %-22s %s\n", verbs[i].usage, verbs[i].help);
     fputs("\nFlags:\n", out);
@@ -189,8 +196,8 @@ static bool check_files(struct profile_arguments *parsed, struct error *error)
     if (is_written && parsed->to == PROFILE_FORMATS &&
         !profile_format_of_name(parsed->output, &parsed->to))
         return error_set(error,
-                         "%s: the name does not say what to write; add --to pprof or --to "
-                         "otlp, or end it in .pb.gz or .otlp",
+                         "%s: the name does not say what to write; add --to pprof, --to otlp or "
+                         "--to otlp-json, or end it in .pb.gz, .otlp or .json",
                          parsed->output);
     return true;
 }

@@ -11,6 +11,8 @@
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/mem.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/schema.h"
 #include "src/tools/flamegraph.h"
 #include "src/tools/profile_arguments.h"
 #include "src/tools/profile_convert.h"
@@ -178,15 +180,31 @@ static bool ends_in_gz(const char *path)
            slice_equal(slice_of(text.data + text.size - 3, 3), slice_of_text(".gz"));
 }
 
+/* An empty buffer: there is nothing to write. NULL: the error says why. */
+static struct buffer *merge_files(const struct profile_arguments *arguments,
+                                  const struct profile_file *files, struct convert_losses *losses,
+                                  struct error *error)
+{
+    if (arguments->to == FORMAT_PPROF)
+        return profile_convert_to_pprof(files, arguments->files_count, losses, error);
+    struct buffer *merged = profile_convert_to_otlp(files, arguments->files_count, error);
+    assert(arguments->to < PROFILE_FORMATS);
+    if (merged == NULL || merged->size == 0 || arguments->to == FORMAT_OTLP)
+        return merged;
+    struct buffer *text = json_write(otlp_request(PROFILES), buffer_slice(merged), NULL);
+    buffer_unref(merged);
+    if (text == NULL)
+        error_set(error, "%s: no memory for it as JSON", arguments->output);
+    return text;
+}
+
 /* pprof is always compressed, as its own tools write it. */
 static bool write_merged(const struct profile_arguments *arguments,
                          const struct profile_file *files, struct error *error)
 {
     struct convert_losses losses = {.resources = 0};
     bool is_pprof = arguments->to == FORMAT_PPROF;
-    struct buffer *merged =
-        is_pprof ? profile_convert_to_pprof(files, arguments->files_count, &losses, error)
-                 : profile_convert_to_otlp(files, arguments->files_count, error);
+    struct buffer *merged = merge_files(arguments, files, &losses, error);
     assert(arguments->output != NULL);
     if (merged == NULL)
         return false;

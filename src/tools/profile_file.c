@@ -17,7 +17,9 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/gzip.h"
+#include "src/otlp/json_read.h"
 #include "src/otlp/profile_door.h"
+#include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 #include "src/pprof/pprof.h"
 #include "src/pprof/pprof_reader.h"
@@ -26,7 +28,8 @@ enum { PATH_BYTES_MAX = 4096 };
 
 const char *profile_format_name(enum profile_format format)
 {
-    static const char *const names[] = {[FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "OTLP"};
+    static const char *const names[] = {
+        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "OTLP", [FORMAT_OTLP_JSON] = "OTLP/JSON"};
     assert(format < PROFILE_FORMATS);
     return names[format];
 }
@@ -45,9 +48,10 @@ bool profile_format_of_name(const char *path, enum profile_format *ret_format)
         const char *end;
         enum profile_format format;
     } rows[] = {
-        {".pprof", FORMAT_PPROF},  {".pprof.gz", FORMAT_PPROF}, {".pb.gz", FORMAT_PPROF},
-        {".prof", FORMAT_PPROF},   {".otlp", FORMAT_OTLP},      {".otlp.gz", FORMAT_OTLP},
-        {".otlp.pb", FORMAT_OTLP}, {".binpb", FORMAT_OTLP},
+        {".pprof", FORMAT_PPROF},       {".pprof.gz", FORMAT_PPROF}, {".pb.gz", FORMAT_PPROF},
+        {".prof", FORMAT_PPROF},        {".otlp", FORMAT_OTLP},      {".otlp.gz", FORMAT_OTLP},
+        {".otlp.pb", FORMAT_OTLP},      {".binpb", FORMAT_OTLP},     {".json", FORMAT_OTLP_JSON},
+        {".json.gz", FORMAT_OTLP_JSON},
     };
     assert(path != NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -58,8 +62,18 @@ bool profile_format_of_name(const char *path, enum profile_format *ret_format)
     return false;
 }
 
-/* Both are protobuf, but only pprof has strings in field 6 of the outermost message, and only OTLP
- * has a dictionary in field 2 and nothing above it. */
+/* An object behind white space. No protobuf begins with its bracket, but some with a line end. */
+static bool looks_like_json(struct slice bytes)
+{
+    size_t at = 0;
+    assert(bytes.size > 0);
+    while (at < bytes.size && strchr(" \t\r\n", bytes.data[at]) != NULL && bytes.data[at] != '\0')
+        at++;
+    return at < bytes.size && bytes.data[at] == '{';
+}
+
+/* pprof and OTLP are protobuf, but only pprof has strings in field 6 of the outermost message, and
+ * only OTLP has a dictionary in field 2 and nothing above it. */
 bool profile_format_of(struct slice bytes, enum profile_format *ret_format, struct error *error)
 {
     struct wire_reader reader = wire_reader_of(bytes);
@@ -69,21 +83,19 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     assert(ret_format != NULL);
     if (bytes.size == 0)
         return error_set(error, "the file is empty, expected a profile: pprof or OTLP");
-    if (bytes.data[0] == '{' || bytes.data[0] == '[')
-        return error_set(error, "found JSON, expected protobuf: pprof, or OTLP profiles; have the "
-                                "producer write protobuf");
     while (wire_read_field(&reader, &field)) {
         has_strings |= field.number == PPROF_STRING && field.type == WIRE_BYTES;
         highest = field.number > highest ? field.number : highest;
     }
-    if (reader.failure != NULL || highest == 0 || highest >= PPROF_FIELDS ||
-        (highest > 2 && !has_strings))
+    bool is_protobuf = reader.failure == NULL && highest > 0 && highest < PPROF_FIELDS &&
+                       (highest <= 2 || has_strings);
+    if (!is_protobuf && !looks_like_json(bytes))
         return error_set(error,
                          "found %zu bytes that are no protobuf of a profile, expected pprof "
                          "(profile.proto, bare or gzip) or OTLP profiles (ExportProfilesService"
-                         "Request or ProfilesData)",
+                         "Request or ProfilesData, protobuf or JSON)",
                          bytes.size);
-    *ret_format = has_strings ? FORMAT_PPROF : FORMAT_OTLP;
+    *ret_format = !is_protobuf ? FORMAT_OTLP_JSON : has_strings ? FORMAT_PPROF : FORMAT_OTLP;
     return true;
 }
 
@@ -142,13 +154,33 @@ static bool unpack(struct profile_file *file, struct error *error)
     return is_unpacked;
 }
 
+/* From JSON to protobuf. */
+static bool transcode(struct profile_file *file, struct error *error)
+{
+    struct buffer *encoded;
+    char reason[JSON_REASON_BYTES_MAX];
+    assert(file->format == FORMAT_OTLP_JSON);
+    enum json_result result =
+        json_read(otlp_request(PROFILES), file->bytes, NULL, &encoded, reason);
+    if (result == JSON_MALFORMED)
+        return error_set(error, "no sound OTLP/JSON: %s", reason);
+    if (result == JSON_NO_BUDGET)
+        return error_set(error, "no memory for its %zu bytes as protobuf", file->bytes.size);
+    buffer_unref(file->owner);
+    file->owner = encoded;
+    file->bytes = buffer_slice(encoded);
+    file->format = FORMAT_OTLP;
+    file->is_json = true;
+    return true;
+}
+
 /* The same checks as at the daemon's door. */
 static bool pass_door(struct profile_file *file, struct error *error)
 {
     struct profile_passed passed;
     assert(file->format == FORMAT_OTLP);
-    enum profile_verdict verdict =
-        profile_door(file->owner, file->bytes, PROFILE_LAYOUTS, NULL, &passed);
+    enum profile_verdict verdict = profile_door(
+        file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &passed);
     if (verdict == PROFILES_BUSY)
         return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
     if (verdict == PROFILES_REFUSED)
@@ -157,6 +189,11 @@ static bool pass_door(struct profile_file *file, struct error *error)
         buffer_unref(passed.owner);
         return error_set(error, "every one of its %llu profiles is broken, the first because %s",
                          (unsigned long long)passed.rejected_profiles, passed.reason);
+    }
+    if (file->is_json && passed.profiles == 0) {
+        buffer_unref(passed.owner);
+        return error_set(error, "found JSON without profiles, expected OTLP/JSON: an object with "
+                                "resourceProfiles and dictionary");
     }
     buffer_unref(file->owner);
     file->owner = passed.owner;
@@ -173,6 +210,7 @@ bool profile_file_read(struct profile_file *file, const char *path, struct error
     *file = (struct profile_file){.path = path, .owner = load(path, error)};
     if (file->owner != NULL && unpack(file, error) &&
         profile_format_of(file->bytes, &file->format, error) &&
+        (file->format != FORMAT_OTLP_JSON || transcode(file, error)) &&
         (file->format == FORMAT_PPROF || pass_door(file, error)))
         return true;
     profile_file_close(file);

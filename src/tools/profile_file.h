@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of profiles: pprof or OTLP, bare or in gzip. Which of them it is, is told by the bytes, not
- * by the name. Main thread of a command. */
+/* Files of profiles: pprof, OTLP or OTLP/JSON, bare or in gzip. Which of them it is, is told by the
+ * bytes, not by the name. Main thread of a command. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,11 +12,13 @@
 struct buffer;
 struct error;
 
-enum profile_format { FORMAT_PPROF, FORMAT_OTLP, PROFILE_FORMATS };
+/* What is read from OTLP/JSON is OTLP from then on. */
+enum profile_format { FORMAT_PPROF, FORMAT_OTLP, FORMAT_OTLP_JSON, PROFILE_FORMATS };
 
 struct profile_file {
-    const char *path; /* the caller's */
-    enum profile_format format;
+    const char *path;           /* the caller's */
+    enum profile_format format; /* of bytes: pprof or OTLP */
+    bool is_json;               /* OTLP: it came as JSON */
     bool is_compressed;
     enum profile_layout layout; /* OTLP: as it came */
     uint64_t rejected_profiles; /* OTLP: broken ones, which are left out */
@@ -37,7 +39,7 @@ bool profile_file_write_gzip(const char *path, struct slice bytes, struct error 
 
 /* "pprof". */
 const char *profile_format_name(enum profile_format format);
-/* What the bytes look like; false: neither, and the error says what they look like instead. */
+/* What the bytes look like; false: none of them, and the error says what they look like instead. */
 bool profile_format_of(struct slice bytes, enum profile_format *ret_format, struct error *error);
 /* What a file of that name is expected to be. False: the name says nothing. */
 bool profile_format_of_name(const char *path, enum profile_format *ret_format);

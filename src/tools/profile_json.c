@@ -104,7 +104,8 @@ void profile_json_show(FILE *out, const struct profile_file *file, const struct 
 {
     assert(out != NULL);
     put_text(out, "{", "file", slice_of_text(file->path));
-    put_text(out, ",", "format", slice_of_text(profile_format_name(file->format)));
+    put_text(out, ",", "format",
+             slice_of_text(profile_format_name(file->is_json ? FORMAT_OTLP_JSON : file->format)));
     if (file->format == FORMAT_OTLP)
         put_text(out, ",", "layout", slice_of_text(profile_layout_name(file->layout)));
     fprintf(out,

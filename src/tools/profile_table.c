@@ -139,7 +139,7 @@ static void print_file(FILE *out, const struct profile_file *file, const struct 
 {
     assert(file->format < PROFILE_FORMATS);
     text_escape_terminal(out, slice_of_text(file->path));
-    fprintf(out, ": %s", profile_format_name(file->format));
+    fprintf(out, ": %s", profile_format_name(file->is_json ? FORMAT_OTLP_JSON : file->format));
     if (file->format == FORMAT_OTLP)
         fprintf(out, " %s", profile_layout_name(file->layout));
     fprintf(out, "%s, %" PRIu64 " profiles, %" PRIu64 " samples, %u links\n",

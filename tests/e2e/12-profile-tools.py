@@ -81,6 +81,19 @@ class ProfileTools(unittest.TestCase):
         self.assertEqual(go("describe", self.path("cpu2.pb.gz")),
                          go("describe", self.path("cpu.pb.gz")))
 
+    def test_through_json_go_reads_the_same_samples(self):
+        cpu = self.path("cpu.pb.gz")
+        for name in ("cpu.json", "cpu.json.gz"):
+            self.profile("convert", cpu, self.path(name))
+            self.profile("convert", self.path(name), self.path("cpu3.pb.gz"))
+            self.assertEqual(go("describe", self.path("cpu3.pb.gz")), go("describe", cpu))
+            self.assertEqual(self.show(name)["format"], "OTLP/JSON")
+            self.assertEqual(self.total(name, "cpu"), self.total("cpu.pb.gz", "cpu"))
+        document = json.loads(pathlib.Path(self.path("cpu.json")).read_text(encoding="utf-8"))
+        self.assertEqual(document["dictionary"]["stringTable"][0], "")
+        diff = json.loads(self.profile("diff", cpu, self.path("cpu.json"), "--json"))
+        self.assertEqual([t["functions"] for t in diff["types"]], [[]] * len(diff["types"]))
+
     def test_a_merge_of_one_is_the_same_and_of_two_is_twice_as_much(self):
         cpu = self.path("cpu.pb.gz")
         self.profile("merge", cpu, "-o", self.path("one.pb.gz"))
@@ -106,7 +119,7 @@ class ProfileTools(unittest.TestCase):
             (("show", self.path("nowhere")), "nowhere: cannot read: No such file"),
             (("show", __file__), "expected pprof"),
             (("show", cpu, "--type", "wall"), 'found no type "wall", expected one of: samples, cpu'),
-            (("convert", cpu, self.path("x.json")), "add --to pprof or --to otlp"),
+            (("convert", cpu, self.path("x.txt")), "add --to pprof, --to otlp or --to otlp-json"),
             (("frobnicate",), "expected show, convert, merge, diff or help"),
         ):
             with self.subTest(arguments):

@@ -6,6 +6,8 @@
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/limits.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/schema.h"
 #include "src/pprof/pprof_reader.h"
 #include "src/tools/profile_arguments.h"
 #include "src/tools/profile_file.h"
@@ -42,7 +44,12 @@ static const struct {
     const char *error;
 } refused[] = {
     {"", "the file is empty, expected a profile"},
-    {"{\"resourceProfiles\":[]}", "found JSON, expected protobuf"},
+    {"{\"resourceProfiles\":[]}", "found JSON without profiles, expected OTLP/JSON"},
+    {" {\"resourceProfiles\":5}", "no sound OTLP/JSON: JSON at byte 21"},
+    {"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":7}]"
+     "}]}]}]}",
+     "is broken"},
+    {"[{}]", "that are no protobuf of a profile"},
     {"main;work 10\n", "that are no protobuf of a profile"},
     {"\x1f\x8b\x08", "gzip"},
     {"\x0a\x05", "that are no protobuf of a profile"},
@@ -155,6 +162,24 @@ static void otlp_keeps_the_profiles_of_every_file(void **state)
     profile_file_close(&files[1]);
 }
 
+static void json_says_the_same_as_protobuf(void **state)
+{
+    struct convert_losses losses;
+    struct error error = {{0}};
+    struct buffer *request = small_otlp(2, "work");
+    struct buffer *json = json_write(otlp_request(PROFILES), buffer_slice(request), NULL);
+    buffer_unref(request);
+    struct profile_file file = opened("a.pprof", json);
+    (void)state;
+    assert_int_equal(file.format, FORMAT_OTLP);
+    assert_true(file.is_json);
+    struct buffer *bytes = profile_convert_to_pprof(&file, 1, &losses, &error);
+    assert_non_null(bytes);
+    check_pprof(buffer_slice(bytes), 2, 3);
+    buffer_unref(bytes);
+    profile_file_close(&file);
+}
+
 static void a_written_file_replaces_the_old_one_whole(void **state)
 {
     struct error error = {{0}};
@@ -195,10 +220,13 @@ static const struct {
     {{"show", "a", "--colour"}, "unknown flag: --colour; \"profile help\" lists them"},
     {{"convert", "a", "b.otlp"}, NULL},
     {{"convert", "a", "b", "--to=pprof"}, NULL},
-    {{"convert", "a", "b", "--to=folded"}, "--to: found \"folded\", expected pprof or otlp"},
-    {{"convert", "a", "b.json"},
-     "b.json: the name does not say what to write; add --to pprof or --to otlp, or end it in "
-     ".pb.gz or .otlp"},
+    {{"convert", "a", "b", "--to=folded"},
+     "--to: found \"folded\", expected pprof, otlp or otlp-json"},
+    {{"convert", "a", "b.json"}, NULL},
+    {{"convert", "a", "b", "--to", "otlp-json"}, NULL},
+    {{"convert", "a", "b.txt"},
+     "b.txt: the name does not say what to write; add --to pprof, --to otlp or --to otlp-json, or "
+     "end it in .pb.gz, .otlp or .json"},
     {{"convert", "a"},
      "profile convert: found 1 files and nothing to write to, expected: profile convert IN OUT"},
     {{"merge", "a", "b", "-o", "c.pb.gz"}, NULL},
@@ -243,6 +271,8 @@ static void output_names_say_what_is_written(void **state)
         {"a.pb.gz", FORMAT_PPROF},
         {"a.otlp.pb", FORMAT_OTLP},
         {"a.otlp.gz", FORMAT_OTLP},
+        {"a.otlp.json", FORMAT_OTLP_JSON},
+        {"a.json.gz", FORMAT_OTLP_JSON},
         {"a.pb", -1},
         {".otlp", -1},
         {"otlp", -1},
@@ -264,6 +294,7 @@ int main(void)
         cmocka_unit_test_teardown(types_are_columns_again_when_they_come_back_from_otlp, tear_down),
         cmocka_unit_test_teardown(equal_samples_of_merged_files_are_added_up, tear_down),
         cmocka_unit_test_teardown(otlp_keeps_the_profiles_of_every_file, tear_down),
+        cmocka_unit_test_teardown(json_says_the_same_as_protobuf, tear_down),
         cmocka_unit_test_teardown(a_written_file_replaces_the_old_one_whole, tear_down),
         cmocka_unit_test(command_lines_are_taken_or_refused_with_what_was_expected),
         cmocka_unit_test(output_names_say_what_is_written),
