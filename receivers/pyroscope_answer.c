@@ -158,9 +158,11 @@ static void answer_web(struct pyroscope_exchange *exchange, const struct outcome
     rpc_message_to_grpc(is_accepted ? "" : outcome->message, message);
     size_t begin = is_accepted ? GRPC_PREFIX_BYTES : 0; /* an empty message is its prefix */
     char *trailers = (char *)body + begin + GRPC_PREFIX_BYTES;
-    int size =
-        snprintf(trailers, sizeof(body) - begin - GRPC_PREFIX_BYTES,
-                 XX message);
+    int size = snprintf(trailers, sizeof(body) - begin - GRPC_PREFIX_BYTES, "grpc-status: %u\r\n",
+                        (unsigned)outcome->code);
+    if (!is_accepted)
+        size += snprintf(trailers + size, sizeof(body) - GRPC_PREFIX_BYTES - (size_t)size,
+                         "grpc-message: %s\r\n", message);
     assert(size > 0 && (size_t)size < sizeof(body) - begin - GRPC_PREFIX_BYTES);
     body[begin] = WEB_TRAILERS;
     body[begin + 3] = (uint8_t)(size >> 8);
