@@ -131,11 +131,11 @@ static void decode_ignored(const struct site *site, const struct config_field *f
 static const decode_setter_fn setters[] = {
     [CONFIG_TYPE_BOOL] = decode_bool,         [CONFIG_TYPE_COUNT] = decode_count,
     [CONFIG_TYPE_INT] = decode_int,           [CONFIG_TYPE_DOUBLE] = decode_double,
-    [CONFIG_TYPE_DURATION] = decode_duration, [CONFIG_TYPE_TEXT] = decode_text,
-    [CONFIG_TYPE_SECRET] = decode_text,       [CONFIG_TYPE_CHOICE] = decode_choice,
-    [CONFIG_TYPE_TEXTS] = decode_texts,       [CONFIG_TYPE_HEADERS] = decode_headers,
-    [CONFIG_TYPE_VALUE] = decode_value,       [CONFIG_TYPE_SECTIONS] = decode_sections,
-    [CONFIG_TYPE_IGNORED] = decode_ignored,
+    [CONFIG_TYPE_BYTES] = decode_bytes,       [CONFIG_TYPE_DURATION] = decode_duration,
+    [CONFIG_TYPE_TEXT] = decode_text,         [CONFIG_TYPE_SECRET] = decode_text,
+    [CONFIG_TYPE_CHOICE] = decode_choice,     [CONFIG_TYPE_TEXTS] = decode_texts,
+    [CONFIG_TYPE_HEADERS] = decode_headers,   [CONFIG_TYPE_VALUE] = decode_value,
+    [CONFIG_TYPE_SECTIONS] = decode_sections, [CONFIG_TYPE_IGNORED] = decode_ignored,
 };
 
 static void set_field(const struct site *site, const struct config_field *field,

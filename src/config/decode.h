@@ -31,6 +31,8 @@ void decode_int(const struct site *site, const struct config_field *field, const
                 void *target);
 void decode_double(const struct site *site, const struct config_field *field,
                    const struct node *node, void *target);
+void decode_bytes(const struct site *site, const struct config_field *field,
+                     const struct node *node, void *target);
 void decode_duration(const struct site *site, const struct config_field *field,
                      const struct node *node, void *target);
 void decode_text(const struct site *site, const struct config_field *field, const struct node *node,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/config/byte_size.h"
 #include "src/config/decode.h"
 #include "src/config/duration.h"
 #include "src/config/loader.h"
@@ -237,6 +238,29 @@ void decode_duration(const struct site *site, const struct config_field *field,
     }
     describe_durations(field, problem != NULL && *problem != '\0' ? problem : NULL, expected,
                        sizeof(expected));
+    decode_mismatch(site, field, node, expected);
+}
+
+void decode_bytes(const struct site *site, const struct config_field *field,
+                  const struct node *node, void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    uint64_t bytes = 0;
+    uint64_t *field_bytes = target;
+    bool is_number = node->kind == NODE_INT && node->integer >= 0;
+    bool is_size = is_number || node->kind == NODE_NULL ||
+                   (node->kind == NODE_TEXT && text_to_bytes(node->text, &bytes));
+    assert(target != NULL);
+    assert(field->min >= 0 && field->min <= field->max);
+    if (is_number)
+        bytes = (uint64_t)node->integer;
+    if (is_size &&
+        (site->is_off || (bytes >= (uint64_t)field->min && bytes <= (uint64_t)field->max))) {
+        *field_bytes = bytes;
+        return;
+    }
+    snprintf(expected, sizeof(expected), "a number of bytes from %s to %s, such as \"64MiB\"",
+             bytes_to_text((uint64_t)field->min).text, bytes_to_text((uint64_t)field->max).text);
     decode_mismatch(site, field, node, expected);
 }
 

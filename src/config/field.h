@@ -19,6 +19,7 @@ enum config_type {
     CONFIG_TYPE_COUNT,    /* uint64_t, with min and max */
     CONFIG_TYPE_INT,      /* int64_t, with min and max */
     CONFIG_TYPE_DOUBLE,   /* double */
+    CONFIG_TYPE_BYTES,    /* uint64_t bytes; a number, or "64MiB"; min and max in bytes */
     CONFIG_TYPE_DURATION, /* uint64_t nanoseconds; Go syntax, "200ms"; min and max in nanoseconds */
     CONFIG_TYPE_TEXT,     /* const char *, never NULL ("" when absent) */
     CONFIG_TYPE_SECRET,   /* const char *, printed as [REDACTED] */
@@ -49,7 +50,7 @@ struct config_field {
     size_t offset;                 /* of the field in the struct that the table fills */
     size_t enabled_offset;         /* SECTION, optional: a bool in that same struct: is it on? */
     const char *default_text;      /* as the user would write it; NULL: the type's zero */
-    int64_t min;                   /* COUNT, INT, DURATION */
+    int64_t min;                   /* COUNT, INT, BYTES, DURATION */
     int64_t max;
     /* CHOICE: what may be written, NULL-ended; list "" when null may be. COUNT, optional: words
      * that stand for their index, whatever min says ("auto" for 0). */
@@ -69,11 +70,18 @@ struct config_field {
     .key = (name), .type = (row_type), .help = (text), .default_text = (standard),                 \
     .offset = CONFIG_OFFSET(owner, field, ctype)
 #define CONFIG_RANGE(lowest, highest) .min = (lowest), .max = (highest)
+#define CONFIG_PLAIN(owner, field, ctype, row_type, name, standard, text)                          \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, ctype, row_type, name, standard, text)                            \
+    }
+#define CONFIG_RANGED(owner, field, ctype, row_type, name, standard, lowest, highest, text)        \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, ctype, row_type, name, standard, text),                           \
+            CONFIG_RANGE(lowest, highest)                                                          \
+    }
 
 #define CONFIG_BOOL(owner, field, name, standard, text)                                            \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text)                     \
-    }
+    CONFIG_PLAIN(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text)
 #define CONFIG_COUNT(owner, field, name, standard, lowest, highest, text)                          \
     CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, NULL, text)
 /* Also takes the words of list, which stand for 0, 1, … */
@@ -83,27 +91,18 @@ struct config_field {
             CONFIG_RANGE(lowest, highest), .choices = (list)                                       \
     }
 #define CONFIG_INT(owner, field, name, standard, lowest, highest, text)                            \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, int64_t, CONFIG_TYPE_INT, name, standard, text),                  \
-            CONFIG_RANGE(lowest, highest)                                                          \
-    }
+    CONFIG_RANGED(owner, field, int64_t, CONFIG_TYPE_INT, name, standard, lowest, highest, text)
 #define CONFIG_DOUBLE(owner, field, name, standard, text)                                          \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, double, CONFIG_TYPE_DOUBLE, name, standard, text)                 \
-    }
+    CONFIG_PLAIN(owner, field, double, CONFIG_TYPE_DOUBLE, name, standard, text)
 #define CONFIG_DURATION(owner, field, name, standard, lowest, highest, text)                       \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, text),            \
-            CONFIG_RANGE(lowest, highest)                                                          \
-    }
+    CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, lowest, highest,   \
+                  text)
+#define CONFIG_BYTES(owner, field, name, standard, lowest, highest, text)                          \
+    CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, lowest, highest, text)
 #define CONFIG_TEXT(owner, field, name, standard, text)                                            \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)             \
-    }
+    CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)               \
-    }
+    CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
     {                                                                                              \
         CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text), .choices = (list) \

@@ -34,7 +34,8 @@ static struct node *new_leaf(struct loader *loader, const struct node *map,
 {
     const char *text = field->default_text;
     bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_CHOICE ||
-                   field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_TEXTS;
+                   field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES ||
+                   field->type == CONFIG_TYPE_TEXTS;
     assert(text != NULL);
     if (field->type == CONFIG_TYPE_DURATION && strcmp(text, "0") == 0)
         text = "0s";

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/component.h"
+#include "src/config/byte_size.h"
 #include "src/config/component_set.h"
 #include "src/config/config.h"
 #include "src/config/duration.h"
@@ -21,6 +22,7 @@ static const char *type_name(enum config_type type)
         [CONFIG_TYPE_COUNT] = "whole number",
         [CONFIG_TYPE_INT] = "whole number",
         [CONFIG_TYPE_DOUBLE] = "number",
+        [CONFIG_TYPE_BYTES] = "bytes",
         [CONFIG_TYPE_DURATION] = "duration",
         [CONFIG_TYPE_TEXT] = "text",
         [CONFIG_TYPE_SECRET] = "text (secret)",
@@ -71,6 +73,8 @@ static void write_bound(const struct config_field *field, int64_t bound, FILE *o
     assert(field != NULL);
     if (field->type == CONFIG_TYPE_DURATION)
         fputs(duration_to_text(bound).text, out);
+    else if (field->type == CONFIG_TYPE_BYTES)
+        fputs(bytes_to_text((uint64_t)bound).text, out);
     else
         fprintf(out, "%" PRIi64, bound);
 }
@@ -79,7 +83,7 @@ static void write_range(const struct config_field *field, FILE *out)
 {
     assert(field->key != NULL);
     bool has_range = field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT ||
-                     field->type == CONFIG_TYPE_DURATION;
+                     field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES;
     for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
         fprintf(out, "%s`%s`", i > 0 ? ", " : "",
                 field->choices[i][0] != '\0' ? field->choices[i] : "\"\"");

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes and texts. Pure functions. */
+#include "src/config/byte_size.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} units[] = {
+    {"TiB", UINT64_C(1) << 40},
+    {"GiB", 1 << 30},
+    {"MiB", 1 << 20},
+    {"KiB", 1 << 10},
+    {"TB", 1000000000000},
+    {"GB", 1000000000},
+    {"MB", 1000 * 1000},
+    {"kB", 1000},
+    {"KB", 1000},
+    {"B", 1},
+    {"", 1},
+};
+
+static bool find_unit(const char *name, uint64_t *ret_bytes)
+{
+    assert(name != NULL);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (strcmp(units[i].name, name) == 0) {
+            *ret_bytes = units[i].bytes;
+            return true;
+        }
+    return false;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool text_to_bytes(const char *text, uint64_t *ret_bytes)
+{
+    uint64_t whole = 0;
+    uint64_t part = 0;  /* what stands behind the point */
+    uint64_t parts = 1; /* and of how many */
+    uint64_t unit;
+    assert(text != NULL);
+    assert(ret_bytes != NULL);
+    if (!is_digit(*text))
+        return false;
+    for (; is_digit(*text); text++)
+        if (__builtin_mul_overflow(whole, 10u, &whole) ||
+            __builtin_add_overflow(whole, (uint64_t)(*text - '0'), &whole))
+            return false;
+    if (*text == '.' && !is_digit(text[1]))
+        return false;
+    if (*text == '.')
+        for (text++; is_digit(*text) && parts < 1000000; text++) {
+            part = 10 * part + (uint64_t)(*text - '0');
+            parts *= 10;
+        }
+    while (*text == ' ')
+        text++;
+    if (!find_unit(text, &unit) || __builtin_mul_overflow(whole, unit, &whole))
+        return false;
+    return !__builtin_add_overflow(whole, (uint64_t)((double)part * (double)unit / (double)parts),
+                                   ret_bytes);
+}
+
+struct bytes_text bytes_to_text(uint64_t bytes)
+{
+    struct bytes_text text;
+    size_t unit = 0;
+    while (unit < 4 && (bytes < units[unit].bytes || bytes % units[unit].bytes != 0))
+        unit++;
+    bool is_plain = unit == 4;
+    assert(unit <= 4);
+    snprintf(text.text, sizeof(text.text), "%" PRIu64 "%s",
+             is_plain ? bytes : bytes / units[unit].bytes, is_plain ? "" : units[unit].name);
+    return text;
+}
