@@ -30,10 +30,6 @@ enum {
  * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
 enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
 
-/* OTLP/JSON: objects and lists in one another, and how many times as large as the text protobuf can
- * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
-enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
-
 /* profiles: entries of one table of a dictionary, the memory that finds them, and what a merged
  * request may have at most: as much as OTLP servers are told to take */
 enum { PROFILE_TABLE_MAX = 4000000 };
@@ -133,26 +129,6 @@ enum {
 
 /* profile_limits: what a name may become by replacements */
 enum { PROFILE_NAME_BYTES_MAX = 4096 };
-
-/* the join: steps from a span up to its local root; attributes that samples get, and what each may
- * say; services and processes that are known by name; ids that profiles mentioned */
-enum {
-    JOIN_ANCESTORS_MAX = 64,
-    JOIN_ATTRIBUTES_MAX = 16,
-    JOIN_BUCKETS_MAX = 32,
-    JOIN_VALUE_BYTES_MAX = 1024,
-    JOIN_VALUES_MAX = 100000, /* distinct ones of an attribute */
-    JOIN_SERVICES_MAX = 4096,
-    JOIN_PROCESSES_MAX = 4096, /* per lane */
-    JOIN_SEEN_IDS_MAX = 1 << 16,
-    JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
-};
-/* How long everything is indexed after the first linked profile: the longest time between two
- * profiles of an SDK and some more; how often held profiles are looked at again; after which time
- * the count of distinct values begins anew. */
-#define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
-#define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
-#define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)
 
 /* the profile command: files, what is kept of one, and what is drawn */
 #define PROFILE_FILE_BYTES_MAX (512 * MIB)

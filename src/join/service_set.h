@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/limits.h"
+#include "src/join/join_limits.h"
 
 enum { SERVICE_SLOTS = 2 * JOIN_SERVICES_MAX };
 

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/join/join_limits.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/random.h"

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "src/limits.h"
+#include "src/join/join_limits.h"
 #include "src/mem.h"
 #include "src/random.h"
 

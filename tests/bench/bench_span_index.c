@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "src/join/span_index.h"
+#include "src/join/join_limits.h"
 #include "src/limits.h"
 
 static uint64_t state = 1;

@@ -59,6 +59,7 @@ extern const struct component_factory batch_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_processor_factory;
+extern const struct component_factory trace_profile_join_processor_factory;
 
 static struct test_receiver *test_receiver_of(struct component *component)
 {
@@ -210,7 +211,7 @@ static void reply(struct test_exporter *self, enum test_answer answer, const str
     struct outcome outcome = outcome_of(self, answer);
     if (outcome.verdict == ACCEPTED) {
         self->delivered_items += batch->items;
-        if (batch->signal != PROFILES) /* those are the test's own */
+        if (batch->signal != PROFILES && !self->has_own_items)
             numbered_read(batch, see, self);
     }
     receipt_resolve(receipt, &outcome);
@@ -286,5 +287,6 @@ const struct component_factory *const test_components[] = {
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,
     &resource_processor_factory,
+    &trace_profile_join_processor_factory,
     NULL,
 };

@@ -37,6 +37,7 @@ struct test_exporter {
     size_t script_count;
     size_t script_next;
     uint64_t hint_ns;
+    bool has_own_items; /* items are not numbered: the test knows what they are */
     size_t attempts_count;
     struct test_attempt attempts[TEST_ATTEMPTS_MAX];
     size_t held_count;

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list in the order of arrival, which is that of the deadlines. Runs on the instance's lane. */
+#include "processors/trace_profile_hold.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_links.h"
+#include "src/mem.h"
+
+void profile_hold_init(struct profile_hold *hold, struct join_store *store)
+{
+    assert(store != NULL);
+    *hold = (struct profile_hold){.store = store};
+    hold->end = &hold->first;
+}
+
+void profile_hold_fini(struct profile_hold *hold)
+{
+    assert(hold->first == NULL);
+    assert(hold->bytes == 0);
+    hold->store = NULL;
+}
+
+bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes)
+{
+    _Atomic uint64_t *held = &hold->store->held_bytes;
+    uint64_t most = hold->store->settings.hold_bytes;
+    uint64_t before = atomic_load_explicit(held, memory_order_relaxed);
+    assert(bytes <= UINT64_MAX / 2);
+    do {
+        if (bytes > most || before > most - bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak(held, &before, before + bytes));
+    hold->bytes += bytes;
+    return true;
+}
+
+void profile_hold_return(struct profile_hold *hold, uint64_t bytes)
+{
+    assert(bytes <= hold->bytes);
+    hold->bytes -= bytes;
+    atomic_fetch_sub(&hold->store->held_bytes, bytes);
+}
+
+void profile_hold_add(struct profile_hold *hold, struct batch *batch,
+                      const struct profile_links *links, uint64_t deadline_ns)
+{
+    struct held *held = mem_zalloc(sizeof(*held));
+    assert(links->keys.count > 1);
+    held->batch = batch;
+    held->deadline_ns = deadline_ns;
+    held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
+    for (uint32_t i = 1; i < links->keys.count; i++)
+        if (links->links[i].found != SPAN_FOUND)
+            held->missing[held->missing_count++] = links->links[i].key;
+    if (hold->first == NULL)
+        hold->arrivals = span_index_arrivals(&hold->store->index);
+    *hold->end = held;
+    hold->end = &held->next;
+    hold->count++;
+    assert(held->missing_count > 0);
+}
+
+/* Takes the one that *at points to out of the list. */
+static struct batch *pop_at(struct profile_hold *hold, struct held **at)
+{
+    struct held *held = *at;
+    struct batch *batch = held->batch;
+    assert(hold->count > 0);
+    *at = held->next;
+    if (hold->end == &held->next)
+        hold->end = at;
+    hold->count--;
+    mem_free(held->missing);
+    mem_free(held);
+    return batch;
+}
+
+struct batch *profile_hold_pop(struct profile_hold *hold)
+{
+    assert(hold->first != NULL);
+    return pop_at(hold, &hold->first);
+}
+
+/* Strikes out what is there by now; true: nothing is missing. */
+static bool is_complete(const struct profile_hold *hold, struct held *held)
+{
+    struct span_facts facts;
+    assert(held != NULL);
+    while (held->missing_count > 0) {
+        const struct link_key *key = &held->missing[held->missing_count - 1];
+        if (span_index_find(&hold->store->index, key->has_trace ? key->trace : NULL, key->span,
+                            &facts) != SPAN_FOUND)
+            return false;
+        held->missing_count--;
+    }
+    return true;
+}
+
+struct batch *profile_hold_pop_complete(struct profile_hold *hold)
+{
+    uint64_t arrivals = span_index_arrivals(&hold->store->index);
+    assert(hold->end != NULL);
+    if (arrivals == hold->arrivals)
+        return NULL;
+    for (struct held **at = &hold->first; *at != NULL; at = &(*at)->next)
+        if (is_complete(hold, *at))
+            return pop_at(hold, at);
+    hold->arrivals = arrivals;
+    return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles that wait for spans: each with the spans that it waits for, oldest first. One per
+ * instance of trace_profile_join; runs on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct batch;
+struct join_store;
+struct profile_links;
+struct link_key;
+
+struct held {
+    struct batch *batch; /* a reference; one part */
+    uint64_t deadline_ns;
+    struct link_key *missing;
+    uint32_t missing_count;
+    struct held *next;
+};
+
+struct profile_hold {
+    struct join_store *store;
+    struct held *first;
+    struct held **end;
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t arrivals; /* of spans, when it was last looked for them */
+};
+
+void profile_hold_init(struct profile_hold *hold, struct join_store *store);
+/* Nothing may be held. */
+void profile_hold_fini(struct profile_hold *hold);
+/* Whether so many bytes more may be held, over all lanes; then they are taken until
+ * profile_hold_return. */
+bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes);
+void profile_hold_return(struct profile_hold *hold, uint64_t bytes);
+/* The batch's bytes were taken. Takes the reference. links, of which some are not found, are those
+ * of the batch. */
+void profile_hold_add(struct profile_hold *hold, struct batch *batch,
+                      const struct profile_links *links, uint64_t deadline_ns);
+/* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */
+struct batch *profile_hold_pop(struct profile_hold *hold);
+/* Looks for what is missing, if there are new spans. The next one that misses nothing any more, to
+ * be called until there is none; NULL: there is none. The caller's as well. */
+struct batch *profile_hold_pop_complete(struct profile_hold *hold);

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_profile_join: profiles learn their spans, spans their profiles. Named in a pipeline of
+ * traces and in one of profiles, it copies what spans say into an index that all its instances
+ * share, and writes it into the profiles; those whose spans have not come yet wait for them a
+ * while. It answers for what waits, as batch does, and passes on the answer for all else. Runs on
+ * its pipeline's lane. */
+#include <assert.h>
+
+#include "processors/trace_profile_hold.h"
+#include "processors/trace_profile_join_config.h"
+#include "processors/trace_profile_join_counters.h"
+#include "src/batch.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/error.h"
+#include "src/handover.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_enrich.h"
+#include "src/join/span_reader.h"
+#include "src/lane.h"
+#include "src/mem.h"
+#include "src/otlp/rope.h"
+#include "src/receipt.h"
+
+struct join {
+    struct component base;
+    struct join_store *store;
+    bool is_made;
+    bool is_stopping;
+    struct span_reader reader; /* traces */
+    struct profile_hold hold;
+    struct handover handover;
+    struct timer timer; /* while something is held */
+};
+
+/* A request that has waited, on its way to the next stage. */
+struct released {
+    struct handed handed;
+    uint64_t held_bytes;
+};
+
+extern const struct component_factory trace_profile_join_processor_factory;
+
+static struct join *join_of(struct component *component)
+{
+    assert(component->factory == &trace_profile_join_processor_factory);
+    return (struct join *)component;
+}
+
+static void *join_share(const struct component *first, unsigned lanes, struct error *error)
+{
+    struct join_settings settings;
+    uint64_t limit = budget_limit(first->budget);
+    trace_profile_join_settings(first->config, &settings);
+    assert(error != NULL);
+    if (settings.index_bytes / lanes < SPAN_SHARD_BYTES_MIN) {
+        error_set(error, "index::bytes must be at least 256KiB for each of %u lanes", lanes);
+        return NULL;
+    }
+    if (settings.index_bytes > limit / 2) {
+        error_set(error, "index::bytes must not be more than half of the memory that there is for "
+                         "requests (service::budget_mib)");
+        return NULL;
+    }
+    struct join_store *store = join_store_create(&settings, lanes);
+    if (store == NULL)
+        error_set(error, "no memory for the index of spans");
+    else
+        budget_lower(first->budget, limit - settings.index_bytes);
+    return store;
+}
+
+static void join_unshare(void *shared)
+{
+    assert(shared != NULL);
+    join_store_destroy(shared);
+}
+
+static void show_held(struct join *self)
+{
+    struct join_counters *counters = self->base.counters;
+    assert(counters != NULL);
+    counter_set(&counters->held_profiles, self->hold.count);
+    counter_set(&counters->held_bytes, self->hold.bytes);
+}
+
+static void count_enriched(struct join *self, const struct enrich_figures *figures)
+{
+    struct join_counters *counters = self->base.counters;
+    assert(counters != NULL);
+    counter_add(&counters->hits, figures->hits);
+    counter_add(&counters->absent, figures->absent);
+    counter_add(&counters->unknown_services, figures->unknown_services);
+    counter_add(&counters->ambiguous, figures->ambiguous);
+    counter_add(&counters->enriched, figures->enriched_samples);
+    counter_add(&counters->other_values, figures->other_values);
+    counter_add(&counters->repaired, figures->repaired);
+}
+
+/* The request with all that is known by now, and nothing held for it any more; a new reference. */
+static struct batch *enrich(struct join *self, struct profile_enricher *enricher,
+                            struct batch *batch)
+{
+    struct join_counters *counters = self->base.counters;
+    struct enrich_figures figures;
+    struct batch *enriched = profile_enrich(enricher, batch, clock_now_ns(), &figures);
+    assert(enriched->items == batch->items);
+    count_enriched(self, &figures);
+    counter_add(&counters->outgoing[PROFILES], enriched->items);
+    return enriched;
+}
+
+/* As it will be; when there is no memory to index it, as it came. A new reference. */
+static struct batch *finished(struct join *self, struct batch *batch)
+{
+    struct profile_enricher enricher;
+    struct batch *enriched;
+    assert(batch->parts_count == 1);
+    profile_enricher_init(&enricher, self->store, self->base.budget);
+    if (profile_links_open(&enricher.links, batch->parts[0].bytes, clock_now_ns())) {
+        profile_links_resolve(&enricher.links);
+        enriched = enrich(self, &enricher, batch);
+    } else {
+        enriched = batch_ref(batch);
+    }
+    profile_enricher_fini(&enricher);
+    return enriched;
+}
+
+static void release(struct join *self, struct batch *batch, enum release why)
+{
+    struct join_counters *counters = self->base.counters;
+    struct released *released = mem_zalloc(sizeof(*released));
+    assert(!handover_is_blocked(&self->handover));
+    released->held_bytes = batch->bytes;
+    released->handed.batch = finished(self, batch);
+    batch_unref(batch);
+    counter_add(&counters->released[why], 1);
+    handover_give(&self->handover, &released->handed);
+}
+
+static void on_released(struct handed *handed, const struct outcome *outcome)
+{
+    struct released *released = (struct released *)handed;
+    struct join *self = join_of(handed->owner->component);
+    assert(outcome->verdict != REFUSED || outcome->is_permanent);
+    (void)outcome;
+    profile_hold_return(&self->hold, released->held_bytes);
+    batch_unref(handed->batch);
+    mem_free(released);
+    show_held(self);
+}
+
+/* Three quarters of the budget are in use: nothing waits any longer. */
+static bool is_under_pressure(const struct join *self)
+{
+    const struct budget *budget = self->base.budget;
+    uint64_t limit = budget_limit(budget);
+    assert(limit > 0);
+    return budget_used(budget) > limit - limit / 4;
+}
+
+/* Why the oldest one that is held should go on now, if it should. */
+static bool is_due(const struct join *self, enum release *ret_why)
+{
+    assert(self->hold.first != NULL);
+    if (self->is_stopping)
+        *ret_why = RELEASE_STOP;
+    else if (is_under_pressure(self))
+        *ret_why = RELEASE_PRESSURE;
+    else if (clock_now_ns() >= self->hold.first->deadline_ns)
+        *ret_why = RELEASE_TIMEOUT;
+    else
+        return false;
+    return true;
+}
+
+static void arm(struct join *self)
+{
+    uint64_t now_ns = clock_now_ns();
+    const struct held *first = self->hold.first;
+    if (first == NULL || timer_is_running(&self->timer))
+        return;
+    uint64_t left_ns = first->deadline_ns > now_ns ? first->deadline_ns - now_ns : JOIN_RECHECK_NS;
+    assert(!self->is_stopping || handover_is_blocked(&self->handover));
+    lane_timer_start(self->base.lane, &self->timer,
+                     left_ns < JOIN_RECHECK_NS ? left_ns : JOIN_RECHECK_NS);
+}
+
+/* Lets go what is complete or has waited enough, as far as the next stage takes it. */
+static void release_due(struct join *self)
+{
+    enum release why;
+    struct batch *batch;
+    assert(lane_is_current(self->base.lane));
+    while (!handover_is_blocked(&self->handover) && self->hold.first != NULL &&
+           (batch = profile_hold_pop_complete(&self->hold)) != NULL)
+        release(self, batch, RELEASE_COMPLETE);
+    while (!handover_is_blocked(&self->handover) && self->hold.first != NULL && is_due(self, &why))
+        release(self, profile_hold_pop(&self->hold), why);
+    arm(self);
+    show_held(self);
+}
+
+static void on_room(struct component *component)
+{
+    struct join *self = join_of(component);
+    release_due(self);
+    assert(component->signal == PROFILES);
+    if (self->is_stopping && self->hold.first == NULL && self->handover.count == 0 &&
+        !timer_is_running(&self->handover.timer)) {
+        lane_timer_stop(component->lane, &self->timer);
+        component_stopped(component);
+    }
+}
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    struct join *self = arg;
+    assert(timer == &self->timer);
+    (void)timer;
+    release_due(self);
+}
+
+/* The batch's bytes in one part; a new reference. */
+static struct batch *in_one_part(const struct join *self, struct batch *batch)
+{
+    if (batch->parts_count == 1)
+        return batch_ref(batch);
+    struct buffer *buffer = buffer_create(self->base.budget, (size_t)batch->bytes);
+    struct batch *joined = batch_create_like(batch, 1);
+    rope_copy(rope_of(batch), batch->bytes, buffer->data);
+    buffer->size = (size_t)batch->bytes;
+    batch_append(joined, buffer, buffer_slice(buffer));
+    joined->items = batch->items;
+    buffer_unref(buffer);
+    assert(joined->bytes == batch->bytes);
+    return joined;
+}
+
+/* Room for a profile that has to wait, made by letting older ones go. */
+static bool make_room(struct join *self, uint64_t bytes)
+{
+    const struct join_settings *settings = &self->store->settings;
+    if (settings->hold_ns == 0 || self->is_stopping || bytes > settings->hold_bytes ||
+        is_under_pressure(self))
+        return false;
+    assert(bytes > 0);
+    for (;;) {
+        if (profile_hold_try_take(&self->hold, bytes))
+            return true;
+        if (handover_is_blocked(&self->handover) || self->hold.first == NULL)
+            return false;
+        release(self, profile_hold_pop(&self->hold), RELEASE_PRESSURE);
+    }
+}
+
+/* Its bytes are taken. Its sender is told OK: from now on it is ours. */
+static void hold(struct join *self, struct batch *batch, const struct profile_links *links,
+                 struct receipt *receipt)
+{
+    struct batch *owned = batch_create_like(batch, 1);
+    assert(batch->parts_count == 1);
+    batch_append_batch(owned, batch);
+    owned->is_acknowledged = true;
+    profile_hold_add(&self->hold, owned, links, clock_now_ns() + self->store->settings.hold_ns);
+    arm(self);
+    show_held(self);
+    receipt_resolve(receipt, &outcome_accepted);
+}
+
+static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
+{
+    struct profile_enricher enricher;
+    struct batch *whole = in_one_part(self, batch);
+    struct batch *enriched = NULL;
+    assert(batch->signal == PROFILES);
+    profile_enricher_init(&enricher, self->store, self->base.budget);
+    if (!profile_links_open(&enricher.links, whole->parts[0].bytes, clock_now_ns()))
+        enriched = batch_ref(whole);
+    else if (profile_links_resolve(&enricher.links) > 0 && make_room(self, whole->bytes))
+        hold(self, whole, &enricher.links, receipt);
+    else
+        enriched = enrich(self, &enricher, whole);
+    profile_enricher_fini(&enricher);
+    if (enriched != NULL)
+        component_consume(self->base.next, enriched, receipt);
+    batch_unref(enriched);
+    batch_unref(whole);
+}
+
+static void consume_traces(struct join *self, struct batch *batch, struct receipt *receipt)
+{
+    struct join_counters *counters = self->base.counters;
+    const struct span_shard *shard = &self->store->index.shards[lane_index(self->base.lane)];
+    struct span_figures figures;
+    uint64_t evictions = atomic_load_explicit(&shard->evictions, memory_order_relaxed);
+    struct batch *marked = span_reader_read(&self->reader, batch, clock_now_ns(), &figures);
+    assert(marked->items == batch->items);
+    counter_add(&counters->indexed, figures.indexed);
+    counter_add(&counters->skipped, figures.skipped);
+    counter_add(&counters->late, figures.late);
+    counter_add(&counters->marked, figures.marked);
+    counter_add(&counters->evicted,
+                atomic_load_explicit(&shard->evictions, memory_order_relaxed) - evictions);
+    counter_add(&counters->outgoing[TRACES], marked->items);
+    component_consume(self->base.next, marked, receipt);
+    batch_unref(marked);
+}
+
+static void join_consume(struct component *component, struct batch *batch, struct receipt *receipt)
+{
+    struct join *self = join_of(component);
+    struct join_counters *counters = component->counters;
+    assert(batch->signal == component->signal);
+    counter_add(&counters->incoming[batch->signal], batch->items);
+    if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2)
+        component_consume(component->next, batch, receipt);
+    else if (batch->signal == TRACES)
+        consume_traces(self, batch, receipt);
+    else
+        consume_profiles(self, batch, receipt);
+}
+
+static bool join_create(struct component *component, struct error *error)
+{
+    struct join *self = join_of(component);
+    assert(component->shared != NULL);
+    assert(error != NULL);
+    self->store = component->shared;
+    self->is_made = true;
+    if (component->signal == TRACES) {
+        span_reader_init(&self->reader, self->store, lane_index(component->lane),
+                         component->budget);
+        return true;
+    }
+    profile_hold_init(&self->hold, self->store);
+    handover_init(&self->handover, component, on_released, on_room);
+    timer_init(&self->timer, on_timer, self);
+    return true;
+}
+
+static void join_stop(struct component *component)
+{
+    struct join *self = join_of(component);
+    assert(!self->is_stopping);
+    self->is_stopping = true;
+    if (component->signal == TRACES)
+        component_stopped(component);
+    else
+        on_room(component);
+}
+
+static void join_destroy(struct component *component)
+{
+    struct join *self = join_of(component);
+    assert(component->factory != NULL);
+    if (!self->is_made)
+        return;
+    if (component->signal == TRACES) {
+        span_reader_fini(&self->reader);
+        return;
+    }
+    handover_fini(&self->handover);
+    profile_hold_fini(&self->hold);
+}
+
+const struct component_factory trace_profile_join_processor_factory = {
+    .type = "trace_profile_join",
+    .kind = PROCESSOR,
+    .stability = "development",
+    .signals = SIGNAL_TRACES | SIGNAL_PROFILES,
+    .instance_size = sizeof(struct join),
+    .config_size = sizeof(struct trace_profile_join_config),
+    .fields = trace_profile_join_fields,
+    .counters_size = sizeof(struct join_counters),
+    .counters = join_counters,
+    .check = trace_profile_join_check,
+    .share = join_share,
+    .unshare = join_unshare,
+    .create = join_create,
+    .consume = join_consume,
+    .stop = join_stop,
+    .destroy = join_destroy,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Offering and offering again. Runs on the lane of the component. */
+#include "src/handover.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/lane.h"
+#include "src/ledger.h"
+
+#define RETRY_NS ((uint64_t)10 * NS_PER_MS)
+
+bool handover_is_blocked(const struct handover *handover)
+{
+    assert(handover->refused == NULL || handover->count > 0);
+    return handover->refused != NULL || handover->count >= HANDOVERS_MAX;
+}
+
+static void keep(struct handed *handed)
+{
+    struct handover *handover = handed->owner;
+    struct handed **last = &handover->refused;
+    assert(handed->next == NULL);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = handed;
+    if (!timer_is_running(&handover->timer))
+        lane_timer_start(handover->component->lane, &handover->timer, RETRY_NS);
+}
+
+/* Nobody will ever have it: the books and a line. */
+static void lose(const struct handed *handed, const struct outcome *outcome)
+{
+    const struct component *component = handed->owner->component;
+    const struct batch *batch = handed->batch;
+    assert(outcome->verdict != ACCEPTED);
+    log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
+    if (outcome->verdict == REFUSED && batch->is_acknowledged)
+        ledger_drop(component->ledger, batch, outcome->reason, component->exporters);
+    else if (outcome->verdict == REFUSED)
+        ledger_reject(component->ledger, batch, outcome->reason, component->exporters);
+}
+
+static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct handed *handed = arg;
+    struct handover *handover = handed->owner;
+    assert(receipt == &handed->receipt);
+    (void)receipt;
+    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+        keep(handed);
+        return;
+    }
+    if (outcome->verdict != ACCEPTED)
+        lose(handed, outcome);
+    handover->count--;
+    handover->on_end(handed, outcome);
+    /* What waits goes on from the loop, not from inside this answer. */
+    if (!timer_is_running(&handover->timer))
+        lane_timer_start(handover->component->lane, &handover->timer, 0);
+}
+
+static void offer(struct handed *handed)
+{
+    struct component *component = handed->owner->component;
+    assert(handed->batch != NULL);
+    receipt_init(&handed->receipt, on_resolved, handed);
+    component_consume(component->next, handed->batch, &handed->receipt);
+}
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    struct handover *handover = arg;
+    struct handed *refused = handover->refused;
+    assert(timer == &handover->timer);
+    (void)timer;
+    handover->refused = NULL;
+    while (refused != NULL) {
+        struct handed *next = refused->next;
+        refused->next = NULL;
+        /* One refusal is enough: those behind it keep their place. */
+        if (handover->refused == NULL)
+            offer(refused);
+        else
+            keep(refused);
+        refused = next;
+    }
+    handover->on_room(handover->component);
+}
+
+void handover_init(struct handover *handover, struct component *component,
+                   void (*on_end)(struct handed *handed, const struct outcome *outcome),
+                   void (*on_room)(struct component *component))
+{
+    assert(on_end != NULL);
+    assert(on_room != NULL);
+    *handover = (struct handover){.component = component, .on_end = on_end, .on_room = on_room};
+    timer_init(&handover->timer, on_timer, handover);
+}
+
+void handover_fini(struct handover *handover)
+{
+    assert(handover->count == 0);
+    assert(!timer_is_running(&handover->timer));
+}
+
+void handover_give(struct handover *handover, struct handed *handed)
+{
+    assert(!handover_is_blocked(handover));
+    assert(handed->batch != NULL);
+    handed->owner = handover;
+    handed->next = NULL;
+    handover->count++;
+    offer(handed);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of the join that have no key of their own; the others stand in src/limits.h. */
+#pragma once
+
+#include "src/clock.h"
+
+/* Steps from a span up to its local root; attributes that samples get, and what each may
+ * say; services and processes that are known by name; ids that profiles mentioned */
+enum {
+    JOIN_ANCESTORS_MAX = 64,
+    JOIN_ATTRIBUTES_MAX = 16,
+    JOIN_BUCKETS_MAX = 32,
+    JOIN_VALUE_BYTES_MAX = 1024,
+    JOIN_VALUES_MAX = 100000, /* distinct ones of an attribute */
+    JOIN_SERVICES_MAX = 4096,
+    JOIN_PROCESSES_MAX = 4096, /* per lane */
+    JOIN_SEEN_IDS_MAX = 1 << 16,
+    JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
+};
+/* How long everything is indexed after the first linked profile: the longest time between two
+ * profiles of an SDK and some more; how often held profiles are looked at again; after which time
+ * the count of distinct values begins anew. */
+#define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
+#define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
+#define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the configuration of the join says, in the form in which it is used. Constant once made; any
+ * thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/join/join_limits.h"
+#include "src/slice.h"
+
+enum join_source {
+    JOIN_SPAN_NAME,
+    JOIN_STATUS_CLASS,
+    JOIN_DURATION_BUCKET,
+    JOIN_OF_SPAN,     /* an attribute of the span */
+    JOIN_OF_RESOURCE, /* an attribute of its resource */
+};
+
+/* What samples get. */
+struct join_attribute {
+    enum join_source source;
+    struct slice name; /* of the sample's attribute, and of the span's or resource's */
+};
+
+enum join_mark { JOIN_MARK_OFF, JOIN_MARK_LOCAL_ROOTS, JOIN_MARK_ALL, JOIN_MARK_OBSERVED };
+
+struct join_settings {
+    struct join_attribute attributes[JOIN_ATTRIBUTES_MAX];
+    size_t attributes_count;
+    uint64_t buckets_ns[JOIN_BUCKETS_MAX];      /* upper ends, ascending */
+    const char *bucket_texts[JOIN_BUCKETS_MAX]; /* the same as the user wrote them */
+    size_t buckets_count;
+    uint64_t values_max; /* distinct ones of each attribute */
+    uint64_t index_entries;
+    uint64_t index_bytes;
+    uint64_t hold_ns;
+    uint64_t hold_bytes;
+    enum join_mark mark;
+    bool takes_root; /* samples get the id of the local root */
+    bool repairs_identity;
+};

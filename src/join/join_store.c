@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and unmaking the shared parts. Main thread. */
+#include "src/join/join_store.h"
+
+#include <assert.h>
+
+#include "src/mem.h"
+
+struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes)
+{
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    assert(lanes > 0);
+    struct join_store *store = mem_zalloc(sizeof(*store));
+    store->settings = *settings;
+    bool is_made =
+        span_index_init(&store->index, lanes, settings->index_entries, settings->index_bytes) &&
+        process_table_init(&store->processes, &store->index) &&
+        id_set_init(&store->observed, JOIN_SEEN_IDS_MAX) &&
+        id_set_init(&store->missed, JOIN_SEEN_IDS_MAX);
+    for (size_t i = 0; is_made && i < settings->attributes_count; i++)
+        is_made = value_cap_init(&store->caps[i], settings->values_max);
+    if (is_made)
+        return store;
+    join_store_destroy(store);
+    return NULL;
+}
+
+void join_store_destroy(struct join_store *store)
+{
+    if (store == NULL)
+        return;
+    assert(atomic_load(&store->held_bytes) == 0);
+    for (size_t i = 0; i < store->settings.attributes_count; i++)
+        value_cap_fini(&store->caps[i]);
+    id_set_fini(&store->observed);
+    id_set_fini(&store->missed);
+    process_table_fini(&store->processes);
+    span_index_fini(&store->index);
+    mem_free(store);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all instances of one join share: its settings and what is known of spans, services,
+ * processes and values. Made before lanes run; its parts bear several threads as each says. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "src/join/id_set.h"
+#include "src/join/join_settings.h"
+#include "src/join/process_table.h"
+#include "src/join/service_set.h"
+#include "src/join/span_index.h"
+#include "src/join/value_cap.h"
+
+struct join_store {
+    struct join_settings settings;
+    struct span_index index;
+    struct process_table processes;
+    struct service_set services;
+    struct id_set observed; /* spans that profiles mentioned: with JOIN_MARK_OBSERVED */
+    struct id_set missed;   /* those that were not there: their spans, if any come, are late */
+    struct value_cap caps[JOIN_ATTRIBUTES_MAX];
+    _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
+};
+
+/* NULL: no memory. The settings' texts are borrowed. */
+struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes);
+/* NULL is tolerated. */
+void join_store_destroy(struct join_store *store);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rewriting profiles. First, link by link, what the dictionary gets in addition, at the end of its
+ * tables, so that no index changes; then, sample by sample, what refers to it. Runs on the owner's
+ * thread. */
+#include "src/join/profile_enrich.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "src/batch.h"
+#include "src/join/join_store.h"
+#include "src/mem.h"
+#include "src/otlp/value.h"
+
+#define OTHER "other"
+
+enum {
+    REQUEST_RESOURCES = 1,
+    REQUEST_DICTIONARY = 2,
+    RESOURCE = 1,
+    ATTRIBUTES = 1,
+    CHILDREN = 2, /* scopes, profiles, samples */
+    SAMPLE_ATTRIBUTES = 2,
+    SAMPLE_LINK = 3,
+    VALUES_FIRST = 64,
+    SAMPLE_LEVEL = 3,
+    BUCKET_TEXT_MAX = 64,
+};
+
+void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,
+                           struct budget *budget)
+{
+    assert(enricher != NULL);
+    *enricher = (struct profile_enricher){.additions.budget = budget};
+    profile_links_init(&enricher->links, store, budget);
+    profile_set_init(&enricher->values, budget);
+    splice_list_init(&enricher->splices, budget);
+}
+
+void profile_enricher_fini(struct profile_enricher *enricher)
+{
+    assert(enricher != NULL);
+    profile_links_fini(&enricher->links);
+    profile_set_fini(&enricher->values);
+    splice_list_fini(&enricher->splices);
+    profile_bytes_fini(&enricher->additions);
+    mem_free(enricher->value_index);
+    enricher->value_index = NULL;
+}
+
+/* The index of an entry that is appended: what stands in additions since `begin`. */
+static uint32_t end_entry(struct profile_enricher *enricher, enum profile_table table, size_t begin)
+{
+    assert(enricher->counts[table] > 0);
+    profile_bytes_wrap(&enricher->additions, begin, (uint32_t)table + 1);
+    return enricher->counts[table]++;
+}
+
+/* Every table that grows has a zero element. */
+static size_t begin_entry(struct profile_enricher *enricher, enum profile_table table)
+{
+    assert(table < PROFILE_TABLES);
+    if (enricher->counts[table] == 0) {
+        profile_bytes_wrap(&enricher->additions, enricher->additions.size, (uint32_t)table + 1);
+        enricher->counts[table] = 1;
+    }
+    return enricher->additions.size;
+}
+
+static uint32_t key_of(struct profile_enricher *enricher, size_t attribute)
+{
+    const struct join_settings *settings = &enricher->links.store->settings;
+    assert(attribute < settings->attributes_count);
+    if (enricher->key_index[attribute] == 0) {
+        size_t begin = begin_entry(enricher, PROFILE_STRINGS);
+        profile_bytes_add(&enricher->additions, settings->attributes[attribute].name);
+        enricher->key_index[attribute] = end_entry(enricher, PROFILE_STRINGS, begin);
+    }
+    return enricher->key_index[attribute];
+}
+
+/* Where values has (attribute, text). */
+static uint32_t value_place(struct profile_enricher *enricher, size_t attribute, struct slice text)
+{
+    struct profile_set *values = &enricher->values;
+    uint8_t *room = profile_set_begin(values, 1 + text.size);
+    assert(attribute < JOIN_ATTRIBUTES_MAX);
+    room[0] = (uint8_t)attribute;
+    if (text.size > 0)
+        memcpy(room + 1, text.data, text.size);
+    uint32_t count = values->count;
+    uint32_t place = profile_set_end(values, room + 1 + text.size);
+    if (place >= enricher->value_index_capacity) {
+        uint32_t capacity = enricher->value_index_capacity;
+        enricher->value_index_capacity = capacity > 0 ? 2 * capacity : VALUES_FIRST;
+        enricher->value_index =
+            mem_resize(enricher->value_index,
+                       enricher->value_index_capacity * sizeof(enricher->value_index[0]));
+    }
+    if (place >= count)
+        enricher->value_index[place] = 0;
+    return place;
+}
+
+/* The entry of the attribute table that says it, added if there is none. */
+static uint32_t attribute_of(struct profile_enricher *enricher, size_t attribute, struct slice text)
+{
+    uint32_t place = value_place(enricher, attribute, text);
+    if (enricher->value_index[place] != 0)
+        return enricher->value_index[place];
+    uint32_t key = key_of(enricher, attribute);
+    size_t begin = begin_entry(enricher, PROFILE_ATTRIBUTES);
+    struct profile_bytes *out = &enricher->additions;
+    uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
+    out->size += (size_t)(profile_put_number(at, 1, key) - at);
+    size_t value = out->size;
+    profile_bytes_add(out, text);
+    profile_bytes_wrap(out, value, 1);
+    profile_bytes_wrap(out, value, 2);
+    assert(out->size > begin);
+    enricher->value_index[place] = end_entry(enricher, PROFILE_ATTRIBUTES, begin);
+    return enricher->value_index[place];
+}
+
+/* What the dictionary has already of what samples may get. */
+static void find_known(struct profile_enricher *enricher)
+{
+    const struct profile_dictionary *from = &enricher->links.from;
+    const struct join_settings *settings = &enricher->links.store->settings;
+    memset(enricher->key_index, 0, sizeof(enricher->key_index));
+    profile_set_clear(&enricher->values);
+    for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++)
+        for (size_t k = 0; k < settings->attributes_count; k++)
+            if (enricher->key_index[k] == 0 &&
+                slice_equal(profile_string_at(from, (int32_t)i), settings->attributes[k].name))
+                enricher->key_index[k] = i;
+    for (uint32_t i = 1; i < from->counts[PROFILE_ATTRIBUTES]; i++) {
+        uint16_t fills = enricher->links.roles[i].fills;
+        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)i);
+        if (fills == 0 || attribute.unit != 0 || attribute.value.data == NULL)
+            continue;
+        struct value value = value_read(attribute.value);
+        uint32_t place = value.type == VALUE_TEXT
+                             ? value_place(enricher, (size_t)__builtin_ctz(fills), value.bytes)
+                             : 0;
+        if (place != 0 && enricher->value_index[place] == 0)
+            enricher->value_index[place] = i;
+    }
+    assert(enricher->values.count > 0);
+}
+
+static struct slice class_text(uint16_t flags)
+{
+    static const char *const names[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx", "", ""};
+    unsigned class = (unsigned)(flags & SPAN_CLASS_MASK) >> SPAN_CLASS_SHIFT;
+    assert(class < sizeof(names) / sizeof(names[0]));
+    if (names[class][0] != '\0')
+        return slice_of_text(names[class]);
+    return slice_of_text((flags & SPAN_IS_ERROR) != 0 ? "error" : "ok");
+}
+
+/* A bucket is named by its end, the last one by its begin. */
+static struct slice bucket_text(const struct join_settings *settings,
+                                const struct span_facts *facts, char room[BUCKET_TEXT_MAX])
+{
+    uint64_t ns = facts->end_ns > facts->start_ns ? facts->end_ns - facts->start_ns : 0;
+    size_t bucket = 0;
+    assert(settings->buckets_count > 0);
+    while (bucket < settings->buckets_count && ns >= settings->buckets_ns[bucket])
+        bucket++;
+    bool is_last = bucket == settings->buckets_count;
+    int bytes = snprintf(room, BUCKET_TEXT_MAX, "%s%s", is_last ? "≥" : "<",
+                         settings->bucket_texts[is_last ? bucket - 1 : bucket]);
+    return slice_of(room, (size_t)bytes < BUCKET_TEXT_MAX ? (size_t)bytes : BUCKET_TEXT_MAX - 1);
+}
+
+/* The texts of a span, and of its resource, while attributes are taken from them in order. */
+struct span_texts {
+    struct fact_text span;
+    struct fact_text resource;
+    struct fact_reader span_reader;
+    struct fact_reader resource_reader;
+    struct slice name;
+    char bucket[BUCKET_TEXT_MAX];
+};
+
+static bool read_texts(const struct profile_enricher *enricher, const struct span_facts *facts,
+                       struct span_texts *ret_texts)
+{
+    const struct span_index *index = &enricher->links.store->index;
+    if (!span_index_texts(index, facts, &ret_texts->span))
+        return false;
+    ret_texts->span_reader = fact_text_read(&ret_texts->span);
+    uint32_t resource = fact_next_number(&ret_texts->span_reader);
+    assert(facts->span != 0);
+    if (!fact_next(&ret_texts->span_reader, &ret_texts->name) ||
+        !span_index_text_at(index, facts->shard, resource, &ret_texts->resource))
+        return false;
+    ret_texts->resource_reader = fact_text_read(&ret_texts->resource);
+    return true;
+}
+
+/* The value of one attribute; false: the span has none. To be called for all, in order. */
+static bool next_value(const struct join_settings *settings, size_t attribute,
+                       const struct span_facts *facts, struct span_texts *texts,
+                       struct slice *ret_value)
+{
+    assert(attribute < settings->attributes_count);
+    switch (settings->attributes[attribute].source) {
+    case JOIN_SPAN_NAME:
+        *ret_value = texts->name;
+        return texts->name.size > 0;
+    case JOIN_STATUS_CLASS:
+        *ret_value = class_text(facts->flags);
+        return true;
+    case JOIN_DURATION_BUCKET:
+        *ret_value = bucket_text(settings, facts, texts->bucket);
+        return true;
+    case JOIN_OF_SPAN:
+        return fact_next(&texts->span_reader, ret_value);
+    case JOIN_OF_RESOURCE:
+    default:
+        return fact_next(&texts->resource_reader, ret_value);
+    }
+}
+
+static struct slice under_cap(struct profile_enricher *enricher, size_t attribute,
+                              struct slice value, uint64_t now_ns)
+{
+    struct join_store *store = enricher->links.store;
+    enum join_source source = store->settings.attributes[attribute].source;
+    assert(attribute < store->settings.attributes_count);
+    if (source == JOIN_STATUS_CLASS || source == JOIN_DURATION_BUCKET ||
+        value_cap_admits(&store->caps[attribute], value, (uint32_t)(now_ns / JOIN_EPOCH_NS)))
+        return value;
+    enricher->figures.other_values++;
+    return slice_of_text(OTHER);
+}
+
+static void add_attributes(struct profile_enricher *enricher, struct join_link *link,
+                           uint64_t now_ns)
+{
+    const struct join_settings *settings = &enricher->links.store->settings;
+    struct span_texts texts;
+    assert(link->found == SPAN_FOUND);
+    if (link->wanted == 0 || !read_texts(enricher, &link->facts, &texts))
+        return;
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        struct slice value;
+        bool has_value = next_value(settings, i, &link->facts, &texts, &value);
+        if (has_value && (link->wanted >> i & 1) != 0)
+            link->attributes[i] = attribute_of(enricher, i, under_cap(enricher, i, value, now_ns));
+    }
+}
+
+/* An entry of the link table for what the link is now. */
+static void add_link(struct profile_enricher *enricher, struct join_link *link)
+{
+    struct profile_bytes *out = &enricher->additions;
+    const uint64_t *trace = link->found == SPAN_FOUND ? link->facts.trace : link->key.trace;
+    uint64_t span = link->found == SPAN_FOUND ? link->facts.span : link->key.span;
+    bool is_as_it_came = link->index != 0 && span == link->key.span && link->key.has_trace != 0;
+    if (is_as_it_came || (link->found != SPAN_FOUND && (!link->is_lifted || !link->key.has_trace)))
+        return;
+    assert(span != 0);
+    size_t begin = begin_entry(enricher, PROFILE_LINKS);
+    size_t id = out->size;
+    profile_bytes_add(out, slice_of(trace, 2 * sizeof(trace[0])));
+    profile_bytes_wrap(out, id, 1);
+    id = out->size;
+    profile_bytes_add(out, slice_of(&span, sizeof(span)));
+    profile_bytes_wrap(out, id, 2);
+    link->index = end_entry(enricher, PROFILE_LINKS, begin);
+}
+
+static void count_link(struct profile_enricher *enricher, const struct join_link *link)
+{
+    struct join_store *store = enricher->links.store;
+    struct enrich_figures *figures = &enricher->figures;
+    figures->hits += link->found == SPAN_FOUND;
+    figures->ambiguous += link->found == SPAN_AMBIGUOUS;
+    figures->unknown_services += link->found == SPAN_MISSED && !link->is_known;
+    figures->absent += link->found == SPAN_MISSED && link->is_known;
+    assert(link->key.span != 0);
+    if (link->found == SPAN_MISSED)
+        id_set_add(&store->missed, link->key.span);
+    if (store->settings.mark == JOIN_MARK_OBSERVED)
+        id_set_add(&store->observed, link->found == SPAN_FOUND ? link->facts.span : link->key.span);
+}
+
+/* Whether the sample names its span in another way from now on. */
+static bool gets_link(const struct profile_enricher *enricher, const struct join_link *link,
+                      int32_t index)
+{
+    assert(link->key.span != 0);
+    return link->index != 0 &&
+           (index == 0 || link->index >= enricher->links.from.counts[PROFILE_LINKS]);
+}
+
+/* Whether the sample gets anything. */
+static bool changes(const struct profile_enricher *enricher, const struct sample_link *found,
+                    const struct join_link *link, int32_t index)
+{
+    bool gets_attribute = false;
+    assert(found->link != LINK_NONE);
+    for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
+        gets_attribute |= link->attributes[i] != 0 && (found->filled >> i & 1) == 0;
+    return gets_attribute || gets_link(enricher, link, index);
+}
+
+/* A sample that changes, whole, in the place of the one that came. */
+static void put_sample(struct profile_enricher *enricher, const struct profile_sample *sample,
+                       const struct sample_link *found, const struct join_link *link)
+{
+    struct profile_bytes *out = &enricher->splices.inserts;
+    struct wire_reader fields = wire_reader_of(sample->bytes);
+    struct wire_field field;
+    size_t begin = out->size;
+    bool is_lifted = found->is_by_labels && link->index != 0;
+    while (wire_next_field(&fields, &field))
+        if (field.number != SAMPLE_ATTRIBUTES && field.number != SAMPLE_LINK)
+            profile_bytes_add(out, field.whole);
+    size_t most = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX;
+    uint8_t *header = profile_bytes_room(out, PROFILE_HEADER_BYTES_MAX + 1 + 5 +
+                                                  most * WIRE_SHORT_VARINT_BYTES_MAX);
+    uint8_t *end = header + PROFILE_HEADER_BYTES;
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index))
+        if (!is_lifted || !enricher->links.roles[index].names_span)
+            end = profile_put_varint(end, index);
+    for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
+        if (link->attributes[i] != 0 && (found->filled >> i & 1) == 0)
+            end = profile_put_varint(end, link->attributes[i]);
+    end = profile_close_filled(header, end, SAMPLE_ATTRIBUTES);
+    end = profile_put_number(end, SAMPLE_LINK,
+                             gets_link(enricher, link, sample->link) ? link->index
+                                                                     : (uint64_t)sample->link);
+    out->size += (size_t)(end - header);
+    profile_bytes_wrap(out, begin, CHILDREN);
+    assert(out->size <= out->capacity);
+}
+
+static void edit_sample(struct profile_enricher *enricher, const struct wire_field *field,
+                        uint64_t at)
+{
+    struct profile_sample sample = profile_sample_of(field->bytes);
+    struct sample_link found = profile_links_of(&enricher->links, &sample);
+    if (found.link == LINK_NONE)
+        return;
+    const struct join_link *link = &enricher->links.links[found.link];
+    assert(link->key.span != 0);
+    if (!changes(enricher, &found, link, sample.link))
+        return;
+    size_t begin = enricher->splices.inserts.size;
+    put_sample(enricher, &sample, &found, link);
+    splice_add_from(&enricher->splices, at, field->whole.size, begin);
+    enricher->figures.enriched_samples += link->found == SPAN_FOUND;
+}
+
+/* A process that does not say which service it is of takes that from its spans. */
+static void repair(struct profile_enricher *enricher, const struct wire_field *field, uint64_t at)
+{
+    const struct join_store *store = enricher->links.store;
+    struct splice_list *splices = &enricher->splices;
+    struct resource_facts facts = resource_facts_of(field->bytes);
+    struct fact_text text;
+    struct fact_reader reader;
+    struct slice key_value;
+    uint64_t service;
+    if (!store->settings.repairs_identity || facts.service != 0 ||
+        !process_table_find(&store->processes, &facts, &service, &text, &reader))
+        return;
+    uint64_t content = at + (uint64_t)(field->bytes.data - field->whole.data);
+    size_t opened = splice_open(splices, at, content);
+    size_t begin = splices->inserts.size;
+    while (fact_next(&reader, &key_value)) {
+        size_t one = splices->inserts.size;
+        profile_bytes_add(&splices->inserts, key_value);
+        profile_bytes_wrap(&splices->inserts, one, ATTRIBUTES);
+    }
+    splice_add_from(splices, content + field->bytes.size, 0, begin);
+    splice_close(splices, opened, RESOURCE, field->bytes.size);
+    enricher->figures.repaired++;
+    assert(splices->count > 0);
+}
+
+/* A resource, scope or profile, whose children have samples or are some. `at` is where content
+ * begins in the batch. The recursion ends at SAMPLE_LEVEL. */
+static void edit_level(struct profile_enricher *enricher, struct slice content, uint64_t at,
+                       unsigned level)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    assert(level < SAMPLE_LEVEL);
+    while (wire_next_field(&reader, &field)) {
+        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
+        if (level == 0 && field.number == RESOURCE)
+            repair(enricher, &field, begin);
+        if (field.number != CHILDREN || field.type != WIRE_BYTES)
+            continue;
+        if (level + 1 == SAMPLE_LEVEL) {
+            edit_sample(enricher, &field, begin);
+            continue;
+        }
+        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
+        size_t opened = splice_open(&enricher->splices, begin, body);
+        edit_level(enricher, field.bytes, body, level + 1);
+        splice_close(&enricher->splices, opened, CHILDREN, field.bytes.size);
+    }
+    assert(reader.failure == NULL);
+}
+
+static unsigned count_dictionaries(struct slice request)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    unsigned count = 0;
+    while (wire_next_field(&reader, &field))
+        count += field.number == REQUEST_DICTIONARY;
+    assert(reader.failure == NULL);
+    return count;
+}
+
+/* Additions come last in the last dictionary: several are one, in their order. */
+static void edit_request(struct profile_enricher *enricher, struct slice request)
+{
+    struct splice_list *splices = &enricher->splices;
+    const struct profile_bytes *additions = &enricher->additions;
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    unsigned dictionaries = count_dictionaries(request);
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        uint64_t begin = (uint64_t)(field.whole.data - request.data);
+        uint64_t body = (uint64_t)(field.bytes.data - request.data);
+        size_t opened = splice_open(splices, begin, body);
+        if (field.number == REQUEST_RESOURCES)
+            edit_level(enricher, field.bytes, body, 0);
+        else if (field.number == REQUEST_DICTIONARY && --dictionaries == 0 && additions->size > 0)
+            splice_add(splices, body + field.bytes.size, 0,
+                       slice_of(additions->data, additions->size));
+        splice_close(splices, opened, field.number, field.bytes.size);
+    }
+    assert(dictionaries == 0);
+}
+
+struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *batch,
+                             uint64_t now_ns, struct enrich_figures *ret_figures)
+{
+    struct profile_links *links = &enricher->links;
+    assert(batch->bytes == links->from.request.size);
+    enricher->figures = (struct enrich_figures){.hits = 0};
+    enricher->additions.size = 0;
+    splice_list_clear(&enricher->splices);
+    memcpy(enricher->counts, links->from.counts, sizeof(enricher->counts));
+    find_known(enricher);
+    for (uint32_t i = 1; i < links->keys.count; i++) {
+        struct join_link *link = &links->links[i];
+        count_link(enricher, link);
+        if (link->found == SPAN_FOUND)
+            add_attributes(enricher, link, now_ns);
+        add_link(enricher, link);
+    }
+    edit_request(enricher, links->from.request);
+    *ret_figures = enricher->figures;
+    return enricher->splices.count > 0
+               ? splice_apply(&enricher->splices, batch, enricher->additions.budget)
+               : batch_ref(batch);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes what is known of spans into the profiles that were taken in them: links instead of labels,
+ * attributes of samples, the service of a process. Nothing else changes, no time stamp in
+ * particular, and bytes that do not change are shared. One owner, one thread at a time. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/join/profile_links.h"
+#include "src/join/splice.h"
+
+struct batch;
+
+struct enrich_figures {
+    uint64_t hits;             /* distinct spans of the request that were in the index */
+    uint64_t unknown_services; /* that were not: no span of such a service has been seen */
+    uint64_t absent;           /* … the trace is not sampled, or its span has not come yet */
+    uint64_t ambiguous;        /* … no trace id, and several traces have such a span */
+    uint64_t enriched_samples;
+    uint64_t other_values; /* beyond the cap */
+    uint64_t repaired;     /* resources */
+};
+
+struct profile_enricher {
+    struct profile_links links;
+    struct splice_list splices;
+    struct profile_bytes additions; /* to the dictionary */
+    struct profile_set values;      /* attributes: number of the configured one, then the text */
+    uint32_t *value_index;          /* by entry of values: in the attribute table */
+    uint32_t value_index_capacity;
+    uint32_t counts[PROFILE_TABLES];         /* of the dictionary as it will be */
+    uint32_t key_index[JOIN_ATTRIBUTES_MAX]; /* in the string table; 0: not there */
+    struct enrich_figures figures;
+};
+
+void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,
+                           struct budget *budget);
+void profile_enricher_fini(struct profile_enricher *enricher);
+/* The batch, which is the request of enricher->links (opened and resolved) in one part, or a
+ * changed one; a new reference. */
+struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *batch,
+                             uint64_t now_ns, struct enrich_figures *ret_figures);

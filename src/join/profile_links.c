@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading links. What an attribute means is found out once per entry of the table, what a link
+ * means once per link. Runs on the owner's thread. */
+#include "src/join/profile_links.h"
+
+#include <assert.h>
+
+#include "src/join/join_store.h"
+#include "src/mem.h"
+#include "src/otlp/value.h"
+#include "src/pprof/correlation.h"
+
+enum { LINKS_FIRST = 64 };
+
+void profile_links_init(struct profile_links *links, struct join_store *store,
+                        struct budget *budget)
+{
+    assert(store != NULL);
+    *links = (struct profile_links){.store = store, .budget = budget};
+    arena_init(&links->arena, PROFILE_INDEX_BYTES_MAX);
+    profile_set_init(&links->keys, budget);
+}
+
+void profile_links_fini(struct profile_links *links)
+{
+    assert(links != NULL);
+    arena_clear(&links->arena);
+    profile_set_fini(&links->keys);
+    mem_free(links->links);
+    links->links = NULL;
+}
+
+/* Which attributes of the configuration have that key. */
+static uint16_t fills(const struct join_settings *settings, struct slice key)
+{
+    uint16_t found = 0;
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < settings->attributes_count; i++)
+        if (slice_equal(key, settings->attributes[i].name))
+            found |= (uint16_t)(1u << i);
+    return found;
+}
+
+static bool take_label(const struct profile_dictionary *from, int32_t index,
+                       struct correlation *correlation)
+{
+    struct profile_attribute attribute = profile_attribute_at(from, index);
+    if (attribute.value.data == NULL || !profile_has(from, PROFILE_STRINGS, attribute.key))
+        return false;
+    struct value value = value_read(attribute.value);
+    assert(correlation != NULL);
+    return value.type == VALUE_TEXT &&
+           correlation_take(correlation, profile_string_at(from, attribute.key), value.bytes);
+}
+
+static bool read_attributes(struct profile_links *links)
+{
+    uint32_t count = links->from.counts[PROFILE_ATTRIBUTES];
+    size_t bytes = ((size_t)count + 1) * sizeof(links->roles[0]);
+    links->roles = arena_try_alloc(&links->arena, bytes);
+    if (links->roles == NULL)
+        return false;
+    memset(links->roles, 0, bytes);
+    for (uint32_t i = 1; i < count; i++) {
+        struct correlation none = {.has_span = false};
+        struct profile_attribute attribute = profile_attribute_at(&links->from, (int32_t)i);
+        if (!profile_has(&links->from, PROFILE_STRINGS, attribute.key))
+            continue;
+        links->roles[i] = (struct attribute_role){
+            .fills = fills(&links->store->settings, profile_string_at(&links->from, attribute.key)),
+            .names_span = take_label(&links->from, (int32_t)i, &none),
+        };
+    }
+    assert(links->roles != NULL);
+    return true;
+}
+
+/* Its place, which is new if nobody had that key. */
+static uint32_t place_of(struct profile_links *links, const struct link_key *key)
+{
+    uint32_t count = links->keys.count;
+    uint32_t place = profile_set_add(&links->keys, slice_of(key, sizeof(*key)));
+    if (place < count)
+        return place;
+    if (place >= links->links_capacity) {
+        links->links_capacity = links->links_capacity > 0 ? 2 * links->links_capacity : LINKS_FIRST;
+        links->links = mem_resize(links->links, links->links_capacity * sizeof(links->links[0]));
+    }
+    assert(place < links->links_capacity);
+    links->links[place] = (struct join_link){.key = *key};
+    return place;
+}
+
+static uint64_t read_id(const uint8_t *data)
+{
+    uint64_t id;
+    assert(data != NULL);
+    memcpy(&id, data, sizeof(id));
+    return id;
+}
+
+/* Of an entry of the link table; LINK_NONE: it names no span. */
+static uint32_t link_of_entry(struct profile_links *links, int32_t index)
+{
+    struct profile_link link = profile_link_at(&links->from, index);
+    assert(profile_has(&links->from, PROFILE_LINKS, index));
+    if (links->by_link[index] != 0)
+        return links->by_link[index] - 1;
+    if (link.span_id.size != 8 || read_id(link.span_id.data) == 0)
+        return LINK_NONE;
+    struct link_key key = {.span = read_id(link.span_id.data)};
+    if (link.trace_id.size == 16) {
+        key.trace[0] = read_id(link.trace_id.data);
+        key.trace[1] = read_id(link.trace_id.data + 8);
+        key.has_trace = key.trace[0] != 0 || key.trace[1] != 0;
+    }
+    uint32_t place = place_of(links, &key);
+    links->links[place].index = (uint32_t)index;
+    links->by_link[index] = place + 1;
+    return place;
+}
+
+static uint32_t link_of_labels(struct profile_links *links, const struct profile_sample *sample)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    struct correlation correlation = {.has_span = false};
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index))
+        if (links->roles[index].names_span)
+            take_label(&links->from, (int32_t)index, &correlation);
+    if (!correlation.has_span)
+        return LINK_NONE;
+    struct link_key key = {.span = read_id(correlation.span_id)};
+    assert(key.span != 0);
+    if (correlation.has_trace) {
+        key.trace[0] = read_id(correlation.trace_id);
+        key.trace[1] = read_id(correlation.trace_id + 8);
+        key.has_trace = 1;
+    }
+    return place_of(links, &key);
+}
+
+struct sample_link profile_links_of(struct profile_links *links,
+                                    const struct profile_sample *sample)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    struct sample_link found = {.link = LINK_NONE};
+    bool names_span = false;
+    uint64_t index;
+    while (profile_numbers_next(&reader, &index)) {
+        assert(index == 0 || index < links->from.counts[PROFILE_ATTRIBUTES]);
+        found.filled |= links->roles[index].fills;
+        names_span |= links->roles[index].names_span;
+    }
+    if (sample->link != 0)
+        found.link = link_of_entry(links, sample->link);
+    else if (names_span)
+        found.link = link_of_labels(links, sample);
+    found.is_by_labels = sample->link == 0;
+    return found;
+}
+
+static uint64_t collect_profile(struct profile_links *links, struct slice bytes, bool is_known)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct profile_sample sample;
+    uint64_t linked = 0;
+    uint32_t all = (1u << links->store->settings.attributes_count) - 1;
+    while (profile_next_sample(&reader, &sample)) {
+        struct sample_link found = profile_links_of(links, &sample);
+        if (found.link == LINK_NONE)
+            continue;
+        struct join_link *link = &links->links[found.link];
+        link->wanted |= all & ~(uint32_t)found.filled;
+        link->is_known |= is_known;
+        link->is_lifted |= found.is_by_labels;
+        linked++;
+    }
+    assert(reader.failure == NULL);
+    return linked;
+}
+
+/* As the resource says, or as spans of that process say. 0: nobody knows. */
+static uint64_t service_of(const struct profile_links *links, struct slice content)
+{
+    struct fact_text text;
+    struct fact_reader reader;
+    uint64_t service;
+    if (content.data == NULL)
+        return 0;
+    struct resource_facts facts = resource_facts_of(content);
+    assert(links->store != NULL);
+    if (facts.service == 0 &&
+        process_table_find(&links->store->processes, &facts, &service, &text, &reader))
+        return service;
+    return facts.service;
+}
+
+static void collect_resource(struct profile_links *links, const struct profile_resource *resource,
+                             uint64_t now_ns)
+{
+    struct wire_reader scopes = wire_reader_of(resource->bytes);
+    struct profile_scope scope;
+    struct profile profile;
+    uint64_t service = service_of(links, resource->resource);
+    bool is_known = service_set_is_matched(&links->store->services, service);
+    uint64_t linked = 0;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        while (profile_next_profile(&profiles, &profile))
+            linked += collect_profile(links, profile.bytes, is_known);
+    }
+    assert(scopes.failure == NULL);
+    links->linked_samples += linked;
+    service_set_add(&links->store->services, service, linked > 0, now_ns);
+}
+
+bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct profile_resource resource;
+    profile_links_close(links);
+    if (!profile_dictionary_open(&links->from, &links->arena, request) || !read_attributes(links))
+        return false;
+    size_t bytes = ((size_t)links->from.counts[PROFILE_LINKS] + 1) * sizeof(links->by_link[0]);
+    links->by_link = arena_try_alloc(&links->arena, bytes);
+    if (links->by_link == NULL)
+        return false;
+    memset(links->by_link, 0, bytes);
+    while (profile_next_resource(&reader, &resource))
+        collect_resource(links, &resource, now_ns);
+    assert(reader.failure == NULL);
+    return true;
+}
+
+void profile_links_close(struct profile_links *links)
+{
+    assert(links != NULL);
+    arena_clear(&links->arena);
+    profile_set_clear(&links->keys);
+    links->linked_samples = 0;
+    links->roles = NULL;
+    links->by_link = NULL;
+}
+
+uint32_t profile_links_resolve(struct profile_links *links)
+{
+    const struct join_settings *settings = &links->store->settings;
+    uint32_t missing = 0;
+    for (uint32_t i = 1; i < links->keys.count; i++) {
+        struct join_link *link = &links->links[i];
+        const struct link_key *key = &link->key;
+        assert(key->span != 0);
+        link->found = span_index_find(&links->store->index, key->has_trace ? key->trace : NULL,
+                                      key->span, &link->facts);
+        if (link->found != SPAN_FOUND) {
+            missing++;
+            continue;
+        }
+        struct span_facts root = link->facts;
+        if (settings->takes_root && span_index_root(&links->store->index, &root))
+            link->facts = root;
+    }
+    return missing;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which spans the samples of a profiles request were taken in: from its Links and from the labels
+ * that profilers have for them, each span once, and what the index knows of it. The request has
+ * passed profile_door and lies in one piece, where it stays. One owner, one thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/arena.h"
+#include "src/join/join_limits.h"
+#include "src/join/resource_facts.h"
+#include "src/join/span_index.h"
+#include "src/limits.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_set.h"
+#include "src/otlp/profile_view.h"
+
+struct budget;
+struct join_store;
+
+/* How a span is named; equal bytes are the same span. */
+struct link_key {
+    uint64_t trace[2];
+    uint64_t span;
+    uint64_t has_trace;
+};
+
+/* No entry of links. */
+#define LINK_NONE UINT32_MAX
+
+struct join_link {
+    struct link_key key;
+    struct span_facts facts; /* FOUND: of the span, or of its local root */
+    enum span_found found;
+    uint32_t wanted; /* attributes, bit by bit, that some of its samples do not have yet */
+    bool is_known;   /* spans of a service that has such samples have been seen */
+    bool is_lifted;  /* some of its samples name it by labels */
+    uint32_t index;  /* in the link table as it will be; 0: not there */
+    uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
+};
+
+/* What is known of an entry of the attribute table. */
+struct attribute_role {
+    uint16_t fills; /* configured attributes, bit by bit, whose key it has */
+    bool names_span;
+};
+
+struct profile_links {
+    struct join_store *store;
+    struct budget *budget;
+    struct arena arena;
+    struct profile_dictionary from;
+    struct attribute_role *roles; /* by attribute */
+    uint32_t *by_link;            /* by entry of the link table: place in links, plus one; 0: new */
+    struct profile_set keys;      /* struct link_key, the zero element being none */
+    struct join_link *links;      /* by place in keys */
+    uint32_t links_capacity;
+    uint64_t linked_samples;
+};
+
+/* What a sample's labels and link come to. */
+struct sample_link {
+    uint32_t link;     /* place in links, or LINK_NONE */
+    uint16_t filled;   /* configured attributes that it has already */
+    bool is_by_labels; /* and not by its link_index */
+};
+
+void profile_links_init(struct profile_links *links, struct join_store *store,
+                        struct budget *budget);
+void profile_links_fini(struct profile_links *links);
+/* Reads the request and says to the store which services it is from. False: its index takes more
+ * memory than PROFILE_INDEX_BYTES_MAX. */
+bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
+void profile_links_close(struct profile_links *links);
+/* Looks all of them up. Returns how many are not there. */
+uint32_t profile_links_resolve(struct profile_links *links);
+struct sample_link profile_links_of(struct profile_links *links,
+                                    const struct profile_sample *sample);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources. Hashes are of kind and texts; the same on both sides of the join, and in this process
+ * alone. Any thread. */
+#include "src/join/resource_facts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { ATTRIBUTES = 1, KEY = 1, VALUE = 2 };
+
+static const char *const names[RESOURCE_KEYS] = {
+    [RESOURCE_SERVICE_NAME] = "service.name",
+    [RESOURCE_SERVICE_NAMESPACE] = "service.namespace",
+    [RESOURCE_SERVICE_INSTANCE] = "service.instance.id",
+    [RESOURCE_ENVIRONMENT] = "deployment.environment",
+    [RESOURCE_ENVIRONMENT_NAME] = "deployment.environment.name",
+    [RESOURCE_CONTAINER] = "container.id",
+    [RESOURCE_POD] = "k8s.pod.uid",
+    [RESOURCE_POD_CONTAINER] = "k8s.container.name",
+    [RESOURCE_HOST_ID] = "host.id",
+    [RESOURCE_HOST_NAME] = "host.name",
+    [RESOURCE_PID] = "process.pid",
+};
+
+static const enum resource_key processes[RESOURCE_PROCESS_NAMES][2] = {
+    {RESOURCE_CONTAINER, RESOURCE_CONTAINER},
+    {RESOURCE_POD, RESOURCE_POD_CONTAINER},
+    {RESOURCE_HOST_ID, RESOURCE_PID},
+    {RESOURCE_HOST_NAME, RESOURCE_PID},
+};
+
+bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text)
+{
+    assert(room != NULL);
+    struct value value = value_read(encoded);
+    int bytes = 0;
+    if (value.type == VALUE_INT)
+        bytes = snprintf(room, VALUE_TEXT_BYTES, "%" PRId64, value.integer);
+    else if (value.type == VALUE_DOUBLE)
+        bytes = snprintf(room, VALUE_TEXT_BYTES, "%.15g", value.real);
+    else if (value.type == VALUE_BOOL)
+        bytes = snprintf(room, VALUE_TEXT_BYTES, "%s", value.boolean ? "true" : "false");
+    else if (value.type != VALUE_TEXT)
+        return false;
+    *ret_text = value.type == VALUE_TEXT ? value.bytes : slice_of(room, (size_t)bytes);
+    return true;
+}
+
+/* 0: it has no text, or an empty one. */
+static uint64_t hash_value(struct slice value, uint64_t seed)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice text;
+    if (value.data == NULL || !value_text_of(value, room, &text) || text.size == 0)
+        return 0;
+    uint64_t hash = XXH3_64bits_withSeed(text.data, text.size, seed);
+    assert(text.data != NULL);
+    return hash != 0 ? hash : 1;
+}
+
+static void read_attribute(struct resource_facts *facts, struct slice key_value)
+{
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    struct slice key = {0};
+    struct slice value = {0};
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == KEY)
+            key = field.bytes;
+        else if (field.number == VALUE)
+            value = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    for (int i = 0; value.data != NULL && i < RESOURCE_KEYS; i++) {
+        if (facts->values[i].data != NULL || !slice_equal_text(key, names[i]))
+            continue;
+        facts->values[i] = value;
+        if (i < RESOURCE_IDENTITY_KEYS)
+            facts->key_values[i] = key_value;
+    }
+}
+
+struct resource_facts resource_facts_of(struct slice content)
+{
+    struct resource_facts facts = {.service = 0};
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == ATTRIBUTES && field.type == WIRE_BYTES)
+            read_attribute(&facts, field.bytes);
+    assert(reader.failure == NULL);
+    facts.service = hash_value(facts.values[RESOURCE_SERVICE_NAME], 0);
+    for (uint64_t i = 0; i < RESOURCE_PROCESS_NAMES; i++) {
+        uint64_t first = hash_value(facts.values[processes[i][0]], i + 1);
+        facts.processes[i] = first != 0 ? hash_value(facts.values[processes[i][1]], first) : 0;
+    }
+    facts.hash = (uint32_t)XXH3_64bits(content.data, content.size);
+    return facts;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Resource, of spans or of profiles, says of the service and the process that it is of. Pure
+ * functions; any thread. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/slice.h"
+
+enum resource_key {
+    RESOURCE_SERVICE_NAME,
+    RESOURCE_SERVICE_NAMESPACE,
+    RESOURCE_SERVICE_INSTANCE,
+    RESOURCE_ENVIRONMENT,
+    RESOURCE_ENVIRONMENT_NAME,
+    RESOURCE_IDENTITY_KEYS, /* those above are the identity of a service */
+    RESOURCE_CONTAINER = RESOURCE_IDENTITY_KEYS,
+    RESOURCE_POD,
+    RESOURCE_POD_CONTAINER,
+    RESOURCE_HOST_ID,
+    RESOURCE_HOST_NAME,
+    RESOURCE_PID,
+    RESOURCE_KEYS,
+};
+
+/* Names of a process: the surest one first. */
+enum { RESOURCE_PROCESS_NAMES = 4 };
+
+struct resource_facts {
+    struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
+    struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
+    uint64_t service;                                /* a hash; 0: no service.name */
+    uint64_t processes[RESOURCE_PROCESS_NAMES];      /* hashes; 0: not named that way */
+    uint32_t hash;                                   /* of all bytes: equal within a process */
+};
+
+/* content: of an encoded Resource whose attributes have texts, not references. */
+struct resource_facts resource_facts_of(struct slice content);
+
+/* The text of a scalar attribute value (an encoded AnyValue), in room where it is not a text
+ * already; false: it is none. */
+enum { VALUE_TEXT_BYTES = 32 };
+bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text);

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading spans. The bytes have passed otlp_check. Resources and scopes are looked for across the
+ * parts of the batch; below a scope everything is read in place, unless an edit before us has cut
+ * it, which only happens to short ones. Runs on the reader's lane. */
+#include "src/join/span_reader.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/join/join_store.h"
+#include "src/otlp/rope.h"
+#include "src/otlp/value.h"
+
+#define MARK_KEY "pyroscope.profile.id"
+
+enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1, KEY = 1, VALUE = 2 };
+
+enum span_field {
+    SPAN_TRACE_ID = 1,
+    SPAN_ID = 2,
+    SPAN_PARENT_ID = 4,
+    SPAN_NAME = 5,
+    SPAN_KIND = 6,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
+    SPAN_STATUS = 15,
+    SPAN_FLAGS = 16,
+    STATUS_CODE_FIELD = 3,
+};
+
+/* Numbers of OTLP. */
+enum {
+    KIND_SERVER = 2,
+    KIND_CONSUMER = 5,
+    STATUS_OK_CODE = 1,
+    STATUS_ERROR_CODE = 2,
+    FLAG_SAMPLED = 1,
+    FLAG_HAS_REMOTE = 0x100,
+    FLAG_IS_REMOTE = 0x200,
+    TRACE_ID_BYTES = 16,
+    SPAN_ID_BYTES = 8,
+};
+
+enum { MARK_BYTES = 2 + 2 + sizeof(MARK_KEY) - 1 + 2 + 2 + 2 * SPAN_ID_BYTES };
+
+/* A span while it is read. */
+struct span {
+    struct slice content;
+    struct slice name;
+    struct span_facts facts;
+    uint32_t flags; /* as OTLP has them */
+    uint64_t kind;
+    bool has_mark;
+    struct slice values[JOIN_ATTRIBUTES_MAX]; /* of attributes that are wanted; no data: absent */
+};
+
+void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
+                      struct budget *budget)
+{
+    assert(store != NULL);
+    assert(shard < store->index.shards_count);
+    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    reader->gathered[0].budget = budget;
+    reader->gathered[1].budget = budget;
+    splice_list_init(&reader->splices, budget);
+}
+
+/* What is charged to the budget goes with the batch that it was for. */
+static void forget(struct span_reader *reader)
+{
+    assert(reader != NULL);
+    profile_bytes_fini(&reader->gathered[0]);
+    profile_bytes_fini(&reader->gathered[1]);
+    profile_bytes_fini(&reader->splices.inserts);
+}
+
+void span_reader_fini(struct span_reader *reader)
+{
+    forget(reader);
+    splice_list_fini(&reader->splices);
+    assert(reader->splices.items == NULL);
+}
+
+/* The field's content in one piece, appended to `gathered` if it is not. */
+static struct slice in_one_piece(const struct rope_field *field, struct profile_bytes *gathered)
+{
+    struct slice content = rope_contiguous(&field->content, field->content_bytes);
+    if (content.size == field->content_bytes)
+        return content;
+    uint8_t *room = profile_bytes_room(gathered, (size_t)field->content_bytes);
+    rope_copy(field->content, field->content_bytes, room);
+    assert(gathered->capacity - gathered->size >= field->content_bytes);
+    gathered->size += (size_t)field->content_bytes;
+    return slice_of(room, (size_t)field->content_bytes);
+}
+
+/* Of the Resource… message; several `resource` fields are one Resource. */
+static struct slice find_resource(struct span_reader *reader, const struct rope_field *message)
+{
+    struct profile_bytes *gathered = &reader->gathered[0];
+    struct rope rope = message->content;
+    struct rope_field field;
+    struct slice content = {0};
+    gathered->size = 0;
+    assert(message->number == RESOURCES);
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        if (content.size > 0 && gathered->size == 0)
+            profile_bytes_add(gathered, content);
+        size_t before = gathered->size;
+        content = in_one_piece(&field, gathered);
+        if (before > 0 && gathered->size == before)
+            profile_bytes_add(gathered, content);
+        if (gathered->size > 0)
+            content = slice_of(gathered->data, gathered->size);
+    }
+    return content;
+}
+
+static struct slice attribute_value(struct slice content, struct slice wanted)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct slice value = {0};
+    bool is_wanted = false;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == KEY)
+            is_wanted = slice_equal(field.bytes, wanted);
+        else if (field.number == VALUE)
+            value = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    return is_wanted ? value : (struct slice){0};
+}
+
+static void add_text_of(struct fact_text *text, struct slice value)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice found;
+    assert(text != NULL);
+    if (value.data != NULL && value_text_of(value, room, &found))
+        fact_text_add(text, found.data, found.size, JOIN_VALUE_BYTES_MAX);
+    else
+        fact_text_add_absent(text);
+}
+
+/* What spans of the resource have in common goes into the log once. */
+static uint32_t put_resource_texts(struct span_reader *reader, struct slice content)
+{
+    const struct join_settings *settings = &reader->store->settings;
+    struct fact_text *text = &reader->text;
+    fact_text_begin(text);
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        if (settings->attributes[i].source != JOIN_OF_RESOURCE)
+            continue;
+        struct wire_reader fields = wire_reader_of(content);
+        struct wire_field field;
+        struct slice value = {0};
+        while (value.data == NULL && wire_next_field(&fields, &field))
+            if (field.number == ATTRIBUTES)
+                value = attribute_value(field.bytes, settings->attributes[i].name);
+        add_text_of(text, value);
+    }
+    assert(text->bytes <= sizeof(text->words));
+    return fact_log_put(span_index_log(&reader->store->index, reader->shard), text,
+                        FACT_KEEP_THREE_QUARTERS);
+}
+
+static void begin_resource(struct span_reader *reader, struct slice content, uint64_t now_ns)
+{
+    struct join_store *store = reader->store;
+    assert(store != NULL);
+    reader->resource = resource_facts_of(content);
+    service_set_match(&store->services, reader->resource.service);
+    bool may_have = service_set_may_have(&store->services, reader->resource.service);
+    reader->is_indexed = may_have || !service_set_is_warm(&store->services, now_ns);
+    reader->is_marked = may_have && store->settings.mark != JOIN_MARK_OFF;
+    if (store->settings.repairs_identity)
+        process_table_add(&store->processes, reader->shard, &reader->resource);
+    if (reader->is_indexed)
+        reader->resource_texts = put_resource_texts(reader, content);
+}
+
+static uint64_t read_id(const uint8_t *data)
+{
+    uint64_t id;
+    assert(data != NULL);
+    memcpy(&id, data, sizeof(id));
+    return id;
+}
+
+static void read_attribute(const struct join_settings *settings, struct slice content,
+                           struct span *span)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct slice key = {0};
+    struct slice value = {0};
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == KEY)
+            key = field.bytes;
+        else if (field.number == VALUE)
+            value = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    span->has_mark |= slice_equal_text(key, MARK_KEY);
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        const struct join_attribute *wanted = &settings->attributes[i];
+        if (wanted->source == JOIN_OF_SPAN && slice_equal(key, wanted->name))
+            span->values[i] = value;
+        if (wanted->source == JOIN_STATUS_CLASS &&
+            (slice_equal_text(key, "http.response.status_code") ||
+             slice_equal_text(key, "http.status_code")))
+            span->values[i] = value;
+    }
+}
+
+static void read_status(struct slice content, struct span_facts *facts)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != STATUS_CODE_FIELD)
+            continue;
+        facts->flags &= (uint16_t) ~(SPAN_IS_OK | SPAN_IS_ERROR);
+        if (field.number_value == STATUS_ERROR_CODE)
+            facts->flags |= SPAN_IS_ERROR;
+        else if (field.number_value == STATUS_OK_CODE)
+            facts->flags |= SPAN_IS_OK;
+    }
+    assert(reader.failure == NULL);
+}
+
+static void read_field(struct span *span, const struct wire_field *field)
+{
+    struct span_facts *facts = &span->facts;
+    assert(field->number > 0);
+    switch ((enum span_field)field->number) {
+    case SPAN_TRACE_ID:
+        if (field->bytes.size == TRACE_ID_BYTES) {
+            facts->trace[0] = read_id(field->bytes.data);
+            facts->trace[1] = read_id(field->bytes.data + SPAN_ID_BYTES);
+        }
+        break;
+    case SPAN_ID:
+        facts->span = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
+        break;
+    case SPAN_PARENT_ID:
+        facts->parent = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
+        break;
+    case SPAN_NAME:
+        span->name = field->bytes;
+        break;
+    case SPAN_KIND:
+        span->kind = field->number_value;
+        break;
+    case SPAN_START:
+        facts->start_ns = field->number_value;
+        break;
+    case SPAN_END:
+        facts->end_ns = field->number_value;
+        break;
+    case SPAN_STATUS:
+        read_status(field->bytes, facts);
+        break;
+    case SPAN_FLAGS:
+        span->flags = (uint32_t)field->number_value;
+        break;
+    case SPAN_ATTRIBUTES:
+    case STATUS_CODE_FIELD:
+    default:
+        break;
+    }
+}
+
+/* The first digit of an HTTP status. */
+static uint16_t class_of(struct slice value)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice text;
+    if (value.data == NULL || !value_text_of(value, room, &text) || text.size != 3)
+        return 0;
+    assert(text.data != NULL);
+    return text.data[0] >= '1' && text.data[0] <= '5' ? (uint16_t)(text.data[0] - '0') : 0;
+}
+
+/* A span whose parent is in another process. SDKs that do not say so yet are guessed by the kind:
+ * servers and consumers are called from outside. */
+static bool is_local_root(const struct span *span)
+{
+    assert(span->content.data != NULL);
+    if (span->facts.parent == 0)
+        return true;
+    if ((span->flags & FLAG_HAS_REMOTE) != 0)
+        return (span->flags & FLAG_IS_REMOTE) != 0;
+    return span->kind == KIND_SERVER || span->kind == KIND_CONSUMER;
+}
+
+static void finish_flags(const struct join_settings *settings, struct span *span)
+{
+    struct span_facts *facts = &span->facts;
+    assert(facts != NULL);
+    facts->flags |= (uint16_t)(span->kind & SPAN_KIND_MASK);
+    if ((span->flags & FLAG_SAMPLED) != 0)
+        facts->flags |= SPAN_IS_SAMPLED;
+    if (is_local_root(span))
+        facts->flags |= SPAN_IS_LOCAL_ROOT;
+    for (size_t i = 0; i < settings->attributes_count; i++)
+        if (settings->attributes[i].source == JOIN_STATUS_CLASS)
+            facts->flags |= (uint16_t)(class_of(span->values[i]) << SPAN_CLASS_SHIFT);
+}
+
+/* False: it has no id to be found by. */
+static bool read_span(struct span_reader *reader, struct slice content, struct span *ret_span)
+{
+    struct wire_reader fields = wire_reader_of(content);
+    struct wire_field field;
+    *ret_span = (struct span){.content = content, .facts.resource = reader->resource.hash};
+    while (wire_next_field(&fields, &field)) {
+        if (field.number == SPAN_ATTRIBUTES)
+            read_attribute(&reader->store->settings, field.bytes, ret_span);
+        else
+            read_field(ret_span, &field);
+        if (field.number == SPAN_ID && ret_span->facts.span != 0)
+            span_index_expect(&reader->store->index, reader->shard, ret_span->facts.span);
+    }
+    assert(fields.failure == NULL);
+    if (ret_span->facts.span == 0)
+        return false;
+    finish_flags(&reader->store->settings, ret_span);
+    return true;
+}
+
+static void index_span(struct span_reader *reader, struct span *span)
+{
+    const struct join_settings *settings = &reader->store->settings;
+    struct fact_text *text = &reader->text;
+    assert(span->facts.span != 0);
+    fact_text_begin(text);
+    fact_text_add_number(text, reader->resource_texts);
+    fact_text_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
+    for (size_t i = 0; i < settings->attributes_count; i++)
+        if (settings->attributes[i].source == JOIN_OF_SPAN)
+            add_text_of(text, span->values[i]);
+    span->facts.texts =
+        fact_log_put(span_index_log(&reader->store->index, reader->shard), text, FACT_KEEP_HALF);
+    span_index_add(&reader->store->index, reader->shard, &span->facts);
+    reader->figures.indexed++;
+    reader->figures.late += id_set_take(&reader->store->missed, span->facts.span);
+}
+
+static bool wants_mark(const struct span_reader *reader, const struct span *span)
+{
+    const struct join_store *store = reader->store;
+    assert(span->facts.span != 0);
+    if (!reader->is_marked || span->has_mark)
+        return false;
+    switch (store->settings.mark) {
+    case JOIN_MARK_ALL:
+        return true;
+    case JOIN_MARK_LOCAL_ROOTS:
+        return (span->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
+    case JOIN_MARK_OBSERVED:
+        return id_set_has(&store->observed, span->facts.span);
+    case JOIN_MARK_OFF:
+    default:
+        return false;
+    }
+}
+
+/* pyroscope.profile.id: the span's own id, as hexadecimal text, at the end of the span. */
+static void put_mark(struct span_reader *reader, const struct span *span, uint64_t end)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t id[SPAN_ID_BYTES];
+    uint8_t text[2 * SPAN_ID_BYTES];
+    uint8_t room[2 + MARK_BYTES];
+    struct wire_writer writer = wire_writer_of(room, sizeof(room));
+    memcpy(id, &span->facts.span, sizeof(id));
+    for (size_t i = 0; i < sizeof(id); i++) {
+        text[2 * i] = (uint8_t)digits[id[i] >> 4];
+        text[2 * i + 1] = (uint8_t)digits[id[i] & 15];
+    }
+    wire_write_header(&writer, SPAN_ATTRIBUTES, MARK_BYTES - 2);
+    wire_write_bytes(&writer, KEY, slice_of_text(MARK_KEY));
+    wire_write_header(&writer, VALUE, 2 + sizeof(text));
+    wire_write_bytes(&writer, 1, slice_of(text, sizeof(text)));
+    splice_add(&reader->splices, end, 0, wire_written(&writer));
+    reader->figures.marked++;
+    assert(!writer.has_failed);
+}
+
+/* A scope's content in one piece; `at` is where it begins in the batch. */
+static void read_scope(struct span_reader *reader, struct slice content, uint64_t at)
+{
+    struct wire_reader fields = wire_reader_of(content);
+    struct wire_field field;
+    struct span span;
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != SPANS || field.type != WIRE_BYTES)
+            continue;
+        if (!reader->is_indexed) {
+            reader->figures.skipped++;
+            continue;
+        }
+        if (!read_span(reader, field.bytes, &span))
+            continue;
+        index_span(reader, &span);
+        if (!wants_mark(reader, &span))
+            continue;
+        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
+        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
+        size_t opened = splice_open(&reader->splices, begin, body);
+        put_mark(reader, &span, body + field.bytes.size);
+        splice_close(&reader->splices, opened, SPANS, field.bytes.size);
+    }
+    assert(fields.failure == NULL);
+}
+
+static void read_resource(struct span_reader *reader, const struct rope_field *message,
+                          uint64_t now_ns)
+{
+    struct rope rope = message->content;
+    struct rope_field field;
+    size_t outer = splice_open(&reader->splices, message->begin.at, message->content.at);
+    assert(message->number == RESOURCES);
+    begin_resource(reader, find_resource(reader, message), now_ns);
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != SCOPES)
+            continue;
+        size_t inner = splice_open(&reader->splices, field.begin.at, field.content.at);
+        reader->gathered[1].size = 0;
+        read_scope(reader, in_one_piece(&field, &reader->gathered[1]), field.content.at);
+        splice_close(&reader->splices, inner, SCOPES, field.content_bytes);
+    }
+    splice_close(&reader->splices, outer, RESOURCES, message->content_bytes);
+}
+
+struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
+                               struct span_figures *ret_figures)
+{
+    struct rope rope = rope_of(batch);
+    struct rope_field field;
+    assert(batch->signal == TRACES);
+    reader->figures = (struct span_figures){.indexed = 0};
+    splice_list_clear(&reader->splices);
+    while (rope_read_field(&rope, batch->bytes, &field))
+        if (field.number == RESOURCES)
+            read_resource(reader, &field, now_ns);
+    *ret_figures = reader->figures;
+    struct batch *read = reader->splices.count > 0
+                             ? splice_apply(&reader->splices, batch, reader->budget)
+                             : batch_ref(batch);
+    forget(reader);
+    return read;
+}

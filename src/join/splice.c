@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Splicing. A message that is opened has its place in the list before its content, so that the list
+ * is in order by itself. Runs on the owner's thread. */
+#include "src/join/splice.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/mem.h"
+#include "src/otlp/batch_writer.h"
+#include "src/otlp/rope.h"
+
+enum { ITEMS_FIRST = 64 };
+
+void splice_list_init(struct splice_list *list, struct budget *budget)
+{
+    assert(list != NULL);
+    *list = (struct splice_list){.inserts.budget = budget};
+}
+
+void splice_list_fini(struct splice_list *list)
+{
+    assert(list != NULL);
+    mem_free(list->items);
+    profile_bytes_fini(&list->inserts);
+    list->items = NULL;
+}
+
+void splice_list_clear(struct splice_list *list)
+{
+    assert(list != NULL);
+    list->count = 0;
+    list->growth = 0;
+    list->inserts.size = 0;
+}
+
+static struct splice *append(struct splice_list *list)
+{
+    assert(list->count <= list->capacity);
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity > 0 ? 2 * list->capacity : ITEMS_FIRST;
+        list->items = mem_resize(list->items, list->capacity * sizeof(list->items[0]));
+    }
+    return &list->items[list->count++];
+}
+
+void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, size_t begin)
+{
+    assert(begin <= list->inserts.size);
+    assert(list->count == 0 || at >= list->items[list->count - 1].at);
+    size_t bytes = list->inserts.size - begin;
+    *append(list) =
+        (struct splice){.at = at, .removed = removed, .insert = begin, .insert_bytes = bytes};
+    list->growth += (int64_t)bytes - (int64_t)removed;
+}
+
+void splice_add(struct splice_list *list, uint64_t at, uint64_t removed, struct slice bytes)
+{
+    size_t begin = list->inserts.size;
+    profile_bytes_add(&list->inserts, bytes);
+    assert(list->inserts.size == begin + bytes.size);
+    splice_add_from(list, at, removed, begin);
+}
+
+size_t splice_open(struct splice_list *list, uint64_t begin, uint64_t content)
+{
+    assert(content > begin);
+    assert(list->count == 0 || begin >= list->items[list->count - 1].at);
+    *append(list) =
+        (struct splice){.at = begin, .removed = content - begin, .growth_before = list->growth};
+    return list->count - 1;
+}
+
+void splice_close(struct splice_list *list, size_t opened, uint32_t number, uint64_t content_bytes)
+{
+    struct splice *splice = &list->items[opened];
+    int64_t growth = list->growth - splice->growth_before;
+    assert(opened < list->count);
+    assert((int64_t)content_bytes + growth >= 0);
+    if (opened == list->count - 1) {
+        list->count--; /* nothing inside */
+        return;
+    }
+    uint8_t *at = profile_bytes_room(&list->inserts, PROFILE_HEADER_BYTES_MAX);
+    uint8_t *end = profile_put_varint(at, wire_tag(number, WIRE_BYTES));
+    end = profile_put_varint(end, content_bytes + (uint64_t)growth);
+    splice->insert = list->inserts.size;
+    splice->insert_bytes = (size_t)(end - at);
+    list->inserts.size += splice->insert_bytes;
+    list->growth += (int64_t)splice->insert_bytes - (int64_t)splice->removed;
+}
+
+struct batch *splice_apply(const struct splice_list *list, struct batch *batch,
+                           struct budget *budget)
+{
+    struct batch *edited = batch_create_like(batch, batch->parts_count + 4);
+    struct batch_writer writer;
+    struct rope rope = rope_of(batch);
+    batch_writer_init(&writer, edited, budget);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct splice *splice = &list->items[i];
+        assert(splice->at >= rope.at);
+        uint64_t before = splice->at - rope.at;
+        batch_writer_borrow(&writer, rope, before);
+        rope_skip(&rope, before + splice->removed);
+        if (splice->insert_bytes > 0)
+            batch_writer_copy(&writer,
+                              slice_of(list->inserts.data + splice->insert, splice->insert_bytes));
+    }
+    batch_writer_borrow(&writer, rope, batch->bytes - rope.at);
+    batch_writer_fini(&writer);
+    edited->items = batch->items;
+    assert((int64_t)edited->bytes == (int64_t)batch->bytes + list->growth);
+    return edited;
+}
