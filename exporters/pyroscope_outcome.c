@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules for the answers of Pyroscope's Push API. Pure functions; any thread. */
+/* Rules for the answers of Pyroscope's Push API and /ingest. Pure functions; any thread. */
 #include "exporters/pyroscope_outcome.h"
 
 #include "src/net/http_client.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ANSWER_BYTES_MAX = 512 };
 
@@ -19,8 +20,29 @@ static const struct {
     {403, STATUS_PERMISSION_DENIED, ""},
     {404, STATUS_UNIMPLEMENTED, "; endpoint is the server's base URL, without a path of its API"},
     {413, STATUS_INVALID_ARGUMENT, "; lower limits::max_bytes"},
+    {408, STATUS_UNAVAILABLE, ""},
     {429, STATUS_RESOURCE_EXHAUSTED, ""},
 };
+
+/* Too much at a time; /ingest says 422 for that in servers before 2.2. */
+static bool is_limited(const struct http_result *result)
+{
+    static const char *const words[] = {"resource_exhausted", "rate limit"};
+    assert(result->status != 0);
+    if (result->status != 422)
+        return result->status == 429;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (result->body.size > 0 &&
+            memmem(result->body.data, result->body.size, words[i], strlen(words[i])) != NULL)
+            return true;
+    return false;
+}
+
+static bool is_permanent(const struct http_result *result)
+{
+    assert(result->status < 200 || result->status >= 300);
+    return !is_limited(result) && result->status != 408 && result->status < 500;
+}
 
 /* The server's own words, as far as they are plain text. */
 static void copy_answer(struct slice body, char text[ANSWER_BYTES_MAX])
@@ -41,7 +63,7 @@ struct outcome pyroscope_outcome_refused(const struct http_result *result, const
     struct outcome outcome = {
         .verdict = REFUSED,
         .code = result->status >= 500 ? STATUS_UNAVAILABLE : STATUS_UNKNOWN,
-        .is_permanent = result->status != 429 && result->status < 500,
+        .is_permanent = is_permanent(result),
         .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
         .message = text,
     };
@@ -51,6 +73,8 @@ struct outcome pyroscope_outcome_refused(const struct http_result *result, const
             outcome.code = rows[i].code;
             advice = rows[i].advice;
         }
+    if (is_limited(result))
+        outcome.code = STATUS_RESOURCE_EXHAUSTED;
     copy_answer(result->body, answer);
     snprintf(text, HTTP_OUTCOME_TEXT_MAX,
              "error exporting profiles, request to %s responded with HTTP Status Code %u%s%s%s",

@@ -7,7 +7,7 @@
 
 struct http_result;
 
-/* result is anything but a 2xx. 429, 5xx and transport errors may be tried again; the rest is for
- * good. text is what the outcome's message points to. */
+/* result is anything but a 2xx. 408, 429, 5xx and transport errors may be tried again; the rest is
+ * for good. text is what the outcome's message points to. */
 struct outcome pyroscope_outcome_refused(const struct http_result *result, const char *url,
                                          char text[HTTP_OUTCOME_TEXT_MAX]);

@@ -340,7 +340,7 @@ static void on_body(struct http_request *request, void *arg)
     unsigned place = server->requests++;
     unsigned step = place < PYROSCOPE_STEPS_MAX ? server->steps[place] : 0;
     if (step != 0)
-        answer(request, step, "scripted");
+        answer(request, step, server->step_message != NULL ? server->step_message : "scripted");
     else if (slice_equal_text(http_request_path(request), "/ingest"))
         answer(request, pyroscope_ingest_take(server, request), server->last_error);
     else if (!slice_equal_text(http_request_path(request), "/push.v1.PusherService/Push"))

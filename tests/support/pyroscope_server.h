@@ -29,6 +29,7 @@ struct pyroscope_server {
     struct lane *lane;
     char url[64];
     unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: what it deserves */
+    const char *step_message;            /* what those say; NULL: "scripted" */
     unsigned requests;
     unsigned ends;
     char last_error[512]; /* of the last request that was refused on its merits */

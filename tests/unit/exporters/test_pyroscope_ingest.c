@@ -227,7 +227,7 @@ static void statuses_of_ingest_are_classified(void **state)
     static const struct {
         unsigned status;
         bool is_permanent;
-    } rows[] = {{400, true}, {413, true}, {422, true}, {408, true}, {429, false}, {503, false}};
+    } rows[] = {{400, true}, {413, true}, {422, true}, {408, false}, {429, false}, {503, false}};
     const struct sketch sketch = {.profiles_count = 1, .profiles = &cpu_profile};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -240,6 +240,21 @@ static void statuses_of_ingest_are_classified(void **state)
         assert_non_null(strstr(fixture.exporter.message, "/ingest responded with HTTP Status"));
         tear_down(&fixture);
     }
+}
+
+/* Servers before 2.2 say 422 where later ones say 429. */
+static void an_old_servers_rate_limit_is_one(void **state)
+{
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &cpu_profile};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "mode: ingest");
+    fixture.server->steps[0] = 422;
+    fixture.server->step_message = "push rate limit (4 MiB) exceeded while adding 5 MiB";
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.exporter.outcome.code, STATUS_RESOURCE_EXHAUSTED);
+    assert_false(fixture.exporter.outcome.is_permanent);
+    tear_down(&fixture);
 }
 
 #define S(text)                                                                                    \
@@ -576,6 +591,7 @@ int main(void)
         cmocka_unit_test(types_get_their_canonical_names_by_the_form),
         cmocka_unit_test(profiles_are_those_of_push),
         cmocka_unit_test(statuses_of_ingest_are_classified),
+        cmocka_unit_test(an_old_servers_rate_limit_is_one),
         cmocka_unit_test(files_of_jfr_go_to_ingest_in_every_mode),
         cmocka_unit_test(a_file_without_parameters_goes_without),
         cmocka_unit_test(files_of_equal_times_are_told_apart),

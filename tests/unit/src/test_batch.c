@@ -128,11 +128,36 @@ static void client_info_copies_all_rows(void **state)
     client_info_unref(NULL);
 }
 
+static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
+{
+    struct buffer *first = buffer_of("abc");
+    struct buffer *second = buffer_of("xyz");
+    struct batch *batch = batch_create(PROFILES, 1);
+    struct batch_part whole;
+    (void)state;
+    batch_append(batch, first, buffer_slice(first));
+    assert_true(batch_join(batch, &budget, &whole));
+    assert_ptr_equal(whole.owner, first);
+    buffer_unref(whole.owner);
+    batch_append(batch, second, buffer_slice(second));
+    assert_true(batch_join(batch, &budget, &whole));
+    assert_true(slice_equal_text(whole.bytes, "abcxyz"));
+    buffer_unref(whole.owner);
+    uint64_t left = budget_limit(&budget) - budget_used(&budget);
+    assert_true(budget_try_take(&budget, left));
+    assert_false(batch_join(batch, &budget, &whole));
+    budget_return(&budget, left);
+    buffer_unref(first);
+    buffer_unref(second);
+    batch_unref(batch);
+}
+
 #define BATCH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BATCH_TEST(a_batch_in_one_piece_is_shared_and_several_are_copied),
         BATCH_TEST(parts_that_continue_the_last_one_join_it),
         BATCH_TEST(appending_a_batch_shares_its_bytes_and_keeps_the_older_arrival),
         BATCH_TEST(a_batch_like_another_takes_over_what_is_said_of_it),
