@@ -81,6 +81,7 @@ struct outcome grpc_outcome_refused(const struct grpc_result *result,
         .code = result->code,
         .is_permanent = is_permanent,
         .retry_after_ns = is_permanent ? 0 : delay_ns,
+        .is_hint_for_all = true,
         .message = text,
     };
 }

@@ -233,6 +233,12 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
     const struct otlp_grpc_config *config = self->config;
     if (!grpc_target_parse(config->endpoint, &exporter->target, error))
         return false;
+    if (exporter->target.path[0] == '\0') {
+        size_t size = sizeof("grpc://") + strlen(exporter->target.authority);
+        exporter->destination = mem_alloc(size);
+        snprintf(exporter->destination, size, "grpc://%s", exporter->target.authority);
+        self->destination = exporter->destination;
+    }
     struct otlp_grpc_exporter_counters *counters = self->counters;
     exporter->outgoing = (struct profile_outgoing){
         .exporter = self,

@@ -49,8 +49,9 @@ struct component {
     const struct service_view *service; /* extensions: what they may ask */
     void *shared;            /* what share made for all instances of this id; NULL: nothing */
     void *counters;          /* counters_size bytes, zeroed, owned by the core */
-    const char *destination; /* exporters, set by create: the URL without userinfo and query, for
-                                the labels server_address, server_port and url_path; or NULL */
+    const char *destination; /* exporters, set by create: the URL without userinfo and query, or
+                                "grpc://host:port", for the labels server_address, server_port and
+                                (http) url_path; or NULL */
     bool is_started;         /* start was called, and maybe failed: stop is to come */
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;

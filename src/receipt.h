@@ -43,6 +43,7 @@ struct outcome {
     enum loss_reason reason; /* for the ledger, when not accepted */
     bool is_permanent;       /* offering it again cannot help */
     uint64_t retry_after_ns; /* hint for the client; 0: none */
+    bool is_hint_for_all;    /* it outlives our own retries: gRPC's RetryInfo is handed through */
     const char *message;     /* borrowed for the call; NULL when accepted */
     uint64_t rejected_items; /* with ACCEPTED: items that partial_success reports */
 };

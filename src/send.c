@@ -92,9 +92,10 @@ static void lose(struct sends *sends, struct piece *piece, const char *why,
     assert(piece->batch != NULL);
     struct outcome lost = *outcome;
     lost.verdict = LOST;
-    /* A back-end's hint is for our own back-off; its sender gets none from us, as from the Go
-     * collector. */
-    lost.retry_after_ns = 0;
+    /* As from the Go collector, senders get the hint of a gRPC back-end only; others are for our
+     * own back-off. */
+    if (!outcome->is_hint_for_all)
+        lost.retry_after_ns = 0;
     log_loss(sends, piece->batch, why, outcome);
     count_loss(sends, piece->batch, outcome->reason);
     piece_resolve(piece, &lost);

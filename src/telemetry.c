@@ -130,6 +130,28 @@ static void add_queue(const struct service *service, struct metrics *metrics, si
                 (double)atomic_load(&capacity->refusals));
 }
 
+/* The labels point into url and port. */
+static void add_destination(const char *destination, struct http_url *url, char port[static 8],
+                            struct metric_labels *labels)
+{
+    char text[HTTP_URL_BYTES_MAX + 1];
+    struct error ignored;
+    bool is_grpc = strncmp(destination, "grpc://", strlen("grpc://")) == 0;
+    snprintf(text, sizeof(text), "%s%s", is_grpc ? "http" : "",
+             destination + (is_grpc ? strlen("grpc") : 0));
+    if (!http_url_parse(text, url, &ignored))
+        return;
+    snprintf(port, 8, "%u", url->port);
+    labels->pairs[1].key = "server_address";
+    labels->pairs[1].value = url->host;
+    labels->pairs[2].key = "server_port";
+    labels->pairs[2].value = port;
+    if (is_grpc)
+        return;
+    labels->pairs[3].key = "url_path";
+    labels->pairs[3].value = url->target;
+}
+
 /* Series of one exporter; those of its results name its destination, as the Go collector's do. */
 static void add_sender(struct metrics *metrics, const struct component *exporter,
                        struct sender *sender)
@@ -141,18 +163,10 @@ static void add_sender(struct metrics *metrics, const struct component *exporter
         .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
     struct metric_labels by_destination = by_exporter;
     struct http_url url = {0};
-    struct error ignored;
     char port[8];
     assert(exporter->id != NULL);
-    if (exporter->destination != NULL && http_url_parse(exporter->destination, &url, &ignored)) {
-        snprintf(port, sizeof(port), "%u", url.port);
-        by_destination.pairs[1].key = "server_address";
-        by_destination.pairs[1].value = url.host;
-        by_destination.pairs[2].key = "server_port";
-        by_destination.pairs[2].value = port;
-        by_destination.pairs[3].key = "url_path";
-        by_destination.pairs[3].value = url.target;
-    }
+    if (exporter->destination != NULL)
+        add_destination(exporter->destination, &url, port, &by_destination);
     metrics_add_counters(metrics, sender_result_rows, counters, &by_destination, signal);
     metrics_add_counters(metrics, sender_queue_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, sender_progress_rows, counters, &by_type, signal);

@@ -363,8 +363,10 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         return;
     ssize_t taken =
         nghttp2_session_mem_recv(peer->nghttp2, (const uint8_t *)buffer->base, (size_t)size);
-    assert(taken == size);
-    flush(peer);
+    if (taken == size)
+        flush(peer);
+    else
+        peer_close(peer); /* it does not speak HTTP/2 */
 }
 
 static void on_connection(uv_stream_t *listener, int status)

@@ -290,6 +290,7 @@ static void silence_is_answered_with_a_ping(void **state)
         (struct http2_keepalive){.time_ns = SECONDS(30), .timeout_ns = SECONDS(10)};
     open_client(&fixture);
     turn_until(&fixture, grpc_backend_connections(fixture.backend) == 1);
+    pass(&fixture, 0);
     pass(&fixture, SECONDS(40));
     assert_int_equal(grpc_backend_pings(fixture.backend), 0); /* nobody calls */
     post(&fixture);
