@@ -34,7 +34,7 @@ uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
     if (more > bytes->capacity - bytes->size || bytes->data == NULL) {
         size_t capacity = bytes->capacity > 0 ? bytes->capacity : FIRST_BYTES;
         while (more > capacity - bytes->size)
-            capacity += capacity / 2;
+            capacity *= 2;
         bytes->data = mem_resize(bytes->data, capacity);
         charge(bytes, capacity);
     }

@@ -108,73 +108,77 @@ size_t profile_numbers_count(const struct profile_numbers *numbers)
     return count;
 }
 
-/* Eight bytes side by side, the first being the lowest. */
-static inline uint64_t load_lanes(const uint8_t *at)
+/* Sixteen bytes side by side; what is compared becomes 0 or 0xff in each. */
+typedef uint8_t profile_lanes __attribute__((vector_size(16)));
+
+enum { LANES = sizeof(profile_lanes) };
+
+static inline profile_lanes load_lanes(const uint8_t *at)
 {
-    uint64_t lanes;
+    profile_lanes lanes;
     memcpy(&lanes, at, sizeof(lanes));
-    return le64toh(lanes);
+    return lanes;
 }
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
 /* What is compared with: a varint of one byte with `one`, of two with `high` and, where that is
- * equal, `low`. Adding it sets the top bit of a lane whose seven bits are as large or larger. */
+ * equal, `low`. */
 struct bounds {
-    uint64_t one;
-    uint64_t high;
-    uint64_t above_high;
-    uint64_t low;
+    uint8_t one;
+    uint8_t high;
+    uint8_t low;
 };
 
 static struct bounds bounds_of(uint32_t count)
 {
-    uint32_t high = count < 1 << 14 ? count >> 7 : 0x80;
-    uint32_t low = count < 1 << 14 ? count & 0x7f : 0;
     assert(count > 0);
     return (struct bounds){
-        .one = EACH(0x80 - (count < 0x80 ? count : 0x80)),
-        .high = EACH(0x80 - high),
-        .above_high = EACH(high < 0x80 ? 0x7f - high : 0),
-        .low = EACH(0x80 - low),
+        .one = count < 0x80 ? (uint8_t)count : 0x80,
+        .high = count < 1 << 14 ? (uint8_t)(count >> 7) : 0x80,
+        .low = count < 1 << 14 ? count & 0x7f : 0,
     };
 }
 
-/* Top bits of the lanes that end a varint of one or two bytes that is not below the bounds, that
- * end one needlessly long, or that continue one beyond two bytes. before: the eight lanes that
- * begin one byte earlier. */
-static inline uint64_t find_beyond(const struct bounds *bounds, uint64_t lanes, uint64_t before)
+/* The lanes that end a varint of one or two bytes that is not below the bounds, that end one
+ * needlessly long, or that continue one beyond two bytes. before: the lanes that begin one byte
+ * earlier. */
+static inline profile_lanes find_beyond(const struct bounds *bounds, profile_lanes lanes,
+                                        profile_lanes before)
 {
-    const uint64_t top = EACH(0x80);
-    uint64_t bits = lanes & ~top;
-    uint64_t bits_before = before & ~top;
-    uint64_t is_second = before & top;
-    uint64_t is_beyond = (bits + bounds->above_high) |
-                         ((bits + bounds->high) & (bits_before + bounds->low)) |
-                         ~(bits + EACH(0x7f));
-    return (is_beyond & is_second & ~lanes) | ((bits + bounds->one) & ~is_second & ~lanes & top) |
-           (lanes & is_second);
+    profile_lanes is_second = (profile_lanes)(before >= 0x80);
+    profile_lanes is_beyond = (profile_lanes)(lanes > bounds->high) | (profile_lanes)(lanes == 0);
+    is_beyond |=
+        (profile_lanes)(lanes == bounds->high) & (profile_lanes)((before & 0x7f) >= bounds->low);
+    /* One that goes on after a second byte is above `high`, which is 0x80 at most, or equal. */
+    is_beyond |= (profile_lanes)(lanes >= 0x80);
+    profile_lanes is_one_beyond =
+        (profile_lanes)(lanes >= bounds->one) & (profile_lanes)(lanes < 0x80);
+    return (is_beyond & is_second) | (is_one_beyond & ~is_second);
+}
+
+static inline bool is_zero(profile_lanes lanes)
+{
+    uint64_t halves[2];
+    memcpy(halves, &lanes, sizeof(halves));
+    return (halves[0] | halves[1]) == 0;
 }
 
 bool profile_indices_are_below(struct slice packed, uint32_t count)
 {
-    enum { LANES = 8 };
-    uint64_t last = 0; /* the byte before */
-    uint64_t found = 0;
-    size_t at = 0;
-    if (count == 0 || packed.size < LANES || packed.data[packed.size - 1] >= 0x80)
-        return packed.size == 0;
+    uint8_t first[LANES + 1] = {0};
+    if (packed.size == 0)
+        return true;
+    if (count == 0 || packed.data[packed.size - 1] >= 0x80)
+        return false;
     const struct bounds bounds = bounds_of(count);
-    for (; at + LANES <= packed.size; at += LANES) {
-        uint64_t lanes = load_lanes(packed.data + at);
-        found |= find_beyond(&bounds, lanes, lanes << 8 | last);
-        last = lanes >> 56;
+    /* The first ones with nothing before them, and zeros behind the last. */
+    memcpy(first + 1, packed.data, packed.size < LANES ? packed.size : LANES);
+    profile_lanes found = find_beyond(&bounds, load_lanes(first + 1), load_lanes(first));
+    for (size_t at = LANES; at < packed.size; at += LANES) {
+        /* The last ones may have been seen before. */
+        const uint8_t *from = packed.data + at;
+        if (packed.size - at < LANES)
+            from = packed.data + packed.size - LANES;
+        found |= find_beyond(&bounds, load_lanes(from), load_lanes(from - 1));
     }
-    if (at < packed.size) {
-        /* The last eight bytes, some of which have been seen; lanes beyond the end are 0. */
-        unsigned seen = (unsigned)(LANES - (packed.size - at)) * 8;
-        uint64_t lanes = load_lanes(packed.data + packed.size - LANES) >> seen;
-        found |= find_beyond(&bounds, lanes, lanes << 8 | last);
-    }
-    return found == 0;
+    return is_zero(found);
 }

@@ -36,7 +36,7 @@ struct profile_numbers_reader profile_numbers_read(const struct profile_numbers 
 bool profile_numbers_next_any(struct profile_numbers_reader *reader, uint64_t *ret_number);
 size_t profile_numbers_count(const struct profile_numbers *numbers);
 /* Whether packed holds whole varints of one or two bytes, none longer than need be, that are all
- * below count, which is not 0. Many are compared at a time; nothing is assumed of the bytes. */
+ * below count. Many are compared at a time; nothing is assumed of the bytes. */
 bool profile_indices_are_below(struct slice packed, uint32_t count);
 
 /* The same with the plain cases inline: varints of one or two bytes, and the end. */

@@ -123,7 +123,7 @@ static void no_shortened_request_passes_unseen(void **state)
 /* Around every place where the comparison changes its form: 7 and 14 bits, a lane, the last one. */
 static void indices_are_below_the_count_or_not(void **state)
 {
-    static const uint32_t counts[] = {1,   2,   100,  127,  128,   129,   255,   256,   257,
+    static const uint32_t counts[] = {0,   1,   2,    100,  127,   128,   129,   255,   256,  257,
                                       300, 511, 5000, 8192, 16255, 16256, 16383, 16384, 70000};
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
@@ -133,8 +133,19 @@ static void indices_are_below_the_count_or_not(void **state)
                 uint8_t *at = profile_put_varint(bytes + index % fill, index);
                 size_t size = (size_t)(at - bytes) + fill;
                 assert_int_equal(profile_indices_are_below(slice_of(bytes, size), counts[i]),
-                                 size >= 8 && index < counts[i]);
+                                 index < counts[i]);
             }
+}
+
+static void a_stack_without_locations_is_not_plain(void **state)
+{
+    struct profile_bytes request = {0};
+    (void)state;
+    PUT(&request, 7, "");
+    PUT(&request, 7, "\x0a\x02\x01\x01");
+    profile_bytes_wrap(&request, 0, 2);
+    assert_false(profile_oracle_is_plain(slice_of(request.data, request.size)));
+    profile_bytes_fini(&request);
 }
 
 static void longer_indices_are_left_to_others(void **state)
@@ -153,6 +164,7 @@ int main(void)
         cmocka_unit_test(no_changed_byte_passes_unseen),
         cmocka_unit_test(no_shortened_request_passes_unseen),
         cmocka_unit_test(indices_are_below_the_count_or_not),
+        cmocka_unit_test(a_stack_without_locations_is_not_plain),
         cmocka_unit_test(longer_indices_are_left_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
