@@ -191,6 +191,7 @@ static bool give_up_limited(struct post *post)
 {
     struct pyroscope_exporter *exporter = post->attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
+    uint64_t plain_bytes = post->form.plain_bytes;
     bool is_cut = can_be_cut(post) && number_set_add(&post->attempt->settled.cut, post->name);
     assert(post->attempt->settled.is_limited);
     counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
@@ -201,7 +202,8 @@ static bool give_up_limited(struct post *post)
                     : "The server answers 429 to a profile again and again while nothing else is "
                       "sent to it: it will never take it. It is dropped; raise "
                       "distributor.ingestion-burst-size-mb or the tenant's limit there",
-             log_int("bytes", (int64_t)pyroscope_form_bytes(&post->form)),
+             log_int("bytes",
+                     (int64_t)(plain_bytes > 0 ? plain_bytes : pyroscope_form_bytes(&post->form))),
              log_int("samples", (int64_t)post->samples));
     return !is_cut;
 }

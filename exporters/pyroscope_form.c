@@ -83,6 +83,7 @@ static void pack(struct pyroscope_form *form)
     assert(form->gzip != NULL);
     if (form->has_failed)
         return;
+    form->plain_bytes = pyroscope_form_bytes(form);
     if (gzip_deflate(form->gzip, form->budget, form->parts, form->parts_count, -1, &packed) !=
         GZIP_OK)
         packed = NULL;

@@ -24,6 +24,7 @@ struct pyroscope_form {
     struct gzip *gzip; /* NULL: nothing is packed */
     struct batch_part parts[PYROSCOPE_FORM_PARTS_MAX];
     size_t parts_count;
+    uint64_t plain_bytes;  /* of what was packed; 0: nothing was */
     struct buffer *target; /* NULL: the client's URL */
     char content_type[PYROSCOPE_CONTENT_TYPE_MAX];
     const char *content_encoding; /* NULL: none */

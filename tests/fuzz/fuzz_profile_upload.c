@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles on their way out: a request that passed the door, its files of profilers read and taken
+ * out, the rest in layout 1.9 and back. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/arena.h"
+#include "src/buffer.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_door.h"
+#include "src/otlp/profile_strip.h"
+#include "src/otlp/profile_transcode.h"
+#include "src/otlp/profile_upload.h"
+
+enum { BYTES_MAX = 1 << 16, INDEX_BYTES_MAX = 1 << 22 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_scope(const struct profile_dictionary *dictionary, struct slice scope)
+{
+    static const char *const parameters[] = {"from", "until", "spyName", PROFILE_UPLOAD_LABELS};
+    struct wire_reader profiles = wire_reader_of(scope);
+    struct profile profile;
+    while (profile_next_profile(&profiles, &profile)) {
+        struct slice names = profile_label_names(dictionary, &profile);
+        assert(profile_items(&profile) >= profile.samples_count);
+        for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+            (void)profile_upload_parameter(dictionary, &profile, parameters[i]);
+        (void)profile_label_names_has(names, slice_of_text("region"));
+    }
+}
+
+static void read_request(struct slice request)
+{
+    struct arena arena;
+    struct profile_dictionary dictionary;
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct wire_reader resources = wire_reader_of(request);
+    arena_init(&arena, INDEX_BYTES_MAX);
+    if (profile_dictionary_open(&dictionary, &arena, request))
+        while (profile_next_resource(&resources, &resource)) {
+            struct wire_reader scopes = wire_reader_of(resource.bytes);
+            while (profile_next_scope(&scopes, &scope))
+                read_scope(&dictionary, scope.bytes);
+        }
+    arena_clear(&arena);
+}
+
+static void check_strip(const struct profile_passed *passed)
+{
+    uint64_t uploads = profile_uploads_count(passed->request);
+    struct profile_passed after;
+    assert(uploads <= passed->profiles);
+    if (uploads == 0)
+        return;
+    struct buffer *rest = profile_strip_uploads(passed->request, NULL);
+    assert(rest != NULL);
+    assert(profile_uploads_count(buffer_slice(rest)) == 0);
+    assert((rest->size == 0) == (uploads == passed->profiles));
+    enum profile_verdict verdict =
+        profile_door(rest, buffer_slice(rest), LAYOUT_1_10, NULL, &after);
+    assert(verdict == PROFILES_TAKEN);
+    assert(after.samples == passed->samples - uploads);
+    assert(after.profiles == passed->profiles - uploads);
+    buffer_unref(after.owner);
+    buffer_unref(rest);
+}
+
+static void check_layout(struct slice request)
+{
+    struct buffer *old = profile_transcode_back(request, NULL);
+    assert(old != NULL);
+    struct buffer *back = profile_transcode(LAYOUT_1_9, buffer_slice(old), NULL);
+    assert(back != NULL);
+    assert(slice_equal(buffer_slice(back), request));
+    buffer_unref(back);
+    buffer_unref(old);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct profile_passed passed;
+    if (size > BYTES_MAX)
+        return 0;
+    struct buffer *request = buffer_create(NULL, size);
+    if (size > 0)
+        memcpy(request->data, data, size);
+    request->size = size;
+    if (profile_door(request, buffer_slice(request), LAYOUT_1_10, NULL, &passed) ==
+        PROFILES_TAKEN) {
+        /* What has nothing but broken profiles goes no further. */
+        if (passed.profiles > 0) {
+            read_request(passed.request);
+            check_strip(&passed);
+            check_layout(passed.request);
+        }
+        buffer_unref(passed.owner);
+    }
+    buffer_unref(request);
+    return 0;
+}
