@@ -25,6 +25,7 @@ enum {
     VALUES_FIRST = 64,
     SAMPLE_LEVEL = 3,
     BUCKET_TEXT_MAX = 64,
+    LINKS = JOIN_ATTRIBUTES_MAX, /* beside the numbers of attributes */
 };
 
 void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,
@@ -79,12 +80,12 @@ static uint32_t key_of(struct profile_enricher *enricher, size_t attribute)
     return enricher->key_index[attribute];
 }
 
-/* Where values has (attribute, text). */
+/* Where values has (attribute, text); LINKS stands for the ids of a link. */
 static uint32_t value_place(struct profile_enricher *enricher, size_t attribute, struct slice text)
 {
     struct profile_set *values = &enricher->values;
     uint8_t *room = profile_set_begin(values, 1 + text.size);
-    assert(attribute < JOIN_ATTRIBUTES_MAX);
+    assert(attribute <= LINKS);
     room[0] = (uint8_t)attribute;
     if (text.size > 0)
         memcpy(room + 1, text.data, text.size);
@@ -122,6 +123,16 @@ static uint32_t attribute_of(struct profile_enricher *enricher, size_t attribute
     return enricher->value_index[place];
 }
 
+/* Where the link table has these ids, now or later: a number that is 0 as long as it has not. */
+static uint32_t *index_of_ids(struct profile_enricher *enricher, const uint64_t trace[2],
+                              uint64_t span)
+{
+    const uint64_t ids[] = {trace[0], trace[1], span};
+    uint32_t place = value_place(enricher, LINKS, slice_of(ids, sizeof(ids)));
+    assert(span != 0);
+    return &enricher->value_index[place];
+}
+
 /* What the dictionary has already of what samples may get. */
 static void find_known(struct profile_enricher *enricher)
 {
@@ -145,6 +156,11 @@ static void find_known(struct profile_enricher *enricher)
                              : 0;
         if (place != 0 && enricher->value_index[place] == 0)
             enricher->value_index[place] = i;
+    }
+    for (uint32_t i = 1; i < enricher->links.keys.count; i++) {
+        const struct join_link *link = &enricher->links.links[i];
+        if (link->index != 0 && link->key.has_trace)
+            *index_of_ids(enricher, link->key.trace, link->key.span) = link->index;
     }
     assert(enricher->values.count > 0);
 }
@@ -253,16 +269,10 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
     }
 }
 
-/* An entry of the link table for what the link is now. */
-static void add_link(struct profile_enricher *enricher, struct join_link *link)
+static uint32_t append_link(struct profile_enricher *enricher, const uint64_t trace[2],
+                            uint64_t span)
 {
     struct profile_bytes *out = &enricher->additions;
-    const uint64_t *trace = link->found == SPAN_FOUND ? link->facts.trace : link->key.trace;
-    uint64_t span = link->found == SPAN_FOUND ? link->facts.span : link->key.span;
-    bool is_as_it_came = link->index != 0 && span == link->key.span && link->key.has_trace != 0;
-    if (is_as_it_came || (link->found != SPAN_FOUND && (!link->is_lifted || !link->key.has_trace)))
-        return;
-    assert(span != 0);
     size_t begin = begin_entry(enricher, PROFILE_LINKS);
     size_t id = out->size;
     profile_bytes_add(out, slice_of(trace, 2 * sizeof(trace[0])));
@@ -270,7 +280,25 @@ static void add_link(struct profile_enricher *enricher, struct join_link *link)
     id = out->size;
     profile_bytes_add(out, slice_of(&span, sizeof(span)));
     profile_bytes_wrap(out, id, 2);
-    link->index = end_entry(enricher, PROFILE_LINKS, begin);
+    assert(out->size > begin);
+    return end_entry(enricher, PROFILE_LINKS, begin);
+}
+
+/* An entry of the link table for what the link is now. */
+static void add_link(struct profile_enricher *enricher, struct join_link *link)
+{
+    bool is_found = link->found == SPAN_FOUND;
+    const uint64_t *trace = is_found ? link->facts.trace : link->key.trace;
+    uint64_t span = is_found ? link->facts.span : link->key.span;
+    bool is_as_it_came = link->index != 0 && span == link->key.span && link->key.has_trace != 0;
+    assert(span != 0);
+    link->is_as_it_came = is_as_it_came || (!is_found && link->index != 0);
+    if (is_as_it_came || (!is_found && (!link->is_lifted || !link->key.has_trace)))
+        return;
+    uint32_t *index = index_of_ids(enricher, trace, span);
+    if (*index == 0)
+        *index = append_link(enricher, trace, span);
+    link->index = *index;
 }
 
 static void count_link(struct profile_enricher *enricher, const struct join_link *link)
@@ -289,23 +317,20 @@ static void count_link(struct profile_enricher *enricher, const struct join_link
 }
 
 /* Whether the sample names its span in another way from now on. */
-static bool gets_link(const struct profile_enricher *enricher, const struct join_link *link,
-                      int32_t index)
+static bool gets_link(const struct join_link *link, int32_t index)
 {
     assert(link->key.span != 0);
-    return link->index != 0 &&
-           (index == 0 || link->index >= enricher->links.from.counts[PROFILE_LINKS]);
+    return link->index != 0 && (index == 0 || !link->is_as_it_came);
 }
 
 /* Whether the sample gets anything. */
-static bool changes(const struct profile_enricher *enricher, const struct sample_link *found,
-                    const struct join_link *link, int32_t index)
+static bool changes(const struct sample_link *found, const struct join_link *link, int32_t index)
 {
     bool gets_attribute = false;
     assert(found->link != LINK_NONE);
     for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
         gets_attribute |= link->attributes[i] != 0 && (found->filled >> i & 1) == 0;
-    return gets_attribute || gets_link(enricher, link, index);
+    return gets_attribute || gets_link(link, index);
 }
 
 /* A sample that changes, whole, in the place of the one that came. */
@@ -334,8 +359,7 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
             end = profile_put_varint(end, link->attributes[i]);
     end = profile_close_filled(header, end, SAMPLE_ATTRIBUTES);
     end = profile_put_number(end, SAMPLE_LINK,
-                             gets_link(enricher, link, sample->link) ? link->index
-                                                                     : (uint64_t)sample->link);
+                             gets_link(link, sample->link) ? link->index : (uint64_t)sample->link);
     out->size += (size_t)(end - header);
     profile_bytes_wrap(out, begin, CHILDREN);
     assert(out->size <= out->capacity);
@@ -350,7 +374,7 @@ static void edit_sample(struct profile_enricher *enricher, const struct wire_fie
         return;
     const struct join_link *link = &enricher->links.links[found.link];
     assert(link->key.span != 0);
-    if (!changes(enricher, &found, link, sample.link))
+    if (!changes(&found, link, sample.link))
         return;
     size_t begin = enricher->splices.inserts.size;
     put_sample(enricher, &sample, &found, link);

@@ -34,10 +34,11 @@ struct join_link {
     struct link_key key;
     struct span_facts facts; /* FOUND: of the span, or of its local root */
     enum span_found found;
-    uint32_t wanted; /* attributes, bit by bit, that some of its samples do not have yet */
-    bool is_known;   /* spans of a service that has such samples have been seen */
-    bool is_lifted;  /* some of its samples name it by labels */
-    uint32_t index;  /* in the link table as it will be; 0: not there */
+    uint32_t wanted;    /* attributes, bit by bit, that some of its samples do not have yet */
+    bool is_known;      /* spans of a service that has such samples have been seen */
+    bool is_lifted;     /* some of its samples name it by labels */
+    bool is_as_it_came; /* samples that have a link keep it */
+    uint32_t index;     /* in the link table as it will be; 0: not there */
     uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
 };
 
