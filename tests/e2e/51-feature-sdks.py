@@ -10,7 +10,22 @@ WAYS = [(protocol, codec) for protocol in ("http", "grpc") for codec in ("none",
 SPANS, POINTS, LOGS = 50, 4, 20
 
 
-class Sdks(case.Case):
+class SdkCase(case.Case):
+    def check_meaning(self, sent, arrived):
+        spans = otlp.spans_of(arrived["traces"])
+        found = {(s.trace_id.hex(), s.span_id.hex(), s.name) for s in spans.values()}
+        self.assertEqual(found, {(s["trace_id"], s["span_id"], s["name"]) for s in sent["spans"]})
+        self.assertEqual(len(found), SPANS)
+        self.assertEqual(otlp.metrics_of(arrived["metrics"]), sent["metrics"])
+        self.assertEqual(sorted(otlp.logs_of(arrived["logs"])), sorted(sent["logs"]))
+        for signal, payloads in arrived.items():
+            for payload in payloads:
+                for part in getattr(otlp.decode(signal, payload), otlp.RESOURCES[signal]):
+                    attributes = dict(otlp.attributes_of(part.resource.attributes))
+                    self.assertEqual(attributes["service.name"], ("string_value", "e2e"))
+
+
+class Sdks(SdkCase):
     """SDK -> tee -> spanflame -> back-end. The tee says what the SDK put on the wire."""
 
     def check(self, sdk):
@@ -47,19 +62,6 @@ class Sdks(case.Case):
         self.check_meaning(sent, arrived)
         self.assertEqual(daemon.stop(), 0)
 
-    def check_meaning(self, sent, arrived):
-        spans = otlp.spans_of(arrived["traces"])
-        found = {(s.trace_id.hex(), s.span_id.hex(), s.name) for s in spans.values()}
-        self.assertEqual(found, {(s["trace_id"], s["span_id"], s["name"]) for s in sent["spans"]})
-        self.assertEqual(len(found), SPANS)
-        self.assertEqual(otlp.metrics_of(arrived["metrics"]), sent["metrics"])
-        self.assertEqual(sorted(otlp.logs_of(arrived["logs"])), sorted(sent["logs"]))
-        for signal, payloads in arrived.items():
-            for payload in payloads:
-                for part in getattr(otlp.decode(signal, payload), otlp.RESOURCES[signal]):
-                    attributes = dict(otlp.attributes_of(part.resource.attributes))
-                    self.assertEqual(attributes["service.name"], ("string_value", "e2e"))
-
     def test_python(self):
         self.check("python")
 
@@ -71,6 +73,37 @@ class Sdks(case.Case):
 
     def test_java(self):
         self.check("java")
+
+
+class Json(SdkCase):
+    """Node's SDK sends OTLP/JSON by default; at the back-end it is protobuf that says the same."""
+
+    def test_node(self):
+        peers.need("node")
+        for codec in ("none", "gzip"):
+            with self.subTest(codec):
+                self.check_one("node", codec)
+
+    def check_one(self, sdk, codec):
+        sink, http = self.sink(), free_port()
+        exporter = case.UNCOMPRESSED + case.DIRECT
+        daemon = self.daemon(case.otlp_config(free_port(), http, sink.url, exporter=exporter))
+        sent = peers.emit(
+            sdk,
+            protocol="json",
+            endpoint=f"127.0.0.1:{http}",
+            compression=codec,
+            service="e2e",
+            spans=SPANS,
+            points=POINTS,
+            logs=LOGS,
+        )
+        arrived = {
+            signal: [request.payload for request in sink.accepted(signal)]
+            for signal in case.SIGNALS
+        }
+        self.check_meaning(sent, arrived)
+        self.assertEqual(daemon.stop(), 0)
 
 
 class Batched(case.Case):

@@ -21,7 +21,7 @@ const PACKAGES = {
 
 function exporterOf(options, signal) {
   const [name, type] = PACKAGES[signal];
-  const wire = options.protocol === 'grpc' ? 'grpc' : 'proto';
+  const wire = { grpc: 'grpc', http: 'proto', json: 'http' }[options.protocol];
   const Exporter = require(`@opentelemetry/exporter-${name}-otlp-${wire}`)[type];
   if (options.protocol === 'grpc') {
     return new Exporter({

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OTLP/JSON beside the Go collector: what is taken and refused, what it says at the back-end, and
+what both write. The rows name differences."""
+
+import json
+
+from google.protobuf.json_format import MessageToDict
+from support import case, client, compare, otlp, peers
+from support.compare import Question
+from support.ports import free_port
+
+JSON = "application/json"
+TYPE = {"Content-Type": JSON}
+TAKEN = (200, JSON, {"partialSuccess": {}})
+REFUSED = (400, JSON, 3)
+WHY_TEXT = "Go cannot put its own error into the answer, which is not UTF-8"
+WHY_MORE = "Go drops what stands behind the first value"
+WHY_CONTROL = "RFC 8259 has no raw control characters; Go looks for them before the first escape only"
+WHY_ESCAPES = "some libraries write every slash as an escape"
+WHY_DEEP = "values 30 deep, as in protobuf"
+ID = "5b8efff798038103d269b633813fc60c"
+
+
+def config(http, exporters="  nop:\n", exporter="nop"):
+    pipelines = "".join(
+        f"    {signal}:\n      receivers: [otlp]\n      exporters: [{exporter}]\n"
+        for signal in case.SIGNALS
+    )
+    return (
+        "receivers:\n  otlp:\n    protocols:\n      http:\n"
+        f"        endpoint: 127.0.0.1:{http}\n"
+        f"exporters:\n{exporters}service:\n{case.QUIET}  pipelines:\n{pipelines}"
+    )
+
+
+def post(port, signal, text):
+    body = text if isinstance(text, bytes) else text.encode()
+    return client.request(port, "POST", f"/v1/{signal}", body, TYPE)
+
+
+def outcome(answer):
+    """Status, media type, and the response or the code of the status."""
+    document = json.loads(answer.body)
+    return (
+        answer.status,
+        answer.headers.get("content-type", "").split(";")[0],
+        document if answer.status == 200 else document["code"],
+    )
+
+
+def span(text):
+    return '{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}' % text
+
+
+def value(text):
+    return span('{"attributes":[{"key":"k","value":%s}]}' % text)
+
+
+def metric(text):
+    return '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[%s]}]}]}' % text
+
+
+def log(text):
+    return '{"resourceLogs":[{"scopeLogs":[{"logRecords":[%s]}]}]}' % text
+
+
+def nested(depth):
+    return '{"arrayValue":{"values":[' * depth + "{}" + "]}}" * depth
+
+
+def ask(text, signal="traces"):
+    return lambda server: outcome(post(server.http, signal, text))
+
+
+SPANS = {
+    "a span": '{"traceId":"%s","spanId":"eee19b7ec3c1b174","name":"n","kind":2,"flags":257}' % ID,
+    "upper-case ids": '{"traceId":"%s"}' % ID.upper(),
+    "empty ids": '{"traceId":"","spanId":""}',
+    "snake case": '{"trace_id":"%s","start_time_unix_nano":"5"}' % ID,
+    "an enum by name": '{"kind":"SPAN_KIND_CLIENT","status":{"code":"STATUS_CODE_ERROR"}}',
+    "an enum that nobody knows": '{"kind":77}',
+    "a time as number": '{"startTimeUnixNano":1544712660000000000}',
+    "a time as text": '{"startTimeUnixNano":"1544712660000000000"}',
+    "leading zeros in text": '{"startTimeUnixNano":"007"}',
+    "nulls": '{"name":null,"status":null,"attributes":null,"links":[null]}',
+    "unknown fields": '{"x":{"y":[1,{"z":null}],"w":"\\u0041"},"v":-1.5e3,"name":"n"}',
+    "messages twice": '{"status":{"code":2},"status":{"message":"m"}}',
+    "scalars twice": '{"name":"a","name":"b","kind":3,"kind":0}',
+    "lists twice": '{"events":[{"name":"a"}],"name":"x","events":[{"name":"b"}]}',
+    "escapes": '{"name":"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\ud83d\\udd25"}',
+    "lone surrogates": '{"name":"\\ud83d","traceState":"\\udd25x"}',
+    "an escaped name": '{"n\\u0061me":"n"}',
+    "unicode": '{"name":"ä€🔥"}',
+}
+VALUES = {
+    "text": '{"stringValue":"x"}',
+    "no text": '{"stringValue":null}',
+    "a number": '{"intValue":-5}',
+    "a number as text": '{"intValue":"-5"}',
+    "a number with a sign": '{"intValue":"+5"}',
+    "the largest number": '{"intValue":"9223372036854775807"}',
+    "a real": '{"doubleValue":-1.5e-7}',
+    "a real as text": '{"doubleValue":"1.5"}',
+    "a real of many digits": '{"doubleValue":3.14159265358979323846264338327950288}',
+    "a tiny real": '{"doubleValue":1e-400}',
+    "infinite": '{"doubleValue":"-Infinity"}',
+    "inf": '{"doubleValue":"inf"}',
+    "bytes": '{"bytesValue":"AQIDBA=="}',
+    "a list": '{"arrayValue":{"values":[{"boolValue":true},{},null]}}',
+    "a map": '{"kvlistValue":{"values":[{"key":"a","value":{"boolValue":false}}]}}',
+    "the last of a oneof": '{"intValue":1,"arrayValue":{"values":[{}]},"stringValue":"x"}',
+    "the same of a oneof twice": '{"arrayValue":{"values":[{}]},"arrayValue":{"values":[{},{}]}}',
+    "an empty list": '{"arrayValue":null}',
+}
+METRICS = {
+    "a gauge": '{"name":"m","gauge":{"dataPoints":[{"asInt":"3","timeUnixNano":"1"}]}}',
+    "the last of a oneof": '{"sum":{"isMonotonic":true},"gauge":{"dataPoints":[{"asDouble":1}]}}',
+    "a histogram": '{"histogram":{"aggregationTemporality":"AGGREGATION_TEMPORALITY_DELTA",'
+    '"dataPoints":[{"count":"3","sum":0,"bucketCounts":["1",2],"explicitBounds":[0.5,"1"],'
+    '"min":-1,"exemplars":[{"asInt":"0","spanId":"eee19b7ec3c1b174"}]}]}}',
+    "an exponential histogram": '{"exponentialHistogram":{"dataPoints":[{"scale":-3,"positive":'
+    '{"offset":-7,"bucketCounts":["18446744073709551615"]},"zeroThreshold":0.25}]}}',
+    "a summary": '{"summary":{"dataPoints":[{"quantileValues":[{"quantile":0.5,"value":2}]}]}}',
+}
+LOGS = {
+    "a log": '{"severityNumber":"SEVERITY_NUMBER_ERROR2","body":{"stringValue":"b"},"eventName":"e"}',
+    "a body of numbers": '{"body":{"intValue":"7"},"traceId":"%s","flags":1}' % ID,
+}
+WHOLE = {
+    "old and new scopes": '{"resourceSpans":[{"deprecatedScopeSpans":[{"spans":[{"name":"old"}]}],'
+    '"scopeSpans":[{"spans":[{"name":"new"}]}]}]}',
+    "two resources": '{"resourceSpans":[{"resource":{"attributes":[{"key":"a"}]},"scopeSpans":[{"spans"'
+    ':[{"name":"a"}]}]},{"scopeSpans":[{"scope":{"name":"s"},"spans":[{"name":"b"}]}]}]}',
+}
+
+
+class Verdicts(compare.SideBySide):
+    def start(self, executable):
+        http = free_port()
+        server = self.server(config(http), executable=executable).wait_until_ready()
+        server.http = http
+        return server
+
+    def questions(self):
+        return self.documents() + self.values() + self.numbers()
+
+    def documents(self):
+        spaced = ' \t\r\n{ "resourceSpans" : [ ] } \n'
+        return [
+            Question("an object", ask("{}"), TAKEN),
+            Question("null", ask("null"), TAKEN),
+            Question("white space", ask(spaced), TAKEN),
+            Question("logs", ask(log("{}"), "logs"), TAKEN),
+            Question("nothing", ask(""), REFUSED),
+            Question("a list", ask("[]"), REFUSED),
+            Question("a text", ask('"x"'), REFUSED),
+            Question("cut", ask(span("{}")[:-3]), REFUSED),
+            Question("a comma too many", ask('{"resourceSpans":[{},]}'), REFUSED),
+            Question("a name without quotes", ask("{resourceSpans:[]}"), REFUSED),
+            Question("two documents", ask("{}{}"), REFUSED, TAKEN, WHY_MORE),
+            Question("trailing garbage", ask("{} x"), REFUSED, TAKEN, WHY_MORE),
+            Question("a byte order mark", ask("\ufeff{}"), REFUSED, (500, JSON, 13), WHY_TEXT),
+            Question("UTF-16", ask("{}".encode("utf-16")), REFUSED, (500, JSON, 13), WHY_TEXT),
+            Question("200 levels of what nobody knows", ask('{"x":' * 200 + "1" + "}" * 200), TAKEN),
+            Question("20 000 levels of it", ask('{"x":' * 20_000 + "1" + "}" * 20_000), REFUSED),
+            Question("100 000 lists", ask('{"x":' + "[" * 100_000), REFUSED),
+            Question("values 25 deep", ask(value(nested(25))), TAKEN),
+            Question("values 200 deep", ask(value(nested(200))), REFUSED, TAKEN, WHY_DEEP),
+            Question("values 20 000 deep", ask(value(nested(20_000))), REFUSED, TAKEN, WHY_DEEP),
+        ]
+
+    def values(self):
+        def refused(name, text):
+            return Question(name, ask(span(text)), REFUSED)
+
+        return [
+            refused("a number for a text", '{"name":5}'),
+            refused("a list for a message", '{"status":[]}'),
+            refused("a message for a list", '{"events":{}}'),
+            refused("a text in a list of messages", '{"events":["x"]}'),
+            refused("null for an id", '{"traceId":null}'),
+            refused("31 digits", '{"traceId":"%s"}' % ID[1:]),
+            refused("33 digits", '{"traceId":"%s0"}' % ID),
+            refused("no digits", '{"traceId":"%s"}' % ("g" * 32)),
+            refused("base64 for an id", '{"spanId":"7uGbfsPBsXQ="}'),
+            refused("null for an enum", '{"kind":null}'),
+            refused("an enum as digits", '{"kind":"3"}'),
+            refused("an enum with a point", '{"kind":2.0}'),
+            refused("an enum's short name", '{"kind":"SERVER"}'),
+            refused("a control character", '{"name":"a\x01b"}'),
+            refused("an unknown escape", '{"name":"\\x41"}'),
+            refused("a short escape", '{"name":"\\u12"}'),
+            refused("a text without end", '{"name":"x}'),
+            Question(
+                "a control character behind an escape",
+                ask(span('{"name":"\\n\x01b"}')),
+                REFUSED,
+                TAKEN,
+                WHY_CONTROL,
+            ),
+            Question("text for a bool", ask(value('{"boolValue":"true"}')), REFUSED),
+            Question("null for a bool", ask(value('{"boolValue":null}')), REFUSED),
+            Question("null for bytes", ask(value('{"bytesValue":null}')), REFUSED),
+            Question(
+                "base64 with escapes",
+                ask(value('{"bytesValue":"\\/\\/79"}')),
+                TAKEN,
+                REFUSED,
+                WHY_ESCAPES,
+            ),
+            Question("base64 without padding", ask(value('{"bytesValue":"AQI"}')), REFUSED),
+            Question("base64 of URLs", ask(value('{"bytesValue":"-_8="}')), REFUSED),
+        ]
+
+    def numbers(self):
+        def time(name, text):
+            return Question(name, ask(span('{"startTimeUnixNano":%s}' % text)), REFUSED)
+
+        def real(name, text, expected=REFUSED):
+            return Question(name, ask(value('{"doubleValue":%s}' % text)), expected)
+
+        counted = '{"droppedEventsCount":-1}'
+        return [
+            time("a point", "123.0"),
+            time("an exponent", "1e3"),
+            time("a sign", '"+1"'),
+            time("a minus", '"-1"'),
+            time("a space", '" 1"'),
+            time("hexadecimal", '"0x10"'),
+            time("no digits", '""'),
+            time("null", "null"),
+            time("too large", '"18446744073709551616"'),
+            time("a leading zero", "01"),
+            Question("an int too large", ask(value('{"intValue":9223372036854775808}')), REFUSED),
+            Question("a point in text", ask(value('{"intValue":"1.0"}')), REFUSED),
+            Question("a count too large", ask(span('{"flags":4294967296}')), REFUSED),
+            Question("a negative count", ask(span(counted)), REFUSED, (500, JSON, 13), WHY_TEXT),
+            real("a real too large", "1e400"),
+            real("a real that is no number", '"x"'),
+            real("null for a real", "null"),
+            real("nan", '"nan"', TAKEN),
+            real("NaN bare", "NaN"),
+        ]
+
+
+class Meaning(case.Case):
+    """Both pass on what they read; at the back-end it says the same."""
+
+    def start(self, executable=None, extra=""):
+        sink, http = self.sink(), free_port()
+        exporter = f"  otlphttp:\n    endpoint: {sink.url}\n" + case.UNCOMPRESSED + case.DIRECT
+        text = config(http, exporter + extra, "otlphttp")
+        server = self.server(text, executable=executable).wait_until_ready()
+        if executable is None:
+            self.addCleanup(self._stop_cleanly, server)
+        return sink, http
+
+    def arrived(self, started, signal, text):
+        sink, http = started
+        before = len(sink.accepted())
+        answer = post(http, signal, text)
+        self.assertEqual(answer.status, 200, answer.body)
+        (request,) = sink.accepted()[before:]
+        return without_empty(MessageToDict(otlp.decode(signal, request.payload)))
+
+    def rows(self):
+        for name, text in SPANS.items():
+            yield name, "traces", span(text)
+        for name, text in VALUES.items():
+            yield name, "traces", value(text)
+        for name, text in METRICS.items():
+            yield name, "metrics", metric(text)
+        for name, text in LOGS.items():
+            yield name, "logs", log(text)
+        for name, text in WHOLE.items():
+            yield name, "traces", text
+
+    def test_both_read_the_same(self):
+        go, ours = self.start(peers.otelcol()), self.start()
+        for name, signal, text in self.rows():
+            with self.subTest(name):
+                self.assertEqual(self.arrived(ours, signal, text), self.arrived(go, signal, text))
+
+    def test_scopes_under_their_old_name_arrive(self):
+        """The Go collector answers 200 and forgets them."""
+        text = '{"resourceSpans":[{"deprecatedScopeSpans":[{"spans":[{"name":"old"}]}]}]}'
+        found = self.arrived(self.start(), "traces", text)
+        expected = {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "old"}]}]}]}
+        self.assertEqual(found, expected)
+
+    def written(self, started, signal, body):
+        sink, http = started
+        before = len(sink.accepted())
+        answer = client.post(http, signal, body)
+        self.assertEqual(answer.status, 200, answer.body)
+        (request,) = sink.accepted()[before:]
+        self.assertEqual(request.headers["content-type"], JSON)
+        return json.loads(request.payload)
+
+    def test_both_write_the_same(self):
+        extra = "    encoding: json\n"
+        go, ours = self.start(peers.otelcol(), extra), self.start(extra=extra)
+        plain = self.start()
+        for name, signal, text in self.rows():
+            with self.subTest(name):
+                before = len(plain[0].accepted())
+                self.assertEqual(post(plain[1], signal, text).status, 200)
+                body = plain[0].accepted()[before].payload
+                self.assertEqual(self.written(ours, signal, body), self.written(go, signal, body))
+
+    def test_there_and_back(self):
+        """spanflame -> JSON -> collector -> JSON -> spanflame."""
+        sink, last = self.start()
+        first, middle = free_port(), free_port()
+        exporter = "  otlphttp:\n    endpoint: http://127.0.0.1:{}\n    encoding: json\n" + case.DIRECT
+        self.server(
+            config(middle, exporter.format(last), "otlphttp"), executable=peers.otelcol()
+        ).wait_until_ready()
+        self.daemon(config(first, exporter.format(middle), "otlphttp"))
+        for signal in case.SIGNALS:
+            body = otlp.sample(signal, 20)
+            self.assertEqual(client.post(first, signal, body.SerializeToString()).status, 200)
+            (request,) = sink.accepted(signal)
+            found = without_empty(MessageToDict(otlp.decode(signal, request.payload)))
+            self.assertEqual(found, without_empty(MessageToDict(body)))
+
+
+def without_empty(node):
+    """Messages that are there and empty say nothing, except in lists and as values."""
+    if isinstance(node, dict):
+        kept = {key: without_empty(child) for key, child in node.items()}
+        names = ("resource", "scope", "status", "value", "body", "positive", "negative")
+        return {key: child for key, child in kept.items() if child != {} or key not in names}
+    if isinstance(node, list):
+        return [without_empty(child) for child in node]
+    return node
+
+
+if __name__ == "__main__":
+    case.main()
