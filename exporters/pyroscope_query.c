@@ -84,16 +84,14 @@ static void put_allowed(struct writing *writing, struct slice text, bool (*is_al
     writing->changed += is_changed;
 }
 
-static void put_value(struct writing *writing, struct slice value)
+static struct slice trimmed(struct slice value)
 {
-    struct slice left = value;
     assert(value.data != NULL || value.size == 0);
-    while (left.size > 0 && is_blank(left.data[0]))
-        left = slice_of(left.data + 1, left.size - 1);
-    while (left.size > 0 && is_blank(left.data[left.size - 1]))
-        left.size--;
-    writing->changed += left.size < value.size;
-    put_allowed(writing, left, is_value_byte);
+    while (value.size > 0 && is_blank(value.data[0]))
+        value = slice_of(value.data + 1, value.size - 1);
+    while (value.size > 0 && is_blank(value.data[value.size - 1]))
+        value.size--;
+    return value;
 }
 
 /* LabelPair { name 1, value 2 }; false at the end. */
@@ -129,10 +127,26 @@ static bool is_app_name(struct slice text)
     return text.size > 0;
 }
 
+/* Said by other means, or made by the server; but __session_id__ only comes from clients. */
 static bool is_own(struct slice name)
 {
-    return (name.size >= 2 && name.data[0] == '_' && name.data[1] == '_') ||
+    bool is_internal = name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
+    return (is_internal && !slice_equal_text(name, "__session_id__")) ||
            slice_equal_text(name, PYROSCOPE_SPY_LABEL);
+}
+
+/* One of blanks alone is left out. */
+static void put_label(struct writing *writing, const char *before, const struct label *label)
+{
+    struct slice value = trimmed(label->value);
+    assert(label->name.size > 0);
+    writing->changed += value.size < label->value.size;
+    if (value.size == 0)
+        return;
+    put_text(writing, before);
+    put_allowed(writing, label->name, is_word);
+    put_text(writing, "%3D");
+    put_allowed(writing, value, is_value_byte);
 }
 
 /* The service's name is the application's; what it may not say there is said by a label, which wins
@@ -142,20 +156,14 @@ static void put_name(struct writing *writing, struct slice labels)
     struct wire_reader reader = wire_reader_of(labels);
     struct slice service = pyroscope_query_label(labels, "service_name");
     bool is_app = is_app_name(service);
-    const char *before = "%7B";
     struct label label;
     assert(service.size > 0);
     put_allowed(writing, service, is_app_byte);
-    while (next_label(&reader, &label)) {
-        if (is_own(label.name) || (is_app && slice_equal_text(label.name, "service_name")))
-            continue;
-        put_text(writing, before);
-        put_allowed(writing, label.name, is_word);
-        put_text(writing, "%3D");
-        put_value(writing, label.value);
-        before = "%2C";
-    }
-    if (strcmp(before, "%7B") != 0)
+    size_t begin = writing->out->size;
+    while (next_label(&reader, &label))
+        if (!is_own(label.name) && !(is_app && slice_equal_text(label.name, "service_name")))
+            put_label(writing, writing->out->size == begin ? "%7B" : "%2C", &label);
+    if (writing->out->size > begin)
         put_text(writing, "%7D");
 }
 

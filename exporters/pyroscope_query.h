@@ -25,7 +25,7 @@ struct pyroscope_parameter {
 struct pyroscope_query {
     const char *path;    /* of /ingest at the server; it may have a query of its own */
     struct slice labels; /* encoded, as RawProfileSeries has them; those that begin with "__" are
-                            left out */
+                            left out, but for __session_id__ */
     struct pyroscope_parameter parameters[PYROSCOPE_PARAMETERS_MAX]; /* behind the name */
     size_t count;
 };

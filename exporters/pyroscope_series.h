@@ -30,7 +30,7 @@ struct pyroscope_source {
     struct slice label_names; /* profile_label_names: attributes that came as labels */
     /* what came as a series, whose labels that begin with "__" are restored; NULL: it did not */
     const struct profile *private_labels;
-    bool has_plain_names;     /* as OTLP_NAME_PLAIN, without exception */
+    bool has_plain_names; /* as OTLP_NAME_PLAIN, without exception */
 };
 
 struct pyroscope_series {
