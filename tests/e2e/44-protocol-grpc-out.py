@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The otlp_grpc exporter: to the Go collector, to a strict back-end, and beside the Go collector's."""
+
+import itertools
+import time
+
+import grpc
+
+from support import case, certificates, client, otlp, peers
+from support.grpc_sink import GrpcSink, retry_info
+from support.ports import free_port
+
+PLAIN = "    tls:\n      insecure: true\n"
+FAST_RETRY = (
+    "    retry_on_failure:\n      initial_interval: 50ms\n      max_interval: 50ms\n"
+    "      max_elapsed_time: 400ms\n"
+)
+# How long an exporter that means to try again would need at most.
+RETRY_WITHIN_S = 3
+CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
+
+
+def config(http, backend, exporter, name="otlp_grpc"):
+    """otlp over HTTP in, otlp_grpc out, for all three signals."""
+    pipelines = "".join(
+        f"    {signal}:\n      receivers: [otlp]\n      exporters: [{name}]\n"
+        for signal in case.SIGNALS
+    )
+    return (
+        f"receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{http}\n"
+        f"exporters:\n  {name}:\n    endpoint: {backend}\n{exporter}"
+        f"service:\n{case.QUIET}  pipelines:\n{pipelines}"
+    )
+
+
+class GrpcCase(case.Case):
+    def grpc_sink(self, port=None, **options):
+        sink = GrpcSink(port or free_port(), **options)
+        self.addCleanup(sink.close)
+        return sink
+
+    def exporter(self, backend, options=PLAIN, **named):
+        """A daemon that sends there; returns its HTTP port."""
+        http = free_port()
+        self.daemon(config(http, backend, options, **named))
+        return http
+
+
+class ToTheGoCollector(GrpcCase):
+    def check(self, options, tls="", host="127.0.0.1"):
+        """client -> spanflame -> gRPC -> Go collector -> back-end, every signal."""
+        sink = self.sink()
+        port = free_port()
+        pipelines = "".join(
+            f"    {signal}: {{receivers: [otlp], exporters: [otlphttp]}}\n"
+            for signal in case.SIGNALS
+        )
+        self.server(
+            f"receivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: 127.0.0.1:{port}\n"
+            f"{tls}exporters:\n  otlphttp:\n    endpoint: {sink.url}\n"
+            f"service:\n{case.QUIET}  pipelines:\n{pipelines}",
+            executable=peers.otelcol(),
+        ).wait_until_ready()
+        http = self.exporter(f"{host}:{port}", options)
+        sent = {}
+        for signal in case.SIGNALS:
+            body = otlp.sample(signal, 50).SerializeToString()
+            self.assertEqual(client.post(http, signal, body).status, 200)
+            sent[signal] = with_scopes(signal, body)
+        sink.wait_for_requests(len(case.SIGNALS))
+        for signal in case.SIGNALS:
+            [request] = sink.accepted(signal)
+            self.assertEqual(with_scopes(signal, request.payload), sent[signal])
+
+    def test_every_compression(self):
+        for codec in ("gzip", "snappy", "zstd", "none"):
+            with self.subTest(codec):
+                self.check(f"    compression: {codec}\n{PLAIN}")
+
+    def test_tls(self):
+        made = certificates.Certificates(self)
+        self.check(
+            f"    tls:\n      ca_file: {made.path('ca.pem')}\n",
+            "        tls:\n"
+            f"          cert_file: {made.path('server.pem')}\n"
+            f"          key_file: {made.path('server.key')}\n",
+            host="localhost",
+        )
+
+    def test_tls_with_client_certificates(self):
+        made = certificates.Certificates(self)
+        self.check(
+            f"    tls:\n      ca_file: {made.path('ca.pem')}\n"
+            f"      cert_file: {made.path('client.pem')}\n"
+            f"      key_file: {made.path('client.key')}\n",
+            "        tls:\n"
+            f"          cert_file: {made.path('server.pem')}\n"
+            f"          key_file: {made.path('server.key')}\n"
+            f"          client_ca_file: {made.path('ca.pem')}\n",
+        )
+
+    def test_a_server_in_cleartext_is_named_in_the_log(self):
+        sink = self.grpc_sink()
+        http = free_port()
+        daemon = self.daemon(config(http, f"127.0.0.1:{sink.port}", FAST_RETRY))
+        body = otlp.traces(1).SerializeToString()
+        self.assertEqual(client.post(http, "traces", body).status, 200)
+        daemon.wait_for_line(r"Exporting failed.*set tls: \{insecure: true\}")
+
+
+class ToAStrictBackEnd(GrpcCase):
+    def test_metadata(self):
+        sink = self.grpc_sink()
+        http = self.exporter(
+            f"http://127.0.0.1:{sink.port}",
+            PLAIN + case.DIRECT + "    authority: tempo\n    user_agent: mine/1\n"
+            "    headers:\n      X-Scope-OrgID: tenant\n      key-bin: bytes\n",
+        )
+        body = otlp.traces(1).SerializeToString()
+        self.assertEqual(client.post(http, "traces", body).status, 200)
+        self.assertEqual(sink.metadata["x-scope-orgid"], "tenant")
+        self.assertEqual(sink.metadata["key-bin"], b"bytes")
+        self.assertEqual(sink.metadata["user-agent"], "mine/1")
+
+    def test_one_stream_at_a_time(self):
+        sink = self.grpc_sink(
+            refuse=lambda signal: time.sleep(0.01),
+            options=(("grpc.max_concurrent_streams", 1),),
+        )
+        http = self.exporter(f"127.0.0.1:{sink.port}")
+        sent = [otlp.traces(2).SerializeToString() for _ in range(40)]
+        for body in sent:
+            self.assertEqual(client.post(http, "traces", body).status, 200)
+        sink.wait(lambda sink: len(sink.requests) == len(sent))
+        self.assertEqual(sink.at_once, 1)
+        self.assertEqual(otlp.spans_of(sink.bodies("traces")), otlp.spans_of(sent))
+
+    def test_a_back_end_that_comes_and_goes_costs_nothing(self):
+        port = free_port()
+        retry = FAST_RETRY.replace("max_elapsed_time: 400ms", "max_elapsed_time: 0")
+        http = self.exporter(f"127.0.0.1:{port}", PLAIN + retry)
+        sent, arrived = [], []
+        for grace in (None, 0.2, None):
+            sink = self.grpc_sink(port)
+            for _ in range(30):
+                sent.append(otlp.traces(3).SerializeToString())
+                self.assertEqual(client.post(http, "traces", sent[-1]).status, 200)
+            sink.wait(lambda sink: len(sink.requests) >= 10)
+            sink.close(grace)
+            arrived += sink.bodies("traces")
+        sink = self.grpc_sink(port)
+        sink.wait(lambda sink: _ids(arrived + sink.bodies("traces")) >= _ids(sent))
+
+
+class BesideTheGoCollector(GrpcCase):
+    """The same back-end behind both: what is tried again, and what the client hears."""
+
+    def both(self, options, answer):
+        """Attempts, and the client's status and Retry-After, for ours and for theirs."""
+        seen = []
+        for executable in (None, peers.otelcol()):
+            sink = self.grpc_sink(refuse=lambda signal: answer)
+            http = free_port()
+            server = self.server(
+                config(http, f"127.0.0.1:{sink.port}", PLAIN + case.DIRECT + options),
+                executable=executable,
+            ).wait_until_ready()
+            told = client.post(http, "traces", otlp.traces(1).SerializeToString())
+            seen.append((sink.calls, told.status, told.headers.get("retry-after")))
+            server.stop()
+            sink.close()
+        return seen
+
+    def test_every_status_without_retries(self):
+        for code in CODES:
+            with self.subTest(code.name):
+                ours, theirs = self.both(case.NO_RETRY, (code, "words", ()))
+                self.assertEqual(ours[:2], theirs[:2])
+
+    def test_every_status_with_retries(self):
+        for code in CODES:
+            with self.subTest(code.name):
+                ours, theirs = self.both(FAST_RETRY, (code, "words", ()))
+                self.assertEqual(ours[0] > 1, theirs[0] > 1)
+
+    def test_retry_info(self):
+        """Below a second theirs says "Retry-After: 0", ours what a client can use."""
+        for code, seconds in itertools.product(
+            (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE), (0, 0.1, 1.9)
+        ):
+            with self.subTest(f"{code.name} {seconds}"):
+                info = retry_info(code.value[0], "words", seconds)
+                ours, theirs = self.both(case.NO_RETRY, (code, "words", info))
+                compared = 3 if seconds >= 1 else 2
+                self.assertEqual(ours[:compared], theirs[:compared])
+                ours, theirs = self.both(FAST_RETRY, (code, "words", info))
+                self.assertEqual(ours[0] > 1, theirs[0] > 1)
+
+
+def with_scopes(signal, body):
+    """The request with the empty scopes and resources that the Go collector writes."""
+    request = otlp.decode(signal, body)
+    for resource in getattr(request, otlp.RESOURCES[signal]):
+        resource.resource.SetInParent()
+        for scope in getattr(resource, otlp.RESOURCES[signal].replace("resource", "scope")):
+            scope.scope.SetInParent()
+    return request
+
+
+def _ids(bodies):
+    """Span ids; duplicates are none of this test's business."""
+    return {span_id for body in bodies for span_id in otlp.spans_of([body])}
+
+
+if __name__ == "__main__":
+    case.main()
