@@ -4,6 +4,8 @@
 
 #include "src/error.h"
 #include "src/lane.h"
+#include "src/net/endpoint.h"
+#include "src/net/kept_sockets.h"
 #include "tests/support/loopback.h"
 
 #include <fcntl.h>
@@ -13,6 +15,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -169,6 +175,81 @@ static void accepted_sockets_are_ready_for_use(void **state)
     loopback_close(client);
 }
 
+static void on_unix_socket(void *arg, int fd, const struct sockaddr *peer)
+{
+    struct keeper *keeper = arg;
+    char host[ENDPOINT_HOST_TEXT_MAX];
+    endpoint_print_host(peer, host);
+    assert_string_equal(host, "");
+    keeper->sockets[keeper->count++] = fd;
+}
+
+/* The error of opening the path for another keeper; "": none. */
+static const char *open_path(struct keeper *keeper, struct lane *lane, const char *path)
+{
+    static struct error error;
+    struct listener_member *member = &keeper->member;
+    *keeper = (struct keeper){.member = {.lane = lane, .adopt = on_unix_socket, .left = left}};
+    member->arg = keeper;
+    error.text[0] = '\0';
+    listener_open(&member, 1, OPEN_MAX, "unix", path, &error);
+    return error.text;
+}
+
+static void unix_sockets_are_files_that_come_and_go(void **state)
+{
+    struct keeper keeper;
+    struct keeper second;
+    char folder[] = "/tmp/spanflame-listener-XXXXXX";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct lane *lane = lane_create(0);
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/otlp.sock", folder);
+    assert_string_equal(open_path(&keeper, lane, address.sun_path), "");
+    assert_string_equal(listener_address(keeper.member.listener), address.sun_path);
+    assert_non_null(strstr(open_path(&second, lane, address.sun_path),
+                           "/otlp.sock: bind: address already in use"));
+
+    int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    for (int turn = 0; turn < TURNS_MAX && keeper.count == 0; turn++)
+        lane_turn(lane);
+    assert_int_equal(keeper.count, 1);
+    let_go(&keeper);
+    close(client);
+    listener_leave(&keeper.member);
+    loopback_turn_until(lane, &keeper.has_left);
+    assert_int_equal(access(address.sun_path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
+    lane_destroy(lane);
+}
+
+/* A reload closes one listener and opens the next; whoever connects in between must not notice. */
+static void unix_sockets_are_kept_over_a_reload(void **state)
+{
+    struct keeper keeper;
+    struct keeper second;
+    char folder[] = "/tmp/spanflame-listener-XXXXXX";
+    char path[64];
+    struct lane *lane = lane_create(0);
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/otlp.sock", folder);
+    assert_string_equal(open_path(&keeper, lane, path), "");
+    kept_sockets_begin();
+    listener_leave(&keeper.member);
+    loopback_turn_until(lane, &keeper.has_left);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_string_equal(open_path(&second, lane, path), "");
+    listener_leave(&second.member);
+    loopback_turn_until(lane, &second.has_left);
+    kept_sockets_end(); /* nobody wanted it again */
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
+    lane_destroy(lane);
+}
+
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, start, finish)
 
 int main(void)
@@ -178,6 +259,8 @@ int main(void)
         LIVE(what_is_over_the_limit_is_closed_at_once),
         LIVE(a_member_that_has_left_gets_nothing),
         LIVE(accepted_sockets_are_ready_for_use),
+        cmocka_unit_test(unix_sockets_are_files_that_come_and_go),
+        cmocka_unit_test(unix_sockets_are_kept_over_a_reload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@ static void these_load(void **state)
         "{protocols: {grpc: , http: {enabled: false}}}",
         "{protocols: {grpc: {endpoint: ''}}}",
         "{protocols: {grpc: {auth: {}, tls: , middlewares: []}}}",
+        "{protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.3'}}}}",
+        "{protocols: {http: {transport: unix, endpoint: /run/otlp.sock}}}",
         "{protocols: {grpc: {max_recv_msg_size_mib: 64, max_concurrent_streams: 16, "
         "read_buffer_size: 1024, write_buffer_size: 1024, include_metadata: true, transport: "
         "tcp4, dialer: {timeout: 1s}, keepalive: {server_parameters: {max_connection_idle: 11s, "
@@ -45,7 +47,9 @@ static void these_are_refused(void **state)
     } rows[] = {
         {"{}", "must specify at least one protocol when using the OTLP receiver"},
         {"{protocols: {grpc: {enabled: false}}}", "must specify at least one protocol"},
-        {"{protocols: {grpc: {tls: {cert_file: a, key_file: b}}}}", "tls is not supported"},
+        {"{protocols: {grpc: {tls: {cert_file: a}}}}", "must include both certificate and key"},
+        {"{protocols: {http: {tls: {client_ca_file: a}}}}", "certificate and key for server"},
+        {"{protocols: {http: {tls: {cert_file: a, key_file: b, insecure: true}}}}", "insecure"},
         {"{protocols: {http: {auth: {authenticator: basicauth}}}}",
          "auth is not supported by this build: found authenticator \"basicauth\""},
         {"{protocols: {http: {middlewares: [{id: x}]}}}", "middlewares are not supported"},
@@ -53,7 +57,8 @@ static void these_are_refused(void **state)
         {"{protocols: {http: {compression_algorithms: [gzip, br]}}}",
          "compression_algorithms: found \"br\", expected any of \"\", gzip, zstd"},
         {"{protocols: {grpc: {transport: ''}}}", "unsupported transport type \"\""},
-        {"{protocols: {grpc: {transport: unix}}}", "unsupported transport type \"unix\""},
+        {"{protocols: {grpc: {transport: unixgram}}}", "unsupported transport type \"unixgram\""},
+        {"{protocols: {grpc: {transport: unix, endpoint: ''}}}", "a path of 1 to 107 is expected"},
         {"{protocols: {grpc: {endpoint: localhost}}}", "localhost"},
         {"{protocols: {grpc: {endpoint: 'localhost:99999'}}}", "99999"},
         {"{protocols: {grpc: {read_buffer_size: -1}}}", "read_buffer_size"},
