@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar of names. What follows the first '}' is ignored, and so is a value that nothing ends,
- * as on the server. Pure functions; any thread. */
+/* The grammar of names. A '}' in place of a key ends it; a value that nothing ends is ignored, as
+ * on the server. Pure functions; any thread. */
 #include "src/pyroscope/ingest_name.h"
 
 #include "src/error.h"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a PushRequest, in JSON when they begin like it: what passes has as many series and
+ * profiles as were counted, and what is sound of them becomes an OTLP request that is well-formed.
+ * Nothing stays charged. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/error.h"
+#include "src/net/gzip.h"
+#include "src/otlp/profile_door.h"
+#include "src/pyroscope/pprof_upload.h"
+#include "src/pyroscope/push_json.h"
+#include "src/pyroscope/push_request.h"
+#include "src/pyroscope/series_to_otlp.h"
+
+enum { BUDGET_BYTES = 64 << 20, PROFILE_BYTES_MAX = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_request(struct buffer *request, uint64_t items, struct budget *budget)
+{
+    struct profile_passed passed;
+    if (request->size == 0)
+        return;
+    enum profile_verdict verdict =
+        profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, budget, &passed);
+    assert(verdict != PROFILES_REFUSED);
+    if (verdict != PROFILES_TAKEN)
+        return;
+    assert(passed.rejected_profiles == 0);
+    assert(passed.samples == items);
+    buffer_unref(passed.owner);
+}
+
+static void convert(const struct series *series, struct slice profile, struct budget *budget)
+{
+    static struct gzip *gzip;
+    struct pprof_upload upload;
+    struct error error = {.text = ""};
+    struct buffer *request = NULL;
+    if (gzip == NULL)
+        gzip = gzip_create();
+    if (pprof_upload_open(&upload, gzip, budget, profile, PROFILE_BYTES_MAX, &error) !=
+        PPROF_UPLOAD_OPEN)
+        return;
+    if (series_to_otlp(series, &upload.pprof, budget, &request))
+        check_request(request, pprof_upload_items(&upload), budget);
+    buffer_unref(request);
+    pprof_upload_close(&upload);
+}
+
+static void walk(struct slice request, struct budget *budget)
+{
+    static struct push_series series;
+    struct push_figures figures;
+    struct wire_reader reader = wire_reader_of(request);
+    struct slice profile;
+    struct error error;
+    const char *reason = NULL;
+    if (!push_request_check(request, &figures, &reason)) {
+        assert(reason != NULL);
+        return;
+    }
+    for (; push_next_series(&reader, &series); figures.series--) {
+        bool is_sound = series_check(&series.labels, &error);
+        for (; push_next_profile(&series, &profile); figures.profiles--)
+            if (is_sound && profile.size > 0)
+                convert(&series.labels, profile, budget);
+    }
+    assert(figures.series == 0 && figures.profiles == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct budget budget;
+    struct buffer *request = NULL;
+    const char *reason = NULL;
+    bool is_json = size > 0 && data[0] == '{';
+    budget_init(&budget, BUDGET_BYTES);
+    if (!is_json)
+        walk(slice_of(data, size), &budget);
+    else if (push_json_read(slice_of(data, size), &budget, &request, &reason) == PUSH_JSON_READ)
+        walk(buffer_slice(request), &budget);
+    buffer_unref(request);
+    assert(budget_used(&budget) == 0);
+    budget_fini(&budget);
+    return 0;
+}
