@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,24 +109,67 @@ bool text_to_double(struct slice text, double *ret_real)
     return true;
 }
 
+/* The digits of real times a power of ten, if few make it whole: up to 15 of them are read back as
+ * they were, so that the first that do are the fewest. */
+static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *ret_exponent)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    assert(real >= 0);
+    for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+        double scaled = real * powers[i];
+        if (scaled >= 1e15)
+            return false;
+        uint64_t whole = (uint64_t)(scaled + 0.5);
+        if ((double)whole / powers[i] != real)
+            continue;
+        int size = snprintf(digits, DOUBLE_DIGITS_MAX + 1, "%" PRIu64, whole);
+        *ret_exponent = size - 1 - (int)i;
+        return true;
+    }
+    return false;
+}
+
+/* "d.ddde±xx" of the fewest digits. Beyond the smallest numbers 15 digits are read back as they
+ * were, so that one that has fewer shows zeros behind them. */
+static void print_scientific(double real, char *text, size_t size)
+{
+    assert(real >= 0);
+    for (int precision = real < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
+         precision++) {
+        snprintf(text, size, "%.*e", precision, real);
+        if (strtod(text, NULL) == real)
+            return;
+    }
+}
+
+static void strip_zeros(char *digits)
+{
+    size_t size = strlen(digits);
+    assert(size > 0);
+    while (size > 1 && digits[size - 1] == '0')
+        digits[--size] = '\0';
+}
+
 /* The fewest digits that read back as the same number; returns the decimal exponent of the first.
  */
 static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
 {
-    assert(real >= 0);
     char text[DOUBLE_DIGITS_MAX + 16];
-    for (int precision = 0; precision < DOUBLE_DIGITS_MAX; precision++) {
-        snprintf(text, sizeof(text), "%.*e", precision, real);
-        if (strtod(text, NULL) == real)
-            break;
+    int exponent;
+    if (!whole_digits(real, digits, &exponent)) {
+        size_t used = 0;
+        const char *at = text;
+        print_scientific(real, text, sizeof(text));
+        for (; *at != 'e'; at++)
+            if (isdigit((unsigned char)*at))
+                digits[used++] = *at;
+        digits[used] = '\0';
+        exponent = (int)strtol(at + 1, NULL, 10);
     }
-    size_t used = 0;
-    const char *at = text;
-    for (; *at != 'e'; at++)
-        if (isdigit((unsigned char)*at))
-            digits[used++] = *at;
-    digits[used] = '\0';
-    return (int)strtol(at + 1, NULL, 10);
+    strip_zeros(digits);
+    return exponent;
 }
 
 static size_t write_plain(char *text, const char *digits, int exponent)

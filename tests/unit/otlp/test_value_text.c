@@ -8,12 +8,15 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "src/arena.h"
 #include "src/config/field.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
 #include "src/otlp/value_text.h"
+#include "tests/support/random_otlp.h"
 
 static void texts_become_integers_as_strconv_parses_them(void **state)
 {
@@ -141,6 +144,53 @@ static void doubles_are_written_with_the_fewest_digits(void **state)
     }
 }
 
+/* How many digits the number needs, found the long way. */
+static size_t digits_needed(double real)
+{
+    char text[64];
+    size_t precision = 0;
+    do
+        snprintf(text, sizeof(text), "%.*e", (int)precision++, real);
+    while (strtod(text, NULL) != real);
+    return precision;
+}
+
+static size_t digits_of(const char *text)
+{
+    size_t count = 0;
+    size_t zeros = 0;
+    for (; *text != '\0' && *text != 'e'; text++) {
+        if (*text < '0' || *text > '9')
+            continue;
+        count += count > 0 || *text != '0';
+        zeros = *text == '0' ? zeros + 1 : 0;
+    }
+    return count > zeros ? count - zeros : 1; /* those at the end of 1000 are none */
+}
+
+static void doubles_of_every_size_have_the_fewest_digits(void **state)
+{
+    struct random_source random = {.state = 1};
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        char text[DOUBLE_TEXT_BYTES_MAX];
+        double real;
+        uint64_t bits = random_below(&random, UINT64_MAX);
+        memcpy(&real, &bits, sizeof(real));
+        if (i % 4 == 1)
+            real = (double)(int64_t)random_below(&random, UINT64_C(1) << random_below(&random, 63));
+        if (i % 4 == 2)
+            real = (double)random_below(&random, 1000000) / 1000;
+        if (i % 4 == 3)
+            real = (double)random_below(&random, UINT64_C(1) << 60) / 1e14;
+        if (!isfinite(real))
+            continue;
+        text[double_to_text(real, text)] = '\0';
+        if (strtod(text, NULL) != real || digits_of(text) != digits_needed(real))
+            fail_msg("%.17g became %s", real, text);
+    }
+}
+
 static void lists_and_maps_become_json_with_sorted_keys(void **state)
 {
     static const struct config_value elements[] = {
@@ -235,6 +285,7 @@ int main(void)
         cmocka_unit_test(texts_become_integers_as_strconv_parses_them),
         cmocka_unit_test(texts_become_doubles_as_strconv_parses_them),
         cmocka_unit_test(doubles_are_written_with_the_fewest_digits),
+        cmocka_unit_test(doubles_of_every_size_have_the_fewest_digits),
         cmocka_unit_test(lists_and_maps_become_json_with_sorted_keys),
         cmocka_unit_test(every_type_has_a_text),
         cmocka_unit_test(a_text_that_is_too_long_for_the_arena_is_refused),
