@@ -3,14 +3,15 @@
 #include "src/client_info.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "src/mem.h"
 
-static size_t text_bytes(const char *address, const struct client_metadata *rows, size_t count)
+static size_t text_bytes(const struct client_metadata *rows, size_t count)
 {
-    assert(address != NULL);
-    size_t total = strlen(address) + 1;
+    size_t total = 0;
+    assert(rows != NULL || count == 0);
     for (size_t i = 0; i < count; i++)
         total += strlen(rows[i].key) + strlen(rows[i].value) + 2;
     return total;
@@ -26,22 +27,62 @@ static char *put_text(char **cursor, const char *text)
     return copy;
 }
 
+static void put_rows(char **cursor, struct client_metadata *to, const struct client_metadata *rows,
+                     size_t count)
+{
+    assert(rows != NULL || count == 0);
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct client_metadata){.key = put_text(cursor, rows[i].key),
+                                         .value = put_text(cursor, rows[i].value)};
+}
+
+/* Copies what model points to. */
+static struct client_info *copy(const struct client_info *model)
+{
+    size_t rows = model->metadata_count + model->auth_count;
+    size_t head = sizeof(struct client_info) + rows * sizeof(struct client_metadata);
+    assert(model->address != NULL);
+    struct client_info *info = mem_alloc(head + strlen(model->address) + 1 +
+                                         text_bytes(model->metadata, model->metadata_count) +
+                                         text_bytes(model->auth, model->auth_count));
+    char *cursor = (char *)info + head;
+    atomic_init(&info->refs, 1);
+    info->address = put_text(&cursor, model->address);
+    info->metadata_count = model->metadata_count;
+    info->metadata = (struct client_metadata *)(info + 1);
+    info->auth_count = model->auth_count;
+    info->auth = info->metadata + model->metadata_count;
+    put_rows(&cursor, info->metadata, model->metadata, model->metadata_count);
+    put_rows(&cursor, info->auth, model->auth, model->auth_count);
+    return info;
+}
+
 struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
                                        size_t count)
 {
     assert(address != NULL);
     assert(rows != NULL || count == 0);
-    size_t head = sizeof(struct client_info) + count * sizeof(struct client_metadata);
-    struct client_info *info = mem_alloc(head + text_bytes(address, rows, count));
-    char *cursor = (char *)info + head;
-    atomic_init(&info->refs, 1);
-    info->address = put_text(&cursor, address);
-    info->metadata_count = count;
-    info->metadata = (struct client_metadata *)(info + 1);
-    for (size_t i = 0; i < count; i++)
-        info->metadata[i] = (struct client_metadata){.key = put_text(&cursor, rows[i].key),
-                                                     .value = put_text(&cursor, rows[i].value)};
-    return info;
+    const struct client_info model = {
+        .address = (char *)(uintptr_t)address,
+        .metadata_count = count,
+        .metadata = (struct client_metadata *)(uintptr_t)rows,
+    };
+    return copy(&model);
+}
+
+struct client_info *client_info_with_auth(const struct client_info *info,
+                                          const struct client_metadata *auth, size_t auth_count)
+{
+    assert(info != NULL);
+    assert(auth != NULL || auth_count == 0);
+    const struct client_info model = {
+        .address = info->address,
+        .metadata_count = info->metadata_count,
+        .metadata = info->metadata,
+        .auth_count = auth_count,
+        .auth = (struct client_metadata *)(uintptr_t)auth,
+    };
+    return copy(&model);
 }
 
 struct client_info *client_info_ref(struct client_info *info)

@@ -16,11 +16,16 @@ struct client_info {
     char *address; /* without port */
     size_t metadata_count;
     struct client_metadata *metadata; /* strings live in the same allocation */
+    size_t auth_count;
+    struct client_metadata *auth; /* what its authenticator knows of it */
 };
 
 /* Copies everything, and has one holder; rows may be NULL when count is 0. */
 struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
                                        size_t count);
+/* A copy of info that has the rows of an authenticator, and one holder. */
+struct client_info *client_info_with_auth(const struct client_info *info,
+                                          const struct client_metadata *auth, size_t auth_count);
 /* One more holder. Returns info. */
 struct client_info *client_info_ref(struct client_info *info);
 /* The last one frees it. NULL is tolerated. */

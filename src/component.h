@@ -13,10 +13,12 @@
 #include "src/log.h"
 #include "src/signal_kind.h"
 
+struct authenticator_ops;
 struct batch;
 struct budget;
 struct component;
 struct component_factory;
+struct config_component;
 struct config_field;
 struct counter_row;
 struct error;
@@ -46,7 +48,7 @@ struct component {
     unsigned exporters;          /* processors: how many destinations stand behind the pipeline */
     struct component *first;     /* the same component's instance on lane 0, maybe itself */
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
-    const struct service_view *service; /* extensions: what they may ask */
+    const struct service_view *service; /* what it may ask; NULL in some tests */
     void *shared;            /* what share made for all instances of this id; NULL: nothing */
     void *counters;          /* counters_size bytes, zeroed, owned by the core */
     const char *destination; /* exporters, set by create: the URL without userinfo and query, or
@@ -94,6 +96,7 @@ struct component_factory {
     /* Gives back what create made; the instance may be half made and never started. The core frees
      * the instance. */
     void (*destroy)(struct component *self);
+    const struct authenticator_ops *authenticator; /* extensions; NULL: it authenticates nobody */
 };
 
 /* A component's answer to stop. */
@@ -114,8 +117,10 @@ enum status_page {
     STATUS_PAGES,
 };
 
-/* Extensions: what the service says of itself. */
+/* What the service says of itself. */
 struct service_view {
+    /* The extension of that id, if service::extensions lists it; else NULL. */
+    const struct config_component *(*extension)(const struct service_view *view, const char *id);
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     bool (*is_ready)(const struct service_view *view);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);

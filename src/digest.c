@@ -33,13 +33,29 @@ bool digest_prepare(struct error *error)
                      library_name);
 }
 
-void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES])
+static void compute(const char *name, struct slice input, uint8_t *ret_digest, size_t size)
 {
     static const uint8_t nothing;
-    size_t size = 0;
+    size_t written = 0;
     assert(q_digest != NULL);
-    int is_done = q_digest(NULL, "SHA256", NULL, input.size > 0 ? input.data : &nothing, input.size,
-                           ret_digest, &size);
-    assert(is_done == 1 && size == DIGEST_SHA256_BYTES);
+    int is_done = q_digest(NULL, name, NULL, input.size > 0 ? input.data : &nothing, input.size,
+                           ret_digest, &written);
+    assert(is_done == 1 && written == size);
     (void)is_done;
+    (void)size;
+}
+
+void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES])
+{
+    compute("SHA256", input, ret_digest, DIGEST_SHA256_BYTES);
+}
+
+void digest_sha1(struct slice input, uint8_t ret_digest[static DIGEST_SHA1_BYTES])
+{
+    compute("SHA1", input, ret_digest, DIGEST_SHA1_BYTES);
+}
+
+void digest_md5(struct slice input, uint8_t ret_digest[static DIGEST_MD5_BYTES])
+{
+    compute("MD5", input, ret_digest, DIGEST_MD5_BYTES);
 }

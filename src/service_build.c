@@ -3,6 +3,7 @@
  * extensions, lane by lane. Runs on the main thread while no lane runs. */
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "src/clock.h"
 #include "src/config/component_set.h"
@@ -277,6 +278,17 @@ static uint64_t budget_bytes(const struct config *config)
     return mib > 0 ? mib * MIB : machine_memory_bytes() / 2;
 }
 
+static const struct config_component *find_extension(const struct service_view *view,
+                                                     const char *id)
+{
+    const struct config *config = ((const struct service *)view)->config;
+    assert(id != NULL);
+    for (size_t i = 0; i < config->extensions_count; i++)
+        if (strcmp(config->extensions[i]->id, id) == 0)
+            return config->extensions[i];
+    return NULL;
+}
+
 static bool is_ready(const struct service_view *view)
 {
     assert(view != NULL);
@@ -318,7 +330,8 @@ struct service *service_create(const struct config *config, struct lane *const *
     assert(lanes != NULL);
     assert(lanes_count > 0 && lanes_count <= LANES_MAX);
     struct service *service = mem_zalloc(sizeof(*service));
-    service->view = (struct service_view){.print_page = print_page,
+    service->view = (struct service_view){.extension = find_extension,
+                                          .print_page = print_page,
                                           .is_ready = is_ready,
                                           .ready_since_wall_ns = ready_since_wall_ns};
     service->config = config;

@@ -185,8 +185,10 @@ static void load_component(struct loader *loader, const struct path *parent,
         loader_warning(loader, entry->position, &path,
                        "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,
                        factory->type);
+    loader->component = component;
     if (entry->value->kind != NODE_BROKEN)
         decode_component(loader, &path, entry, component);
+    loader->component = NULL;
 }
 
 /* Each is one problem; what refers to it is none. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/config/component_set.h"
+#include "src/config/extension_names.h"
 #include "src/config/loader.h"
 #include "src/config/pipelines.h"
 #include "src/config/print.h"
@@ -74,6 +75,7 @@ static void check_tree(struct loader *loader, const struct node *root, struct co
     service_keys_load(loader, service, &config->service);
     pipelines_load(loader, service != NULL ? service->value : NULL,
                    service != NULL ? service->position : root->position, &set, config);
+    extension_names_check(loader, &set, config);
 }
 
 /* True when all is well; *ret_root is then the resolved tree. */

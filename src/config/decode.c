@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/config/extension_names.h"
 #include "src/config/loader.h"
 #include "src/config/scalar.h"
 #include "src/config/suggest.h"
@@ -129,13 +130,14 @@ static void decode_ignored(const struct site *site, const struct config_field *f
 }
 
 static const decode_setter_fn setters[] = {
-    [CONFIG_TYPE_BOOL] = decode_bool,         [CONFIG_TYPE_COUNT] = decode_count,
-    [CONFIG_TYPE_INT] = decode_int,           [CONFIG_TYPE_DOUBLE] = decode_double,
-    [CONFIG_TYPE_BYTES] = decode_bytes,       [CONFIG_TYPE_DURATION] = decode_duration,
-    [CONFIG_TYPE_TEXT] = decode_text,         [CONFIG_TYPE_SECRET] = decode_text,
-    [CONFIG_TYPE_CHOICE] = decode_choice,     [CONFIG_TYPE_TEXTS] = decode_texts,
-    [CONFIG_TYPE_HEADERS] = decode_headers,   [CONFIG_TYPE_VALUE] = decode_value,
-    [CONFIG_TYPE_SECTIONS] = decode_sections, [CONFIG_TYPE_IGNORED] = decode_ignored,
+    [CONFIG_TYPE_BOOL] = decode_bool,       [CONFIG_TYPE_COUNT] = decode_count,
+    [CONFIG_TYPE_INT] = decode_int,         [CONFIG_TYPE_DOUBLE] = decode_double,
+    [CONFIG_TYPE_BYTES] = decode_bytes,     [CONFIG_TYPE_DURATION] = decode_duration,
+    [CONFIG_TYPE_TEXT] = decode_text,       [CONFIG_TYPE_SECRET] = decode_text,
+    [CONFIG_TYPE_CHOICE] = decode_choice,   [CONFIG_TYPE_TEXTS] = decode_texts,
+    [CONFIG_TYPE_SECRETS] = decode_texts,   [CONFIG_TYPE_HEADERS] = decode_headers,
+    [CONFIG_TYPE_VALUE] = decode_value,     [CONFIG_TYPE_SECTIONS] = decode_sections,
+    [CONFIG_TYPE_IGNORED] = decode_ignored,
 };
 
 static void set_field(const struct site *site, const struct config_field *field,
@@ -151,6 +153,8 @@ static void set_field(const struct site *site, const struct config_field *field,
     assert((size_t)field->type < sizeof(setters) / sizeof(setters[0]));
     assert(setters[field->type] != NULL);
     setters[field->type](site, field, node, field_at(field, owner));
+    if (field->accepts != NULL)
+        extension_names_note(site, field, *(const char **)field_at(field, owner));
 }
 
 /* Lists and other values that live on are parsed as whole YAML texts. */

@@ -30,7 +30,8 @@ const char *decode_text_of(const struct node *node)
 static bool is_secret(const struct config_field *field)
 {
     assert(field != NULL);
-    return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_HEADERS;
+    return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
+           field->type == CONFIG_TYPE_HEADERS;
 }
 
 void decode_mismatch(const struct site *site, const struct config_field *field,

@@ -11,6 +11,8 @@
 #include "src/config/problems.h"
 
 struct component_factory;
+struct config_component;
+struct extension_name;
 struct feature_gates;
 
 struct loader {
@@ -21,6 +23,8 @@ struct loader {
     struct problem_list warnings;
     const struct component_factory *const *factories; /* NULL-ended */
     const struct feature_gates *gates;
+    const struct config_component *component; /* being decoded; NULL: none */
+    struct extension_name *extension_names;   /* noted so far, the last one first */
     size_t sources_count;
     size_t nodes_count;
     size_t expanded_bytes;

@@ -80,7 +80,8 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
     assert(field->type != CONFIG_TYPE_SECTION);
     if (is_text)
         adapt_text(node);
-    if (field->type == CONFIG_TYPE_HEADERS || field->type == CONFIG_TYPE_TEXTS)
+    if (field->type == CONFIG_TYPE_HEADERS || field->type == CONFIG_TYPE_TEXTS ||
+        field->type == CONFIG_TYPE_SECRETS)
         adapt_elements(node);
     if (is_unredacted)
         return;
@@ -88,7 +89,7 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
         redact_text(node);
     else if (field->type == CONFIG_TYPE_HEADERS)
         redact_headers(node);
-    else if (field->type == CONFIG_TYPE_IGNORED)
+    else if (field->type == CONFIG_TYPE_IGNORED || field->type == CONFIG_TYPE_SECRETS)
         redact_all(node);
 }
 

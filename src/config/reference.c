@@ -28,6 +28,7 @@ static const char *type_name(enum config_type type)
         [CONFIG_TYPE_SECRET] = "text (secret)",
         [CONFIG_TYPE_CHOICE] = "one of",
         [CONFIG_TYPE_TEXTS] = "list of texts",
+        [CONFIG_TYPE_SECRETS] = "list of texts (secret)",
         [CONFIG_TYPE_HEADERS] = "map of texts (secret)",
         [CONFIG_TYPE_VALUE] = "any",
         [CONFIG_TYPE_SECTION] = "section",

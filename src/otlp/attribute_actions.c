@@ -40,19 +40,31 @@ static bool metadata_value(const struct client_info *client, const char *key, st
     return value_write_text(arena, slice_of(joined, used), ret_value);
 }
 
-/* client.address, metadata.<key>, auth.<attribute>, or a bare metadata key. No authenticator of
- * ours has attributes, so that auth.… finds nothing. */
+static bool auth_value(const struct client_info *client, const char *name, struct arena *arena,
+                       struct slice *ret_value)
+{
+    assert(name != NULL);
+    for (size_t i = 0; i < client->auth_count; i++)
+        if (strcmp(client->auth[i].key, name) == 0)
+            return value_write_text(arena, slice_of_text(client->auth[i].value), ret_value);
+    return false;
+}
+
+/* client.address, metadata.<key>, auth.<attribute>, or a bare metadata key. */
 static bool context_value(const struct client_info *client, const char *name, struct arena *arena,
                           struct slice *ret_value)
 {
     assert(name != NULL);
     static const char metadata[] = "metadata.";
+    static const char auth[] = "auth.";
     if (strcmp(name, "client.address") == 0) {
         const char *address = client != NULL && client->address != NULL ? client->address : "";
         return value_write_text(arena, slice_of_text(address), ret_value);
     }
-    if (client == NULL || strncmp(name, "auth.", strlen("auth.")) == 0)
+    if (client == NULL)
         return false;
+    if (strncmp(name, auth, strlen(auth)) == 0)
+        return auth_value(client, name + strlen(auth), arena, ret_value);
     if (strncmp(name, metadata, strlen(metadata)) == 0)
         name += strlen(metadata);
     return metadata_value(client, name, arena, ret_value);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How rows of option tables are written: a macro per type, which does not compile when the field is
+ * of another. Part of src/config/field.h, which is what to include. */
+#pragma once
+
+#define CONFIG_OFFSET(owner, field, ctype)                                                         \
+    (offsetof(owner, field) + 0 * sizeof(_Generic(&((owner *)0)->field, ctype * : 1)))
+
+/* What most rows have. */
+#define CONFIG_ROW(owner, field, ctype, row_type, name, standard, text)                            \
+    .key = (name), .type = (row_type), .help = (text), .default_text = (standard),                 \
+    .offset = CONFIG_OFFSET(owner, field, ctype)
+#define CONFIG_RANGE(lowest, highest) .min = (lowest), .max = (highest)
+#define CONFIG_PLAIN(owner, field, ctype, row_type, name, standard, text)                          \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, ctype, row_type, name, standard, text)                            \
+    }
+#define CONFIG_RANGED(owner, field, ctype, row_type, name, standard, lowest, highest, text)        \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, ctype, row_type, name, standard, text),                           \
+            CONFIG_RANGE(lowest, highest)                                                          \
+    }
+
+#define CONFIG_BOOL(owner, field, name, standard, text)                                            \
+    CONFIG_PLAIN(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text)
+#define CONFIG_COUNT(owner, field, name, standard, lowest, highest, text)                          \
+    CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, NULL, text)
+/* Also takes the words of list, which stand for 0, 1, … */
+#define CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, list, text)                 \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_COUNT, name, standard, text),               \
+            CONFIG_RANGE(lowest, highest), .choices = (list)                                       \
+    }
+#define CONFIG_INT(owner, field, name, standard, lowest, highest, text)                            \
+    CONFIG_RANGED(owner, field, int64_t, CONFIG_TYPE_INT, name, standard, lowest, highest, text)
+#define CONFIG_DOUBLE(owner, field, name, standard, text)                                          \
+    CONFIG_PLAIN(owner, field, double, CONFIG_TYPE_DOUBLE, name, standard, text)
+#define CONFIG_DURATION(owner, field, name, standard, lowest, highest, text)                       \
+    CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, lowest, highest,   \
+                  text)
+#define CONFIG_BYTES(owner, field, name, standard, lowest, highest, text)                          \
+    CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, lowest, highest, text)
+#define CONFIG_TEXT(owner, field, name, standard, text)                                            \
+    CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)
+/* The id of an extension that rule accepts. */
+#define CONFIG_EXTENSION(owner, field, name, rule, text)                                           \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+            .accepts = (rule)                                                                      \
+    }
+#define CONFIG_SECRET(owner, field, name, text)                                                    \
+    CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)
+#define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text), .choices = (list) \
+    }
+#define CONFIG_TEXTS(owner, field, name, standard, text)                                           \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text)     \
+    }
+#define CONFIG_SECRETS(owner, field, name, text)                                                   \
+    CONFIG_PLAIN(owner, field, struct config_texts, CONFIG_TYPE_SECRETS, name, NULL, text)
+#define CONFIG_HEADERS(owner, field, name, text)                                                   \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_pairs, CONFIG_TYPE_HEADERS, name, NULL, text)       \
+    }
+#define CONFIG_VALUE(owner, field, name, text)                                                     \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const struct config_value *, CONFIG_TYPE_VALUE, name, NULL, text) \
+    }
+/* A section that is always there. inner is the struct type of the field. */
+#define CONFIG_SECTION(owner, field, inner, name, table, rule, text)                               \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
+            .presence = CONFIG_ALWAYS, .fields = (table), .section_size = sizeof(inner),           \
+            .check = (rule)                                                                        \
+    }
+/* A section with `enabled:`; flag is a bool field of owner that says whether it is on. */
+#define CONFIG_OPTIONAL(owner, field, inner, flag, when, name, table, rule, text)                  \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
+            .presence = (when), .fields = (table), .section_size = sizeof(inner), .check = (rule), \
+            .enabled_offset = CONFIG_OFFSET(owner, flag, bool)                                     \
+    }
+#define CONFIG_SECTIONS(owner, field, inner, name, table, rule, text)                              \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, NULL, text),  \
+            .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
+    }
+#define CONFIG_IGNORED(name, text)                                                                 \
+    {                                                                                              \
+        .key = (name), .type = CONFIG_TYPE_IGNORED, .help = (text)                                 \
+    }
+#define CONFIG_END                                                                                 \
+    {                                                                                              \
+        .key = NULL                                                                                \
+    }
