@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* basicauth (RFC 7617): servers look users up in htpasswd lines, clients send one user's name and
+ * password. Files are read again when they change. Each user of the extension has an instance of
+ * its own, on its lane. */
+#include "extensions/auth_verdicts.h"
+#include "extensions/htpasswd.h"
+#include "src/auth_limits.h"
+#include "src/authenticator.h"
+#include "src/base64.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/error.h"
+#include "src/log.h"
+#include "src/mem.h"
+#include "src/secret.h"
+#include "src/watched_file.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct basicauth_htpasswd_config {
+    const char *file;
+    const char *inline_text;
+};
+
+struct basicauth_client_config {
+    const char *username;
+    const char *username_file;
+    const char *password;
+    const char *password_file;
+};
+
+struct basicauth_extension_config {
+    bool has_htpasswd;
+    bool has_client;
+    struct basicauth_htpasswd_config htpasswd;
+    struct basicauth_client_config client;
+};
+
+static const struct config_field basicauth_htpasswd_fields[] = {
+    CONFIG_TEXT(struct basicauth_htpasswd_config, file, "file", NULL,
+                "htpasswd file, read again within a second after it changes."),
+    CONFIG_SECRET(struct basicauth_htpasswd_config, inline_text, "inline",
+                  "Lines of such a file, which win over those in it."),
+    CONFIG_END,
+};
+
+static const struct config_field basicauth_client_fields[] = {
+    CONFIG_TEXT(struct basicauth_client_config, username, "username", NULL, "The user's name."),
+    CONFIG_TEXT(struct basicauth_client_config, username_file, "username_file", NULL,
+                "File that holds it instead, read again within a second after it changes."),
+    CONFIG_SECRET(struct basicauth_client_config, password, "password", "The user's password."),
+    CONFIG_TEXT(struct basicauth_client_config, password_file, "password_file", NULL,
+                "File that holds it instead, read again within a second after it changes."),
+    CONFIG_END,
+};
+
+#define OWNER struct basicauth_extension_config
+static const struct config_field basicauth_extension_fields[] = {
+    CONFIG_OPTIONAL(OWNER, htpasswd, struct basicauth_htpasswd_config, has_htpasswd,
+                    CONFIG_NULL_IS_OFF, "htpasswd", basicauth_htpasswd_fields, NULL,
+                    "For receivers: who may send. bcrypt, SHA-crypt, apr1, {SHA}, {SSHA}, plain."),
+    CONFIG_OPTIONAL(OWNER, client, struct basicauth_client_config, has_client, CONFIG_NULL_IS_OFF,
+                    "client_auth", basicauth_client_fields, NULL, "For exporters: who we are."),
+    CONFIG_END,
+};
+#undef OWNER
+
+struct basicauth {
+    struct authenticator base;
+    struct htpasswd *htpasswd; /* servers; NULL: it is a client's */
+    struct auth_verdicts *verdicts;
+    struct watched_file file;
+    char *raw;     /* of the last request: what stood behind "Basic " */
+    char *decoded; /* user and password, each with a terminator */
+    struct watched_file username_file;
+    struct watched_file password_file;
+    char *value; /* clients: of the header */
+};
+
+static struct basicauth *basicauth_of(struct authenticator *base)
+{
+    assert(base != NULL);
+    return (struct basicauth *)base;
+}
+
+static bool basicauth_extension_check(const void *section, struct error *error)
+{
+    const struct basicauth_extension_config *config = section;
+    assert(config != NULL);
+    if (config->has_htpasswd && config->has_client)
+        return error_set(error, "only one of `htpasswd` or `client_auth` can be specified");
+    bool has_source =
+        config->has_client || (config->has_htpasswd && (config->htpasswd.file[0] != '\0' ||
+                                                        config->htpasswd.inline_text[0] != '\0'));
+    if (!has_source)
+        return error_set(error, "no credential source provided: expected htpasswd with file or "
+                                "inline, or client_auth");
+    if (strchr(config->client.username, ':') != NULL)
+        return error_set(error, "client_auth::username: a name cannot hold a colon (RFC 7617)");
+    return true;
+}
+
+static void load_users(struct basicauth *self)
+{
+    const struct basicauth_extension_config *config = self->base.config;
+    size_t broken = 0;
+    assert(self->htpasswd != NULL);
+    htpasswd_clear(self->htpasswd);
+    auth_verdicts_clear(self->verdicts);
+    if (self->file.path != NULL)
+        broken = htpasswd_add(self->htpasswd, slice_of(self->file.text, self->file.size));
+    broken += htpasswd_add(self->htpasswd, slice_of_text(config->htpasswd.inline_text));
+    if (broken > 0)
+        log_warn(self->base.logger, "Lines of htpasswd are not understood; they let nobody in",
+                 log_int("lines", (int64_t)broken));
+    if (htpasswd_users(self->htpasswd) == 0)
+        log_warn(self->base.logger, "There are no users in htpasswd: nobody is let in");
+}
+
+/* Whether the file is another one now. */
+static bool has_changed(const struct basicauth *self, struct watched_file *file)
+{
+    struct error error;
+    assert(self->base.logger != NULL);
+    if (file->path == NULL)
+        return false;
+    enum watched_change change = watched_file_look(file, &error);
+    if (change == WATCHED_FAILED)
+        log_warn(self->base.logger, "A file with credentials cannot be read; those before stay",
+                 log_text("error", error.text));
+    if (change == WATCHED_CHANGED)
+        log_info(self->base.logger, "A file with credentials was read again",
+                 log_text("filename", file->path));
+    return change == WATCHED_CHANGED;
+}
+
+/* "Basic " and base64 of "user:password", split into the buffers of self. */
+static bool parse(struct basicauth *self, struct slice header, const char **ret_reason)
+{
+    enum { PREFIX_BYTES = 6 };
+    assert(ret_reason != NULL);
+    *ret_reason = "invalid authorization scheme prefix";
+    if (header.size < PREFIX_BYTES ||
+        strncasecmp((const char *)header.data, "Basic ", PREFIX_BYTES) != 0)
+        return false;
+    *ret_reason = "invalid authorization format";
+    size_t size = header.size - PREFIX_BYTES;
+    secret_free(self->raw);
+    secret_free(self->decoded);
+    self->raw = mem_alloc(size + 1);
+    self->decoded = mem_zalloc(size + 1);
+    memcpy(self->raw, header.data + PREFIX_BYTES, size);
+    self->raw[size] = '\0';
+    size_t decoded = 0;
+    bool is_decoded = base64_decode(slice_of(self->raw, size), (uint8_t *)self->decoded, &decoded);
+    if (!is_decoded || memchr(self->decoded, '\0', decoded) != NULL)
+        return false;
+    self->decoded[decoded] = '\0';
+    return strchr(self->decoded, ':') != NULL;
+}
+
+static enum auth_verdict check(struct basicauth *self, const char *user, const char *password)
+{
+    struct slice credentials = slice_of_text(self->raw);
+    assert(password != NULL);
+    enum auth_memory memory = auth_verdicts_find(self->verdicts, credentials);
+    if (memory != AUTH_UNKNOWN)
+        return memory == AUTH_WAS_RIGHT ? AUTH_GRANTED : AUTH_DENIED;
+    if (!auth_verdicts_may_check(self->verdicts))
+        return AUTH_BUSY;
+    uint64_t began_ns = clock_now_ns();
+    bool is_right = htpasswd_matches(self->htpasswd, user, password);
+    auth_verdicts_spend(self->verdicts, clock_now_ns() - began_ns);
+    auth_verdicts_keep(self->verdicts, credentials, is_right);
+    return is_right ? AUTH_GRANTED : AUTH_DENIED;
+}
+
+static enum auth_verdict basicauth_authenticate(struct authenticator *base,
+                                                const struct auth_request *request,
+                                                struct auth_answer *ret_answer)
+{
+    struct basicauth *self = basicauth_of(base);
+    struct slice header = request->header(request, "authorization");
+    assert(self->htpasswd != NULL);
+    if (has_changed(self, &self->file))
+        load_users(self);
+    ret_answer->reason = "no basic auth provided";
+    if (header.size == 0 || !parse(self, header, &ret_answer->reason))
+        return AUTH_DENIED;
+    char *password = strchr(self->decoded, ':');
+    *password++ = '\0';
+    enum auth_verdict verdict = check(self, self->decoded, password);
+    explicit_bzero(password, strlen(password));
+    ret_answer->reason = verdict == AUTH_BUSY ? "too many passwords to check, try again later"
+                                              : "invalid credentials";
+    if (verdict != AUTH_GRANTED)
+        return verdict;
+    ret_answer->attributes_count = 2;
+    ret_answer->attributes[0] = (struct auth_attribute){"username", self->decoded};
+    ret_answer->attributes[1] = (struct auth_attribute){"raw", self->raw};
+    return AUTH_GRANTED;
+}
+
+/* A file's content without the blanks around it, or what stands in the configuration. */
+static struct slice resolve(const struct watched_file *file, const char *text)
+{
+    struct slice found =
+        file->path != NULL ? slice_of(file->text, file->size) : slice_of_text(text);
+    if (file->path == NULL)
+        return found;
+    assert(file->text != NULL);
+    while (found.size > 0 && isspace(found.data[0]))
+        found = slice_of(found.data + 1, found.size - 1);
+    while (found.size > 0 && isspace(found.data[found.size - 1]))
+        found.size--;
+    return found;
+}
+
+static void make_value(struct basicauth *self)
+{
+    static const char prefix[] = "Basic ";
+    const struct basicauth_extension_config *config = self->base.config;
+    struct slice user = resolve(&self->username_file, config->client.username);
+    struct slice password = resolve(&self->password_file, config->client.password);
+    size_t size = user.size + 1 + password.size;
+    assert(config->has_client);
+    char *plain = mem_alloc(size + 1);
+    snprintf(plain, size + 1, "%.*s:%.*s", (int)user.size, (const char *)user.data,
+             (int)password.size, (const char *)password.data);
+    secret_free(self->value);
+    size_t digits = base64_size(size);
+    self->value = mem_alloc(strlen(prefix) + digits + 1);
+    memcpy(self->value, prefix, strlen(prefix));
+    base64_encode(slice_of(plain, size), self->value + strlen(prefix));
+    self->value[strlen(prefix) + digits] = '\0';
+    explicit_bzero(plain, size);
+    mem_free(plain);
+}
+
+static struct auth_header basicauth_credentials(struct authenticator *base)
+{
+    struct basicauth *self = basicauth_of(base);
+    assert(self->value != NULL);
+    bool is_new = has_changed(self, &self->username_file);
+    is_new |= has_changed(self, &self->password_file);
+    if (is_new)
+        make_value(self);
+    return (struct auth_header){.name = "Authorization", .value = self->value};
+}
+
+static bool open_file(struct watched_file *file, const char *path, size_t max_bytes,
+                      struct error *error)
+{
+    assert(path != NULL);
+    return path[0] == '\0' || watched_file_open(file, path, max_bytes, error);
+}
+
+static bool prepare_server(struct basicauth *self, struct error *error)
+{
+    const struct basicauth_extension_config *config = self->base.config;
+    assert(config->has_htpasswd);
+    self->htpasswd = htpasswd_create(error);
+    if (self->htpasswd == NULL)
+        return false;
+    self->verdicts = auth_verdicts_create();
+    if (!open_file(&self->file, config->htpasswd.file, HTPASSWD_BYTES_MAX, error))
+        return error_prefix(error, "open htpasswd file");
+    load_users(self);
+    return true;
+}
+
+static bool prepare_client(struct basicauth *self, struct error *error)
+{
+    const struct basicauth_extension_config *config = self->base.config;
+    assert(config->has_client);
+    if (!open_file(&self->username_file, config->client.username_file, SECRET_FILE_BYTES_MAX,
+                   error))
+        return error_prefix(error, "username_file");
+    if (!open_file(&self->password_file, config->client.password_file, SECRET_FILE_BYTES_MAX,
+                   error))
+        return error_prefix(error, "password_file");
+    make_value(self);
+    return true;
+}
+
+static void basicauth_destroy(struct authenticator *base)
+{
+    struct basicauth *self = basicauth_of(base);
+    htpasswd_destroy(self->htpasswd);
+    auth_verdicts_destroy(self->verdicts);
+    watched_file_close(&self->file);
+    watched_file_close(&self->username_file);
+    watched_file_close(&self->password_file);
+    secret_free(self->raw);
+    secret_free(self->decoded);
+    secret_free(self->value);
+    mem_free(self);
+}
+
+static struct authenticator *basicauth_create(const void *section, const struct logger *logger,
+                                              struct error *error)
+{
+    const struct basicauth_extension_config *config = section;
+    assert(config->has_htpasswd != config->has_client);
+    struct basicauth *self = mem_zalloc(sizeof(*self));
+    self->base = (struct authenticator){.config = config, .logger = logger};
+    if (config->has_htpasswd ? prepare_server(self, error) : prepare_client(self, error))
+        return &self->base;
+    basicauth_destroy(&self->base);
+    return NULL;
+}
+
+static bool basicauth_serves(const void *section, enum auth_side side)
+{
+    const struct basicauth_extension_config *config = section;
+    assert(config != NULL);
+    return side == AUTH_SERVER ? config->has_htpasswd : config->has_client;
+}
+
+static const struct authenticator_ops basicauth_ops = {
+    .serves = basicauth_serves,
+    .create = basicauth_create,
+    .destroy = basicauth_destroy,
+    .authenticate = basicauth_authenticate,
+    .credentials = basicauth_credentials,
+};
+
+const struct component_factory basicauth_extension_factory = {
+    .type = "basicauth",
+    .kind = EXTENSION,
+    .stability = "beta",
+    .instance_size = sizeof(struct component),
+    .config_size = sizeof(struct basicauth_extension_config),
+    .fields = basicauth_extension_fields,
+    .check = basicauth_extension_check,
+    .authenticator = &basicauth_ops,
+};

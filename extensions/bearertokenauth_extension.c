@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bearertokenauth: one header that holds a token. Servers compare it with all tokens they know,
+ * clients send the first. Tokens in a file are read again when it changes. Each user has an
+ * instance of its own, on its lane. */
+#include "src/auth_limits.h"
+#include "src/authenticator.h"
+#include "src/component.h"
+#include "src/config/field.h"
+#include "src/error.h"
+#include "src/log.h"
+#include "src/mem.h"
+#include "src/net/http1_chars.h"
+#include "src/secret.h"
+#include "src/watched_file.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bearertokenauth_extension_config {
+    const char *header;
+    const char *scheme;
+    const char *token;
+    struct config_texts tokens;
+    const char *filename;
+};
+
+#define OWNER struct bearertokenauth_extension_config
+static const struct config_field bearertokenauth_extension_fields[] = {
+    CONFIG_TEXT(OWNER, header, "header", "Authorization", "Header that holds the token."),
+    CONFIG_TEXT(OWNER, scheme, "scheme", "Bearer", "Word before the token; \"\": none."),
+    CONFIG_SECRET(OWNER, token, "token", "The token."),
+    CONFIG_SECRETS(OWNER, tokens, "tokens",
+                   "Several: servers take each, clients send the first. They win over filename."),
+    CONFIG_TEXT(OWNER, filename, "filename", NULL,
+                "File with a token as the first word of each line; wins over token. Read again "
+                "within a second after it changes."),
+    CONFIG_END,
+};
+#undef OWNER
+
+struct bearer_token {
+    struct authenticator base;
+    struct watched_file file; /* path NULL: none */
+    char *name;               /* of the header, in lower case */
+    char *missing;            /* what is said when it is not there */
+    size_t values_count;
+    char **values; /* the whole header: "Bearer x" */
+};
+
+static struct bearer_token *bearer_token_of(struct authenticator *base)
+{
+    assert(base != NULL);
+    return (struct bearer_token *)base;
+}
+
+static bool is_header_value(const char *text)
+{
+    assert(text != NULL);
+    return http1_is_all(slice_of_text(text), HTTP1_VALUE);
+}
+
+static bool check_tokens(const struct bearertokenauth_extension_config *config, struct error *error)
+{
+    bool is_fine = is_header_value(config->token) && is_header_value(config->scheme);
+    assert(error != NULL);
+    for (size_t i = 0; i < config->tokens.count; i++)
+        is_fine = is_fine && is_header_value(config->tokens.texts[i]);
+    return is_fine || error_set(error, "a token or the scheme holds a line end or another control "
+                                       "character; a file read with ${file:…} keeps its final "
+                                       "newline: use filename instead");
+}
+
+static bool bearertokenauth_extension_check(const void *section, struct error *error)
+{
+    const struct bearertokenauth_extension_config *config = section;
+    assert(config != NULL);
+    bool has_token = config->token[0] != '\0';
+    if (!has_token && config->tokens.count == 0 && config->filename[0] == '\0')
+        return error_set(error, "no bearer token provided: expected token, tokens or filename");
+    if (has_token && config->tokens.count > 0)
+        return error_set(error, "either tokens or token should be provided, not both");
+    if (!http1_is_token(slice_of_text(config->header)))
+        return error_set(error, "header: \"%s\" is no header name", config->header);
+    return check_tokens(config, error);
+}
+
+static void clear_values(struct bearer_token *self)
+{
+    assert(self->values != NULL || self->values_count == 0);
+    for (size_t i = 0; i < self->values_count; i++)
+        secret_free(self->values[i]);
+    mem_free((void *)self->values);
+    self->values = NULL;
+    self->values_count = 0;
+}
+
+static void add_value(struct bearer_token *self, struct slice token)
+{
+    const struct bearertokenauth_extension_config *config = self->base.config;
+    size_t size = strlen(config->scheme) + token.size + 2;
+    assert(token.data != NULL);
+    char *value = mem_alloc(size);
+    snprintf(value, size, "%s%s%.*s", config->scheme, config->scheme[0] != '\0' ? " " : "",
+             (int)token.size, (const char *)token.data);
+    self->values = mem_resize((void *)self->values, (self->values_count + 1) * sizeof(char *));
+    self->values[self->values_count++] = value;
+}
+
+/* The first word of each line that has one. */
+static void take_file(struct bearer_token *self)
+{
+    clear_values(self);
+    assert(self->file.text != NULL);
+    for (const char *line = self->file.text; *line != '\0';) {
+        size_t size = strcspn(line, "\n");
+        const char *end = line + size;
+        while (line < end && isspace((unsigned char)*line))
+            line++;
+        const char *word = line;
+        while (line < end && !isspace((unsigned char)*line))
+            line++;
+        struct slice token = slice_of(word, (size_t)(line - word));
+        if (token.size > 0 && http1_is_all(token, HTTP1_VALUE))
+            add_value(self, token);
+        line = *end == '\n' ? end + 1 : end;
+    }
+}
+
+static void look_at_file(struct bearer_token *self)
+{
+    struct error error;
+    if (self->file.path == NULL)
+        return;
+    assert(self->base.logger != NULL);
+    switch (watched_file_look(&self->file, &error)) {
+    case WATCHED_CHANGED:
+        take_file(self);
+        log_info(self->base.logger, "refresh token", log_text("filename", self->file.path));
+        break;
+    case WATCHED_FAILED:
+        log_warn(self->base.logger, "The file with tokens cannot be read; those before stay valid",
+                 log_text("error", error.text));
+        break;
+    case WATCHED_SAME:
+        break;
+    }
+}
+
+static bool open_file(struct bearer_token *self, const char *path, struct error *error)
+{
+    assert(path[0] != '\0');
+    if (!watched_file_open(&self->file, path, SECRET_FILE_BYTES_MAX, error))
+        return error_prefix(error, "filename");
+    take_file(self);
+    return self->values_count > 0 || error_set(error, "filename: %s holds no token", path);
+}
+
+static void bearer_token_destroy(struct authenticator *base)
+{
+    struct bearer_token *self = bearer_token_of(base);
+    clear_values(self);
+    watched_file_close(&self->file);
+    mem_free(self->name);
+    mem_free(self->missing);
+    mem_free(self);
+}
+
+static void set_names(struct bearer_token *self, const char *header)
+{
+    static const char text[] = "missing or empty authorization header: ";
+    size_t size = sizeof(text) + strlen(header);
+    assert(header[0] != '\0');
+    self->missing = mem_alloc(size);
+    snprintf(self->missing, size, "%s%s", text, header);
+    self->name = mem_copy_text(header);
+    for (char *at = self->name; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+}
+
+static struct authenticator *bearer_token_create(const void *section, const struct logger *logger,
+                                                 struct error *error)
+{
+    const struct bearertokenauth_extension_config *config = section;
+    assert(config != NULL);
+    struct bearer_token *self = mem_zalloc(sizeof(*self));
+    self->base = (struct authenticator){.config = config, .logger = logger};
+    set_names(self, config->header);
+    for (size_t i = 0; i < config->tokens.count; i++)
+        add_value(self, slice_of_text(config->tokens.texts[i]));
+    bool is_read = true;
+    if (self->values_count == 0 && config->filename[0] != '\0')
+        is_read = open_file(self, config->filename, error);
+    else if (self->values_count == 0)
+        add_value(self, slice_of_text(config->token));
+    if (is_read)
+        return &self->base;
+    bearer_token_destroy(&self->base);
+    return NULL;
+}
+
+static bool bearer_token_serves(const void *config, enum auth_side side)
+{
+    assert(config != NULL);
+    return side == AUTH_SERVER || side == AUTH_CLIENT;
+}
+
+static enum auth_verdict bearer_token_authenticate(struct authenticator *base,
+                                                   const struct auth_request *request,
+                                                   struct auth_answer *ret_answer)
+{
+    struct bearer_token *self = bearer_token_of(base);
+    struct slice presented = request->header(request, self->name);
+    assert(ret_answer != NULL);
+    look_at_file(self);
+    if (presented.data == NULL) {
+        ret_answer->reason = self->missing;
+        return AUTH_DENIED;
+    }
+    unsigned right = 0;
+    for (size_t i = 0; i < self->values_count; i++)
+        right |= secret_equal(presented, slice_of_text(self->values[i]));
+    if (right != 0)
+        return AUTH_GRANTED;
+    ret_answer->reason = "provided authorization does not match expected scheme or token";
+    return AUTH_DENIED;
+}
+
+static struct auth_header bearer_token_credentials(struct authenticator *base)
+{
+    struct bearer_token *self = bearer_token_of(base);
+    const struct bearertokenauth_extension_config *config = base->config;
+    look_at_file(self);
+    return (struct auth_header){
+        .name = config->header,
+        .value = self->values_count > 0 ? self->values[0] : "",
+    };
+}
+
+static const struct authenticator_ops bearer_token_ops = {
+    .serves = bearer_token_serves,
+    .create = bearer_token_create,
+    .destroy = bearer_token_destroy,
+    .authenticate = bearer_token_authenticate,
+    .credentials = bearer_token_credentials,
+};
+
+const struct component_factory bearertokenauth_extension_factory = {
+    .type = "bearertokenauth",
+    .kind = EXTENSION,
+    .stability = "beta",
+    .instance_size = sizeof(struct component),
+    .config_size = sizeof(struct bearertokenauth_extension_config),
+    .fields = bearertokenauth_extension_fields,
+    .check = bearertokenauth_extension_check,
+    .authenticator = &bearer_token_ops,
+};

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* htpasswd files. bcrypt and the crypt forms are libcrypt's, which is loaded when it is first
+ * needed; MD5 as Apache has it differs from crypt's in one word, so that it is ours. One thread. */
+#include "extensions/htpasswd.h"
+
+#include "src/base64.h"
+#include "src/digest.h"
+#include "src/error.h"
+#include "src/mem.h"
+#include "src/secret.h"
+
+#include <assert.h>
+#include <crypt.h>
+#include <ctype.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+static const char library_name[] = "libcrypt.so.1";
+
+enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
+
+struct entry;
+typedef bool (*matches_fn)(const struct entry *entry, const char *password);
+
+struct entry {
+    char *user;
+    char *stored; /* as written, behind the colon */
+    matches_fn matches;
+};
+
+struct htpasswd {
+    size_t count;
+    struct entry *entries;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static __typeof__(&crypt_r) crypt_function;
+
+static void load(void)
+{
+    void *library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+    assert(crypt_function == NULL);
+    if (library != NULL)
+        *(void **)&crypt_function = dlsym(library, "crypt_r");
+}
+
+static bool matches_crypt(const struct entry *entry, const char *password)
+{
+    struct crypt_data *data = mem_zalloc(sizeof(*data));
+    assert(crypt_function != NULL);
+    const char *hashed = crypt_function(password, entry->stored, data);
+    bool is_equal = hashed != NULL && hashed[0] != '*' &&
+                    secret_equal(slice_of_text(hashed), slice_of_text(entry->stored));
+    explicit_bzero(data, sizeof(*data));
+    mem_free(data);
+    return is_equal;
+}
+
+static bool matches_plain(const struct entry *entry, const char *password)
+{
+    static const char prefix[] = "{PLAIN}"; /* nginx writes it */
+    struct slice presented = slice_of_text(password);
+    struct slice stored = slice_of_text(entry->stored);
+    assert(entry->matches == matches_plain);
+    bool is_equal = secret_equal(presented, stored);
+    if (strncmp(entry->stored, prefix, strlen(prefix)) == 0)
+        is_equal |= secret_equal(presented, slice_of_text(entry->stored + strlen(prefix)));
+    return is_equal;
+}
+
+/* The bytes behind a prefix: a SHA-1 digest, and what follows it. False: malformed. */
+static bool decode_sha(const char *text, uint8_t *room, size_t *ret_size)
+{
+    assert(ret_size != NULL);
+    return base64_decode(slice_of_text(text), room, ret_size) && *ret_size >= DIGEST_SHA1_BYTES;
+}
+
+static bool matches_salted(const char *encoded, const char *password)
+{
+    uint8_t digest[DIGEST_SHA1_BYTES];
+    size_t size = 0;
+    size_t length = strlen(password);
+    uint8_t *stored = mem_alloc(strlen(encoded) + 1);
+    bool is_known = decode_sha(encoded, stored, &size);
+    assert(is_known);
+    size_t salt = size - DIGEST_SHA1_BYTES;
+    uint8_t *salted = mem_alloc(length + salt);
+    memcpy(salted, password, length);
+    memcpy(salted + length, stored + DIGEST_SHA1_BYTES, salt);
+    digest_sha1(slice_of(salted, length + salt), digest);
+    bool is_equal = is_known && secret_equal(slice_of(digest, sizeof(digest)),
+                                             slice_of(stored, sizeof(digest)));
+    explicit_bzero(salted, length + salt);
+    mem_free(salted);
+    mem_free(stored);
+    return is_equal;
+}
+
+static bool matches_sha(const struct entry *entry, const char *password)
+{
+    assert(entry->matches == matches_sha);
+    return matches_salted(entry->stored + strlen("{SHA}"), password);
+}
+
+static bool matches_ssha(const struct entry *entry, const char *password)
+{
+    assert(entry->matches == matches_ssha);
+    return matches_salted(entry->stored + strlen("{SSHA}"), password);
+}
+
+/* What is hashed in one step of Apache's MD5. */
+struct muddle {
+    uint8_t bytes[3 * PASSWORD_BYTES_MAX];
+    size_t size;
+};
+
+static void put(struct muddle *muddle, const void *data, size_t size)
+{
+    assert(size <= sizeof(muddle->bytes) - muddle->size);
+    memcpy(muddle->bytes + muddle->size, data, size);
+    muddle->size += size;
+}
+
+static void hash(struct muddle *muddle, uint8_t digest[static DIGEST_MD5_BYTES])
+{
+    assert(muddle->size <= sizeof(muddle->bytes));
+    digest_md5(slice_of(muddle->bytes, muddle->size), digest);
+    muddle->size = 0;
+}
+
+/* Apache's apr_md5_encode: crypt's MD5 with another magic word. */
+static void apr1_digest(struct slice password, struct slice salt, uint8_t digest[DIGEST_MD5_BYTES])
+{
+    struct muddle muddle = {.size = 0};
+    assert(password.size <= PASSWORD_BYTES_MAX / 2);
+    put(&muddle, password.data, password.size);
+    put(&muddle, salt.data, salt.size);
+    put(&muddle, password.data, password.size);
+    hash(&muddle, digest);
+    put(&muddle, password.data, password.size);
+    put(&muddle, "$apr1$", strlen("$apr1$"));
+    put(&muddle, salt.data, salt.size);
+    for (size_t left = password.size; left > 0; left -= left < 16 ? left : 16)
+        put(&muddle, digest, left < DIGEST_MD5_BYTES ? left : DIGEST_MD5_BYTES);
+    for (size_t bits = password.size; bits > 0; bits >>= 1)
+        put(&muddle, (bits & 1) == 1 ? (const void *)"" : password.data, 1);
+    hash(&muddle, digest);
+    for (unsigned round = 0; round < APR1_ROUNDS; round++) {
+        bool is_odd = round % 2 == 1;
+        if (is_odd)
+            put(&muddle, password.data, password.size);
+        else
+            put(&muddle, digest, DIGEST_MD5_BYTES);
+        if (round % 3 != 0)
+            put(&muddle, salt.data, salt.size);
+        if (round % 7 != 0)
+            put(&muddle, password.data, password.size);
+        if (is_odd)
+            put(&muddle, digest, DIGEST_MD5_BYTES);
+        else
+            put(&muddle, password.data, password.size);
+        hash(&muddle, digest);
+    }
+    explicit_bzero(&muddle, sizeof(muddle));
+}
+
+static void apr1_text(const uint8_t digest[DIGEST_MD5_BYTES], char text[static 24])
+{
+    static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    static const uint8_t order[5][3] = {{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}};
+    size_t used = 0;
+    for (size_t i = 0; i < 6; i++) {
+        uint32_t bits = i == 5 ? digest[11]
+                               : (uint32_t)digest[order[i][0]] << 16 |
+                                     (uint32_t)digest[order[i][1]] << 8 | digest[order[i][2]];
+        for (unsigned j = 0; j < (i == 5 ? 2u : 4u); j++, bits >>= 6)
+            text[used++] = digits[bits & 0x3f];
+    }
+    assert(used == 22);
+    text[used] = '\0';
+}
+
+static bool matches_apr1(const struct entry *entry, const char *password)
+{
+    uint8_t digest[DIGEST_MD5_BYTES];
+    char text[24];
+    const char *salt = entry->stored + strlen("$apr1$");
+    size_t salt_size = strcspn(salt, "$");
+    assert(salt[salt_size] == '$');
+    if (strlen(password) > PASSWORD_BYTES_MAX / 2)
+        return false;
+    apr1_digest(slice_of_text(password), slice_of(salt, salt_size), digest);
+    apr1_text(digest, text);
+    return secret_equal(slice_of_text(text), slice_of_text(salt + salt_size + 1));
+}
+
+/* True when the form is known to be one of a prefix but broken: then it is no plain text either. */
+static bool is_broken(const char *stored, matches_fn matches)
+{
+    assert(matches != NULL);
+    if (matches == matches_apr1) {
+        size_t salt = strcspn(stored + strlen("$apr1$"), "$");
+        return stored[strlen("$apr1$") + salt] != '$' || salt > APR1_SALT_BYTES_MAX;
+    }
+    if (matches != matches_sha && matches != matches_ssha)
+        return false;
+    size_t size = 0;
+    uint8_t *room = mem_alloc(strlen(stored) + 1);
+    bool is_known = decode_sha(strchr(stored, '}') + 1, room, &size);
+    mem_free(room);
+    return !is_known || (matches == matches_sha && size != DIGEST_SHA1_BYTES);
+}
+
+static matches_fn form_of(const char *stored)
+{
+    static const struct {
+        const char *prefix;
+        matches_fn matches;
+    } forms[] = {
+        {"$apr1$", matches_apr1}, {"$1$", matches_crypt},   {"{SHA}", matches_sha},
+        {"$2y$", matches_crypt},  {"$2a$", matches_crypt},  {"$2b$", matches_crypt},
+        {"$2x$", matches_crypt},  {"{SSHA}", matches_ssha}, {"$5$", matches_crypt},
+        {"$6$", matches_crypt},
+    };
+    assert(stored != NULL);
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        if (strncmp(stored, forms[i].prefix, strlen(forms[i].prefix)) == 0)
+            return forms[i].matches;
+    return matches_plain;
+}
+
+struct htpasswd *htpasswd_create(struct error *error)
+{
+    assert(error != NULL);
+    pthread_once(&once, load);
+    if (crypt_function == NULL) {
+        error_set(error, "passwords need %s, which cannot be loaded; install the package libcrypt1",
+                  library_name);
+        return NULL;
+    }
+    return digest_prepare(error) ? mem_zalloc(sizeof(struct htpasswd)) : NULL;
+}
+
+void htpasswd_clear(struct htpasswd *htpasswd)
+{
+    assert(htpasswd != NULL);
+    for (size_t i = 0; i < htpasswd->count; i++) {
+        mem_free(htpasswd->entries[i].user);
+        secret_free(htpasswd->entries[i].stored);
+    }
+    mem_free(htpasswd->entries);
+    htpasswd->entries = NULL;
+    htpasswd->count = 0;
+}
+
+void htpasswd_destroy(struct htpasswd *htpasswd)
+{
+    if (htpasswd == NULL)
+        return;
+    htpasswd_clear(htpasswd);
+    mem_free(htpasswd);
+}
+
+static struct entry *find(const struct htpasswd *htpasswd, const char *user)
+{
+    assert(user != NULL);
+    for (size_t i = 0; i < htpasswd->count; i++)
+        if (strcmp(htpasswd->entries[i].user, user) == 0)
+            return &htpasswd->entries[i];
+    return NULL;
+}
+
+static struct entry *find_or_add(struct htpasswd *htpasswd, const char *user)
+{
+    struct entry *entry = find(htpasswd, user);
+    if (entry != NULL) {
+        secret_free(entry->stored);
+        return entry;
+    }
+    /* A thousand users are many, so that growing one by one is cheap enough. */
+    htpasswd->entries =
+        mem_resize(htpasswd->entries, (htpasswd->count + 1) * sizeof(*htpasswd->entries));
+    entry = &htpasswd->entries[htpasswd->count++];
+    *entry = (struct entry){.user = mem_copy_text(user)};
+    assert(entry->user != NULL);
+    return entry;
+}
+
+/* False: not understood. line may be written to. */
+static bool add_line(struct htpasswd *htpasswd, char *line)
+{
+    assert(line != NULL);
+    while (isspace((unsigned char)*line))
+        line++;
+    for (size_t size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
+        line[size - 1] = '\0';
+    if (line[0] == '\0')
+        return true;
+    char *stored = strchr(line, ':');
+    if (stored == NULL)
+        return false;
+    *stored++ = '\0';
+    matches_fn matches = form_of(stored);
+    if (is_broken(stored, matches))
+        return false;
+    struct entry *entry = find_or_add(htpasswd, line);
+    entry->stored = mem_copy_text(stored);
+    entry->matches = matches;
+    return true;
+}
+
+size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text)
+{
+    size_t broken = 0;
+    assert(htpasswd != NULL);
+    while (text.size > 0) {
+        const uint8_t *end = memchr(text.data, '\n', text.size);
+        size_t size = end != NULL ? (size_t)(end - text.data) : text.size;
+        char *line = mem_alloc(size + 1);
+        memcpy(line, text.data, size);
+        line[size] = '\0';
+        broken += !add_line(htpasswd, line);
+        explicit_bzero(line, size);
+        mem_free(line);
+        text = end != NULL ? slice_of(end + 1, text.size - size - 1) : slice_of(NULL, 0);
+    }
+    return broken;
+}
+
+size_t htpasswd_users(const struct htpasswd *htpasswd)
+{
+    assert(htpasswd != NULL);
+    return htpasswd->count;
+}
+
+bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const char *password)
+{
+    assert(password != NULL);
+    const struct entry *entry = find(htpasswd, user);
+    if (entry == NULL) {
+        if (htpasswd->count > 0)
+            htpasswd->entries[0].matches(&htpasswd->entries[0], password);
+        return false;
+    }
+    return entry->matches(entry, password);
+}
