@@ -4,6 +4,7 @@
  * and pure functions; the main thread runs them while it loads the configuration. */
 #include "receivers/listen_config.h"
 
+#include "src/authenticator.h"
 #include "src/error.h"
 #include "src/net/endpoint.h"
 
@@ -17,9 +18,10 @@ const struct config_field listen_middleware_fields[] = {
 };
 
 const struct config_field listen_auth_fields[] = {
-    CONFIG_TEXT(struct listen_auth_config, authenticator, "authenticator", NULL,
-                "Extension id. Not supported by this build."),
-    CONFIG_IGNORED("request_params", "Query parameters for the authenticator."),
+    CONFIG_EXTENSION(struct listen_auth_config, authenticator, "authenticator",
+                     authenticator_accepts_server, "Id of an authenticator extension."),
+    CONFIG_TEXTS(struct listen_auth_config, params, "request_params", NULL,
+                 "Query parameters that the authenticator takes for headers; HTTP only."),
     CONFIG_END,
 };
 
@@ -30,21 +32,21 @@ const struct config_field listen_dialer_fields[] = {
 
 const struct config_field listen_cors_fields[] = {
     CONFIG_TEXTS(struct listen_cors_config, allowed_origins, "allowed_origins", NULL,
-                 "Not supported by this build."),
-    CONFIG_IGNORED("allowed_headers", "Has no effect without allowed_origins."),
-    CONFIG_IGNORED("exposed_headers", "Has no effect without allowed_origins."),
-    CONFIG_IGNORED("max_age", "Has no effect without allowed_origins."),
+                 "Origins that pages may be of; one * in each stands for any text. None: CORS is "
+                 "off."),
+    CONFIG_TEXTS(struct listen_cors_config, allowed_headers, "allowed_headers", NULL,
+                 "Headers that pages may send, * for all; unset: accept, content-type and "
+                 "x-requested-with."),
+    CONFIG_TEXTS(struct listen_cors_config, exposed_headers, "exposed_headers", NULL,
+                 "Headers of answers that pages may read."),
+    CONFIG_INT(struct listen_cors_config, max_age_s, "max_age", "0", INT32_MIN, INT32_MAX,
+               "Seconds that browsers may remember what is allowed; 0: their own time, less: 0."),
     CONFIG_END,
 };
 
 static bool check_supported(const struct listen_config *listen, struct error *error)
 {
     assert(error != NULL);
-    if (listen->has_auth && listen->auth.authenticator[0] != '\0')
-        return error_set(error,
-                         "auth is not supported by this build: found authenticator \"%s\", "
-                         "which would not be asked; remove the section",
-                         listen->auth.authenticator);
     if (listen->middlewares.count > 0)
         return error_set(error, "middlewares are not supported by this build: remove the key");
     return true;
@@ -99,8 +101,6 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
     if (!listen_config_check(&http->listen, error) ||
         !check_compressions(&http->compressions, error))
         return false;
-    if (http->cors.allowed_origins.count > 0)
-        return error_set(error, "cors is not supported by this build: remove allowed_origins");
     if (http->response_headers.count > RESPONSE_HEADERS_MAX)
         return error_set(error, "response_headers: found %zu headers, expected at most %d",
                          http->response_headers.count, RESPONSE_HEADERS_MAX);

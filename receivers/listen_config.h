@@ -22,6 +22,7 @@ struct listen_middleware_config {
 
 struct listen_auth_config {
     const char *authenticator;
+    struct config_texts params;
 };
 
 /* Of sections that only hold keys without effect. */
@@ -44,6 +45,9 @@ struct listen_config {
 
 struct listen_cors_config {
     struct config_texts allowed_origins;
+    struct config_texts allowed_headers;
+    struct config_texts exposed_headers;
+    int64_t max_age_s;
 };
 
 /* Of HTTP servers. */
@@ -76,7 +80,7 @@ extern const struct config_field listen_cors_fields[];
         TLS_SERVER_ROW(owner, member.tls, member.has_tls),                                         \
         CONFIG_OPTIONAL(owner, member.auth, struct listen_auth_config, member.has_auth,            \
                         CONFIG_NULL_IS_OFF, "auth", listen_auth_fields, NULL,                      \
-                        "Not supported by this build."),                                           \
+                        "Who may send; without it everybody may."),                                \
         CONFIG_BOOL(owner, member.include_metadata, "include_metadata", "false",                   \
                     "Keep the headers of requests for processors and exporters that use them."),   \
         CONFIG_SECTIONS(owner, member.middlewares, struct listen_middleware_config, "middlewares", \

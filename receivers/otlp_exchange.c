@@ -33,6 +33,7 @@ static void release(struct otlp_exchange *exchange)
     if (exchange->request != NULL || exchange->is_pending)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
+    client_info_unref(exchange->client);
     mem_free(exchange->rejected_reason);
     mem_free(exchange);
     assert(receiver->exchanges > 0);
@@ -185,6 +186,16 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
     return http_request_client(exchange->request);
 }
 
+void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer)
+{
+    assert(exchange->client == NULL);
+    if (answer->attributes_count == 0)
+        return;
+    struct client_info *client = client_of(exchange);
+    exchange->client = listen_auth_client(answer, client);
+    client_info_unref(client);
+}
+
 static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
     assert(!exchange->is_pending);
@@ -194,7 +205,8 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
     batch_append(batch, owner, message);
     batch->items = exchange->items;
     batch->arrival_ns = clock_now_ns();
-    batch->client = client_of(exchange);
+    batch->client =
+        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
     exchange->is_pending = true;
     receipt_init(&exchange->receipt, on_receipt, exchange);
     outlet_offer(outlet, batch, &exchange->receipt);

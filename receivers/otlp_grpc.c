@@ -83,17 +83,38 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
     return size;
 }
 
+/* False: it has answered. */
+static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
+                       const struct grpc_call *call, struct auth_answer *answer)
+{
+    assert(answer != NULL);
+    enum auth_verdict verdict = listen_auth_ask(&receiver->auth[OTLP_GRPC], request, answer);
+    if (verdict == AUTH_GRANTED)
+        return true;
+    bool is_busy = verdict == AUTH_BUSY;
+    grpc_respond_status(request, call,
+                        &(struct rpc_status){
+                            .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+                            .message = answer->reason,
+                            .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+                        });
+    return false;
+}
+
 static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
     assert(receiver->config->has_grpc);
     struct grpc_call call;
+    struct auth_answer answer;
     enum signal_kind signal;
-    if (!grpc_accept(request, &call) || !find_signal(receiver, request, &call, &signal))
+    if (!grpc_accept(request, &call) || !check_auth(receiver, request, &call, &answer) ||
+        !find_signal(receiver, request, &call, &signal))
         return;
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_GRPC);
     exchange->call = call;
     exchange->signal = signal;
+    otlp_exchange_identify(exchange, &answer);
     if (call.timeout_ns == 0) {
         struct outcome outcome =
             outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");

@@ -22,19 +22,29 @@ enum { ENCODING_SHOWN_MAX = 128 };
 static const char protobuf_type[] = "application/x-protobuf";
 static const char json_type[] = "application/json";
 
-/* A response under construction: its own headers first, then those that the user configured. */
-static void respond(const struct otlp_receiver *receiver, struct http_request *request,
-                    struct http_response *response)
+/* The response is complete but for the headers that the user configured for all of them. */
+static void finish(const struct otlp_receiver *receiver, struct http_request *request,
+                   struct http_response *response)
 {
     const struct config_pairs *extra = &receiver->config->http.server.response_headers;
     size_t used = 0;
     while (response->headers[used].name != NULL)
         used++;
-    assert(used + extra->count <= sizeof(response->headers) / sizeof(response->headers[0]));
+    assert(used + extra->count <= HTTP_RESPONSE_HEADERS_MAX);
     for (size_t i = 0; i < extra->count; i++)
         response->headers[used + i] =
             (struct http_header){receiver->response_header_names[i], extra->pairs[i].value};
     http_respond(request, response);
+}
+
+/* A response that has its own headers. */
+static void respond(const struct otlp_receiver *receiver, struct http_request *request,
+                    struct http_response *response)
+{
+    struct listen_cors_room room;
+    assert(response->status >= 200);
+    listen_cors_add(&receiver->cors, request, &room, response);
+    finish(receiver, request, response);
 }
 
 static void respond_text(const struct otlp_receiver *receiver, struct http_request *request,
@@ -112,7 +122,50 @@ static enum otlp_encoding encoding_of(const struct http_request *request)
     return media_type_is(type, json_type) ? OTLP_JSON : OTLP_NO_ENCODING;
 }
 
-/* Before anything else, as in Go. False: it has answered. */
+/* What is wrong before the request is looked at further, in its form as far as it has one. */
+static void refuse_early(const struct otlp_receiver *receiver, struct http_request *request,
+                         unsigned http_status, const struct rpc_status *status)
+{
+    assert(http_status >= 400);
+    enum otlp_encoding encoding = encoding_of(request);
+    bool has_type = http_request_header(request, "content-type").size > 0;
+    if (encoding == OTLP_NO_ENCODING && has_type)
+        respond_unmarshalable(receiver, request);
+    else
+        respond_status(receiver, request, http_status, status, encoding);
+}
+
+/* Browsers ask first, without credentials. True: it has answered. */
+static bool answer_preflight(const struct otlp_receiver *receiver, struct http_request *request)
+{
+    struct listen_cors_room room;
+    struct http_response response;
+    assert(receiver->config->has_http);
+    if (!listen_cors_preflight(&receiver->cors, request, &room, &response))
+        return false;
+    finish(receiver, request, &response);
+    return true;
+}
+
+/* Before a byte of the body is read. False: it has answered. */
+static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
+                       struct auth_answer *answer)
+{
+    assert(answer != NULL);
+    enum auth_verdict verdict = listen_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
+    if (verdict == AUTH_GRANTED)
+        return true;
+    bool is_busy = verdict == AUTH_BUSY;
+    const struct rpc_status status = {
+        .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+        .message = answer->reason,
+        .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+    };
+    refuse_early(receiver, request, is_busy ? 503 : 401, &status);
+    return false;
+}
+
+/* Before the path is looked at, as in Go. False: it has answered. */
 static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
                               enum codec *ret_codec)
 {
@@ -125,13 +178,8 @@ static bool check_compression(const struct otlp_receiver *receiver, struct http_
     int size = (int)(found.size < ENCODING_SHOWN_MAX ? found.size : ENCODING_SHOWN_MAX);
     snprintf(text, sizeof(text), "unsupported Content-Encoding: %.*s", size,
              found.size == 0 ? "" : (const char *)found.data);
-    struct rpc_status status = {.code = STATUS_INVALID_ARGUMENT, .message = text};
-    enum otlp_encoding encoding = encoding_of(request);
-    bool has_type = http_request_header(request, "content-type").size > 0;
-    if (encoding == OTLP_NO_ENCODING && has_type)
-        respond_unmarshalable(receiver, request);
-    else
-        respond_status(receiver, request, 400, &status, encoding);
+    refuse_early(receiver, request, 400,
+                 &(struct rpc_status){.code = STATUS_INVALID_ARGUMENT, .message = text});
     return false;
 }
 
@@ -179,9 +227,11 @@ static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
     assert(receiver->config->has_http);
+    struct auth_answer answer;
     enum signal_kind signal;
     enum codec codec;
-    if (!check_compression(receiver, request, &codec) || !find_signal(receiver, request, &signal))
+    if (answer_preflight(receiver, request) || !check_auth(receiver, request, &answer) ||
+        !check_compression(receiver, request, &codec) || !find_signal(receiver, request, &signal))
         return;
     if (!slice_equal_text(http_request_method(request), "POST")) {
         respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
@@ -198,6 +248,7 @@ static void on_request(struct http_request *request, void *arg)
     exchange->signal = signal;
     exchange->encoding = encoding;
     exchange->codec = codec;
+    otlp_exchange_identify(exchange, &answer);
     http_request_read_body(
         request,
         &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});

@@ -112,6 +112,7 @@ static void prepare_http(struct otlp_receiver *self)
 {
     const struct http_listen_config *config = &self->config->http.server;
     assert(config->response_headers.count <= RESPONSE_HEADERS_MAX);
+    listen_cors_init(&self->cors, &config->cors);
     for (size_t i = 0; i < config->response_headers.count; i++)
         self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
@@ -135,6 +136,18 @@ static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transpor
     return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
 }
 
+/* Of a protocol that is on. */
+static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
+                           const struct listen_config *config, struct error *error)
+{
+    assert(transport < OTLP_TRANSPORTS);
+    if (!prepare_tls(self, transport, config, error))
+        return false;
+    if (listen_auth_init(&self->auth[transport], &self->base, config, error))
+        return true;
+    return error_prefix(error, "protocols::%s::auth", transport == OTLP_GRPC ? "grpc" : "http");
+}
+
 static bool otlp_receiver_create(struct component *component, struct error *error)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
@@ -145,9 +158,10 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
     self->codecs = codec_box_create(component->budget);
-    if (protocols->has_grpc && !prepare_tls(self, OTLP_GRPC, &protocols->grpc.listen, error))
+    if (protocols->has_grpc && !prepare_access(self, OTLP_GRPC, &protocols->grpc.listen, error))
         return false;
-    if (protocols->has_http && !prepare_tls(self, OTLP_HTTP, &protocols->http.server.listen, error))
+    if (protocols->has_http &&
+        !prepare_access(self, OTLP_HTTP, &protocols->http.server.listen, error))
         return false;
     if (protocols->has_grpc)
         self->servers[OTLP_GRPC] = create_grpc_server(self);
@@ -225,11 +239,13 @@ static void otlp_receiver_destroy(struct component *component)
     for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++) {
         http_server_destroy(self->servers[transport]);
         listen_tls_fini(&self->tls[transport]);
+        listen_auth_fini(&self->auth[transport]);
     }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
+    listen_cors_fini(&self->cors);
     client_info_unref(self->last_client);
     codec_box_destroy(self->codecs);
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receivers/listen_auth.h"
+#include "receivers/listen_cors.h"
 #include "receivers/listen_tls.h"
 #include "receivers/otlp_config.h"
 #include "src/component.h"
@@ -44,6 +46,8 @@ struct otlp_receiver {
     struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
     struct listen_tls tls[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
+    struct listen_auth auth[OTLP_TRANSPORTS];
+    struct listen_cors cors;
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
     struct codec_box *codecs;
     struct client_info *last_client; /* of the last request; the next has it often too */
@@ -63,6 +67,7 @@ struct otlp_exchange {
     enum signal_kind signal;
     enum otlp_encoding encoding; /* HTTP: of the request, and so of the answer */
     enum codec codec;            /* HTTP: Content-Encoding */
+    struct client_info *client;  /* who was let in; NULL: to be found out when it is asked for */
     unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
     bool is_answered;
     bool is_pending; /* the receipt is with the pipeline */
@@ -83,6 +88,8 @@ extern const struct http_handler otlp_http_handler;
 struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            struct http_request *request,
                                            enum otlp_transport transport);
+/* Keeps what the authenticator knows of the sender, for the pipelines. */
+void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer);
 /* on_end of both handlers. */
 void otlp_exchange_on_end(struct http_request *request, void *arg);
 /* The request's payload: inflates it unless codec is CODEC_NONE, checks it and hands it to the

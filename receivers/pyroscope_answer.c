@@ -43,7 +43,10 @@ void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_re
 {
     const struct pyroscope_receiver_config *config = receiver->base.config;
     const struct config_pairs *extra = &config->server.response_headers;
+    struct listen_cors_room room;
     size_t used = 0;
+    if (response->status != 204) /* the answer to a preflight has all of it */
+        listen_cors_add(&receiver->cors, request, &room, response);
     while (response->headers[used].name != NULL)
         used++;
     assert(used + extra->count <= sizeof(response->headers) / sizeof(response->headers[0]));

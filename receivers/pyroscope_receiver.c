@@ -54,11 +54,30 @@ static const struct route {
     {"/healthz", respond_ready},
 };
 
+/* On every path, before a byte of a body is read. False: it has answered. */
+static bool is_admitted(struct pyroscope_receiver *self, struct http_request *request)
+{
+    struct listen_cors_room room;
+    struct http_response response;
+    struct auth_answer answer;
+    assert(self->server != NULL);
+    if (listen_cors_preflight(&self->cors, request, &room, &response)) {
+        pyroscope_respond(self, request, &response);
+        return false;
+    }
+    enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
+    if (verdict != AUTH_GRANTED)
+        pyroscope_respond_text(self, request, verdict == AUTH_BUSY ? 503 : 401, answer.reason);
+    return verdict == AUTH_GRANTED;
+}
+
 static void on_request(struct http_request *request, void *arg)
 {
     struct pyroscope_receiver *self = arg;
     assert(self->server != NULL);
     struct slice path = http_request_path(request);
+    if (!is_admitted(self, request))
+        return;
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
         if (slice_equal_text(path, routes[i].path)) {
             routes[i].handle(self, request);
@@ -135,6 +154,9 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     self->tls.counters = &counters->tls;
     if (!listen_tls_init(&self->tls, &server->listen, true, error))
         return false;
+    if (!listen_auth_init(&self->auth, component, &server->listen, error))
+        return error_prefix(error, "auth");
+    listen_cors_init(&self->cors, &server->cors);
     for (size_t i = 0; i < server->response_headers.count; i++)
         self->response_header_names[i] = lower_case(server->response_headers.pairs[i].key);
     self->server = http_server_create(&(struct http_server_settings){
@@ -207,6 +229,8 @@ static void pyroscope_receiver_destroy(struct component *component)
     assert(self->exchanges == 0);
     http_server_destroy(self->server);
     listen_tls_fini(&self->tls);
+    listen_auth_fini(&self->auth);
+    listen_cors_fini(&self->cors);
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
     gzip_destroy(self->gzip);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receivers/listen_auth.h"
+#include "receivers/listen_cors.h"
 #include "receivers/listen_tls.h"
 #include "receivers/pyroscope_config.h"
 #include "src/component.h"
@@ -47,6 +49,8 @@ struct pyroscope_receiver {
     struct component base;
     struct http_server *server;
     struct listen_tls tls;
+    struct listen_auth auth;
+    struct listen_cors cors;
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
     struct gzip *gzip;
     unsigned exchanges; /* requests, and batches that outlive them */

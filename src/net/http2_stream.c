@@ -21,7 +21,7 @@ enum {
     /* RFC 9113 §6.5.2: what a field weighs in the header list beside its text. */
     HEADER_OVERHEAD_BYTES = 32,
     /* :status, Date, Content-Length, then the handler's headers and, without a body, trailers. */
-    REPLY_FIELDS_MAX = 3 + 12 + 4,
+    REPLY_FIELDS_MAX = 3 + HTTP_RESPONSE_HEADERS_MAX + 4,
 };
 
 static const char *const pseudo_names[] = {
@@ -165,7 +165,7 @@ static void fill_fields(struct reply_fields *fields, struct http2_stream *stream
                         const struct http_response *response)
 {
     assert(response->status >= 200);
-    size_t headers = count_rows(response->headers, 12);
+    size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
     size_t trailers = count_rows(response->trailers, 4);
     fields->count = 0;
     snprintf(fields->status, sizeof(fields->status), "%u", response->status % 1000);

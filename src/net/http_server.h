@@ -133,10 +133,12 @@ struct http_header {
     const char *value;
 };
 
+enum { HTTP_RESPONSE_HEADERS_MAX = 16 };
+
 struct http_response {
     unsigned status;
-    struct http_header headers[12]; /* up to the first without name */
-    struct slice body;              /* copied */
+    struct http_header headers[HTTP_RESPONSE_HEADERS_MAX]; /* up to the first without name */
+    struct slice body;                                     /* copied */
     struct http_header
         trailers[4]; /* HTTP/2 only; a response with trailers and no body is "trailers-only" */
     bool closes;     /* close the connection afterwards (HTTP/1.1) */

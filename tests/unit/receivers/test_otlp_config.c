@@ -27,7 +27,8 @@ static void these_load(void **state)
         "enforcement_policy: {min_time: 10s, permit_without_stream: true}}}}}",
         "{protocols: {http: {max_request_body_size: -1, compression_algorithms: ['', gzip, zstd], "
         "read_timeout: 1s, read_header_timeout: 1s, write_timeout: 1s, idle_timeout: 1s, "
-        "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200}, "
+        "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200, "
+        "allowed_origins: ['http://*.example.com'], allowed_headers: ['*'], exposed_headers: [a]}, "
         "traces_url_path: spans}}}",
     };
     (void)state;
@@ -51,9 +52,8 @@ static void these_are_refused(void **state)
         {"{protocols: {http: {tls: {client_ca_file: a}}}}", "certificate and key for server"},
         {"{protocols: {http: {tls: {cert_file: a, key_file: b, insecure: true}}}}", "insecure"},
         {"{protocols: {http: {auth: {authenticator: basicauth}}}}",
-         "auth is not supported by this build: found authenticator \"basicauth\""},
+         "failed to resolve authenticator \"basicauth\": authenticator not found"},
         {"{protocols: {http: {middlewares: [{id: x}]}}}", "middlewares are not supported"},
-        {"{protocols: {http: {cors: {allowed_origins: ['*']}}}}", "cors is not supported"},
         {"{protocols: {http: {compression_algorithms: [gzip, br]}}}",
          "compression_algorithms: found \"br\", expected any of \"\", gzip, zstd"},
         {"{protocols: {grpc: {transport: ''}}}", "unsupported transport type \"\""},
