@@ -22,7 +22,8 @@ enum {
 /* Where the fields of a message are in its content. */
 struct places {
     struct slice content;
-    const uint8_t *first[SLOTS]; /* NULL: nowhere */
+    uint32_t found; /* a bit for each slot whose field is there; only those have places */
+    const uint8_t *first[SLOTS];
     const uint8_t *last[SLOTS];
 };
 
@@ -46,23 +47,23 @@ static uint32_t find_places(const struct otlp_message *message, struct slice con
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field found;
-    uint32_t slots = 0;
     uint32_t one = 0;
-    *places = (struct places){.content = content};
+    places->content = content;
+    places->found = 0;
     while (wire_next_field(&reader, &found)) {
         const struct otlp_field *field = otlp_field_find(message, found.number);
         if (field == NULL)
             continue;
         unsigned slot = field == message->more ? (unsigned)OTLP_SHORT_FIELDS : found.number;
         uint32_t bit = 1u << slot;
-        one = (message->one_of & bit) != 0 ? bit : one;
-        slots |= bit;
-        if (places->first[slot] == NULL)
+        if ((places->found & bit) == 0)
             places->first[slot] = found.whole.data;
         places->last[slot] = found.whole.data;
+        places->found |= bit;
+        one = (message->one_of & bit) != 0 ? bit : one;
     }
     assert(reader.failure == NULL);
-    return (slots & ~(uint32_t)message->one_of) | one | message->embedded;
+    return (places->found & ~(uint32_t)message->one_of) | one | message->embedded;
 }
 
 static bool is_all_zero(struct slice bytes)
@@ -195,7 +196,7 @@ static void write_single(struct json_writer *writer, const struct otlp_field *fi
 {
     assert(field->message != NULL);
     write_name(writer, field, has_any);
-    if (places->first[slot] == NULL) {
+    if ((places->found & 1u << slot) == 0) {
         json_out_raw(&writer->out, "{}", 2);
     } else if (places->first[slot] != places->last[slot]) {
         write_pieces(writer, field, places, slot);
@@ -213,7 +214,7 @@ static void write_scalar(struct json_writer *writer, const struct otlp_field *fi
     unsigned slot = field->number < OTLP_SHORT_FIELDS ? field->number : (unsigned)OTLP_SHORT_FIELDS;
     struct wire_reader reader = reader_from(places, places->last[slot]);
     struct wire_field found;
-    assert(places->last[slot] != NULL);
+    assert((places->found & 1u << slot) != 0);
     if (!wire_next_field(&reader, &found) || (!is_always && says_nothing(field, &found)))
         return;
     write_name(writer, field, has_any);

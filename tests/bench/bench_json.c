@@ -12,7 +12,7 @@
 #include "src/otlp/schema.h"
 #include "tests/bench/payload.h"
 
-enum { SPANS = 1000, SPAN_BYTES = 672, ROUNDS = 20, RUNS = 15 };
+enum { SPANS = 1000, SPAN_BYTES = 672, ROUNDS = 2, RUNS = 150 };
 
 static uint64_t time_write(struct slice request)
 {
