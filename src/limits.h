@@ -87,7 +87,7 @@ enum {
     TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
     TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
-    TLS_REPLIES_BYTES_MAX = 64 * 1024 /* what a peer makes us answer, without reading it */
+    TLS_REPLIES_BYTES_MAX = 256 * 1024 /* what a peer makes us answer, without reading it */
 };
 #define TLS_HANDSHAKE_NS ((uint64_t)10 * NS_PER_S)
 /* What client_ca_file_reload watches, and files that could not be used, are looked at so often. */

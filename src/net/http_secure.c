@@ -156,7 +156,7 @@ bool http_secure_write(struct http_connection *connection, uv_buf_t *parts, unsi
     for (unsigned i = 0; i < count; i++) {
         struct slice part = {.data = (const uint8_t *)parts[i].base, .size = parts[i].len};
         if (!tls_channel_write(connection->tls, part)) {
-            http_connection_abort(connection);
+            http_connection_close(connection);
             return false;
         }
     }

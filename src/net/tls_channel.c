@@ -155,7 +155,7 @@ static ptrdiff_t fail(struct tls_channel *channel)
     const struct tls_library *library = channel->library;
     long verified = library->SSL_get_verify_result(channel->ssl);
     const char *reason = library->ERR_reason_error_string(library->ERR_peek_error());
-    assert(channel->state == 0);
+    assert(channel->state != TLS_FAILED);
     if (channel->replies > TLS_REPLIES_BYTES_MAX)
         reason = "the peer does not read what it makes us answer";
     else if (reason == NULL)
@@ -340,8 +340,7 @@ bool tls_channel_has_input(const struct tls_channel *channel)
 bool tls_channel_write(struct tls_channel *channel, struct slice plaintext)
 {
     assert(channel->is_open);
-    assert(!channel->is_ended);
-    if (channel->state == TLS_FAILED)
+    if (channel->is_ended || channel->state == TLS_FAILED)
         return false;
     while (plaintext.size > 0) {
         channel->library->ERR_clear_error();

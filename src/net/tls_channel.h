@@ -48,7 +48,8 @@ bool tls_channel_keep(struct tls_channel *channel);
 /* True while tls_channel_read may have plaintext without being fed. */
 bool tls_channel_has_input(const struct tls_channel *channel);
 
-/* Encrypts all of it into the output. Only once hands are shaken. False: see tls_channel_error. */
+/* Encrypts all of it into the output. Only once hands are shaken. False: it has failed
+ * (tls_channel_error), or tls_channel_end was called. */
 bool tls_channel_write(struct tls_channel *channel, struct slice plaintext);
 /* Ciphertext for the socket, until the next call of any other function. */
 struct slice tls_channel_output(const struct tls_channel *channel);

@@ -459,6 +459,11 @@ static void the_end_is_told_apart_from_failure(void **state)
     say(link, SERVER, "answer");
     settle(link);
     expect(link, CLIENT, "answer");
+    assert_false(tls_channel_write(link->channels[CLIENT], slice_of_text("after the end")));
+    mem_refuse_nth(1);
+    assert_false(tls_channel_write(link->channels[SERVER], slice_of_text("no memory")));
+    mem_refuse_nth(0);
+    assert_true(tls_channel_error(link->channels[SERVER])[0] != '\0');
     free_link(link);
 }
 
