@@ -306,13 +306,15 @@ static struct figures measure(const struct row *row)
 static void print(const struct row *row, const struct figures *figures, bool is_json)
 {
     const char *stacks = row->has_own_stacks ? "own" : "same";
-    printf(is_json ? "{\"samples\": %" PRIu64 ", \"functions\": %" PRIu64 ", \"stacks\": \"%s\", "
+    printf(is_json ? "{\"requests\": %d, \"samples\": %" PRIu64 ", \"functions\": %" PRIu64
+                     ", \"stacks\": \"%s\", "
                      "\"bytes_per_sample\": %.1f, \"batch_mb\": %.2f, \"check_ns\": %.3f, "
                      "\"merge_ns\": %.3f, \"memory\": %.2f}\n"
-                   : "%" PRIu64 " samples, %" PRIu64 " functions, %s stacks: %.0f B per sample, "
+                   : "%d requests, %" PRIu64 " samples, %" PRIu64
+                     " functions, %s stacks: %.0f B per sample, "
                      "%.2f MB; ns/B: check %.2f, merge %.2f; memory %.2f x\n",
-           row->samples, row->functions, stacks, figures->bytes_per_sample, figures->batch_mb,
-           figures->door_ns, figures->merge_ns, figures->memory);
+           REQUESTS, row->samples, row->functions, stacks, figures->bytes_per_sample,
+           figures->batch_mb, figures->door_ns, figures->merge_ns, figures->memory);
     fflush(stdout);
 }
 

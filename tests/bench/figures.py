@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures beside the table: memory, start, overload, lanes. Each returns a list of
+"""The figures beside the table: memory, start, overload, lanes, profiles. Each returns a list of
 {title, text, required, is_met, is_sound}; what is not sound (spans were lost) fails the run."""
 
 import dataclasses
@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 
+from profiles import profiles
 from rig import CORES, Sink, bootstrap, run_load
 from scenarios import SCENARIOS
 
@@ -207,4 +208,4 @@ def lanes(bench):
 
 
 FIGURES = {"start": start, "steady": steady, "overload": overload, "stall": stall,
-           "lanes": lanes}
+           "lanes": lanes, "profiles": profiles}

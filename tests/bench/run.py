@@ -14,7 +14,8 @@ voids the throughput, not the cost.
 
 After the table: time from exec to ready and RSS when idle; RSS and latency at 100 000 spans/s; a
 sink slowed to half of what is offered and a sink silent for a while (RSS within budget + 15 %,
-nothing acknowledged is lost); two lanes against one.
+nothing acknowledged is lost); two lanes against one; checking and merging of profiles, with
+PPROFILE=path beside the Go collector's library (tests/peers/build pprofile DIRECTORY).
 
 usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--only NAME,…] [--quick]
 The results are printed and left in DIR as results.md, results.json and the configurations used."""
@@ -46,6 +47,8 @@ def read_arguments():
                         help="the daemon; without it only the relay runs")
     parser.add_argument("--otelcol", type=pathlib.Path, default=os.environ.get("OTELCOL") or None,
                         help="the Go collector; also from the environment, OTELCOL")
+    parser.add_argument("--pprofile", type=pathlib.Path, default=os.environ.get("PPROFILE") or None,
+                        help="Go's merging of profiles; also from the environment, PPROFILE")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench"))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--span-bytes", type=int, default=672)
@@ -62,6 +65,7 @@ class Bench:
         self.tools = arguments.tools.resolve()
         self.spanflame = arguments.spanflame.resolve() if arguments.spanflame else None
         self.otelcol = pathlib.Path(arguments.otelcol).resolve() if arguments.otelcol else None
+        self.pprofile = pathlib.Path(arguments.pprofile).resolve() if arguments.pprofile else None
         self.output = arguments.output.resolve()
         self.rounds = 2 if arguments.quick else arguments.rounds
         self.share = 0.01 if arguments.quick else 1.0
