@@ -4,6 +4,7 @@
  * is compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/grpc_outcome.h"
 #include "exporters/http_settings.h"
+#include "exporters/otlp_delivery.h"
 #include "exporters/otlp_grpc_config.h"
 #include "exporters/profile_outgoing.h"
 #include "src/batch.h"
@@ -19,7 +20,6 @@
 #include "src/net/grpc_client.h"
 #include "src/net/grpc_target.h"
 #include "src/net/tls_context.h"
-#include "src/otlp/answer.h"
 #include "src/receipt.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ struct otlp_grpc_exporter {
     struct grpc_client *client;
     struct codec_box *codecs;
     struct profile_outgoing outgoing;
-    bool has_told_odd_answer;
+    struct otlp_delivery delivery;
 };
 
 /* One call on its way. */
@@ -92,37 +92,6 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
     receipt_resolve(receipt, outcome);
 }
 
-/* Says once, and counts each time, that a back-end takes data and answers nonsense. */
-static void odd_answer(struct otlp_grpc_exporter *exporter, const char *reason)
-{
-    struct otlp_grpc_exporter_counters *counters = exporter->base.counters;
-    assert(reason != NULL);
-    if (counters != NULL)
-        counter_add(&counters->odd_answers, 1);
-    if (exporter->has_told_odd_answer)
-        return;
-    exporter->has_told_odd_answer = true;
-    log_warn(&exporter->base.logger,
-             "The back-end took the data but its answer is no OTLP response; counted as sent",
-             log_text("endpoint", exporter->target.authority), log_text("reason", reason));
-}
-
-static void log_partial_success(const struct otlp_grpc_exporter *exporter,
-                                const struct otlp_partial_success *partial)
-{
-    static const char *const keys[SIGNAL_KINDS] = {
-        [TRACES] = "dropped_spans",
-        [METRICS] = "dropped_data_points",
-        [LOGS] = "dropped_log_records",
-        [PROFILES] = "dropped_profiles",
-    };
-    char message[GRPC_OUTCOME_TEXT_MAX];
-    snprintf(message, sizeof(message), "%.*s", (int)partial->message.size,
-             (const char *)partial->message.data);
-    log_warn(&exporter->base.logger, "Partial success response", log_text("message", message),
-             log_int(keys[exporter->base.signal], partial->rejected));
-}
-
 /* The response in plain bytes; false when it cannot be had. *ret_owner is the caller's. */
 static bool unpack(struct otlp_grpc_exporter *exporter, const struct grpc_result *result,
                    struct slice *ret_body, struct buffer **ret_owner)
@@ -146,23 +115,15 @@ static struct outcome take_success(const struct attempt *attempt, const struct g
 {
     struct outcome outcome = outcome_accepted;
     struct otlp_grpc_exporter *exporter = attempt->exporter;
-    struct otlp_partial_success partial;
+    struct otlp_delivery *delivery = &exporter->delivery;
     struct buffer *owner = NULL;
     struct slice body;
-    if (result->is_cut) {
-        odd_answer(exporter, "the message is missing, torn or too large");
-    } else if (!unpack(exporter, result, &body, &owner)) {
-        odd_answer(exporter, "the message cannot be decompressed");
-    } else if (!otlp_answer_partial_success(body, &partial)) {
-        odd_answer(exporter, "the message is malformed");
-    } else {
-        if (partial.rejected != 0 || partial.message.size > 0)
-            log_partial_success(exporter, &partial);
-        if (partial.rejected > 0)
-            outcome.rejected_items = (uint64_t)partial.rejected < attempt->batch->items
-                                         ? (uint64_t)partial.rejected
-                                         : attempt->batch->items;
-    }
+    if (result->is_cut)
+        otlp_delivery_odd(delivery, "the message is missing, torn or too large");
+    else if (!unpack(exporter, result, &body, &owner))
+        otlp_delivery_odd(delivery, "the message cannot be decompressed");
+    else if (!otlp_delivery_take(delivery, body, attempt->batch, &outcome.rejected_items))
+        otlp_delivery_odd(delivery, "the message is malformed");
     buffer_unref(owner);
     return outcome;
 }
@@ -240,6 +201,13 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
         self->destination = exporter->destination;
     }
     struct otlp_grpc_exporter_counters *counters = self->counters;
+    exporter->delivery = (struct otlp_delivery){
+        .exporter = self,
+        .odd_answers = counters != NULL ? &counters->odd_answers : NULL,
+        .where_key = "endpoint",
+        .where = exporter->target.authority,
+        .profiles_key = "dropped_profiles",
+    };
     exporter->outgoing = (struct profile_outgoing){
         .exporter = self,
         .layout = LAYOUT_1_10,

@@ -4,6 +4,7 @@
  * repeated batch is compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/http_outcome.h"
 #include "exporters/http_settings.h"
+#include "exporters/otlp_delivery.h"
 #include "exporters/otlp_http_config.h"
 #include "exporters/profile_outgoing.h"
 #include "src/batch.h"
@@ -18,7 +19,6 @@
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
 #include "src/net/media_type.h"
-#include "src/otlp/answer.h"
 #include "src/otlp/json_read.h"
 #include "src/otlp/json_write.h"
 #include "src/otlp/schema.h"
@@ -53,7 +53,7 @@ struct otlp_http_exporter {
     enum codec codec; /* CODEC_NONE: bodies go as they are */
     struct codec_box *codecs;
     struct profile_outgoing outgoing;
-    bool has_told_odd_answer;
+    struct otlp_delivery delivery;
 };
 
 /* One request on its way. */
@@ -93,59 +93,21 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
     receipt_resolve(receipt, outcome);
 }
 
-/* Says once, and counts each time, that a back-end takes data and answers nonsense. */
-static void odd_answer(struct otlp_http_exporter *exporter, const char *reason)
-{
-    struct otlp_http_exporter_counters *counters = exporter->base.counters;
-    if (counters != NULL)
-        counter_add(&counters->odd_answers, 1);
-    if (exporter->has_told_odd_answer)
-        return;
-    exporter->has_told_odd_answer = true;
-    log_warn(&exporter->base.logger,
-             "The back-end took the data but its answer is no OTLP response; counted as sent",
-             log_text("url", exporter->shown_url), log_text("reason", reason));
-}
-
-static void log_partial_success(const struct otlp_http_exporter *exporter,
-                                const struct otlp_partial_success *partial)
-{
-    static const char *const keys[SIGNAL_KINDS] = {
-        [TRACES] = "dropped_spans",
-        [METRICS] = "dropped_data_points",
-        [LOGS] = "dropped_log_records",
-        [PROFILES] = "dropped_samples",
-    };
-    char message[HTTP_OUTCOME_TEXT_MAX];
-    snprintf(message, sizeof(message), "%.*s", (int)partial->message.size,
-             (const char *)partial->message.data);
-    log_warn(&exporter->base.logger, "Partial success response", log_text("message", message),
-             log_int(keys[exporter->base.signal], partial->rejected));
-}
-
 /* What an OTLP response says; false when it is none. */
-static bool take_partial_success(const struct attempt *attempt, struct slice body,
-                                 struct otlp_partial_success *ret_partial)
-{
-    if (!otlp_answer_partial_success(body, ret_partial))
-        return false;
-    if (ret_partial->rejected != 0 || ret_partial->message.size > 0)
-        log_partial_success(attempt->exporter, ret_partial);
-    return true;
-}
-
 static bool take_response(const struct attempt *attempt, const struct http_result *result,
-                          struct otlp_partial_success *ret_partial)
+                          uint64_t *ret_rejected)
 {
+    const struct otlp_delivery *delivery = &attempt->exporter->delivery;
     char reason[JSON_REASON_BYTES_MAX];
     struct buffer *encoded;
     assert(result->body.size > 0);
     if (!media_type_is(result->content_type, json_type))
-        return take_partial_success(attempt, result->body, ret_partial);
+        return otlp_delivery_take(delivery, result->body, attempt->batch, ret_rejected);
     if (json_read(otlp_response(attempt->batch->signal), result->body, NULL, &encoded, reason) !=
         JSON_READ)
         return false;
-    bool is_read = take_partial_success(attempt, buffer_slice(encoded), ret_partial);
+    bool is_read =
+        otlp_delivery_take(delivery, buffer_slice(encoded), attempt->batch, ret_rejected);
     buffer_unref(encoded);
     return is_read;
 }
@@ -154,23 +116,18 @@ static bool take_response(const struct attempt *attempt, const struct http_resul
 static struct outcome take_success(const struct attempt *attempt, const struct http_result *result)
 {
     struct outcome outcome = outcome_accepted;
-    struct otlp_partial_success partial;
+    struct otlp_delivery *delivery = &attempt->exporter->delivery;
     bool is_response = slice_equal_text(result->content_type, protobuf_type) ||
                        media_type_is(result->content_type, json_type);
     if (result->body.size == 0 || !is_response) {
         if (result->is_cut)
-            odd_answer(attempt->exporter, "the answer broke off");
+            otlp_delivery_odd(delivery, "the answer broke off");
         return outcome;
     }
-    if (result->is_cut || !take_response(attempt, result, &partial)) {
-        odd_answer(attempt->exporter,
-                   result->is_cut ? "the body is too large or broke off" : "the body is malformed");
-        return outcome;
-    }
-    if (partial.rejected > 0)
-        outcome.rejected_items = (uint64_t)partial.rejected < attempt->batch->items
-                                     ? (uint64_t)partial.rejected
-                                     : attempt->batch->items;
+    if (result->is_cut)
+        otlp_delivery_odd(delivery, "the body is too large or broke off");
+    else if (!take_response(attempt, result, &outcome.rejected_items))
+        otlp_delivery_odd(delivery, "the body is malformed");
     return outcome;
 }
 
@@ -284,6 +241,13 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     self->destination = exporter->shown_url;
     http_url_clear(&url);
     struct otlp_http_exporter_counters *counters = self->counters;
+    exporter->delivery = (struct otlp_delivery){
+        .exporter = self,
+        .odd_answers = counters != NULL ? &counters->odd_answers : NULL,
+        .where_key = "url",
+        .where = exporter->shown_url,
+        .profiles_key = "dropped_samples",
+    };
     exporter->outgoing = (struct profile_outgoing){
         .exporter = self,
         .layout = config->proto_version == OTLP_HTTP_1_9 ? LAYOUT_1_9 : LAYOUT_1_10,

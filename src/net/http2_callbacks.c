@@ -4,48 +4,9 @@
 #include "src/net/http2_session.h"
 
 #include "src/limits.h"
-#include "src/mem.h"
+#include "src/net/http2_memory.h"
 
 #include <assert.h>
-#include <string.h>
-
-static void *allocate(size_t size, void *arg)
-{
-    (void)arg;
-    return mem_try_alloc(size);
-}
-
-static void *allocate_zeroed(size_t count, size_t size, void *arg)
-{
-    (void)arg;
-    if (size > 0 && count > SIZE_MAX / size)
-        return NULL;
-    void *memory = mem_try_alloc(count * size);
-    if (memory != NULL)
-        memset(memory, 0, count * size);
-    return memory;
-}
-
-/* Never refused: when its queue of frames cannot grow, nghttp2 1.52 frees an answer's data twice.
- * What it resizes is bounded: that queue, and its buffers of one frame or header. */
-static void *reallocate(void *old, size_t size, void *arg)
-{
-    (void)arg;
-    return mem_resize(old, size);
-}
-
-static void release(void *memory, void *arg)
-{
-    (void)arg;
-    mem_free(memory);
-}
-
-static nghttp2_mem memory_entry = {
-    .malloc = allocate,
-    .free = release,
-    .calloc = allocate_zeroed,
-    .realloc = reallocate,
-};
 
 static struct http2_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
 {
@@ -245,7 +206,7 @@ int http2_callbacks_attach(struct http2_session *session)
         fill_callbacks(callbacks);
         fill_option(option);
         result = nghttp2_session_server_new3(&session->nghttp2, callbacks, session, option,
-                                             &memory_entry);
+                                             &http2_memory);
     }
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);

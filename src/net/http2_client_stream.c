@@ -6,42 +6,10 @@
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/http2_memory.h"
 
 #include <assert.h>
 #include <string.h>
-
-static void *allocate(size_t size, void *arg)
-{
-    (void)arg;
-    return mem_try_alloc(size);
-}
-
-static void release(void *memory, void *arg)
-{
-    (void)arg;
-    mem_free(memory);
-}
-
-static void *allocate_zeroed(size_t count, size_t size, void *arg)
-{
-    (void)arg;
-    size_t bytes;
-    void *memory = __builtin_mul_overflow(count, size, &bytes) ? NULL : mem_try_alloc(bytes);
-    return memory == NULL ? NULL : memset(memory, 0, bytes);
-}
-
-static void *reallocate(void *old, size_t size, void *arg)
-{
-    (void)arg;
-    return mem_try_resize(old, size);
-}
-
-static nghttp2_mem memory_entry = {
-    .malloc = allocate,
-    .free = release,
-    .calloc = allocate_zeroed,
-    .realloc = reallocate,
-};
 
 static struct http2_client_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
 {
@@ -256,7 +224,7 @@ int http2_client_session_create(struct http2_client *client)
         fill_callbacks(callbacks);
         fill_option(option);
         result =
-            nghttp2_session_client_new3(&client->nghttp2, callbacks, client, option, &memory_entry);
+            nghttp2_session_client_new3(&client->nghttp2, callbacks, client, option, &http2_memory);
     }
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
