@@ -29,12 +29,6 @@ static const struct config_field keepalive_fields[] = {
     CONFIG_END,
 };
 
-static const struct config_field auth_fields[] = {
-    CONFIG_TEXT(struct otlp_grpc_auth_config, authenticator, "authenticator", NULL,
-                "Id of an authenticator extension."),
-    CONFIG_END,
-};
-
 const struct config_field otlp_grpc_fields[] = {
     CONFIG_TEXT(struct otlp_grpc_config, endpoint, "endpoint", NULL,
                 "host:port, bare or behind http://, https:// (which forces TLS), dns:/// or "
@@ -57,8 +51,7 @@ const struct config_field otlp_grpc_fields[] = {
                 "The :authority of requests, instead of the endpoint's host:port."),
     CONFIG_TEXT(struct otlp_grpc_config, user_agent, "user_agent", NULL,
                 "The user agent, instead of ours."),
-    CONFIG_OPTIONAL(struct otlp_grpc_config, auth, struct otlp_grpc_auth_config, has_auth,
-                    CONFIG_NULL_IS_OFF, "auth", auth_fields, NULL, "Not supported yet."),
+    EXPORTER_AUTH_ROW(struct otlp_grpc_config, auth),
     CONFIG_VALUE(struct otlp_grpc_config, middlewares, "middlewares", "Not supported yet."),
     CONFIG_DURATION(struct otlp_grpc_config, timeout_ns, "timeout", "5s", 0, INT64_MAX,
                     "Limit of one attempt; 0: none."),
@@ -107,9 +100,9 @@ bool otlp_grpc_config_check(const void *section, struct error *error)
         !balancer_check(config->balancer_name, error) || !texts_check(config, error) ||
         !grpc_metadata_check(config->headers.pairs, config->headers.count, error))
         return false;
-    if (config->has_auth && config->auth.authenticator[0] != '\0')
-        return error_set(error, "auth: authenticators are not supported by this build yet; put the "
-                                "credentials into headers");
+    if (exporter_auth_is_on(&config->auth) && !otlp_grpc_config_has_tls(config, target.is_https))
+        return error_set(error, "auth: the credentials require transport level security: expected "
+                                "tls without insecure");
     if (config->middlewares != NULL && config->middlewares->count > 0)
         return error_set(error, "middlewares are not supported by this build yet; remove the key");
     return true;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exporters/exporter_auth.h"
 #include "src/net/codec.h"
 #include "src/sender_config.h"
 #include "src/tls_client_config.h"
@@ -14,10 +15,6 @@ struct otlp_grpc_keepalive_config {
     uint64_t time_ns;
     uint64_t timeout_ns;
     bool permit_without_stream;
-};
-
-struct otlp_grpc_auth_config {
-    const char *authenticator;
 };
 
 struct otlp_grpc_config {
@@ -32,8 +29,7 @@ struct otlp_grpc_config {
     bool wait_for_ready;
     const char *authority;
     const char *user_agent;
-    bool has_auth;
-    struct otlp_grpc_auth_config auth;
+    struct exporter_auth_config auth;
     const struct config_value *middlewares;
     uint64_t timeout_ns;
 };

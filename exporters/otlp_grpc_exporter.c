@@ -7,6 +7,7 @@
 #include "exporters/otlp_delivery.h"
 #include "exporters/otlp_grpc_config.h"
 #include "exporters/profile_outgoing.h"
+#include "src/authenticator.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -51,6 +52,7 @@ struct otlp_grpc_exporter {
     char *server_name;
     struct grpc_client *client;
     struct codec_box *codecs;
+    struct authenticator *authenticator; /* NULL: none */
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
 };
@@ -214,7 +216,7 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
         .unconvertible = counters != NULL ? &counters->unconvertible : NULL,
     };
     exporter->codecs = codec_box_create(self->budget);
-    return true;
+    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
 static struct http2_keepalive keepalive_of(const struct otlp_grpc_config *config)
@@ -278,6 +280,7 @@ static bool otlp_grpc_exporter_start(struct component *self, struct error *error
         .user_agent = user_agent[0] != '\0' ? user_agent : http_settings_user_agent(),
         .headers = config->headers.pairs,
         .headers_count = config->headers.count,
+        .credentials = exporter_auth_credentials(exporter->authenticator),
         .encoding = otlp_grpc_config_encoding(config),
         .timeout_ns = config->timeout_ns,
         .keepalive = keepalive_of(config),
@@ -307,6 +310,7 @@ static void otlp_grpc_exporter_destroy(struct component *self)
     grpc_client_destroy(exporter->client);
     tls_context_destroy(exporter->tls);
     codec_box_destroy(exporter->codecs);
+    authenticator_destroy(exporter->authenticator);
     mem_free(exporter->server_name);
     mem_free(exporter->destination);
 }

@@ -31,12 +31,6 @@ static const struct config_field compression_params_fields[] = {
 
 static const struct config_field cookies_fields[] = {CONFIG_END};
 
-static const struct config_field auth_fields[] = {
-    CONFIG_TEXT(struct otlp_http_auth_config, authenticator, "authenticator", NULL,
-                "Id of an authenticator extension."),
-    CONFIG_END,
-};
-
 const struct config_field otlp_http_config_fields[] = {
     CONFIG_TEXT(struct otlp_http_config, endpoint, "endpoint", NULL,
                 "Base URL; /v1/traces and so on are put behind its path."),
@@ -79,8 +73,7 @@ const struct config_field otlp_http_config_fields[] = {
                 "Offer HTTP/2 to https servers."),
     CONFIG_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config, has_cookies,
                     CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
-    CONFIG_OPTIONAL(struct otlp_http_config, auth, struct otlp_http_auth_config, has_auth,
-                    CONFIG_NULL_IS_OFF, "auth", auth_fields, NULL, "Not supported yet."),
+    EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
     CONFIG_VALUE(struct otlp_http_config, middlewares, "middlewares", "Not supported yet."),
     CONFIG_IGNORED("read_buffer_size", "Answers are small; the buffer is ours."),
     CONFIG_IGNORED("write_buffer_size", "Bodies are sent from where they lie."),
@@ -168,9 +161,6 @@ bool otlp_http_config_check(const void *section, struct error *error)
         return false;
     if (config->proto_version == OTLP_HTTP_1_9 && config->encoding == OTLP_HTTP_JSON)
         return error_set(error, "proto_version \"1.9\" needs encoding: proto");
-    if (config->has_auth && config->auth.authenticator[0] != '\0')
-        return error_set(error, "auth: authenticators are not supported by this build yet; put the "
-                                "credentials into headers");
     if (config->has_cookies)
         return error_set(error, "cookies are not supported by this build yet; remove the key");
     if (config->middlewares != NULL && config->middlewares->count > 0)

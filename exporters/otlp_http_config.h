@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exporters/exporter_auth.h"
 #include "src/config/field.h"
 #include "src/net/codec.h"
 #include "src/sender_config.h"
@@ -16,10 +17,6 @@ struct error;
 
 struct otlp_http_compression_config {
     int64_t level;
-};
-
-struct otlp_http_auth_config {
-    const char *authenticator;
 };
 
 struct otlp_http_cookies_config {
@@ -46,8 +43,7 @@ struct otlp_http_config {
     bool force_attempt_http2;
     bool has_cookies;
     struct otlp_http_cookies_config cookies;
-    bool has_auth;
-    struct otlp_http_auth_config auth;
+    struct exporter_auth_config auth;
     const struct config_value *middlewares;
 };
 

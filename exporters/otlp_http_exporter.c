@@ -7,6 +7,7 @@
 #include "exporters/otlp_delivery.h"
 #include "exporters/otlp_http_config.h"
 #include "exporters/profile_outgoing.h"
+#include "src/authenticator.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -52,6 +53,7 @@ struct otlp_http_exporter {
     struct http_client *client;
     enum codec codec; /* CODEC_NONE: bodies go as they are */
     struct codec_box *codecs;
+    struct authenticator *authenticator; /* NULL: none */
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
 };
@@ -255,7 +257,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     };
     exporter->codec = otlp_http_config_codec(config);
     exporter->codecs = codec_box_create(self->budget);
-    return true;
+    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
 static uint64_t idle_connections_max(const struct otlp_http_config *config)
@@ -276,6 +278,7 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
         .user_agent = http_settings_user_agent(),
         .headers = config->headers.pairs,
         .headers_count = config->headers.count,
+        .credentials = exporter_auth_credentials(exporter->authenticator),
         .timeout_ns = config->timeout_ns,
         .connections_max = config->max_conns_per_host,
         .idle_connections_max = idle_connections_max(config),
@@ -310,6 +313,7 @@ static void otlp_http_exporter_destroy(struct component *self)
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     http_client_destroy(exporter->client);
     codec_box_destroy(exporter->codecs);
+    authenticator_destroy(exporter->authenticator);
     mem_free(exporter->url);
     mem_free(exporter->shown_url);
 }

@@ -43,6 +43,7 @@ struct pyroscope_exporter {
     char *authorization;
     struct config_pair *headers; /* ours, then the user's */
     size_t headers_count;
+    struct authenticator *authenticator; /* NULL: none */
     struct http_client *client;
     struct gzip *gzip; /* NULL: bodies go as they are */
     struct otlp_to_pprof_rules rules;

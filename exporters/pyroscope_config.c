@@ -91,6 +91,7 @@ const struct config_field pyroscope_fields[] = {
                     "User and password."),
     CONFIG_SECRET(struct pyroscope_config, bearer_token, "bearer_token",
                   "Token, sent as Authorization: Bearer."),
+    EXPORTER_AUTH_ROW(struct pyroscope_config, auth),
     CONFIG_DURATION(struct pyroscope_config, timeout_ns, "timeout", "30s", 0, INT64_MAX,
                     "Limit of one request, from connecting to the end of the answer; 0: none."),
     CONFIG_COUNT(struct pyroscope_config, concurrency, "concurrency", "16", 1, 256,
@@ -130,9 +131,10 @@ static bool auth_check(const struct pyroscope_config *config, struct error *erro
         has_header |= strcasecmp(config->headers.pairs[i].key, "Authorization") == 0;
         has_tenant |= strcasecmp(config->headers.pairs[i].key, "X-Scope-OrgID") == 0;
     }
-    if (config->has_basic_auth + has_bearer + has_header > 1)
-        return error_set(error, "basic_auth, bearer_token and an Authorization header exclude "
-                                "each other; keep one");
+    bool has_authenticator = exporter_auth_is_on(&config->auth);
+    if (config->has_basic_auth + has_bearer + has_header + has_authenticator > 1)
+        return error_set(error, "basic_auth, bearer_token, auth and an Authorization header "
+                                "exclude each other; keep one");
     if (config->has_basic_auth && config->basic_auth.username[0] == '\0')
         return error_set(error, "basic_auth needs a username");
     if (config->has_basic_auth && strchr(config->basic_auth.username, ':') != NULL)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exporters/exporter_auth.h"
 #include "src/sender_config.h"
 #include "src/tls_client_config.h"
 
@@ -49,6 +50,7 @@ struct pyroscope_config {
     bool has_basic_auth;
     struct pyroscope_auth_config basic_auth;
     const char *bearer_token;
+    struct exporter_auth_config auth;
     uint64_t timeout_ns;
     uint64_t concurrency;
     struct tls_client_config tls;

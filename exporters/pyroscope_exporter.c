@@ -6,6 +6,7 @@
 #include "exporters/pyroscope_attempt.h"
 #include "exporters/pyroscope_config.h"
 #include "exporters/pyroscope_series.h"
+#include "src/authenticator.h"
 #include "src/base64.h"
 #include "src/batch.h"
 #include "src/buffer.h"
@@ -181,7 +182,7 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
     exporter->rules = rules_of(config);
     if (config->compression == PYROSCOPE_GZIP)
         exporter->gzip = gzip_create();
-    return true;
+    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
 static bool pyroscope_exporter_start(struct component *self, struct error *error)
@@ -196,6 +197,7 @@ static bool pyroscope_exporter_start(struct component *self, struct error *error
         .user_agent = http_settings_user_agent(),
         .headers = exporter->headers,
         .headers_count = exporter->headers_count,
+        .credentials = exporter_auth_credentials(exporter->authenticator),
         .timeout_ns = config->timeout_ns,
         .idle_connections_max = config->concurrency,
         .idle_timeout_ns = (uint64_t)90 * NS_PER_S,
@@ -229,6 +231,7 @@ static void pyroscope_exporter_destroy(struct component *self)
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     http_client_destroy(exporter->client);
     gzip_destroy(exporter->gzip);
+    authenticator_destroy(exporter->authenticator);
     pyroscope_memory_fini(&exporter->memory);
     mem_free(exporter->headers);
     mem_free(exporter->authorization);

@@ -250,7 +250,7 @@ static struct auth_header basicauth_credentials(struct authenticator *base)
     is_new |= has_changed(self, &self->password_file);
     if (is_new)
         make_value(self);
-    return (struct auth_header){.name = "Authorization", .value = self->value};
+    return (struct auth_header){.name = "authorization", .value = self->value};
 }
 
 static bool open_file(struct watched_file *file, const char *path, size_t max_bytes,

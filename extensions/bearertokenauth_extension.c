@@ -231,10 +231,9 @@ static enum auth_verdict bearer_token_authenticate(struct authenticator *base,
 static struct auth_header bearer_token_credentials(struct authenticator *base)
 {
     struct bearer_token *self = bearer_token_of(base);
-    const struct bearertokenauth_extension_config *config = base->config;
     look_at_file(self);
     return (struct auth_header){
-        .name = config->header,
+        .name = self->name,
         .value = self->values_count > 0 ? self->values[0] : "",
     };
 }

@@ -48,7 +48,7 @@ struct auth_answer {
 
 /* One header of each request that we send. Valid until the next call. */
 struct auth_header {
-    const char *name;
+    const char *name; /* in lower case; always the same */
     const char *value;
 };
 

@@ -146,6 +146,8 @@ static void add_user_headers(const struct curl_library *library, struct curl_sli
         bool is_host = strcasecmp(header->key, "Host") == 0;
         if (request_header_is_framing(header->key) && !(is_host && is_set(header->value)))
             continue;
+        if (request_header_is_replaced(settings, header->key))
+            continue;
         if (is_set(header->value))
             add_header(library, list, "%s: %s", header->key, header->value);
         else
@@ -168,6 +170,9 @@ struct curl_slist *curl_options_headers(const struct curl_library *library, CURL
         add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
     add_own_headers(library, &list, settings, url);
     add_user_headers(library, &list, settings);
+    if (settings->credentials.name != NULL)
+        add_header(library, &list, "%s: %s", settings->credentials.name,
+                   settings->credentials.value(settings->credentials.arg));
     library->easy_setopt(easy, CURLOPT_HTTPHEADER, list);
     library->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
                          upload < UPLOAD_BYTES_MIN ? (long)UPLOAD_BYTES_MIN : (long)upload);

@@ -10,6 +10,7 @@
 
 #include "src/net/http2_client.h"
 #include "src/receipt.h"
+#include "src/net/request_credentials.h"
 #include "src/slice.h"
 
 struct batch_part;
@@ -28,6 +29,7 @@ struct grpc_client_settings {
     const char *user_agent;
     const struct config_pair *headers; /* metadata of every call */
     size_t headers_count;
+    struct request_credentials credentials;
     const char *encoding; /* grpc-encoding of messages that are compressed; NULL: none is */
     uint64_t timeout_ns;  /* of a call, from posting to the end of the answer; 0: none */
     struct http2_keepalive keepalive;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OWN_FIELDS_MAX = 10, TIMEOUT_TEXT_MAX = 16, WORDS_MAX = GRPC_ERROR_MAX + 128 };
+enum { OWN_FIELDS_MAX = 11, TIMEOUT_TEXT_MAX = 16, WORDS_MAX = GRPC_ERROR_MAX + 128 };
 
 void grpc_call_list_append(struct grpc_call_list *list, struct grpc_client_call *call)
 {
@@ -192,9 +192,15 @@ static size_t fill_fields(const struct grpc_client_call *call, nghttp2_nv *field
         print_timeout(call->deadline_ns - clock_now_ns(), timeout);
         fields[count++] = grpc_metadata_field("grpc-timeout", timeout);
     }
+    const struct request_credentials *credentials = &client->settings.credentials;
+    if (credentials->name != NULL)
+        fields[count++] =
+            grpc_metadata_field(credentials->name, credentials->value(credentials->arg));
     assert(count <= OWN_FIELDS_MAX);
     for (size_t i = 0; i < client->metadata.count; i++)
-        fields[count++] = client->metadata.fields[i];
+        if (credentials->name == NULL ||
+            !grpc_metadata_is(&client->metadata.fields[i], credentials->name))
+            fields[count++] = client->metadata.fields[i];
     return count;
 }
 

@@ -141,3 +141,9 @@ void grpc_metadata_fini(struct grpc_metadata *metadata)
     mem_free(metadata->fields);
     *metadata = (struct grpc_metadata){0};
 }
+
+bool grpc_metadata_is(const nghttp2_nv *field, const char *name)
+{
+    assert(name != NULL);
+    return strlen(name) == field->namelen && memcmp(field->name, name, field->namelen) == 0;
+}

@@ -23,5 +23,7 @@ void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair
                         size_t count);
 void grpc_metadata_fini(struct grpc_metadata *metadata);
 
+/* name: in lower case. */
+bool grpc_metadata_is(const nghttp2_nv *field, const char *name);
 /* One field that points to texts of the caller's. */
 nghttp2_nv grpc_metadata_field(const char *name, const char *value);

@@ -14,6 +14,7 @@
 #include "src/net/http_request_head.h"
 #include "src/net/http_url.h"
 #include "src/net/retry_after.h"
+#include "src/secret.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ struct exchange {
     struct timer deadline;
     bool was_repeated; /* its first connection proved stale */
     size_t tried;      /* addresses that did not answer */
+    char *credentials; /* a header line; NULL: none */
     size_t tail_size;
     char tail[REQUEST_HEAD_TAIL_MAX];
 };
@@ -134,6 +136,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     struct http_post post = exchange->post;
     assert(exchange->connection == NULL);
     lane_timer_stop(client->lane, &exchange->deadline);
+    secret_free(exchange->credentials);
     mem_free(exchange);
     lane_defer(client->lane, &client->job);
     post.done(result, post.arg);
@@ -238,8 +241,11 @@ static void exchange_send(struct exchange *exchange)
 {
     assert(exchange->connection != NULL);
     const struct http_post *post = &exchange->post;
-    uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 1 + post->parts_count) * sizeof(*buffers));
+    uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 2 + post->parts_count) * sizeof(*buffers));
     size_t count = fill_head(exchange, buffers);
+    if (exchange->credentials != NULL)
+        buffers[count++] =
+            (uv_buf_t){.base = exchange->credentials, .len = strlen(exchange->credentials)};
     buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
     for (size_t i = 0; i < post->parts_count; i++) {
         struct slice bytes = post->parts[i].bytes;
@@ -431,6 +437,7 @@ void http1_client_post(struct http1_client *client, const struct http_post *post
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->post = *post;
+    exchange->credentials = request_head_credentials(client->settings);
     exchange->tail_size = request_head_tail(client->settings, post, exchange->tail);
     timer_init(&exchange->deadline, on_deadline, exchange);
     if (client->settings->timeout_ns > 0)

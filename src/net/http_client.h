@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/net/request_credentials.h"
 #include "src/slice.h"
 
 struct batch_part;
@@ -24,6 +25,7 @@ struct http_client_settings {
     const char *user_agent;
     const struct config_pair *headers; /* extra ones, overriding ours, Host included */
     size_t headers_count;
+    struct request_credentials credentials;
     uint64_t timeout_ns;      /* whole exchange; 0: none */
     uint64_t connections_max; /* 0: as many as requests */
     uint64_t idle_connections_max;

@@ -36,10 +36,18 @@ bool request_headers_check(const struct http_client_settings *settings, struct e
     return true;
 }
 
+bool request_header_is_replaced(const struct http_client_settings *settings, const char *name)
+{
+    assert(name != NULL);
+    return settings->credentials.name != NULL && strcasecmp(settings->credentials.name, name) == 0;
+}
+
 const char *request_header_find(const struct http_client_settings *settings, const char *name)
 {
     assert(name != NULL);
     assert(settings != NULL);
+    if (request_header_is_replaced(settings, name))
+        return "";
     for (size_t i = 0; i < settings->headers_count; i++)
         if (strcasecmp(settings->headers[i].key, name) == 0)
             return settings->headers[i].value;
@@ -70,7 +78,8 @@ static void print_head(FILE *out, const struct http_client_settings *settings,
     if (!settings->has_keep_alive)
         fputs("Connection: close\r\n", out);
     for (size_t i = 0; i < settings->headers_count; i++)
-        if (!request_header_is_framing(settings->headers[i].key))
+        if (!request_header_is_framing(settings->headers[i].key) &&
+            !request_header_is_replaced(settings, settings->headers[i].key))
             fprintf(out, "%s: %s\r\n", settings->headers[i].key, settings->headers[i].value);
 }
 
@@ -88,6 +97,19 @@ char *request_head_text(const struct http_client_settings *settings, const struc
     char *copy = mem_copy_text(text);
     free(text);
     return copy;
+}
+
+char *request_head_credentials(const struct http_client_settings *settings)
+{
+    const struct request_credentials *credentials = &settings->credentials;
+    if (credentials->name == NULL)
+        return NULL;
+    const char *value = credentials->value(credentials->arg);
+    assert(value != NULL);
+    size_t size = strlen(credentials->name) + strlen(value) + sizeof(": \r\n");
+    char *text = mem_alloc(size);
+    snprintf(text, size, "%s: %s\r\n", credentials->name, value);
+    return text;
 }
 
 size_t request_head_tail(const struct http_client_settings *settings, const struct http_post *post,

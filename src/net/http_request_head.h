@@ -21,7 +21,11 @@ char *request_head_text(const struct http_client_settings *settings, const struc
 /* Content-Type, Content-Encoding and Content-Length, and the empty line. Returns the size. */
 size_t request_head_tail(const struct http_client_settings *settings, const struct http_post *post,
                          char tail[REQUEST_HEAD_TAIL_MAX]);
-/* The user's value of that header, or NULL. */
+/* "name: value\r\n" of the credentials, freed with mem_free; NULL when there are none. */
+char *request_head_credentials(const struct http_client_settings *settings);
+/* The user's value of that header, or NULL; credentials count as one, with "". */
 const char *request_header_find(const struct http_client_settings *settings, const char *name);
 /* What is ours alone, whatever the user says: the framing. */
 bool request_header_is_framing(const char *name);
+/* Whether the credentials stand in the place of that header of the user's. */
+bool request_header_is_replaced(const struct http_client_settings *settings, const char *name);
