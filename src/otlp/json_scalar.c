@@ -95,7 +95,7 @@ static bool expect_string(struct json_reader *reader, const char *expected,
                             "a quote at the end");
 }
 
-/* The content of a field of bytes, as what is written behind a header of the right length. */
+/* Tag, length and bytes. */
 static bool write_bytes(struct json_reader *reader, const struct otlp_field *field,
                         struct slice bytes)
 {
@@ -111,7 +111,8 @@ static bool write_bytes(struct json_reader *reader, const struct otlp_field *fie
     return true;
 }
 
-/* The same, of bytes that lie HEADER_BYTES_MAX behind the end of the output. */
+/* The same, of bytes that lie HEADER_BYTES_MAX behind the end of the output: what has to be decoded
+ * first is decoded there. */
 static bool move_bytes(struct json_reader *reader, const struct otlp_field *field, size_t size)
 {
     struct buffer *out = reader->out;
@@ -131,7 +132,7 @@ static bool move_bytes(struct json_reader *reader, const struct otlp_field *fiel
 static bool read_text(struct json_reader *reader, const struct otlp_field *field)
 {
     struct json_string string;
-    if (json_scan_word(&reader->scan, "null"))
+    if (json_scan_peek(&reader->scan) != '"' && json_scan_word(&reader->scan, "null"))
         return write_bytes(reader, field, slice_of("", 0));
     if (!expect_string(reader, "a string, or null", &string))
         return false;
@@ -169,25 +170,17 @@ static bool read_bytes(struct json_reader *reader, const struct otlp_field *fiel
     return move_bytes(reader, field, size);
 }
 
-static int hex_value(uint8_t digit)
-{
-    unsigned letter = (digit | 0x20u) - 'a';
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    return letter < 6 ? (int)letter + 10 : -1;
-}
-
 static bool decode_hex(struct slice digits, uint8_t *room)
 {
-    int wrong = 0;
+    unsigned all = 0;
     assert(digits.size % 2 == 0);
     for (size_t i = 0; i < digits.size; i += 2) {
-        int high = hex_value(digits.data[i]);
-        int low = hex_value(digits.data[i + 1]);
-        wrong |= high | low;
-        room[i / 2] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
+        unsigned high = json_hex_digit(digits.data[i]);
+        unsigned low = json_hex_digit(digits.data[i + 1]);
+        all |= high | low;
+        room[i / 2] = (uint8_t)(high << 4 | low);
     }
-    return wrong >= 0;
+    return all < 16;
 }
 
 static bool read_id(struct json_reader *reader, const struct otlp_field *field, size_t size)

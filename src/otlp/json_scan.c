@@ -59,14 +59,6 @@ static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-static inline unsigned hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    unsigned letter = (byte | 0x20u) - 'a';
-    return letter < 6 ? letter + 10 : 16;
-}
-
 /* At a backslash. Bytes of the escape, or 0 when it is none. */
 static size_t escape_size(const uint8_t *at, const uint8_t *end)
 {
@@ -78,7 +70,7 @@ static size_t escape_size(const uint8_t *at, const uint8_t *end)
     if (end - at < 6)
         return 0;
     for (size_t i = 2; i < 6; i++)
-        if (hex_digit(at[i]) > 15)
+        if (json_hex_digit(at[i]) > 15)
             return 0;
     return 6;
 }
@@ -176,7 +168,7 @@ static uint32_t code_unit(const uint8_t *at)
     assert(at[0] == '\\' && at[1] == 'u');
     uint32_t unit = 0;
     for (size_t i = 2; i < 6; i++)
-        unit = unit << 4 | hex_digit(at[i]);
+        unit = unit << 4 | json_hex_digit(at[i]);
     return unit;
 }
 
