@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pyroscope receiver on a hand-turned lane, between loopback clients and a pipeline that records
+ * what it is offered and answers as it is told. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/budget.h"
+#include "src/component.h"
+#include "src/ledger.h"
+#include "src/receipt.h"
+#include "src/slice.h"
+
+enum { PYROSCOPE_BYTES_MAX = 1 << 16 };
+
+struct pyroscope_fixture {
+    struct lane *lane;
+    struct budget budget;
+    struct ledger ledger;
+    struct config *config;
+    struct component *receiver;
+    struct outcome outcome; /* what the pipeline answers … */
+    unsigned busy_times;    /* … after it was busy so often */
+    unsigned offers;
+    unsigned accepted;
+    uint64_t items;
+    char tenant[64];
+    uint8_t bytes[PYROSCOPE_BYTES_MAX]; /* of the last offer */
+    size_t size;
+    bool is_stopped;
+    char address[64];
+    char answer[PYROSCOPE_BYTES_MAX]; /* as it stands on the wire */
+};
+
+extern struct pyroscope_fixture pyroscope;
+
+/* options: YAML flow text of the map below receivers::pyroscope. Listens on a random port. */
+void pyroscope_start(const char *options);
+/* Stops the receiver and checks that nothing is left. */
+void pyroscope_stop(void);
+/* One HTTP/1.1 request on a connection of its own, up to its answer or for so many turns, each of
+ * which takes ten milliseconds. headers: whole lines. */
+void pyroscope_ask(const char *line, const char *headers, struct slice body, unsigned turns);
+/* The answer's status, and a text that it holds. */
+void pyroscope_assert_answer(const char *what, unsigned status, const char *part);

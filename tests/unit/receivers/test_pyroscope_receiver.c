@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both doors of the pyroscope receiver: what is taken, what each refusal is told, and how long a
+ * request waits for room. */
+#include "receivers/pyroscope_receiver.h"
+#include "src/arena.h"
+#include "src/clock.h"
+#include "src/lane.h"
+#include "src/limits.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_upload.h"
+#include "src/otlp/profile_view.h"
+#include "tests/support/h2_peer.h"
+#include "tests/unit/receivers/pyroscope_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TURNS = 12, PATIENT_TURNS = 800 };
+
+/* One sample of 5 cpu/count; the same with a location that is not there. */
+#define PPROF                                                                                      \
+    "\x0a\x04\x08\x01\x10\x02\x12\x03\x12\x01\x05\x32\x00\x32\x03"                                 \
+    "cpu\x32\x05"                                                                                  \
+    "count"
+#define PPROF_EMPTY                                                                                \
+    "\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x03"                                                     \
+    "cpu\x32\x05"                                                                                  \
+    "count"
+#define PPROF_BROKEN                                                                               \
+    "\x0a\x04\x08\x01\x10\x02\x12\x06\x0a\x01\x07\x12\x01\x05\x32\x00\x32\x03"                     \
+    "cpu\x32\x05"                                                                                  \
+    "count"
+#define NAME_LABEL                                                                                 \
+    "\x0a\x0f\x0a\x08"                                                                             \
+    "__name__\x12\x03"                                                                             \
+    "cpu"
+#define PUSH        "\x0a\x2e" NAME_LABEL "\x12\x1b\x0a\x19" PPROF
+#define PUSH_EMPTY  "\x0a\x29" NAME_LABEL "\x12\x16\x0a\x14" PPROF_EMPTY
+#define PUSH_BROKEN "\x0a\x31" NAME_LABEL "\x12\x1e\x0a\x1c" PPROF_BROKEN
+#define NO_NAME     "\x0a\x1d\x12\x1b\x0a\x19" PPROF
+
+#define PROTO "Content-Type: application/proto\r\n"
+#define JSON  "Content-Type: application/json\r\n"
+#define WEB   "Content-Type: application/grpc-web+proto\r\n"
+#define FORM  "Content-Type: multipart/form-data; boundary=XY\r\n"
+#define PART(name, content)                                                                        \
+    "--XY\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"f\"\r\n\r\n" content    \
+    "\r\n"
+#define BYTES(text)                                                                                \
+    {                                                                                              \
+        (const uint8_t *)(text), sizeof(text) - 1                                                  \
+    }
+
+static const char push_line[] = "POST /push.v1.PusherService/Push";
+
+static int set_up(void **state)
+{
+    (void)state;
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 4000}");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pyroscope_stop();
+    return 0;
+}
+
+struct request_case {
+    const char *what;
+    const char *line; /* NULL: Push */
+    const char *headers;
+    struct slice body;
+    unsigned status;
+    const char *answer;
+    unsigned accepted; /* batches */
+};
+
+static void run_cases(const struct request_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct request_case *c = &cases[i];
+        pyroscope.accepted = 0;
+        pyroscope_ask(c->line != NULL ? c->line : push_line, c->headers, c->body, TURNS);
+        pyroscope_assert_answer(c->what, c->status, c->answer);
+        if (pyroscope.accepted != c->accepted)
+            fail_msg("%s: %u batches", c->what, pyroscope.accepted);
+    }
+}
+
+static void push_is_answered_as_the_server_does(void **state)
+{
+    static const struct request_case cases[] = {
+        {"proto", NULL, PROTO, BYTES(PUSH), 200, "content-type: application/proto", 1},
+        {"two series", NULL, PROTO, BYTES(PUSH PUSH), 200, "application/proto", 2},
+        {"no samples", NULL, PROTO, BYTES(PUSH_EMPTY), 200, "application/proto", 0},
+        {"json", NULL, JSON,
+         BYTES("{\"series\":[{\"labels\":[{\"name\":\"__name__\",\"value\":\"cpu\"}],"
+               "\"samples\":[{\"rawProfile\":\"CgQIARACEgMSAQUyADIDY3B1MgVjb3VudA==\"}]}]}"),
+         200, "\r\n\r\n{}", 1},
+        {"grpc-web", NULL, WEB, BYTES("\0\0\0\0\x30" PUSH), 200, "application/grpc-web+proto", 1},
+        {"nothing", NULL, PROTO, BYTES(""), 400,
+         "{\"code\":\"invalid_argument\",\"message\":\"no profiles received\"}", 0},
+        {"no name", NULL, PROTO, BYTES(NO_NAME), 400, "__name__ is missing", 0},
+        {"one of two", NULL, PROTO, BYTES(NO_NAME PUSH), 400, "__name__ is missing", 1},
+        {"index out of range", NULL, PROTO, BYTES(PUSH_BROKEN), 400, "invalid_argument", 0},
+        {"torn", NULL, PROTO, BYTES("\x0a\x7f"), 400, "unmarshal message: ", 0},
+        {"no json", NULL, JSON, BYTES("{"), 400, "unmarshal message: ", 0},
+        {"GET", "GET /push.v1.PusherService/Push", "", BYTES(""), 405, "allow: POST", 0},
+        {"type", NULL, "Content-Type: text/plain\r\n", BYTES(""), 415, "accept-post: ", 0},
+        {"zstd", NULL, PROTO "Content-Encoding: zstd\r\n", BYTES("x"), 501,
+         "unknown compression \\\"zstd\\\": supported encodings are gzip", 0},
+        {"no gzip", NULL, PROTO "Content-Encoding: gzip\r\n", BYTES("x"), 400, "gzip", 0},
+        {"version", NULL, PROTO "Connect-Protocol-Version: 2\r\n", BYTES("x"), 400,
+         "Connect-Protocol-Version must be", 0},
+        {"version 1", NULL, PROTO "Connect-Protocol-Version: 1\r\nConnect-Timeout-Ms: 10000\r\n",
+         BYTES(PUSH), 200, "application/proto", 1},
+        {"timeout", NULL, PROTO "Connect-Timeout-Ms: 1x\r\n", BYTES("x"), 400, "parse timeout", 0},
+        {"too large", NULL, PROTO "Content-Length: 100000000\r\n", BYTES(""), 413,
+         "resource_exhausted", 0},
+    };
+    (void)state;
+    run_cases(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void uploads_of_every_form_are_taken(void **state)
+{
+    static const struct request_case cases[] = {
+        {"form", "POST /ingest?name=app%7Ba%3Db%7D&spyName=gospy", FORM,
+         BYTES(PART("profile", PPROF) "--XY--"), 200, "content-length: 0", 1},
+        {"alias", "POST /pyroscope/ingest?name=app", FORM, BYTES(PART("profile", PPROF) "--XY--"),
+         200, "", 1},
+        {"config", "POST /ingest?name=app", FORM,
+         BYTES(PART("profile", PPROF) PART("sample_type_config", "{\"cpu\":{}}") "--XY--"), 200, "",
+         1},
+        {"raw", "POST /ingest?name=app&format=pprof", "", BYTES(PPROF), 200, "", 1},
+        {"no samples", "POST /ingest?name=app&format=pprof", "", BYTES(PPROF_EMPTY), 200, "", 0},
+        {"no part", "POST /ingest?name=app", FORM, BYTES("--XY--"), 200, "", 0},
+        {"folded", "POST /ingest?name=app", "", BYTES("main;work 3\n"), 200, "", 1},
+        {"folded by name", "POST /ingest?name=app.wall&format=folded", "", BYTES("main 3\n"), 200,
+         "", 1},
+        {"lines", "POST /ingest?name=app&format=lines", "", BYTES("main\n"), 200, "", 1},
+        {"trie", "POST /ingest?name=app&format=trie", "", BYTES("\1a\5\0"), 200, "", 1},
+        {"trie by type", "POST /ingest?name=app", "Content-Type: binary/octet-stream+trie\r\n",
+         BYTES("\1a\5\0"), 200, "", 1},
+        {"tree", "POST /ingest?name=app&format=tree", "", BYTES("\0\0\1\1a\5\0"), 200, "", 1},
+        {"a profile id", "POST /ingest?name=app%7Bprofile_id%3Dx%7D", "", BYTES("main 3\n"), 200,
+         "", 0},
+        {"jfr", "POST /ingest?name=app&format=jfr", "", BYTES("FLR"), 200, "", 1},
+        {"jfr form", "POST /ingest?name=app&format=jfr", FORM,
+         BYTES(PART("jfr", "FLR") PART("labels", "x") "--XY--"), 200, "", 1},
+    };
+    (void)state;
+    run_cases(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void refused_uploads_are_told_why(void **state)
+{
+    static const struct request_case cases[] = {
+        {"no name", "POST /ingest", "", BYTES("a 1"), 400, "name: service name is required", 0},
+        {"bad label", "POST /ingest?name=a%7Bb-c=d%7D", "", BYTES("a 1"), 400,
+         "invalid label name: b-c", 0},
+        {"bad time", "POST /ingest?name=a&until=tomorrow", "", BYTES("a 1"), 400,
+         "until: found \\\"tomorrow\\\"", 0},
+        {"far time", "POST /ingest?name=a&from=99999999999999999999999", "", BYTES("a 1"), 400,
+         "from: found", 0},
+        {"boundary", "POST /ingest?name=a", FORM, BYTES("--ZZ--"), 422, "boundary", 0},
+        {"no boundary", "POST /ingest?name=a", "Content-Type: multipart/form-data\r\n",
+         BYTES("--XY--"), 422, "malformed multipart content type header", 0},
+        {"torn form", "POST /ingest?name=a", FORM, BYTES(PART("profile", PPROF)), 422, "EOF", 0},
+        {"old client", "POST /ingest?name=a", FORM,
+         BYTES(PART("profile", PPROF) PART("prev_profile", PPROF) "--XY--"), 422,
+         "unsupported client version. Please update github.com/grafana/pyroscope-go", 0},
+        {"bad config", "POST /ingest?name=a", FORM,
+         BYTES(PART("profile", PPROF) PART("sample_type_config", "[") "--XY--"), 422,
+         "sample_type_config: json", 0},
+        {"no pprof", "POST /ingest?name=a&format=pprof", "", BYTES("xyz"), 422, "unknown", 0},
+        {"index", "POST /ingest?name=a&format=pprof", "", BYTES(PPROF_BROKEN), 422, "unknown", 0},
+        {"no gzip", "POST /ingest?name=a&format=pprof", "", BYTES("\x1f\x8bxx"), 422, "gzip", 0},
+        {"count", "POST /ingest?name=a", "", BYTES("main x\n"), 422, "found \\\"x\\\"", 0},
+        {"ending", "POST /ingest?name=a.cats", "", BYTES("main 1\n"), 422,
+         "unknown profile type: cats", 0},
+        {"torn tree", "POST /ingest?name=a&format=tree", "", BYTES("\5a"), 422, "unexpected EOF",
+         0},
+        {"speedscope", "POST /ingest?name=a&format=speedscope", "", BYTES("{}"), 422,
+         "speedscope is not supported", 0},
+        {"no jfr", "POST /ingest?name=a&format=jfr", FORM, BYTES("--XY--"), 422,
+         "jfr field is required", 0},
+        {"GET", "GET /ingest?name=a", "", BYTES(""), 405, "allow: POST", 0},
+        {"too large", "POST /ingest?name=a", "Content-Length: 100000000\r\n", BYTES(""), 413,
+         "{\"code\":\"resource_exhausted\"", 0},
+    };
+    (void)state;
+    run_cases(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void probes_and_unknown_paths_are_answered(void **state)
+{
+    static const struct request_case cases[] = {
+        {"ready", "GET /ready", "", BYTES(""), 200, "\r\n\r\nready\n", 0},
+        {"healthz", "GET /healthz", "", BYTES(""), 200, "", 0},
+        {"unknown", "POST /v1/profiles", "", BYTES(""), 404, "404 page not found\n", 0},
+    };
+    (void)state;
+    run_cases(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+static void grpc_comes_in_on_the_same_path(void **state)
+{
+    static const char *const fields[] = {":method",
+                                         "POST",
+                                         ":scheme",
+                                         "http",
+                                         ":path",
+                                         "/push.v1.PusherService/Push",
+                                         ":authority",
+                                         "h",
+                                         "content-type",
+                                         "application/grpc+proto",
+                                         "te",
+                                         "trailers",
+                                         NULL};
+    static const char body[] = "\0\0\0\0\x30" PUSH;
+    (void)state;
+    struct h2_peer *peer = h2_peer_connect(pyroscope.address, 0);
+    int32_t id = h2_peer_request(peer, fields, body, sizeof(body) - 1, true);
+    for (unsigned i = 0; i < 100 && !h2_peer_answer(peer, id)->is_closed; i++) {
+        h2_peer_turn(peer);
+        lane_turn(pyroscope.lane);
+    }
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_non_null(strstr(h2_peer_answer(peer, id)->trailers, "grpc-status: 0"));
+    assert_int_equal(pyroscope.accepted, 1);
+    h2_peer_close(peer);
+}
+
+static void files_of_jfr_are_passed_on_as_they_came(void **state)
+{
+    struct arena arena;
+    struct profile_dictionary dictionary;
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct profile profile;
+    struct slice body = BYTES(PART("jfr", "FLR\0x") PART("labels", "L") "--XY--");
+    (void)state;
+    pyroscope_ask("POST /ingest?name=app%7Ba%3Db%7D&format=jfr&from=1789999990&until=1790000000"
+                  "&spyName=javaspy&units=samples&aggregationType=sum&sampleRate=100",
+                  FORM, body, TURNS);
+    struct slice request = slice_of(pyroscope.bytes, pyroscope.size);
+    struct wire_reader resources = wire_reader_of(request);
+    arena_init(&arena, 1 << 20);
+    assert_true(profile_dictionary_open(&dictionary, &arena, request));
+    assert_true(profile_next_resource(&resources, &resource));
+    struct wire_reader scopes = wire_reader_of(resource.bytes);
+    assert_true(profile_next_scope(&scopes, &scope));
+    struct wire_reader profiles = wire_reader_of(scope.bytes);
+    assert_true(profile_next_profile(&profiles, &profile));
+    assert_true(profile_is_upload(&profile));
+    assert_int_equal(pyroscope.items, 1);
+    assert_int_equal(profile.time_unix_ns, 1789999990 * (uint64_t)NS_PER_S);
+    static const char *const parameters[][2] = {
+        {"from", "1789999990"}, {"until", "1790000000"},    {"sampleRate", "100"},
+        {"units", "samples"},   {"aggregationType", "sum"}, {"spyName", "javaspy"},
+        {"labels", "L"},
+    };
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+        assert_true(slice_equal_text(
+            profile_upload_parameter(&dictionary, &profile, parameters[i][0]), parameters[i][1]));
+    struct slice names = profile_label_names(&dictionary, &profile);
+    assert_true(profile_label_names_has(names, slice_of_text("a")));
+    arena_clear(&arena);
+}
+
+static void a_busy_pipeline_is_waited_for(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope.busy_times = 3;
+    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
+    pyroscope_assert_answer("a while", 200, "");
+    assert_int_equal(pyroscope.offers, 4);
+    assert_int_equal(pyroscope.accepted, 1);
+}
+
+static void patience_ends(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope.busy_times = 1000;
+    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
+    pyroscope_assert_answer("Push", 503, "retry-after: 1");
+    pyroscope_assert_answer("Push", 503, "{\"code\":\"unavailable\"");
+    pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), PATIENT_TURNS);
+    pyroscope_assert_answer("/ingest", 503, "retry-after: 1");
+    assert_int_equal(pyroscope.accepted, 0);
+}
+
+static void a_refusal_for_good_is_told_at_once(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope.outcome = outcome_refused(STATUS_INVALID_ARGUMENT, "not \"that\"");
+    pyroscope_ask(push_line, PROTO, body, TURNS);
+    pyroscope_assert_answer("Push", 400, "not \\\"that\\\"");
+    pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
+    pyroscope_assert_answer("/ingest", 422, "not \\\"that\\\"");
+    assert_int_equal(pyroscope.offers, 2);
+}
+
+/* Returns what somebody else holds after a while. */
+static void on_relief(struct timer *timer, void *arg)
+{
+    (void)timer;
+    budget_return(arg, 16 * MIB - 1024);
+}
+
+static void a_short_budget_is_waited_for_before_the_body_is_read(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    struct timer relief;
+    (void)state;
+    assert_true(budget_try_take(&pyroscope.budget, 16 * MIB - 1024));
+    timer_init(&relief, on_relief, &pyroscope.budget);
+    lane_timer_start(pyroscope.lane, &relief, (uint64_t)NS_PER_S);
+    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
+    pyroscope_assert_answer("relieved", 200, "");
+    assert_int_equal(pyroscope.accepted, 1);
+}
+
+static void a_spent_budget_is_told(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    assert_true(budget_try_take(&pyroscope.budget, 16 * MIB));
+    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
+    pyroscope_assert_answer("spent", 503, "memory budget");
+    budget_return(&pyroscope.budget, 16 * MIB);
+}
+
+static void a_client_that_has_gone_loses_nothing(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope.busy_times = 4;
+    pyroscope_ask(push_line, PROTO, body, TURNS);
+    assert_int_equal(pyroscope.accepted, 0);
+    for (unsigned i = 0; i < PATIENT_TURNS && pyroscope.accepted == 0; i++) {
+        lane_turn(pyroscope.lane);
+        clock_fake_advance(10 * (uint64_t)NS_PER_MS);
+    }
+    assert_int_equal(pyroscope.accepted, 1);
+}
+
+static void the_tenant_is_context(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope_ask(push_line, PROTO "X-Scope-OrgID: team-a\r\n", body, TURNS);
+    assert_string_equal(pyroscope.tenant, "team-a");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(push_is_answered_as_the_server_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(uploads_of_every_form_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refused_uploads_are_told_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(probes_and_unknown_paths_are_answered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(grpc_comes_in_on_the_same_path, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_of_jfr_are_passed_on_as_they_came, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_busy_pipeline_is_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(patience_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refusal_for_good_is_told_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_short_budget_is_waited_for_before_the_body_is_read,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_tenant_is_context, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
