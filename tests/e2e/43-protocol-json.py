@@ -325,6 +325,85 @@ class Meaning(case.Case):
             self.assertEqual(found, without_empty(MessageToDict(body)))
 
 
+PROFILE = {
+    "resourceProfiles": [
+        {
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]},
+            "scopeProfiles": [
+                {
+                    "scope": {"name": "s"},
+                    "profiles": [
+                        {
+                            "sampleType": {"typeStrindex": 1, "unitStrindex": 2},
+                            "samples": [
+                                {
+                                    "stackIndex": 1,
+                                    "linkIndex": 1,
+                                    "values": ["-5", "7"],
+                                    "attributeIndices": [1],
+                                    "timestampsUnixNano": ["1", "18446744073709551615"],
+                                }
+                            ],
+                            "timeUnixNano": "1544712660000000000",
+                            "durationNano": "60",
+                            "periodType": {"typeStrindex": 1},
+                            "period": "10000000",
+                            "profileId": ID,
+                            "originalPayloadFormat": "pprof",
+                            "originalPayload": "AAECAw==",
+                        }
+                    ],
+                }
+            ],
+        }
+    ],
+    "dictionary": {
+        "mappingTable": [{}, {"memoryStart": "4096", "memoryLimit": "8192", "filenameStrindex": 4}],
+        "locationTable": [
+            {},
+            {"mappingIndex": 1, "address": "4097", "lines": [{"functionIndex": 1, "line": "3"}]},
+        ],
+        "functionTable": [{}, {"nameStrindex": 3, "filenameStrindex": 4, "startLine": "1"}],
+        "linkTable": [{}, {"traceId": ID, "spanId": "eee19b7ec3c1b174"}],
+        "stringTable": ["", "cpu", "nanoseconds", "main", "main.go", "worker"],
+        "attributeTable": [{}, {"keyStrindex": 5, "value": {"intValue": "3"}, "unitStrindex": 2}],
+        "stackTable": [{}, {"locationIndices": [1]}],
+    },
+}
+
+
+class Profiles(case.Case):
+    """They come and go as JSON, in the same words."""
+
+    PATH = "/v1development/profiles"
+
+    def passed_on(self, executable=None, arguments=()):
+        sink, http = self.sink(), free_port()
+        server = self.server(
+            f"receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{http}\n"
+            f"exporters:\n  otlphttp:\n    endpoint: {sink.url}\n    encoding: json\n"
+            + case.UNCOMPRESSED
+            + case.DIRECT
+            + f"service:\n{case.QUIET}  pipelines:\n    profiles:\n      receivers: [otlp]\n"
+            "      exporters: [otlphttp]\n",
+            executable=executable,
+            arguments=arguments,
+        ).wait_until_ready()
+        answer = client.request(http, "POST", self.PATH, json.dumps(PROFILE).encode(), TYPE)
+        self.assertEqual(outcome(answer), TAKEN)
+        (request,) = sink.accepted(self.PATH)
+        self.assertEqual(request.headers["content-type"], JSON)
+        self.assertEqual(server.stop(), 0)
+        return json.loads(request.payload)
+
+    def test_spanflame_passes_on_what_came(self):
+        self.assertEqual(without_empty(self.passed_on()), PROFILE)
+
+    def test_the_go_collector_says_the_same(self):
+        gates = ("--feature-gates=service.profilesSupport",)
+        self.assertEqual(self.passed_on(peers.otelcol(), gates), self.passed_on())
+
+
 def without_empty(node):
     """Messages that are there and empty say nothing, except in lists and as values."""
     if isinstance(node, dict):
