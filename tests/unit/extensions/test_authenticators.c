@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* basicauth and bearertokenauth, each made from YAML as its users make it: who is let in, in which
+ * words others are not, files that change, floods, and what requests of ours carry. */
+#include "src/auth_limits.h"
+#include "src/authenticator.h"
+#include "src/clock.h"
+#include "src/component.h"
+#include "src/config/config.h"
+#include "src/error.h"
+#include "src/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+extern const struct component_factory basicauth_extension_factory;
+extern const struct component_factory bearertokenauth_extension_factory;
+
+static const struct component_factory pipe_receiver = {
+    .type = "pipe",
+    .kind = RECEIVER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES,
+    .instance_size = sizeof(struct component),
+    .config_size = 1,
+};
+
+static const struct component_factory pipe_exporter = {
+    .type = "pipe",
+    .kind = EXPORTER,
+    .stability = "stable",
+    .signals = SIGNAL_TRACES,
+    .instance_size = sizeof(struct component),
+    .config_size = 1,
+};
+
+static const struct component_factory *const factories[] = {
+    &pipe_receiver, &pipe_exporter, &basicauth_extension_factory,
+    &bearertokenauth_extension_factory, NULL};
+
+/* One extension of a configuration, and an instance of it. */
+static struct config *config;
+static struct authenticator *authenticator;
+static char problem[1024];
+static char directory[64];
+
+static const struct config_component *find_extension(const struct service_view *view,
+                                                     const char *id)
+{
+    (void)view;
+    for (size_t i = 0; i < config->extensions_count; i++)
+        if (strcmp(config->extensions[i]->id, id) == 0)
+            return config->extensions[i];
+    return NULL;
+}
+
+static const struct service_view service = {.extension = find_extension};
+
+static bool load(const char *type, const char *yaml)
+{
+    char text[4096];
+    struct config_problems problems = {0};
+    snprintf(text, sizeof(text),
+             "yaml:\nextensions:\n  %s: %s\nreceivers: {pipe: }\nexporters: {pipe: }\n"
+             "service: {extensions: [%s], pipelines: {traces: {receivers: [pipe], exporters: "
+             "[pipe]}}}\n",
+             type, yaml, type);
+    const char *locations[] = {text};
+    config = config_load(&(struct config_request){.locations = locations,
+                                                  .locations_count = 1,
+                                                  .factories = factories},
+                         &problems);
+    problem[0] = '\0';
+    if (problems.count > 0)
+        snprintf(problem, sizeof(problem), "%s", problems.texts[0]);
+    config_problems_clear(&problems);
+    return config != NULL;
+}
+
+static void open_authenticator(const char *type, const char *yaml, enum auth_side side)
+{
+    static const struct component user = {.id = "user", .service = &service};
+    struct error error;
+    if (!load(type, yaml))
+        fail_msg("%s", problem);
+    authenticator = authenticator_create(&user, type, side, &error);
+    if (authenticator == NULL)
+        fail_msg("%s", error.text);
+}
+
+static void close_authenticator(void)
+{
+    authenticator_destroy(authenticator);
+    authenticator = NULL;
+    config_destroy(config);
+    config = NULL;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    clock_fake_start(1000 * (uint64_t)NS_PER_S, 0);
+    snprintf(directory, sizeof(directory), "/tmp/test_authenticators.XXXXXX");
+    assert_non_null(mkdtemp(directory));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    close_authenticator();
+    clock_fake_stop();
+    assert_int_equal(rmdir(directory), 0);
+    return 0;
+}
+
+struct asked {
+    struct auth_request base;
+    const char *name;
+    const char *value;
+};
+
+static struct slice header_of(const struct auth_request *base, const char *name)
+{
+    const struct asked *asked = (const struct asked *)base;
+    return strcmp(name, asked->name) == 0 ? slice_of_text(asked->value)
+                                          : (struct slice){.data = NULL};
+}
+
+static enum auth_verdict ask(const char *name, const char *value, struct auth_answer *answer)
+{
+    struct asked asked = {.base = {.header = header_of}, .name = name, .value = value};
+    return authenticator_check(authenticator, &asked.base, answer);
+}
+
+struct row {
+    const char *value;
+    enum auth_verdict verdict;
+    const char *reason;
+};
+
+static void assert_rows(const char *name, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct auth_answer answer;
+        if (ask(name, rows[i].value, &answer) != rows[i].verdict)
+            fail_msg("%s: %s", rows[i].value, answer.reason);
+        if (rows[i].verdict != AUTH_GRANTED)
+            assert_string_equal(answer.reason, rows[i].reason);
+    }
+}
+
+#define MISMATCH "provided authorization does not match expected scheme or token"
+
+static void a_bearer_token_is_compared_whole(void **state)
+{
+    static const struct row rows[] = {
+        {"Bearer sesame", AUTH_GRANTED, NULL},
+        {"bearer sesame", AUTH_DENIED, MISMATCH},
+        {"Bearer sesam", AUTH_DENIED, MISMATCH},
+        {"Bearer sesame ", AUTH_DENIED, MISMATCH},
+        {"Bearer sesamf", AUTH_DENIED, MISMATCH},
+        {"sesame", AUTH_DENIED, MISMATCH},
+        {"", AUTH_DENIED, MISMATCH},
+        {"Bearer sesameBearer sesame", AUTH_DENIED, MISMATCH},
+    };
+    struct auth_answer answer;
+    (void)state;
+    open_authenticator("bearertokenauth", "{token: sesame}", AUTH_SERVER);
+    assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0]));
+    assert_int_equal(ask("x-other", "Bearer sesame", &answer), AUTH_DENIED);
+    assert_string_equal(answer.reason, "missing or empty authorization header: Authorization");
+}
+
+static void several_tokens_scheme_and_header_can_be_set(void **state)
+{
+    static const struct row rows[] = {
+        {"one", AUTH_GRANTED, NULL},
+        {"two", AUTH_GRANTED, NULL},
+        {"three", AUTH_DENIED, MISMATCH},
+        {"Bearer one", AUTH_DENIED, MISMATCH},
+    };
+    (void)state;
+    open_authenticator("bearertokenauth", "{scheme: '', header: X-Key, tokens: [one, two]}",
+                       AUTH_SERVER);
+    assert_rows("x-key", rows, sizeof(rows) / sizeof(rows[0]));
+    struct auth_header header = authenticator_credentials(authenticator);
+    assert_string_equal(header.name, "x-key");
+    assert_string_equal(header.value, "one");
+}
+
+static void write_file(char *path, size_t size, const char *name, const char *text)
+{
+    snprintf(path, size, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_file_of_tokens_is_read_again_when_it_changes(void **state)
+{
+    char path[128];
+    char yaml[256];
+    (void)state;
+    write_file(path, sizeof(path), "tokens", "first a comment\n\n  second\n");
+    snprintf(yaml, sizeof(yaml), "{filename: %s}", path);
+    open_authenticator("bearertokenauth", yaml, AUTH_SERVER);
+    struct auth_answer answer;
+    assert_int_equal(ask("authorization", "Bearer first", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer second", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer a", &answer), AUTH_DENIED);
+    write_file(path, sizeof(path), "tokens", "another-one\n");
+    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_DENIED);
+    clock_fake_advance(NS_PER_S);
+    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer first", &answer), AUTH_DENIED);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Bearer another-one");
+    assert_int_equal(unlink(path), 0);
+    clock_fake_advance(NS_PER_S);
+    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_GRANTED);
+}
+
+static void basic_credentials_are_looked_up(void **state)
+{
+    static const struct row rows[] = {
+        {"Basic dTpoZWxsbw==", AUTH_GRANTED, NULL}, /* u:hello */
+        {"bASIC dTpoZWxsbw==", AUTH_GRANTED, NULL},
+        {"Basic dTpoZWxscA==", AUTH_DENIED, "invalid credentials"},
+        {"Basic djpoZWxsbw==", AUTH_DENIED, "invalid credentials"},
+        {"Basic !", AUTH_DENIED, "invalid authorization format"},
+        {"Basic dWhlbGxv", AUTH_DENIED, "invalid authorization format"},
+        {"Basic dTpoAGVsbG8=", AUTH_DENIED, "invalid authorization format"}, /* with a NUL */
+        {"Bearer dTpoZWxsbw==", AUTH_DENIED, "invalid authorization scheme prefix"},
+        {"Bas", AUTH_DENIED, "invalid authorization scheme prefix"},
+        {"", AUTH_DENIED, "no basic auth provided"},
+    };
+    struct auth_answer answer;
+    (void)state;
+    open_authenticator("basicauth", "{htpasswd: {inline: 'u:{SHA}qvTGHdzF6KLavt4PO0gs2a6pQ00='}}",
+                       AUTH_SERVER);
+    assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0]));
+    assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0])); /* remembered */
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_GRANTED);
+    assert_int_equal(answer.attributes_count, 2);
+    assert_string_equal(answer.attributes[0].name, "username");
+    assert_string_equal(answer.attributes[0].value, "u");
+    assert_string_equal(answer.attributes[1].value, "dTpoZWxsbw==");
+}
+
+static void what_is_remembered_is_forgotten_when_the_file_changes(void **state)
+{
+    char path[128];
+    char yaml[256];
+    struct auth_answer answer;
+    (void)state;
+    write_file(path, sizeof(path), "htpasswd", "u:hello\n");
+    snprintf(yaml, sizeof(yaml), "{htpasswd: {file: %s, inline: 'w:other'}}", path);
+    open_authenticator("basicauth", yaml, AUTH_SERVER);
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_GRANTED);
+    write_file(path, sizeof(path), "htpasswd", "u:changed\n");
+    clock_fake_advance(NS_PER_S);
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_DENIED);
+    assert_int_equal(ask("authorization", "Basic dTpjaGFuZ2Vk", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Basic dzpvdGhlcg==", &answer), AUTH_GRANTED);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void requests_carry_user_and_password(void **state)
+{
+    char user[128];
+    char password[128];
+    char yaml[512];
+    (void)state;
+    open_authenticator("basicauth", "{client_auth: {username: u, password: hello}}", AUTH_CLIENT);
+    assert_string_equal(authenticator_credentials(authenticator).name, "authorization");
+    assert_string_equal(authenticator_credentials(authenticator).value, "Basic dTpoZWxsbw==");
+    close_authenticator();
+    write_file(user, sizeof(user), "user", " u\n");
+    write_file(password, sizeof(password), "password", "hello\n");
+    snprintf(yaml, sizeof(yaml), "{client_auth: {username_file: %s, password_file: %s}}", user,
+             password);
+    open_authenticator("basicauth", yaml, AUTH_CLIENT);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Basic dTpoZWxsbw==");
+    write_file(password, sizeof(password), "password", "changed\n");
+    clock_fake_advance(NS_PER_S);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Basic dTpjaGFuZ2Vk");
+    assert_int_equal(unlink(user), 0);
+    assert_int_equal(unlink(password), 0);
+}
+
+static void configurations_are_checked(void **state)
+{
+    static const struct {
+        const char *type;
+        const char *yaml;
+        const char *problem;
+    } rows[] = {
+        {"bearertokenauth", "{}", "no bearer token provided"},
+        {"bearertokenauth", "{token: a, tokens: [b]}", "either tokens or token should be provided"},
+        {"bearertokenauth", "{token: \"a\\n\"}", "line end"},
+        {"bearertokenauth", "{token: a, header: 'a b'}", "no header name"},
+        {"basicauth", "{}", "no credential source provided"},
+        {"basicauth", "{htpasswd: {}}", "no credential source provided"},
+        {"basicauth", "{htpasswd: {inline: a}, client_auth: {username: a}}",
+         "only one of `htpasswd` or `client_auth` can be specified"},
+        {"basicauth", "{client_auth: {username: 'a:b'}}", "colon"},
+        {"bearertokenauth", "{tokens: [{a: canary}]}", "found a map"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (load(rows[i].type, rows[i].yaml))
+            fail_msg("%s loads", rows[i].yaml);
+        if (strstr(problem, rows[i].problem) == NULL || strstr(problem, "canary") != NULL)
+            fail_msg("%s: %s", rows[i].yaml, problem);
+    }
+}
+
+static void each_side_needs_its_configuration(void **state)
+{
+    struct component user = {.id = "user", .service = &service};
+    struct error error;
+    (void)state;
+    assert_true(load("basicauth", "{client_auth: {username: u}}"));
+    assert_null(authenticator_create(&user, "basicauth", AUTH_SERVER, &error));
+    assert_non_null(strstr(error.text, "requested authenticator is not a server authenticator"));
+    assert_null(authenticator_create(&user, "other", AUTH_CLIENT, &error));
+    assert_non_null(strstr(error.text, "failed to resolve authenticator \"other\""));
+    config_destroy(config);
+    assert_true(load("bearertokenauth", "{filename: /nowhere/to/be/found}"));
+    assert_null(authenticator_create(&user, "bearertokenauth", AUTH_SERVER, &error));
+    assert_non_null(strstr(error.text, "/nowhere/to/be/found"));
+}
+
+int main(void)
+{
+#define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ROW(a_bearer_token_is_compared_whole),
+        ROW(several_tokens_scheme_and_header_can_be_set),
+        ROW(a_file_of_tokens_is_read_again_when_it_changes),
+        ROW(basic_credentials_are_looked_up),
+        ROW(what_is_remembered_is_forgotten_when_the_file_changes),
+        ROW(requests_carry_user_and_password),
+        ROW(configurations_are_checked),
+        ROW(each_side_needs_its_configuration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* htpasswd lines as htpasswd(1), openssl passwd and the Go library write and take them. */
+#include "extensions/htpasswd.h"
+
+#include "src/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct htpasswd *htpasswd;
+
+static int set_up(void **state)
+{
+    struct error error;
+    (void)state;
+    htpasswd = htpasswd_create(&error);
+    assert_non_null(htpasswd);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    htpasswd_destroy(htpasswd);
+    return 0;
+}
+
+static void every_form_lets_the_right_password_in(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *password;
+    } rows[] = {
+        {"u:$2b$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey", "hello"},
+        {"u:$2y$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey", "hello"},
+        {"u:$2a$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey", "hello"},
+        {"u:$apr1$abcdefgh$cy3DSYyOwfhsyu7QOMQzd.", "hello"},
+        {"u:$1$abcdefgh$rwnEbRiN0agqVgZBovWNQ/", "hello"},
+        {"u:$6$abcdefgh$"
+         "bp46WUxDu2cphMRE0PvVJlqas2imuSq186YS793XKfmqn9XUEL17HECskUTZInaNigNndLLYc7A6"
+         "yWBmFEFn3/",
+         "hello"},
+        {"u:{SHA}qvTGHdzF6KLavt4PO0gs2a6pQ00=", "hello"},
+        {"u:{SSHA}FPvT+WAOz8Kj1D5MB6mKh1x5EKJzYWx0", "hello"},
+        {"u:hello", "hello"},
+        {"u:{PLAIN}hello", "hello"},
+        {"  u:a:b  \r", "a:b"}, /* all that stands behind the first colon */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        htpasswd_clear(htpasswd);
+        assert_int_equal(htpasswd_add(htpasswd, slice_of_text(rows[i].line)), 0);
+        if (!htpasswd_matches(htpasswd, "u", rows[i].password))
+            fail_msg("%s", rows[i].line);
+        if (htpasswd_matches(htpasswd, "u", "hellp") || htpasswd_matches(htpasswd, "u", "") ||
+            htpasswd_matches(htpasswd, "v", rows[i].password))
+            fail_msg("%s lets too many in", rows[i].line);
+    }
+}
+
+static void broken_lines_let_nobody_in(void **state)
+{
+    static const char *const rows[] = {
+        "nobody", "u:$apr1$nohash", "u:{SHA}not base64", "u:{SHA}AAAA", "u:{SSHA}AAAA",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        htpasswd_clear(htpasswd);
+        assert_int_equal(htpasswd_add(htpasswd, slice_of_text(rows[i])), 1);
+        assert_int_equal(htpasswd_users(htpasswd), 0);
+        assert_false(htpasswd_matches(htpasswd, "u", "hello"));
+    }
+}
+
+static void hashes_that_crypt_does_not_know_let_nobody_in(void **state)
+{
+    (void)state;
+    assert_int_equal(htpasswd_add(htpasswd, slice_of_text("u:$2y$99$short\nv:$6$\n")), 0);
+    assert_false(htpasswd_matches(htpasswd, "u", "$2y$99$short"));
+    assert_false(htpasswd_matches(htpasswd, "u", "*0"));
+    assert_false(htpasswd_matches(htpasswd, "v", ""));
+}
+
+static void the_last_line_of_a_user_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(htpasswd_add(htpasswd, slice_of_text("a:1\n\nb:2\n")), 0);
+    assert_int_equal(htpasswd_add(htpasswd, slice_of_text("a:3")), 0);
+    assert_int_equal(htpasswd_users(htpasswd), 2);
+    assert_true(htpasswd_matches(htpasswd, "a", "3"));
+    assert_false(htpasswd_matches(htpasswd, "a", "1"));
+    assert_true(htpasswd_matches(htpasswd, "b", "2"));
+}
+
+int main(void)
+{
+#define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ROW(every_form_lets_the_right_password_in),
+        ROW(broken_lines_let_nobody_in),
+        ROW(hashes_that_crypt_does_not_know_let_nobody_in),
+        ROW(the_last_line_of_a_user_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
