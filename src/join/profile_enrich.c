@@ -352,8 +352,8 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     uint64_t index;
     while (profile_numbers_next(&reader, &index))
-        if (!is_lifted || !enricher->links.roles[index].names_span)
-            end = profile_put_varint(end, index);
+        if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
+            end = profile_put_varint(end, (uint32_t)index);
     for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
         if (link->attributes[i] != 0 && (found->filled >> i & 1) == 0)
             end = profile_put_varint(end, link->attributes[i]);

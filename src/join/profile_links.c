@@ -120,13 +120,20 @@ static uint32_t link_of_entry(struct profile_links *links, int32_t index)
     return place;
 }
 
+/* As in every decoder an index has 32 bits, however long it is spelt. */
+static const struct attribute_role *role_of(const struct profile_links *links, uint64_t index)
+{
+    assert(profile_has(&links->from, PROFILE_ATTRIBUTES, (int32_t)index));
+    return &links->roles[(uint32_t)index];
+}
+
 static uint32_t link_of_labels(struct profile_links *links, const struct profile_sample *sample)
 {
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     struct correlation correlation = {.has_span = false};
     uint64_t index;
     while (profile_numbers_next(&reader, &index))
-        if (links->roles[index].names_span)
+        if (role_of(links, index)->names_span)
             take_label(&links->from, (int32_t)index, &correlation);
     if (!correlation.has_span)
         return LINK_NONE;
@@ -148,9 +155,9 @@ struct sample_link profile_links_of(struct profile_links *links,
     bool names_span = false;
     uint64_t index;
     while (profile_numbers_next(&reader, &index)) {
-        assert(index == 0 || index < links->from.counts[PROFILE_ATTRIBUTES]);
-        found.filled |= links->roles[index].fills;
-        names_span |= links->roles[index].names_span;
+        const struct attribute_role *role = role_of(links, index);
+        found.filled |= role->fills;
+        names_span |= role->names_span;
     }
     if (sample->link != 0)
         found.link = link_of_entry(links, sample->link);

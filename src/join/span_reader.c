@@ -51,7 +51,6 @@ struct span {
     struct span_facts facts;
     uint32_t flags; /* as OTLP has them */
     uint64_t kind;
-    bool has_mark;
     struct slice values[JOIN_ATTRIBUTES_MAX]; /* of attributes that are wanted; no data: absent */
 };
 
@@ -61,6 +60,9 @@ void span_reader_init(struct span_reader *reader, struct join_store *store, unsi
     assert(store != NULL);
     assert(shard < store->index.shards_count);
     *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    for (size_t i = 0; i < store->settings.attributes_count; i++)
+        reader->reads_attributes |= store->settings.attributes[i].source == JOIN_OF_SPAN ||
+                                    store->settings.attributes[i].source == JOIN_STATUS_CLASS;
     reader->gathered[0].budget = budget;
     reader->gathered[1].budget = budget;
     splice_list_init(&reader->splices, budget);
@@ -205,7 +207,6 @@ static void read_attribute(const struct join_settings *settings, struct slice co
             value = field.bytes;
     }
     assert(reader.failure == NULL);
-    span->has_mark |= slice_equal_text(key, MARK_KEY);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         const struct join_attribute *wanted = &settings->attributes[i];
         if (wanted->source == JOIN_OF_SPAN && slice_equal(key, wanted->name))
@@ -319,7 +320,7 @@ static bool read_span(struct span_reader *reader, struct slice content, struct s
     struct wire_field field;
     *ret_span = (struct span){.content = content, .facts.resource = reader->resource.hash};
     while (wire_next_field(&fields, &field)) {
-        if (field.number == SPAN_ATTRIBUTES)
+        if (field.number == SPAN_ATTRIBUTES && reader->reads_attributes)
             read_attribute(&reader->store->settings, field.bytes, ret_span);
         else
             read_field(ret_span, &field);
@@ -355,7 +356,7 @@ static bool wants_mark(const struct span_reader *reader, const struct span *span
 {
     const struct join_store *store = reader->store;
     assert(span->facts.span != 0);
-    if (!reader->is_marked || span->has_mark)
+    if (!reader->is_marked)
         return false;
     switch (store->settings.mark) {
     case JOIN_MARK_ALL:
@@ -368,6 +369,18 @@ static bool wants_mark(const struct span_reader *reader, const struct span *span
     default:
         return false;
     }
+}
+
+static bool has_mark(struct slice content)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == SPAN_ATTRIBUTES &&
+            attribute_value(field.bytes, slice_of_text(MARK_KEY)).data != NULL)
+            return true;
+    assert(reader.failure == NULL);
+    return false;
 }
 
 /* pyroscope.profile.id: the span's own id, as hexadecimal text, at the end of the span. */
@@ -408,7 +421,7 @@ static void read_scope(struct span_reader *reader, struct slice content, uint64_
         if (!read_span(reader, field.bytes, &span))
             continue;
         index_span(reader, &span);
-        if (!wants_mark(reader, &span))
+        if (!wants_mark(reader, &span) || has_mark(field.bytes))
             continue;
         uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
         uint64_t body = at + (uint64_t)(field.bytes.data - content.data);

@@ -33,6 +33,7 @@ struct span_reader {
     uint32_t resource_texts; /* their place in the log */
     bool is_indexed;         /* the resource at hand */
     bool is_marked;
+    bool reads_attributes; /* of spans: some of them are wanted */
 };
 
 void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
