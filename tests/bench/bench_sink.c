@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_sink: the back-end of a benchmark. Takes OTLP/HTTP requests on loopback, proves what
  * arrived (requests, bytes, spans, ids) and answers 200: at once, late, at a bounded rate, or not
- * at all while stalled. GET /stats answers the figures, GET /reset forgets them, GET /stall and
- * GET /resume do what they say; SIGTERM prints the figures and ends. */
+ * at all while stalled. OTLP/gRPC comes in on the same port and is answered OK at once. GET /stats
+ * answers the figures, GET /reset forgets them, GET /stall and GET /resume do what they say;
+ * SIGTERM prints the figures and ends. */
 #include "tests/bench/gzip_body.h"
 #include "tests/bench/http1_message.h"
+#include "tests/bench/sink_grpc.h"
 #include "tests/bench/span_ids.h"
 
 #include <assert.h>
@@ -24,6 +26,8 @@ enum { EVENTS_MAX = 64, STATS_BYTES_MAX = 1024, SPANS_MAX_LIMIT = 1 << 30, FDS_M
 
 struct connection {
     int fd;
+    bool is_known;          /* its first bytes came */
+    struct sink_grpc *grpc; /* NULL: it speaks HTTP/1.1 */
     struct http1_message message;
     struct connection *next; /* among those whose answer is due later */
     uint64_t due_ns;
@@ -154,19 +158,18 @@ static void take_control(struct sink *sink, struct connection *connection)
 }
 
 /* Returns how many spans the request holds; 0 when they are not counted. */
-static uint64_t count_request(struct sink *sink, const struct http1_message *message)
+static uint64_t count_request(struct sink *sink, struct bytes body, bool is_gzip, size_t wire_size)
 {
-    struct bytes body = http1_body(message);
     uint64_t spans_before = sink->ids.spans;
 
-    assert(message->wire_size >= message->head_size);
+    assert(wire_size >= body.size);
     sink->requests++;
-    sink->wire_bytes += message->wire_size;
+    sink->wire_bytes += wire_size;
     if (!sink->counts_spans) {
         sink->body_bytes += body.size;
         return 0;
     }
-    if (message->is_gzip) {
+    if (is_gzip) {
         if (!gzip_body_inflate(body, &sink->inflated)) {
             sink->malformed++;
             return 0;
@@ -212,12 +215,18 @@ static void take_request(struct sink *sink, struct connection *connection)
         return;
     }
 
-    uint64_t spans = count_request(sink, &connection->message);
+    const struct http1_message *message = &connection->message;
+    uint64_t spans = count_request(sink, http1_body(message), message->is_gzip, message->wire_size);
     http1_consume(&connection->message);
     if (sink->is_stalled || sink->delay_ns > 0 || sink->spans_per_s > 0)
         answer_later(sink, connection, due_time(sink, spans));
     else
         answer(connection, "application/x-protobuf", "");
+}
+
+static void take_message(void *arg, struct bytes message, bool is_gzip, size_t wire_size)
+{
+    count_request(arg, message, is_gzip, wire_size);
 }
 
 static void answer_due(struct sink *sink)
@@ -258,6 +267,7 @@ static void close_connection(struct sink *sink, struct connection *connection)
     assert(sink->connections[connection->fd] == connection);
     sink->connections[connection->fd] = NULL;
     close(connection->fd);
+    sink_grpc_close(connection->grpc);
     http1_free(&connection->message);
     free(connection);
 }
@@ -269,6 +279,14 @@ static void on_connection(struct sink *sink, struct connection *connection)
         /* The peer went away before its answer; answer_due() meets it. */
         epoll_ctl(sink->epoll, EPOLL_CTL_MOD, connection->fd,
                   &(struct epoll_event){.events = EPOLLET, .data.ptr = connection});
+        return;
+    }
+    if (!connection->is_known && sink_grpc_is_next(connection->fd))
+        connection->grpc = sink_grpc_open(connection->fd, take_message, sink);
+    connection->is_known = true;
+    if (connection->grpc != NULL) {
+        if (!sink_grpc_receive(connection->grpc))
+            close_connection(sink, connection);
         return;
     }
     switch (http1_receive(&connection->message, connection->fd)) {

@@ -12,6 +12,7 @@ class Scenario:
     title: str
     requests: int  # of one round; some two seconds of the relay
     http: bool = False
+    grpc_out: bool = False  # not of the relay, which knows one way out
     gzip_in: bool = False
     gzip_out: bool = False
     spans: int = 1000
@@ -56,6 +57,8 @@ class Scenario:
 
 SCENARIOS = [
     Scenario("grpc", "gRPC → HTTP, uncompressed, 1000 spans/request", 10000, ratio_max=1.25),
+    Scenario("grpc-grpc", "gRPC → gRPC, uncompressed, 1000 spans/request", 10000, grpc_out=True,
+             ratio_max=1.4),
     Scenario("http", "HTTP → HTTP, uncompressed, 1000 spans/request", 10000, http=True,
              connections=8, ratio_max=1.25),
     Scenario("gzip", "gRPC gzip → HTTP gzip, 1000 spans/request", 2500, gzip_in=True, gzip_out=True,
@@ -88,7 +91,8 @@ def receiver(scenario, port):
 
 
 def exporter(scenario, sink_port):
-    lines = [f"endpoint: http://127.0.0.1:{sink_port}",
+    lines = ["tls: {insecure: true}"] if scenario.grpc_out else []
+    lines += [f"endpoint: http://127.0.0.1:{sink_port}",
              f"compression: {'gzip' if scenario.gzip_out else 'none'}"]
     if not scenario.batches:
         lines += ["sending_queue: {enabled: false}", "retry_on_failure: {enabled: false}"]
@@ -104,6 +108,7 @@ def configuration(scenario, port, sink_port, limit_mib=0, lanes=0):
         processors["resource"] = RESOURCE_EDIT
     if scenario.batches:
         processors["batch"] = f"\n  batch: {scenario.batch}"
+    name = "otlp_grpc" if scenario.grpc_out else "otlp_http"
     section = f"processors:{''.join(processors.values())}\n" if processors else ""
     lanes_line = f"\n  lanes: {lanes}" if lanes else ""
     return f"""# {scenario.title}
@@ -112,7 +117,7 @@ receivers:
     protocols:
       {receiver(scenario, port)}
 {section}exporters:
-  otlp_http:
+  {name}:
     {exporter(scenario, sink_port)}
 service:{lanes_line}
   telemetry:
@@ -122,5 +127,5 @@ service:{lanes_line}
     traces:
       receivers: [otlp]
       processors: [{', '.join(processors)}]
-      exporters: [otlp_http]
+      exporters: [{name}]
 """
