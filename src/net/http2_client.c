@@ -120,7 +120,7 @@ static void note_life(struct http2_client *client)
 static void take_goaway(struct http2_client *client)
 {
     client->has_goaway = false;
-    if (client->state != HTTP2_CLIENT_READY && client->state != HTTP2_CLIENT_GREETING)
+    if (client->state != HTTP2_CLIENT_READY)
         return;
     client->state = HTTP2_CLIENT_DRAINING;
     client->events->on_draining(client, client->has_too_many_pings);
@@ -316,10 +316,12 @@ void http2_client_probe(struct http2_client *client)
 void http2_client_drain(struct http2_client *client)
 {
     assert(client != NULL);
-    if (!is_talking(client))
-        return;
-    client->state = HTTP2_CLIENT_DRAINING;
-    http2_client_flush_later(client);
+    if (client->state < HTTP2_CLIENT_READY) {
+        end(client, "the connection is not needed any more");
+    } else if (client->state == HTTP2_CLIENT_READY) {
+        client->state = HTTP2_CLIENT_DRAINING;
+        http2_client_flush_later(client);
+    }
 }
 
 void http2_client_close(struct http2_client *client, const char *reason)

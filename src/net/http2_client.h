@@ -99,7 +99,7 @@ struct http2_client_stream *http2_client_submit(struct http2_client *client,
 void http2_client_cancel(struct http2_client_stream *stream);
 /* Asks with a ping whether the peer lives, unless one is on its way; ends the connection if not. */
 void http2_client_probe(struct http2_client *client);
-/* Takes no new requests and ends when those under way have. */
+/* Takes no new requests and ends when those under way have; at once when it is not ready yet. */
 void http2_client_drain(struct http2_client *client);
 /* Ends all streams (HTTP2_STREAM_BROKEN with reason); only on_closed follows, later. Closing twice
  * is once. */
