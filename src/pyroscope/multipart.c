@@ -68,6 +68,15 @@ static bool find_parameter(struct slice header, const char *name, struct slice *
     return false;
 }
 
+/* Printable characters only: the boundary is kept as text. */
+static bool is_boundary(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < ' ' || text.data[i] > '~')
+            return false;
+    return text.size > 0 && text.size <= MULTIPART_BOUNDARY_MAX;
+}
+
 bool multipart_is_form(struct slice content_type)
 {
     size_t size = sizeof(form_type) - 1;
@@ -79,8 +88,7 @@ struct multipart multipart_of(struct slice content_type, struct slice body)
 {
     struct multipart form = {.rest = body, .delimiter = "--"};
     struct slice boundary = {.size = 0};
-    if (!find_parameter(content_type, "boundary", &boundary) || boundary.size == 0 ||
-        boundary.size > MULTIPART_BOUNDARY_MAX)
+    if (!find_parameter(content_type, "boundary", &boundary) || !is_boundary(boundary))
         form.failure = "malformed multipart content type header: expected a boundary of 1 to 70 "
                        "characters";
     else
