@@ -7,6 +7,8 @@ package main
 import (
 	"log"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -52,7 +54,8 @@ func factories() (otelcol.Factories, error) {
 		return made, err
 	}
 	made.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
-		healthcheckextension.NewFactory(), zpagesextension.NewFactory(), filestorage.NewFactory())
+		healthcheckextension.NewFactory(), zpagesextension.NewFactory(), filestorage.NewFactory(),
+		basicauthextension.NewFactory(), bearertokenauthextension.NewFactory())
 	return made, err
 }
 

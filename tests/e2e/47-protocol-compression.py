@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every Content-Encoding: streams that are empty, torn, foreign or followed by something, beside
+the Go collector. What the codecs make of real data is in 55-feature-collectors.py."""
+
+import gzip
+import zlib
+
+from google.rpc.status_pb2 import Status
+from support import case, client, compare
+from support.client import grpc_by_hand, grpc_frame
+from support.compare import Question
+from support.ports import free_port
+
+GZIP = gzip.compress(b"", mtime=0)
+ZLIB = zlib.compress(b"")
+ZSTD = bytes.fromhex("28b52ffd2000010000")
+SKIPPED = bytes.fromhex("502a4d18030000000a0b0c")
+LZ4 = bytes.fromhex("04224d186440a700000000055dcc02")
+FRAMED = bytes.fromhex("ff060000734e61507059")
+BLOCK = bytes.fromhex("00")
+JUNK = b"this is in no format at all"
+OK = (200, "")
+
+
+def ask(encoding, body):
+    """The status, and the text of an rpc.Status."""
+
+    def asking(server):
+        headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": encoding}
+        answer = client.request(server.http, "POST", "/v1/traces", body, headers)
+        is_error = answer.status >= 400 and answer.headers["content-type"] == client.PROTOBUF
+        return answer.status, Status.FromString(answer.body).message if is_error else ""
+
+    return asking
+
+
+def ask_grpc(encoding, message):
+    """The status code and its text."""
+
+    def asking(server):
+        headers = {"grpc-encoding": encoding}
+        answer = grpc_by_hand(server.grpc, grpc_frame(message, 1), headers=headers)
+        return answer.headers.get("grpc-status"), answer.headers.get("grpc-message", "")
+
+    return asking
+
+
+class Compression(compare.SideBySide):
+    def start(self, executable):
+        grpc, http = free_port(), free_port()
+        server = self.server(
+            "receivers:\n  otlp:\n    protocols:\n"
+            f"      grpc:\n        endpoint: 127.0.0.1:{grpc}\n"
+            f"      http:\n        endpoint: 127.0.0.1:{http}\n"
+            "exporters:\n  nop:\nservice:\n" + case.QUIET + "  pipelines:\n"
+            "    traces:\n      receivers: [otlp]\n      exporters: [nop]\n",
+            executable=executable,
+        ).wait_until_ready()
+        server.http, server.grpc = http, grpc
+        return server
+
+    def questions(self):
+        return self.whole() + self.broken() + self.followed() + self.calls()
+
+    def whole(self):
+        rows = [
+            ("gzip", GZIP),
+            ("zlib", ZLIB),
+            ("deflate", ZLIB),
+            ("zstd", ZSTD),
+            ("zstd", SKIPPED),
+            ("zstd", b""),
+            ("snappy", BLOCK),
+            ("snappy", FRAMED),
+            ("x-snappy-framed", FRAMED),
+            ("x-snappy-framed", b""),
+            ("lz4", LZ4),
+            ("lz4", b""),
+        ]
+        return [Question(f"{name} {body.hex()}", ask(name, body), OK) for name, body in rows]
+
+    def broken(self):
+        rows = [
+            ("gzip", b"", "EOF"),
+            ("gzip", JUNK, "gzip: invalid header"),
+            ("gzip", GZIP[:4], "unexpected EOF"),
+            ("gzip", GZIP[:-1], "unexpected EOF"),
+            ("gzip", GZIP[:-8] + b"\1" + GZIP[-7:], "gzip: invalid checksum"),
+            ("zlib", b"", "unexpected EOF"),
+            ("zlib", JUNK, "zlib: invalid header"),
+            ("zlib", ZLIB[:-1] + b"\2", "zlib: invalid checksum"),
+            ("deflate", JUNK, "zlib: invalid header"),
+            ("zstd", JUNK, "invalid input: magic number mismatch"),
+            ("zstd", ZSTD[:-1], "unexpected EOF"),
+            ("snappy", b"", "snappy: corrupt input"),
+            ("snappy", b"\xff\xff\xff\xff\xff", "snappy: corrupt input"),
+            ("x-snappy-framed", JUNK, "snappy: corrupt input"),
+            ("x-snappy-framed", FRAMED + b"\2\0\0\0", "snappy: unsupported input"),
+            ("lz4", JUNK, "lz4: bad magic number"),
+        ]
+        return [
+            Question(f"{name} {body.hex()}", ask(name, body), (400, text))
+            for name, body, text in rows
+        ]
+
+    def followed(self):
+        rows = [
+            ("gzip", GZIP + GZIP, OK),
+            ("gzip", GZIP + JUNK, (400, "gzip: invalid header")),
+            ("zlib", ZLIB + JUNK, OK),
+            ("zstd", ZSTD + SKIPPED + ZSTD, OK),
+            ("zstd", ZSTD + JUNK, (400, "invalid input: magic number mismatch")),
+            ("x-snappy-framed", FRAMED + FRAMED, OK),
+            ("lz4", LZ4 + LZ4, OK),
+            ("lz4", LZ4 + JUNK, (400, "lz4: bad magic number")),
+        ]
+        return [
+            Question(f"{name} {body.hex()}", ask(name, body), seen) for name, body, seen in rows
+        ]
+
+    def calls(self):
+        read = "grpc: failed to read decompressed data: "
+        rows = [
+            ("gzip", GZIP, ("0", "")),
+            ("snappy", FRAMED, ("0", "")),
+            ("zstd", ZSTD, ("0", "")),
+            ("gzip", JUNK, ("13", "grpc: failed to decompress the message: gzip: invalid header")),
+            ("snappy", JUNK, ("13", read + "snappy: corrupt input")),
+            ("zstd", JUNK, ("13", read + "invalid input: magic number mismatch")),
+        ]
+        return [
+            Question(f"gRPC {name} {body.hex()}", ask_grpc(name, body), seen)
+            for name, body, seen in rows
+        ]
+
+
+if __name__ == "__main__":
+    case.main()

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may send: basicauth, bearertokenauth and CORS, beside the Go collector."""
+
+import base64
+import os
+import tempfile
+import time
+
+from google.rpc.status_pb2 import Status
+from support import case, client, compare, otlp, peers
+from support.client import grpc_by_hand, grpc_frame
+from support.compare import Question
+from support.ports import free_port
+
+SPANS = otlp.traces(3).SerializeToString()
+# u:hello three times over
+HTPASSWD = (
+    "u:$2b$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey\n"
+    "v:{SHA}qvTGHdzF6KLavt4PO0gs2a6pQ00=\n"
+    "w:$apr1$abcdefgh$cy3DSYyOwfhsyu7QOMQzd.\n"
+)
+MISMATCH = "provided authorization does not match expected scheme or token"
+JSON = "application/json"
+PAGE = "http://app.example.com"
+FORBIDDEN = "http://example.org"
+
+
+def basic(user, password):
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def ask(authorization=None, path="/v1/traces", media=client.PROTOBUF, headers=None, method="POST"):
+    """The status, the media type, and the text that came."""
+
+    def asking(server):
+        fields = {**({"Content-Type": media} if media else {}), **(headers or {})}
+        if authorization is not None:
+            fields["Authorization"] = authorization
+        answer = client.request(server.http, method, path, SPANS, fields)
+        found = answer.headers.get("content-type", "").split(";")[0]
+        if answer.status == 200:
+            return 200, found, ""
+        if found == client.PROTOBUF:
+            return answer.status, found, Status.FromString(answer.body).message
+        return answer.status, found, answer.body.decode().replace(": ", ":").replace(", ", ",")
+
+    return asking
+
+
+def ask_grpc(authorization=None):
+    """The status code and its text."""
+
+    def asking(server):
+        headers = {"authorization": authorization} if authorization is not None else {}
+        answer = grpc_by_hand(server.grpc, grpc_frame(SPANS), headers=headers)
+        return answer.headers.get("grpc-status"), answer.headers.get("grpc-message", "")
+
+    return asking
+
+
+def ask_cors(origin, method="OPTIONS", authorization=None, path="/v1/traces", asked=None):
+    """The status, and what the answer says to the browser."""
+
+    def asking(server):
+        headers = {"Origin": origin} if origin else {}
+        for name, value in (asked or {}).items():
+            headers[f"Access-Control-Request-{name}"] = value
+        if authorization:
+            headers["Authorization"] = authorization
+        answer = client.request(server.http, method, path, b"", headers)
+        said = {
+            name.removeprefix("access-control-"): value
+            for name, value in answer.headers.items()
+            if name.startswith("access-control-") or name == "vary"
+        }
+        return answer.status, said
+
+    return asking
+
+
+class Gate(compare.SideBySide):
+    """Basic over HTTP with CORS, bearer over gRPC."""
+
+    def start(self, executable):
+        grpc, http = free_port(), free_port()
+        lines = "".join(f"        {line}\n" for line in HTPASSWD.splitlines())
+        server = self.server(
+            "extensions:\n  basicauth:\n    htpasswd:\n      inline: |\n"
+            + lines
+            + "  bearertokenauth:\n    tokens: [sesame, simsim]\n"
+            "receivers:\n  otlp:\n    protocols:\n"
+            f"      grpc:\n        endpoint: 127.0.0.1:{grpc}\n"
+            "        auth:\n          authenticator: bearertokenauth\n"
+            f"      http:\n        endpoint: 127.0.0.1:{http}\n"
+            "        auth:\n          authenticator: basicauth\n"
+            "          request_params: [Authorization]\n"
+            "        response_headers:\n          X-Told: always\n"
+            "        cors:\n          allowed_origins: ['http://*.example.com', 'HTTP://other']\n"
+            "          allowed_headers: [X-Trace, content-type]\n"
+            "          exposed_headers: [x-told, etag]\n          max_age: 7200\n"
+            "exporters:\n  nop:\nservice:\n  extensions: [basicauth, bearertokenauth]\n"
+            + case.QUIET
+            + "  pipelines:\n"
+            "    traces:\n      receivers: [otlp]\n      exporters: [nop]\n",
+            executable=executable,
+        ).wait_until_ready()
+        server.http, server.grpc = http, grpc
+        return server
+
+    def questions(self):
+        return self.passwords() + self.order() + self.tokens() + self.browsers()
+
+    def passwords(self):
+        ok = (200, client.PROTOBUF, "")
+        rows = [
+            (basic("u", "hello"), ok),
+            (basic("v", "hello"), ok),
+            (basic("w", "hello"), ok),
+            (basic("u", "hello").replace("Basic", "bASIC"), ok),
+            (basic("u", "hullo"), "invalid credentials"),
+            (basic("x", "hello"), "invalid credentials"),
+            (None, "no basic auth provided"),
+            ("", "no basic auth provided"),
+            ("Basic", "invalid authorization scheme prefix"),
+            ("Bearer sesame", "invalid authorization scheme prefix"),
+            ("Basic !!!!", "invalid authorization format"),
+            ("Basic dWhlbGxv", "invalid authorization format"),
+        ]
+        return [
+            Question(
+                f"password {value}",
+                ask(value),
+                seen if seen == ok else (401, client.PROTOBUF, seen),
+            )
+            for value, seen in rows
+        ]
+
+    def order(self):
+        """What is said to those who are not let in, whatever else is wrong with the request."""
+        refused = '{"code":16,"message":"no basic auth provided"}'
+        unanswerable = '{"code":13,"message":"failed to marshal error message"}'
+        proto = (401, client.PROTOBUF, "no basic auth provided")
+        good = basic("u", "hello")
+        query = "/v1/traces?Authorization=" + good.replace(" ", "+").replace("=", "%3D")
+        return [
+            Question("JSON", ask(media=JSON), (401, JSON, refused)),
+            Question("no type", ask(media=None), (401, JSON, refused)),
+            Question("another type", ask(media="text/html"), (500, JSON, unanswerable)),
+            Question("no path", ask(path="/nowhere"), proto),
+            Question("an unclean path", ask(path="//v1/traces"), proto),
+            Question("GET", ask(method="GET"), proto),
+            Question("unknown encoding", ask(headers={"Content-Encoding": "br"}), proto),
+            Question(
+                "no path, let in", ask(good, path="/x"), (404, "text/plain", "404 page not found\n")
+            ),
+            Question("credentials in the query", ask(path=query), (200, client.PROTOBUF, "")),
+            Question("the query wins", ask("Basic x", path=query), (200, client.PROTOBUF, "")),
+        ]
+
+    def tokens(self):
+        missing = "missing or empty authorization header: Authorization"
+        rows = [
+            ("Bearer sesame", ("0", "")),
+            ("Bearer simsim", ("0", "")),
+            ("bearer sesame", ("16", MISMATCH)),
+            ("Bearer sesam", ("16", MISMATCH)),
+            ("sesame", ("16", MISMATCH)),
+            (None, ("16", missing)),
+        ]
+        return [Question(f"token {value}", ask_grpc(value), seen) for value, seen in rows]
+
+    def browsers(self):
+        vary = {"vary": "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"}
+        allowed = {
+            **vary,
+            "allow-origin": PAGE,
+            "allow-methods": "POST",
+            "allow-credentials": "true",
+            "max-age": "7200",
+        }
+        said = {
+            "vary": "Origin",
+            "allow-origin": PAGE,
+            "allow-credentials": "true",
+            "expose-headers": "X-Told, Etag",
+        }
+        post = {"Method": "POST"}
+        both = {**allowed, "allow-headers": "content-type,x-trace"}
+        good = basic("u", "hello")
+        return [
+            Question("asks first", ask_cors(PAGE, asked=post), (204, allowed)),
+            Question("… on no path", ask_cors(PAGE, path="/x", asked=post), (204, allowed)),
+            Question(
+                "… for headers",
+                ask_cors(PAGE, asked={**post, "Headers": "content-type,x-trace"}),
+                (204, both),
+            ),
+            Question(
+                "… with blanks",
+                ask_cors(PAGE, asked={**post, "Headers": "content-type, x-trace"}),
+                (204, {**allowed, "allow-headers": "content-type, x-trace"}),
+            ),
+            Question(
+                "… unsorted",
+                ask_cors(PAGE, asked={**post, "Headers": "x-trace,content-type"}),
+                (204, vary),
+            ),
+            Question(
+                "… in capitals", ask_cors(PAGE, asked={**post, "Headers": "X-Trace"}), (204, vary)
+            ),
+            Question(
+                "… for another header",
+                ask_cors(PAGE, asked={**post, "Headers": "accept"}),
+                (204, vary),
+            ),
+            Question("… to PUT", ask_cors(PAGE, asked={"Method": "PUT"}), (204, vary)),
+            Question("a foreign page asks", ask_cors(FORBIDDEN, asked=post), (204, vary)),
+            Question("nobody's page asks", ask_cors(None, asked=post), (204, vary)),
+            Question(
+                "capitals in origins",
+                ask_cors("http://OTHER", asked=post),
+                (204, {**allowed, "allow-origin": "http://OTHER"}),
+            ),
+            Question("OPTIONS without question", ask_cors(PAGE), (401, said)),
+            Question("… let in", ask_cors(PAGE, authorization=good), (405, said)),
+            Question("refused", ask_cors(PAGE, method="POST"), (401, said)),
+            Question("let in", ask_cors(PAGE, method="POST", authorization=good), (415, said)),
+            Question(
+                "a foreign page, let in",
+                ask_cors(FORBIDDEN, method="POST", authorization=good),
+                (415, {"vary": "Origin"}),
+            ),
+            Question(
+                "PUT", ask_cors(PAGE, method="PUT", authorization=good), (405, {"vary": "Origin"})
+            ),
+        ]
+
+
+SECRETS = ("canary-token", "canary-password", "canary-file", "canary-inline")
+
+
+class Chain(case.Case):
+    """Go collector -> spanflame -> Go collector, each asking the other for credentials."""
+
+    def collector(self, extension, receiver="", exporter=None):
+        http = free_port()
+        exporters = exporter or "  nop:\n"
+        self.server(
+            f"extensions:\n{extension}receivers:\n  otlp:\n    protocols:\n      http:\n"
+            f"        endpoint: 127.0.0.1:{http}\n{receiver}exporters:\n{exporters}"
+            f"service:\n  extensions: [{name_of(extension)}]\n{case.QUIET}"
+            "  pipelines:\n    traces: "
+            f"{{receivers: [otlp], exporters: [{name_of(exporters)}]}}\n",
+            executable=peers.otelcol(),
+        ).wait_until_ready()
+        return http
+
+    def test_credentials_of_both_sides(self):
+        sink = self.sink()
+        ask_for = "        auth:\n          authenticator: {}\n"
+        behind = self.collector(
+            "  bearertokenauth:\n    token: canary-token\n",
+            ask_for.format("bearertokenauth"),
+            f"  otlphttp:\n    endpoint: {sink.url}\n",
+        )
+        http = free_port()
+        daemon = self.daemon(
+            "extensions:\n  basicauth:\n    htpasswd:\n      inline: 'u:canary-password'\n"
+            "  bearertokenauth:\n    token: canary-token\n"
+            "receivers:\n  otlp:\n    protocols:\n      http:\n"
+            f"        endpoint: 127.0.0.1:{http}\n"
+            + ask_for.format("basicauth")
+            + "processors:\n  resource:\n    attributes:\n"
+            "    - {key: sender, action: insert, from_context: auth.username}\n"
+            f"exporters:\n  otlphttp:\n    endpoint: http://127.0.0.1:{behind}\n"
+            "    headers:\n      authorization: overwritten\n"
+            "    auth:\n      authenticator: bearertokenauth\n"
+            f"service:\n  extensions: [basicauth, bearertokenauth]\n{case.QUIET}  pipelines:\n"
+            "    traces: {receivers: [otlp], processors: [resource], exporters: [otlphttp]}\n"
+        )
+        front = self.collector(
+            "  basicauth:\n    client_auth:\n      username: u\n      password: canary-password\n",
+            exporter=f"  otlphttp:\n    endpoint: http://127.0.0.1:{http}\n"
+            "    auth:\n      authenticator: basicauth\n",
+        )
+        body = otlp.traces(5)
+        self.assertEqual(client.post(front, "traces", body.SerializeToString()).status, 200)
+        sink.wait(lambda requests: len(requests) > 0)
+        spans = otlp.decode("traces", sink.accepted()[0].payload).resource_spans
+        senders = [
+            attribute.value.string_value
+            for resource in spans
+            for attribute in resource.resource.attributes
+            if attribute.key == "sender"
+        ]
+        self.assertEqual(senders, ["u"] * len(spans))
+        for secret in SECRETS:
+            self.assertNotIn(secret, daemon.log())
+
+    def test_a_file_that_changes_is_used_and_nothing_secret_is_told(self):
+        sink = self.sink()
+        http = free_port()
+        with tempfile.TemporaryDirectory() as directory:
+            tokens = os.path.join(directory, "tokens")
+            self.write(tokens, "canary-file\n")
+            daemon = self.daemon(
+                f"extensions:\n  bearertokenauth:\n    filename: {tokens}\n"
+                "receivers:\n  otlp:\n    protocols:\n      http:\n"
+                f"        endpoint: 127.0.0.1:{http}\n"
+                "        auth:\n          authenticator: bearertokenauth\n"
+                f"exporters:\n  otlphttp:\n    endpoint: {sink.url}\n"
+                f"service:\n  extensions: [bearertokenauth]\n{case.QUIET}  pipelines:\n"
+                "    traces: {receivers: [otlp], exporters: [otlphttp]}\n"
+            )
+            self.assertEqual(self.send(http, "canary-file"), 200)
+            self.assertEqual(self.send(http, "canary-token"), 401)
+            self.write(tokens, "canary-token\n")
+            deadline = time.monotonic() + client.TIMEOUT_S
+            while self.send(http, "canary-token") != 200 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            self.assertEqual(self.send(http, "canary-token"), 200)
+            self.assertEqual(self.send(http, "canary-file"), 401)
+            for secret in SECRETS:
+                self.assertNotIn(secret, daemon.log())
+
+    def write(self, path, text):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def send(self, port, token):
+        headers = {"Content-Type": client.PROTOBUF, "Authorization": f"Bearer {token}"}
+        return client.request(port, "POST", "/v1/traces", SPANS, headers).status
+
+
+def name_of(section):
+    return section.split(":")[0].strip()
+
+
+if __name__ == "__main__":
+    case.main()
