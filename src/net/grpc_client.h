@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "src/net/http2_client.h"
-#include "src/receipt.h"
 #include "src/net/request_credentials.h"
+#include "src/receipt.h"
 #include "src/slice.h"
 
 struct batch_part;
