@@ -30,13 +30,16 @@ static const struct {
 } needs[] = {
     {RECEIVER, "otlp",
      "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, http: {endpoint: \"127.0.0.1:0\"}}"},
-    {RECEIVER, "pyroscope", "protocols: {http: {endpoint: \"127.0.0.1:0\"}}"},
+    {RECEIVER, "pyroscope", "endpoint: \"127.0.0.1:0\""},
     {EXPORTER, "pyroscope", "endpoint: \"http://127.0.0.1:9\""},
+    {EXPORTER, "otlp_grpc", "endpoint: \"127.0.0.1:9\""},
     {EXPORTER, "otlp_http", "endpoint: \"http://127.0.0.1:9\""},
     {PROCESSOR, "memory_limiter", "check_interval: 1s, limit_mib: 100"},
     {PROCESSOR, "profile_limits", "max_samples: 9, rename: [{pattern: a, replacement: b}]"},
     {PROCESSOR, "resource", "attributes: [{key: a, value: b, action: upsert}]"},
     {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},
+    {EXTENSION, "basicauth", "client_auth: {username: a, password: b}"},
+    {EXTENSION, "bearertokenauth", "token: a"},
 };
 
 static const char *keys_of(const struct component_factory *factory)
