@@ -10,7 +10,6 @@
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/limits.h"
-#include "src/net/gzip.h"
 #include "src/net/media_type.h"
 #include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/push_json.h"
@@ -20,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TIMEOUT_DIGITS_MAX = 10, SHOWN_BYTES_MAX = 64 };
+enum { TIMEOUT_DIGITS_MAX = 10, SHOWN_BYTES_MAX = 64, REASON_BYTES_MAX = 128 };
 
 static const char accepted_types[] =
     "application/grpc, application/grpc+proto, application/grpc-web, application/grpc-web+proto, "
@@ -53,10 +52,11 @@ static bool check_encoding(struct pyroscope_exchange *exchange, const char *head
 {
     struct slice encoding = http_request_header(exchange->request, header);
     const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
-    exchange->is_gzip = slice_equal_text(encoding, "gzip");
+    bool is_gzip = slice_equal_text(encoding, "gzip");
     bool is_plain = encoding.size == 0 || slice_equal_text(encoding, "identity");
     bool is_taken = (is_plain && http_listen_config_takes(&config->server, "")) ||
-                    (exchange->is_gzip && http_listen_config_takes(&config->server, "gzip"));
+                    (is_gzip && http_listen_config_takes(&config->server, "gzip"));
+    exchange->codec = is_gzip ? CODEC_GZIP : CODEC_NONE;
     return is_taken ||
            refuse_showing(exchange, STATUS_UNIMPLEMENTED,
                           "unknown compression \"%.*s\": supported encodings are gzip", encoding);
@@ -135,7 +135,7 @@ static void web_request(struct pyroscope_receiver *receiver, struct http_request
     exchange->is_proto_named = !slice_equal_text(type, "application/grpc-web");
     if (!check_encoding(exchange, "grpc-encoding"))
         return;
-    exchange->call.is_gzip = exchange->is_gzip;
+    exchange->call.codec = exchange->codec;
     read_frame(exchange);
 }
 
@@ -297,22 +297,23 @@ static bool inflate(struct pyroscope_exchange *exchange)
     struct pyroscope_receiver *receiver = exchange->receiver;
     uint64_t bytes_max = pyroscope_receiver_bytes_max(receiver->base.config);
     struct buffer *plain = NULL;
-    enum gzip_result result =
-        gzip_inflate(receiver->gzip, receiver->base.budget, exchange->message.data,
-                     exchange->message.size, bytes_max, &plain);
-    if (result == GZIP_OK) {
+    enum codec_result result =
+        codec_inflate(receiver->codecs, exchange->codec, exchange->message, bytes_max, &plain);
+    if (result == CODEC_OK) {
         buffer_unref(exchange->body);
         exchange->body = plain;
         exchange->message = buffer_slice(plain);
         return true;
     }
     struct outcome outcome = outcome_busy("the memory budget is used up, try again later");
-    if (result == GZIP_TOO_LARGE)
+    if (result == CODEC_TOO_LARGE)
         outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED,
                                   "message is larger than configured max after decompression");
-    if (result == GZIP_MALFORMED)
-        outcome = outcome_refused(STATUS_INVALID_ARGUMENT,
-                                  "decompress: gzip: invalid header or checksum, or torn");
+    char text[REASON_BYTES_MAX];
+    if (result == CODEC_MALFORMED) {
+        snprintf(text, sizeof(text), "decompress: %s", codec_reason(receiver->codecs));
+        outcome = outcome_refused(STATUS_INVALID_ARGUMENT, text);
+    }
     pyroscope_exchange_answer(exchange, &outcome);
     return false;
 }
@@ -327,7 +328,7 @@ static bool unframe(struct pyroscope_exchange *exchange)
         return false;
     }
     exchange->message = message.bytes;
-    exchange->is_gzip = message.is_compressed;
+    exchange->codec = message.is_compressed ? exchange->call.codec : CODEC_NONE;
     return true;
 }
 
@@ -338,7 +339,7 @@ void pyroscope_push_body(struct pyroscope_exchange *exchange)
     exchange->message = buffer_slice(exchange->body);
     if (exchange->protocol != PYROSCOPE_CONNECT && !unframe(exchange))
         return;
-    if (exchange->is_gzip && exchange->message.size > 0 && !inflate(exchange))
+    if (exchange->codec != CODEC_NONE && exchange->message.size > 0 && !inflate(exchange))
         return;
     if (!exchange->is_json || transcode(exchange))
         take(exchange);

@@ -150,6 +150,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     struct pyroscope_receiver_counters *counters = component->counters;
     assert(error != NULL);
     self->gzip = gzip_create();
+    self->codecs = codec_box_create(component->budget);
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
     if (!listen_tls_init(&self->tls, &server->listen, true, error))
@@ -234,6 +235,7 @@ static void pyroscope_receiver_destroy(struct component *component)
     for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
         mem_free(self->response_header_names[i]);
     gzip_destroy(self->gzip);
+    codec_box_destroy(self->codecs);
 }
 
 const struct component_factory pyroscope_receiver_factory = {

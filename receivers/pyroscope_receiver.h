@@ -15,6 +15,7 @@
 #include "receivers/pyroscope_config.h"
 #include "src/component.h"
 #include "src/counter.h"
+#include "src/net/codec.h"
 #include "src/net/grpc.h"
 #include "src/net/http_server.h"
 #include "src/otlp/wire.h"
@@ -52,7 +53,8 @@ struct pyroscope_receiver {
     struct listen_auth auth;
     struct listen_cors cors;
     char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
-    struct gzip *gzip;
+    struct gzip *gzip;                                 /* of profiles inside of bodies */
+    struct codec_box *codecs;
     unsigned exchanges; /* requests, and batches that outlive them */
     unsigned waiting;   /* of these, how many wait for room */
     uint64_t waiting_bytes;
@@ -74,7 +76,7 @@ struct pyroscope_exchange {
     struct http_request *request; /* NULL once ended */
     enum pyroscope_protocol protocol;
     bool is_json;        /* of the request, and so of its answer */
-    bool is_gzip;        /* Content-Encoding */
+    enum codec codec;    /* of the body or message */
     bool is_proto_named; /* gRPC-web: content type with "+proto" */
     bool is_answered;
     bool is_pending;        /* the receipt is with the pipeline */

@@ -178,7 +178,6 @@ static bool check_encoding(struct http_request *request, struct grpc_call *call)
     assert(call != NULL);
     struct slice encoding = http_request_header(request, "grpc-encoding");
     call->codec = codec_of_grpc(encoding);
-    call->is_gzip = call->codec == CODEC_GZIP;
     if (call->codec != CODECS)
         return true;
     return refuse_showing(
@@ -271,7 +270,7 @@ bool grpc_unframe(const struct http_request *request, const struct grpc_call *ca
                               "grpc: received unexpected payload format: the compressed flag is "
                               "neither 0 nor 1");
     ret_message->is_compressed = body.data[0] == 1;
-    if (ret_message->is_compressed && call->codec == CODEC_NONE && !call->is_gzip)
+    if (ret_message->is_compressed && call->codec == CODEC_NONE)
         return refuse_message(ret_message, STATUS_INTERNAL,
                               "grpc: compressed flag set with identity or empty encoding");
     /* Bytes behind the first message are ignored, as in grpc-go. */

@@ -18,7 +18,6 @@ enum { GRPC_PREFIX_BYTES = 5 };
 
 struct grpc_call {
     enum codec codec;    /* grpc-encoding; what its flag says is grpc_unframe's */
-    bool is_gzip;        /* it is CODEC_GZIP */
     bool is_proto_named; /* content type with "+proto": answered alike */
     uint64_t timeout_ns; /* GRPC_NO_TIMEOUT */
 };
