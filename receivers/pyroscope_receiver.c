@@ -54,6 +54,20 @@ static const struct route {
     {"/healthz", respond_ready},
 };
 
+/* Who may not come in is told so in the form of the protocol. */
+static void refuse_stranger(struct pyroscope_receiver *self, struct http_request *request,
+                            const struct outcome *outcome)
+{
+    static const char grpc_type[] = "application/grpc";
+    struct slice type = http_request_header(request, "content-type");
+    bool is_grpc = http_request_is_http2(request) && type.size >= sizeof(grpc_type) - 1 &&
+                   memcmp(type.data, grpc_type, sizeof(grpc_type) - 1) == 0;
+    assert(outcome->verdict == REFUSED);
+    pyroscope_exchange_answer(
+        pyroscope_exchange_create(self, request, is_grpc ? PYROSCOPE_GRPC : PYROSCOPE_CONNECT),
+        outcome);
+}
+
 /* On every path, before a byte of a body is read. False: it has answered. */
 static bool is_admitted(struct pyroscope_receiver *self, struct http_request *request)
 {
@@ -66,9 +80,13 @@ static bool is_admitted(struct pyroscope_receiver *self, struct http_request *re
         return false;
     }
     enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
-    if (verdict != AUTH_GRANTED)
-        pyroscope_respond_text(self, request, verdict == AUTH_BUSY ? 503 : 401, answer.reason);
-    return verdict == AUTH_GRANTED;
+    if (verdict == AUTH_GRANTED)
+        return true;
+    struct outcome outcome = verdict == AUTH_BUSY
+                                 ? outcome_busy(answer.reason)
+                                 : outcome_refused(STATUS_UNAUTHENTICATED, answer.reason);
+    refuse_stranger(self, request, &outcome);
+    return false;
 }
 
 static void on_request(struct http_request *request, void *arg)

@@ -107,7 +107,10 @@ static bool skip_scalar(struct json_walk *walk)
     struct json_string text;
     struct json_number number;
     struct json_scan *scan = &walk->scan;
-    bool is_fine = json_scan_peek(scan) == '"'
+    uint8_t byte = json_scan_peek(scan);
+    if (byte == 0)
+        return fail(walk, "json: unexpected end");
+    bool is_fine = byte == '"'
                        ? json_scan_string(scan, &text)
                        : json_scan_word(scan, "true") || json_scan_word(scan, "false") ||
                              json_scan_word(scan, "null") || json_scan_number(scan, &number);

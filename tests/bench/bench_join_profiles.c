@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Micro benchmark of the join's profiles side: reading links, looking them up, writing attributes
+ * into every sample. Arguments: samples per request, spans that they name. Prints the best of
+ * several runs, in ns of processor time per byte that came in. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_enrich.h"
+#include "src/limits.h"
+#include "src/otlp/profile_bytes.h"
+
+enum { SAMPLES = 5000, SPANS = 200, STACKS = 3000, DEPTH = 25, FUNCTIONS = 3000, RUNS = 25 };
+enum { ROOM = 256 };
+
+static uint64_t state = 1;
+
+static uint64_t below(uint64_t bound)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % bound;
+}
+
+static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, ROOM);
+    out->size += (size_t)(profile_put_number(at, number, value) - at);
+}
+
+static void put_text(struct profile_bytes *out, uint32_t number, const void *text, size_t size)
+{
+    size_t begin = out->size;
+    profile_bytes_add(out, slice_of(text, size));
+    profile_bytes_wrap(out, begin, number);
+}
+
+static void put_dictionary(struct profile_bytes *out, uint64_t spans)
+{
+    char text[ROOM];
+    size_t begin = out->size;
+    for (uint32_t table = 1; table <= PROFILE_TABLES; table++)
+        profile_bytes_wrap(out, out->size, table);
+    for (uint64_t i = 1; i <= FUNCTIONS; i++) {
+        snprintf(text, sizeof(text), "com.example.service.SomeClass.method_%u", (unsigned)i);
+        put_text(out, 5, text, strlen(text));
+        size_t function = out->size;
+        put_number(out, 1, i);
+        profile_bytes_wrap(out, function, 3);
+        size_t location = out->size;
+        put_number(out, 2, 0x400000 + i * 64);
+        size_t line = out->size;
+        put_number(out, 1, i);
+        profile_bytes_wrap(out, line, 3);
+        profile_bytes_wrap(out, location, 2);
+    }
+    for (uint64_t i = 1; i <= spans; i++) {
+        const uint64_t trace[] = {i, 7};
+        size_t link = out->size;
+        put_text(out, 1, trace, sizeof(trace));
+        put_text(out, 2, &i, sizeof(i));
+        profile_bytes_wrap(out, link, 4);
+    }
+    for (unsigned i = 0; i < STACKS; i++) {
+        size_t stack = out->size;
+        for (unsigned depth = 0; depth < DEPTH; depth++) {
+            uint8_t *at = profile_bytes_room(out, ROOM);
+            out->size += (size_t)(profile_put_varint(at, 1 + below(FUNCTIONS)) - at);
+        }
+        profile_bytes_wrap(out, stack, 1);
+        profile_bytes_wrap(out, stack, 7);
+    }
+    profile_bytes_wrap(out, begin, 2);
+}
+
+static struct batch *make_request(uint64_t samples, uint64_t spans)
+{
+    struct profile_bytes out = {0};
+    for (uint64_t i = 0; i < samples; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 1 + below(STACKS - 1));
+        put_number(&out, 3, 1 + below(spans));
+        put_text(&out, 4, "\5", 1);
+        put_text(&out, 5, "\1\2\3\4\5\6\7\7", 8);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    put_dictionary(&out, spans);
+    struct buffer *buffer = buffer_create(NULL, out.size);
+    struct batch *batch = batch_create(PROFILES, 1);
+    memcpy(buffer->data, out.data, out.size);
+    buffer->size = out.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = samples;
+    buffer_unref(buffer);
+    profile_bytes_fini(&out);
+    return batch;
+}
+
+static void learn(struct join_store *store, uint64_t spans)
+{
+    struct fact_text text;
+    struct fact_log *log = span_index_log(&store->index, 0);
+    for (uint64_t i = 1; i <= spans; i++) {
+        struct span_facts facts = {.trace = {i, 7}, .span = i};
+        fact_text_begin(&text);
+        fact_text_add_number(&text, fact_log_put(log, &text, FACT_KEEP_HALF));
+        fact_text_add(&text, "GET /api/v1/orders/{id}", 10 + i % 13, JOIN_VALUE_BYTES_MAX);
+        facts.texts = fact_log_put(log, &text, FACT_KEEP_HALF);
+        span_index_add(&store->index, 0, &facts);
+    }
+}
+
+static double cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double time_join(struct join_store *store, struct batch *batch, double *ret_look_up_ns)
+{
+    struct profile_enricher enricher;
+    struct enrich_figures figures;
+    double begin = cpu_ns();
+    profile_enricher_init(&enricher, store, NULL);
+    bool is_open = profile_links_open(&enricher.links, batch->parts[0].bytes, 1);
+    assert(is_open);
+    profile_links_resolve(&enricher.links);
+    *ret_look_up_ns = cpu_ns() - begin;
+    struct batch *enriched = profile_enrich(&enricher, batch, 1, &figures);
+    assert(figures.enriched_samples == batch->items);
+    batch_unref(enriched);
+    profile_enricher_fini(&enricher);
+    return cpu_ns() - begin;
+}
+
+int main(int count, char **arguments)
+{
+    static const struct join_settings settings = {
+        .attributes = {{JOIN_SPAN_NAME, {(const uint8_t *)"span_name", 9}},
+                       {JOIN_STATUS_CLASS, {(const uint8_t *)"status_class", 12}}},
+        .attributes_count = 2,
+        .values_max = 1000,
+        .index_entries = 10000,
+        .index_bytes = 8 * MIB,
+    };
+    uint64_t samples = count > 1 ? strtoull(arguments[1], NULL, 10) : SAMPLES;
+    uint64_t spans = count > 2 ? strtoull(arguments[2], NULL, 10) : SPANS;
+    struct join_store *store = join_store_create(&settings, 1);
+    struct batch *batch = make_request(samples, spans);
+    double best[2] = {1e18, 1e18};
+    assert(store != NULL);
+    learn(store, spans);
+    for (unsigned run = 0; run < RUNS; run++) {
+        double look_up;
+        double whole = time_join(store, batch, &look_up);
+        best[0] = look_up < best[0] ? look_up : best[0];
+        best[1] = whole < best[1] ? whole : best[1];
+    }
+    double bytes = (double)batch->bytes;
+    printf("join: %.0f bytes, %.0f B/sample; ns/B: links %.2f, all %.2f; ns/sample: %.1f, %.1f\n",
+           bytes, bytes / (double)samples, best[0] / bytes, best[1] / bytes,
+           best[0] / (double)samples, best[1] / (double)samples);
+    batch_unref(batch);
+    join_store_destroy(store);
+    return 0;
+}
