@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pyroscope's own SDKs against the pyroscope receiver; with PYROSCOPE_URL also into a real server."""
 
+import gzip
 import os
 import subprocess
+import time
+import urllib.parse
+import urllib.request
 import uuid
 
-from support import case, peers, profiles, pyroscope
+from support import case, peers, pprof_sketch, profiles, pyroscope
 from support.ports import free_port
 
 WORK_WITHIN_S = 120
@@ -142,6 +146,97 @@ class Stored(case.Case):
 
     def test_java(self):
         self.check("java", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 6)
+
+
+SPAN = {"span_id": "051a1b6c441acd00", "trace_id": "5b8aa5a2d2c872e8321cf37308d69df2"}
+PUSH = "/push.v1.PusherService/Push"
+
+
+class Equal(case.Case):
+    """An upload through the daemon is in every query what a direct one is."""
+
+    def setUp(self):
+        self.pyroscope = pyroscope.Pyroscope(pyroscope.need())
+        port = free_port()
+        self.daemon(config(port, f"    endpoint: {self.pyroscope.url}\n", "pyroscope"))
+        self.roads = {"direct": self.pyroscope.url, "daemon": f"http://127.0.0.1:{port}"}
+        self.at_ns = time.time_ns() - 10**10
+
+    def cpu(self):
+        sketch = pprof_sketch.Sketch()
+        sketch.sample(["work", "main"], [3, 30], **SPAN, span_name="GET /", thread="7")
+        sketch.sample(["idle", "main"], [1, 10], profile_id="051a1b6c441acd01")
+        sketch.sample(["idle", "main"], [1, 0])
+        kinds = ["samples:count", "cpu:nanoseconds"]
+        return sketch.bytes(kinds, ("cpu:nanoseconds", 10), self.at_ns)
+
+    def post(self, url, body, content_type):
+        request = urllib.request.Request(url, body, {"Content-Type": content_type})
+        with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as answer:
+            self.assertEqual(answer.status, 200)
+
+    def stored(self, service, total):
+        """Every series without its service, and each type's functions, whole and by span."""
+        selector = f'{{service_name="{service}"}}'
+        rows = self.pyroscope.ask("Series", matchers=[selector], labelNames=[])["labelsSet"]
+        labels = [{label["name"]: label["value"] for label in row["labels"]} for row in rows]
+        found = {}
+        for kind in sorted({row["__profile_type__"] for row in labels}):
+            self.pyroscope.wait_for(kind, selector, 1)
+            found[kind] = self.pyroscope.functions(kind, selector)
+            for name, ids in (("spanSelector", "span_id"), ("traceIdSelector", "trace_id")):
+                more = {name: [SPAN[ids]]}
+                found[kind, name] = self.pyroscope.functions(kind, selector, **more)
+        self.assertEqual(sum(sum(each.values()) for each in found.values()), total)
+        plain = [{key: text for key, text in row.items() if text != service} for row in labels]
+        return sorted(map(str, map(sorted, map(dict.items, plain)))), found
+
+    def check(self, send, first_kind, total):
+        results = {}
+        for road, url in self.roads.items():
+            service = f"{road}-{uuid.uuid4().hex[:12]}"
+            send(url, service)
+            self.pyroscope.wait_for(first_kind, f'{{service_name="{service}"}}', 1)
+            results[road] = self.stored(service, total)
+        self.assertEqual(results["direct"], results["daemon"])
+
+    def test_push(self):
+        def send(url, service):
+            labels = {
+                "__name__": "process_cpu",
+                "__session_id__": "a",
+                "service_name": service,
+                "host.name": "h",
+                "pyroscope_spy": "pyroscope-rs",
+            }
+            body = pprof_sketch.push(labels, gzip.compress(self.cpu()))
+            self.post(url + PUSH, body, "application/proto")
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 5 + 3 + 3 + 40 + 30 + 30)
+
+    def upload(self, url, service, body, content_type="text/plain", **more):
+        seconds = self.at_ns // 10**9
+        query = {"name": f"{service}{{region=eu}}", "from": seconds, "until": seconds + 10, **more}
+        self.post(f"{url}/ingest?{urllib.parse.urlencode(query)}", body, content_type)
+
+    def test_form(self):
+        def send(url, service):
+            content_type, body = pprof_sketch.form(profile=gzip.compress(self.cpu()))
+            self.upload(url, service, body, content_type, spyName="gospy")
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 5 + 3 + 3 + 40 + 30 + 30)
+
+    def test_folded(self):
+        def send(url, service):
+            self.upload(url, service, b"main;work 3\nmain;idle 4\n;x 1\n", sampleRate=100)
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 8 * 10**7)
+
+    def test_tree(self):
+        def send(url, service):
+            self.upload(url, service, b"\0\0\1\4main\1\1\4work\5\0", format="tree")
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 6 * 10**7)
 
 
 if __name__ == "__main__":

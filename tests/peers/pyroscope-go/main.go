@@ -1,53 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Works for a while under Pyroscope's Go SDK and uploads what it saw.
+// Works while Pyroscope's SDK profiles it and OpenTelemetry's traces it; prints, as JSON, which spans
+// it had. The options are those of every Pyroscope peer: see tests/peers/README.md.
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"flag"
-	"fmt"
+	"log"
 	"os"
 	"time"
 
+	otelpyroscope "github.com/grafana/otel-profiling-go"
 	"github.com/grafana/pyroscope-go"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 )
 
-var sum int
+const uploadEvery = 2 * time.Second
 
-func work(until time.Time) {
-	var kept [][]byte
+type span struct {
+	Name    string `json:"name"`
+	TraceID string `json:"trace_id"`
+	SpanID  string `json:"span_id"`
+}
+
+var sink int
+
+//go:noinline
+func render(until time.Time) {
 	for time.Now().Before(until) {
-		for i := 0; i < 1000000; i++ {
-			sum += i
-		}
-		if kept = append(kept, make([]byte, 1<<17)); len(kept) > 64 {
-			kept = nil
+		for i := 0; i < 1_000_000; i++ {
+			sink += i * i
 		}
 	}
 }
 
+//go:noinline
+func parse(until time.Time) {
+	for time.Now().Before(until) {
+		for i := 0; i < 1_000_000; i++ {
+			sink ^= i * i
+		}
+	}
+}
+
+// A slow request, and fast ones before and after it.
+func serve(tracer trace.Tracer) []span {
+	requests := []struct {
+		name string
+		work func(time.Time)
+		time time.Duration
+	}{
+		{"search", parse, 400 * time.Millisecond},
+		{"checkout", render, 1500 * time.Millisecond},
+		{"list", parse, 400 * time.Millisecond},
+	}
+	var spans []span
+	for _, request := range requests {
+		_, one := tracer.Start(context.Background(), request.name,
+			trace.WithAttributes(attribute.String("http.route", "/"+request.name)))
+		request.work(time.Now().Add(request.time))
+		one.End()
+		ids := one.SpanContext()
+		spans = append(spans, span{request.name, ids.TraceID().String(), ids.SpanID().String()})
+	}
+	return spans
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 func main() {
-	endpoint := flag.String("endpoint", "", "URL of the server")
-	service := flag.String("service", "peer", "application's name")
-	seconds := flag.Int("seconds", 4, "how long")
+	spans := flag.String("spans", "", "base URL for OTLP")
+	profiles := flag.String("profiles", "", "URL for profiles")
+	service := flag.String("service", "", "service.name")
+	flag.String("work", "requests", "the only work that there is")
 	flag.Parse()
+	ctx := context.Background()
 	profiler, err := pyroscope.Start(pyroscope.Config{
 		ApplicationName: *service,
-		ServerAddress:   *endpoint,
-		UploadRate:      2 * time.Second,
-		Tags:            map[string]string{"region": "eu", "host.name": "h"},
-		ProfileTypes: []pyroscope.ProfileType{
-			pyroscope.ProfileCPU, pyroscope.ProfileAllocSpace, pyroscope.ProfileInuseSpace,
-			pyroscope.ProfileGoroutines,
-		},
+		ServerAddress:   *profiles,
+		UploadRate:      uploadEvery,
+		ProfileTypes:    []pyroscope.ProfileType{pyroscope.ProfileCPU},
 	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	work(time.Now().Add(time.Duration(*seconds) * time.Second))
-	if err := profiler.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	must(err)
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(*spans+"/v1/traces"))
+	must(err)
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter, sdktrace.WithBatchTimeout(500*time.Millisecond)),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", *service))))
+	had := serve(otelpyroscope.NewTracerProvider(provider).Tracer("peer"))
+	must(profiler.Stop())
+	must(provider.Shutdown(ctx))
+	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"sdk": "go", "spans": had}))
 }
