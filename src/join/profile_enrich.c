@@ -264,8 +264,10 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
     for (size_t i = 0; i < settings->attributes_count; i++) {
         struct slice value;
         bool has_value = next_value(settings, i, &link->facts, &texts, &value);
-        if (has_value && (link->wanted >> i & 1) != 0)
-            link->attributes[i] = attribute_of(enricher, i, under_cap(enricher, i, value, now_ns));
+        if (!has_value || (link->wanted >> i & 1) == 0)
+            continue;
+        link->given |= 1u << i;
+        link->attributes[i] = attribute_of(enricher, i, under_cap(enricher, i, value, now_ns));
     }
 }
 
@@ -326,11 +328,8 @@ static bool gets_link(const struct join_link *link, int32_t index)
 /* Whether the sample gets anything. */
 static bool changes(const struct sample_link *found, const struct join_link *link, int32_t index)
 {
-    bool gets_attribute = false;
     assert(found->link != LINK_NONE);
-    for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
-        gets_attribute |= link->attributes[i] != 0 && (found->filled >> i & 1) == 0;
-    return gets_attribute || gets_link(link, index);
+    return (link->given & ~(uint32_t)found->filled) != 0 || gets_link(link, index);
 }
 
 /* A sample that changes, whole, in the place of the one that came. */
@@ -340,28 +339,32 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     struct profile_bytes *out = &enricher->splices.inserts;
     struct wire_reader fields = wire_reader_of(sample->bytes);
     struct wire_field field;
-    size_t begin = out->size;
     bool is_lifted = found->is_by_labels && link->index != 0;
-    while (wire_next_field(&fields, &field))
-        if (field.number != SAMPLE_ATTRIBUTES && field.number != SAMPLE_LINK)
-            profile_bytes_add(out, field.whole);
-    size_t most = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX;
-    uint8_t *header = profile_bytes_room(out, PROFILE_HEADER_BYTES_MAX + 1 + 5 +
-                                                  most * WIRE_SHORT_VARINT_BYTES_MAX);
-    uint8_t *end = header + PROFILE_HEADER_BYTES;
+    size_t indices = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX + 1;
+    size_t most = sample->bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
+                  (size_t)2 * PROFILE_HEADER_BYTES_MAX;
+    uint8_t *begin = profile_bytes_room(out, most);
+    uint8_t *end = begin + PROFILE_HEADER_BYTES;
+    while (wire_next_field(&fields, &field)) {
+        if (field.number == SAMPLE_ATTRIBUTES || field.number == SAMPLE_LINK)
+            continue;
+        memcpy(end, field.whole.data, field.whole.size);
+        end += field.whole.size;
+    }
+    uint8_t *list = end;
+    end += PROFILE_HEADER_BYTES;
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     uint64_t index;
     while (profile_numbers_next(&reader, &index))
         if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
             end = profile_put_varint(end, (uint32_t)index);
-    for (size_t i = 0; i < JOIN_ATTRIBUTES_MAX; i++)
-        if (link->attributes[i] != 0 && (found->filled >> i & 1) == 0)
-            end = profile_put_varint(end, link->attributes[i]);
-    end = profile_close_filled(header, end, SAMPLE_ATTRIBUTES);
+    for (uint32_t left = link->given & ~(uint32_t)found->filled; left != 0; left &= left - 1)
+        end = profile_put_varint(end, link->attributes[__builtin_ctz(left)]);
+    end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
     end = profile_put_number(end, SAMPLE_LINK,
-                             gets_link(link, sample->link) ? link->index : (uint64_t)sample->link);
-    out->size += (size_t)(end - header);
-    profile_bytes_wrap(out, begin, CHILDREN);
+                             gets_link(link, sample->link) ? link->index : (uint32_t)sample->link);
+    end = profile_close(begin, end, CHILDREN);
+    out->size += (size_t)(end - begin);
     assert(out->size <= out->capacity);
 }
 

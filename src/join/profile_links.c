@@ -102,10 +102,10 @@ static uint64_t read_id(const uint8_t *data)
 /* Of an entry of the link table; LINK_NONE: it names no span. */
 static uint32_t link_of_entry(struct profile_links *links, int32_t index)
 {
-    struct profile_link link = profile_link_at(&links->from, index);
     assert(profile_has(&links->from, PROFILE_LINKS, index));
     if (links->by_link[index] != 0)
         return links->by_link[index] - 1;
+    struct profile_link link = profile_link_at(&links->from, index);
     if (link.span_id.size != 8 || read_id(link.span_id.data) == 0)
         return LINK_NONE;
     struct link_key key = {.span = read_id(link.span_id.data)};

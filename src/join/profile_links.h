@@ -35,6 +35,7 @@ struct join_link {
     struct span_facts facts; /* FOUND: of the span, or of its local root */
     enum span_found found;
     uint32_t wanted;    /* attributes, bit by bit, that some of its samples do not have yet */
+    uint32_t given;     /* of these, those that there are */
     bool is_known;      /* spans of a service that has such samples have been seen */
     bool is_lifted;     /* some of its samples name it by labels */
     bool is_as_it_came; /* samples that have a link keep it */

@@ -49,9 +49,17 @@ void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, si
     assert(begin <= list->inserts.size);
     assert(list->count == 0 || at >= list->items[list->count - 1].at);
     size_t bytes = list->inserts.size - begin;
+    struct splice *last = list->count > 0 ? &list->items[list->count - 1] : NULL;
+    list->growth += (int64_t)bytes - (int64_t)removed;
+    /* What follows the last one on both sides belongs to it: neighbours are many. */
+    if (last != NULL && !last->is_header && at == last->at + last->removed &&
+        begin == last->insert + last->insert_bytes) {
+        last->removed += removed;
+        last->insert_bytes += bytes;
+        return;
+    }
     *append(list) =
         (struct splice){.at = at, .removed = removed, .insert = begin, .insert_bytes = bytes};
-    list->growth += (int64_t)bytes - (int64_t)removed;
 }
 
 void splice_add(struct splice_list *list, uint64_t at, uint64_t removed, struct slice bytes)
@@ -66,8 +74,8 @@ size_t splice_open(struct splice_list *list, uint64_t begin, uint64_t content)
 {
     assert(content > begin);
     assert(list->count == 0 || begin >= list->items[list->count - 1].at);
-    *append(list) =
-        (struct splice){.at = begin, .removed = content - begin, .growth_before = list->growth};
+    *append(list) = (struct splice){
+        .at = begin, .removed = content - begin, .is_header = true, .growth_before = list->growth};
     return list->count - 1;
 }
 

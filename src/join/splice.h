@@ -4,6 +4,7 @@
  * time; reused from batch to batch. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct splice {
     uint64_t removed; /* bytes left out there */
     size_t insert;    /* where the new bytes lie in inserts */
     size_t insert_bytes;
+    bool is_header;        /* of a message */
     int64_t growth_before; /* of the list, when it was opened */
 };
 
@@ -40,12 +42,6 @@ void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, si
  * between _open and _close, which puts the new length there. Returns what _close wants. */
 size_t splice_open(struct splice_list *list, uint64_t begin, uint64_t content);
 void splice_close(struct splice_list *list, size_t opened, uint32_t number, uint64_t content_bytes);
-/* Whether anything has changed since _open. */
-static inline int64_t splice_growth_since(const struct splice_list *list, size_t opened)
-{
-    return list->growth - list->items[opened].growth_before;
-}
-
 /* The changed batch; items are those of the old one. New bytes are charged to budget beyond its
  * limit if need be. */
 struct batch *splice_apply(const struct splice_list *list, struct batch *batch,
