@@ -27,8 +27,8 @@ def config(port, exporter, name):
 
 def command(sdk, endpoint, service, seconds):
     """How a peer is run, and with which environment."""
-    built = os.path.join(os.environ.get("SPANFLAME_PEERS", ""), f"pyroscope-{sdk}")
-    sources = os.path.join(os.path.dirname(__file__), "..", "peers", f"pyroscope-{sdk}")
+    built = os.path.join(os.environ.get("SPANFLAME_PEERS", ""), f"uploader-{sdk}")
+    sources = os.path.join(os.path.dirname(__file__), "..", "peers", f"uploader-{sdk}")
     arguments = [endpoint, service, str(seconds)]
     agent = {
         "PYROSCOPE_APPLICATION_NAME": service,
@@ -39,7 +39,7 @@ def command(sdk, endpoint, service, seconds):
     }
     return {
         "go": (
-            [f"{built}/pyroscope-go", "-endpoint", endpoint, "-service", service]
+            [f"{built}/uploader-go", "-endpoint", endpoint, "-service", service]
             + ["-seconds", str(seconds)],
             {},
         ),
@@ -47,7 +47,7 @@ def command(sdk, endpoint, service, seconds):
         "python": ([f"{built}/venv/bin/python", f"{sources}/emit.py", *arguments], {}),
         "java": (
             ["java", f"-javaagent:{built}/target/lib/agent-2.1.2.jar", "-cp"]
-            + [f"{built}/target/peer-pyroscope-java-1.jar", "peer.Work", str(seconds)],
+            + [f"{built}/target/peer-uploader-java-1.jar", "peer.Work", str(seconds)],
             agent,
         ),
     }[sdk]
@@ -55,7 +55,7 @@ def command(sdk, endpoint, service, seconds):
 
 def work(sdk, port, service, seconds):
     """Runs a peer to its end."""
-    peers.need(f"pyroscope-{sdk}")
+    peers.need(f"uploader-{sdk}")
     line, more = command(sdk, f"http://127.0.0.1:{port}", service, seconds)
     done = subprocess.run(
         line, capture_output=True, text=True, timeout=WORK_WITHIN_S, env={**os.environ, **more}
