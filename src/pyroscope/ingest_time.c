@@ -48,18 +48,20 @@ static bool read_number(const char **at, uint64_t *ret_number)
     return *at > begin;
 }
 
-static bool day_to_ns(uint64_t number, uint64_t *ret_ns)
+/* False: there is no such day. */
+static bool day_to_seconds(uint64_t number, uint64_t *ret_seconds)
 {
-    static const uint64_t second_ns = NS_PER_S;
     struct tm tm = {.tm_year = (int)(number / 10000) - 1900,
                     .tm_mon = (int)(number / 100 % 100) - 1,
                     .tm_mday = (int)(number % 100)};
     struct tm given = tm;
     time_t seconds = timegm(&tm);
-    /* timegm makes the 31st of June the first of July: that is no day. */
+    assert(ret_seconds != NULL);
+    /* timegm makes the 31st of June the first of July. */
     if (tm.tm_mon != given.tm_mon || tm.tm_mday != given.tm_mday || seconds < 0)
         return false;
-    return !__builtin_mul_overflow((uint64_t)seconds, second_ns, ret_ns);
+    *ret_seconds = (uint64_t)seconds;
+    return true;
 }
 
 static bool number_to_ns(size_t digits, uint64_t number, uint64_t *ret_ns)
@@ -68,8 +70,8 @@ static bool number_to_ns(size_t digits, uint64_t number, uint64_t *ret_ns)
                     : digits == 16 ? NS_PER_US
                     : digits == 19 ? 1
                                    : NS_PER_S;
-    if (digits == DAY_DIGITS && number / 10000 >= FIRST_YEAR && day_to_ns(number, ret_ns))
-        return true;
+    if (digits == DAY_DIGITS && number / 10000 >= FIRST_YEAR)
+        day_to_seconds(number, &number);
     return !__builtin_mul_overflow(number, unit, ret_ns) && *ret_ns <= INT64_MAX;
 }
 

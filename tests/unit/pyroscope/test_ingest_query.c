@@ -96,6 +96,7 @@ static void times_come_in_every_unit(void **state)
         {"20260921", (uint64_t)1789948800 * NS_PER_S},
         {"20261321", (uint64_t)20261321 * NS_PER_S}, /* no day: seconds */
         {"20260631", (uint64_t)20260631 * NS_PER_S},
+        {"23260921", 0}, /* a day that nanoseconds cannot tell */
         {"now", NOW_NS},
         {"now-1h", NOW_NS - 3600 * (uint64_t)NS_PER_S},
         {"now-1h30min", NOW_NS - 5400 * (uint64_t)NS_PER_S},
