@@ -11,6 +11,7 @@
 #include "src/lane.h"
 #include "src/log.h"
 #include "src/service_parts.h"
+#include "src/startup_pages.h"
 #include "src/telemetry.h"
 
 static bool start(struct component *component, struct error *error)
@@ -88,6 +89,7 @@ bool service_start(struct service *service, struct error *error)
     service->ready_wall_ns = clock_wall_ns();
     atomic_store(&service->state, SERVICE_READY);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
+    startup_pages_release();
     return true;
 }
 
