@@ -222,7 +222,7 @@ static enum pyroscope_step take_pprof_form(struct pyroscope_exchange *exchange)
 
 /* Stacks into pprof bytes, and these into tables: one road for all. */
 static enum pyroscope_step take_stacks(struct pyroscope_exchange *exchange,
-                                       struct stack_profile *stacks, struct slice metric)
+                                       struct stack_profile *stacks)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
     struct pprof_upload upload;
@@ -236,7 +236,6 @@ static enum pyroscope_step take_stacks(struct pyroscope_exchange *exchange,
     if (verdict == PPROF_UPLOAD_REFUSED)
         step = refuse(exchange, error.text);
     if (verdict == PPROF_UPLOAD_OPEN) {
-        assert(metric.size > 0);
         step = convert(exchange, &upload);
         pprof_upload_close(&upload);
     }
@@ -264,7 +263,7 @@ static enum pyroscope_step take_text(struct pyroscope_exchange *exchange)
     stack_profile_init(&stacks, &type.head, exchange->receiver->base.budget);
     enum pyroscope_step step = PYROSCOPE_STEP_BUSY;
     if (text_profile_read(ingest->text_format, exchange->message, &stacks, &error))
-        step = take_stacks(exchange, &stacks, what.metric);
+        step = take_stacks(exchange, &stacks);
     else if (!stacks.has_no_memory)
         step = refuse(exchange, error.text);
     stack_profile_fini(&stacks);

@@ -188,6 +188,7 @@ void pyroscope_push_request(struct pyroscope_receiver *receiver, struct http_req
 static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
+    struct pyroscope_receiver_counters *counters = receiver->base.counters;
     struct pprof_upload upload;
     struct error error = {.text = ""};
     struct buffer *request = NULL;
@@ -202,6 +203,7 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
     }
     bool is_done =
         series_to_otlp(&exchange->series.labels, &upload.pprof, receiver->base.budget, &request);
+    counter_add(&counters->empty, is_done && request->size == 0);
     if (is_done && request->size > 0)
         exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(&upload));
     buffer_unref(request);
