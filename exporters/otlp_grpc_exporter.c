@@ -216,7 +216,8 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
         .unconvertible = counters != NULL ? &counters->unconvertible : NULL,
     };
     exporter->codecs = codec_box_create(self->budget);
-    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
+    return codec_prepare(otlp_grpc_config_codec(config), error) &&
+           exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
 static struct http2_keepalive keepalive_of(const struct otlp_grpc_config *config)

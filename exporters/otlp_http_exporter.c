@@ -257,7 +257,8 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     };
     exporter->codec = otlp_http_config_codec(config);
     exporter->codecs = codec_box_create(self->budget);
-    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
+    return codec_prepare(exporter->codec, error) &&
+           exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
 static uint64_t idle_connections_max(const struct otlp_http_config *config)

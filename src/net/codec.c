@@ -3,6 +3,7 @@
  * have some. On the box's lane. */
 #include "src/net/codec.h"
 
+#include "src/error.h"
 #include "src/mem.h"
 #include "src/net/codec_job.h"
 #include "src/net/codec_lz4.h"
@@ -54,6 +55,24 @@ enum codec codec_of_http(struct slice name)
 enum codec codec_of_grpc(struct slice name)
 {
     return find(grpc_names, name);
+}
+
+static bool is_there(enum codec codec)
+{
+    assert(codec < CODECS);
+    if (codec == CODEC_ZSTD)
+        return codec_zstd_is_there();
+    if (codec == CODEC_LZ4)
+        return codec_lz4_is_there();
+    return (codec != CODEC_SNAPPY && codec != CODEC_SNAPPY_FRAMED) || codec_snappy_is_there();
+}
+
+bool codec_prepare(enum codec codec, struct error *error)
+{
+    assert(error != NULL);
+    return is_there(codec) ||
+           error_set(error, "the compression needs a library that cannot be loaded; install the "
+                            "packages libzstd1, liblz4-1 and libsnappy1v5");
 }
 
 struct codec_box *codec_box_create(struct budget *budget)
@@ -142,7 +161,9 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
         result = inflate_deflated(box, codec, input, max_bytes, ret_output);
     } else {
         struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
-        result = codec_job_end(&job, inflate(box, codec, &job), ret_output);
+        result = is_there(codec) ? inflate(box, codec, &job)
+                                 : codec_job_malformed(&job, "no library for this compression");
+        result = codec_job_end(&job, result, ret_output);
         box->reason = job.reason;
     }
     if (result == CODEC_TOO_LARGE)
@@ -188,6 +209,9 @@ enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
     assert(box != NULL);
     assert(ret_output != NULL);
     int level = gzip_level(input->level);
+    bool is_loaded = is_there(codec);
+    assert(is_loaded);
+    (void)is_loaded;
     if (codec == CODEC_GZIP)
         return of_gzip(gzip_deflate(box->gzip, box->budget, input->parts, input->parts_count, level,
                                     ret_output));

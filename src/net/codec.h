@@ -15,6 +15,7 @@ struct batch_part;
 struct budget;
 struct buffer;
 struct codec_box;
+struct error;
 
 enum codec {
     CODEC_NONE,
@@ -39,6 +40,11 @@ enum codec_result {
 enum codec codec_of_http(struct slice name);
 enum codec codec_of_grpc(struct slice name);
 
+/* Loads what the codec needs; it is loaded when first used otherwise. False: the library is
+ * missing.
+ */
+bool codec_prepare(enum codec codec, struct error *error);
+
 /* budget: what outputs are charged to, or NULL. */
 struct codec_box *codec_box_create(struct budget *budget);
 /* NULL is tolerated. */
@@ -56,6 +62,7 @@ struct codec_input {
     size_t parts_count;
     int level; /* gzip and zlib: -1 standard, 0 to 9; zstd: its own; others: not looked at */
 };
-/* Deflates all parts (not CODEC_NONE): CODEC_OK or CODEC_NO_BUDGET. *ret_output as above. */
+/* Deflates all parts (not CODEC_NONE; codec_prepare came before): CODEC_OK or CODEC_NO_BUDGET.
+ * *ret_output as above. */
 enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
                                 const struct codec_input *input, struct buffer **ret_output);

@@ -5,8 +5,10 @@
 
 #include "src/batch.h"
 #include "src/limits.h"
+#include "src/net/codec_library.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <lz4frame.h>
@@ -15,6 +17,45 @@ enum {
     DICTIONARY_BYTES = 128 * 1024, /* what linked blocks look back to, twice */
     DEFLATE_PIECE_BYTES = 256 * 1024,
 };
+
+#define FUNCTIONS(X)                                                                               \
+    X(LZ4F_compressBegin)                                                                          \
+    X(LZ4F_compressBound)                                                                          \
+    X(LZ4F_compressEnd)                                                                            \
+    X(LZ4F_compressUpdate)                                                                         \
+    X(LZ4F_createCompressionContext)                                                               \
+    X(LZ4F_createDecompressionContext)                                                             \
+    X(LZ4F_decompress)                                                                             \
+    X(LZ4F_freeCompressionContext)                                                                 \
+    X(LZ4F_freeDecompressionContext)                                                               \
+    X(LZ4F_getErrorName)                                                                           \
+    X(LZ4F_getFrameInfo)                                                                           \
+    X(LZ4F_isError)
+
+struct functions {
+    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+};
+
+#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
+static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct functions library;
+static bool is_loaded;
+
+static void load(void)
+{
+    assert(!is_loaded);
+    is_loaded = codec_library_load("liblz4.so.1", symbols, &library);
+}
+
+bool codec_lz4_is_there(void)
+{
+    int failed = pthread_once(&once, load);
+    assert(failed == 0);
+    (void)failed;
+    return is_loaded;
+}
 
 static enum codec_result failed(struct codec_job *job, size_t code)
 {
@@ -28,8 +69,8 @@ static enum codec_result failed(struct codec_job *job, size_t code)
         {"ERROR_contentChecksum_invalid", "lz4: invalid frame checksum"},
         {"ERROR_frameHeader_incomplete", "unexpected EOF"},
     };
-    assert(LZ4F_isError(code));
-    const char *name = LZ4F_getErrorName(code);
+    assert(library.LZ4F_isError(code));
+    const char *name = library.LZ4F_getErrorName(code);
     if (strcmp(name, "ERROR_allocation_failed") == 0)
         return CODEC_NO_BUDGET;
     job->reason = "lz4: corrupt input";
@@ -65,8 +106,8 @@ static enum codec_result frame_begin(struct codec_job *job, LZ4F_dctx *context, 
     LZ4F_frameInfo_t info = LZ4F_INIT_FRAMEINFO;
     size_t used = rest->size;
     assert(used > 0);
-    size_t code = LZ4F_getFrameInfo(context, &info, rest->data, &used);
-    if (LZ4F_isError(code))
+    size_t code = library.LZ4F_getFrameInfo(context, &info, rest->data, &used);
+    if (library.LZ4F_isError(code))
         return failed(job, code);
     *rest = slice_of(rest->data + used, rest->size - used);
     if (info.contentSize > job->limit - codec_output_size(&job->output))
@@ -87,8 +128,8 @@ static enum codec_result frame_inflate(struct codec_job *job, LZ4F_dctx *context
             return CODEC_NO_BUDGET;
         uint8_t *to = codec_output_room(&job->output, &room);
         size_t offered = room;
-        size_t wanted = LZ4F_decompress(context, to, &room, rest->data, &used, NULL);
-        if (LZ4F_isError(wanted))
+        size_t wanted = library.LZ4F_decompress(context, to, &room, rest->data, &used, NULL);
+        if (library.LZ4F_isError(wanted))
             return failed(job, wanted);
         codec_output_advance(&job->output, room);
         *rest = slice_of(rest->data + used, rest->size - used);
@@ -109,14 +150,14 @@ enum codec_result codec_lz4_inflate(struct codec_job *job)
     assert(job->limit > 0);
     if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
         return CODEC_NO_BUDGET;
-    if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
+    if (library.LZ4F_isError(library.LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
         return CODEC_NO_BUDGET;
     while (result == CODEC_OK && rest.size > 0) {
         result = frame_begin(job, context, &rest);
         if (result == CODEC_OK)
             result = frame_inflate(job, context, &rest);
     }
-    LZ4F_freeDecompressionContext(context);
+    library.LZ4F_freeDecompressionContext(context);
     return result;
 }
 
@@ -127,11 +168,11 @@ static bool deflate_part(LZ4F_cctx *context, const LZ4F_preferences_t *preferenc
     while (part.size > 0) {
         size_t piece = part.size < DEFLATE_PIECE_BYTES ? part.size : DEFLATE_PIECE_BYTES;
         size_t room;
-        if (!codec_output_reserve(&job->output, LZ4F_compressBound(piece, preferences)))
+        if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(piece, preferences)))
             return false;
         uint8_t *to = codec_output_room(&job->output, &room);
-        size_t written = LZ4F_compressUpdate(context, to, room, part.data, piece, NULL);
-        if (LZ4F_isError(written))
+        size_t written = library.LZ4F_compressUpdate(context, to, room, part.data, piece, NULL);
+        if (library.LZ4F_isError(written))
             return false; /* only memory can be short */
         codec_output_advance(&job->output, written);
         part = slice_of(part.data + piece, part.size - piece);
@@ -152,18 +193,18 @@ static bool deflate_parts(const struct codec_input *input, LZ4F_cctx *context,
     if (!codec_output_reserve(&job->output, LZ4F_HEADER_SIZE_MAX))
         return false;
     uint8_t *to = codec_output_room(&job->output, &room);
-    size_t written = LZ4F_compressBegin(context, to, room, &preferences);
-    if (LZ4F_isError(written))
+    size_t written = library.LZ4F_compressBegin(context, to, room, &preferences);
+    if (library.LZ4F_isError(written))
         return false;
     codec_output_advance(&job->output, written);
     for (size_t i = 0; i < input->parts_count; i++)
         if (!deflate_part(context, &preferences, job, input->parts[i].bytes))
             return false;
-    if (!codec_output_reserve(&job->output, LZ4F_compressBound(0, &preferences)))
+    if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(0, &preferences)))
         return false;
     to = codec_output_room(&job->output, &room);
-    written = LZ4F_compressEnd(context, to, room, NULL);
-    if (LZ4F_isError(written))
+    written = library.LZ4F_compressEnd(context, to, room, NULL);
+    if (library.LZ4F_isError(written))
         return false;
     codec_output_advance(&job->output, written);
     return true;
@@ -175,9 +216,9 @@ enum codec_result codec_lz4_deflate(const struct codec_input *input, struct code
     assert(input->parts != NULL || input->parts_count == 0);
     if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
         return CODEC_NO_BUDGET;
-    if (LZ4F_isError(LZ4F_createCompressionContext(&context, LZ4F_VERSION)))
+    if (library.LZ4F_isError(library.LZ4F_createCompressionContext(&context, LZ4F_VERSION)))
         return CODEC_NO_BUDGET;
     bool is_taken = deflate_parts(input, context, job);
-    LZ4F_freeCompressionContext(context);
+    library.LZ4F_freeCompressionContext(context);
     return is_taken ? CODEC_OK : CODEC_NO_BUDGET;
 }

@@ -5,5 +5,8 @@
 
 #include "src/net/codec_job.h"
 
+/* Whether liblz4.so.1 can be loaded; loads it. Before anything else here. */
+bool codec_lz4_is_there(void);
+
 enum codec_result codec_lz4_inflate(struct codec_job *job);
 enum codec_result codec_lz4_deflate(const struct codec_input *input, struct codec_job *job);

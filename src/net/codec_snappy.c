@@ -6,8 +6,10 @@
 #include "src/batch.h"
 #include "src/buffer.h"
 #include "src/mem.h"
+#include "src/net/codec_library.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <isa-l/crc.h>
@@ -20,6 +22,37 @@ enum {
     CHUNK_BYTES_MAX = 76490 + CHECKSUM_BYTES, /* what so much may compress to, at worst */
     IDENTIFIER_BYTES = 10,
 };
+
+#define FUNCTIONS(X)                                                                               \
+    X(snappy_compress)                                                                             \
+    X(snappy_max_compressed_length)                                                                \
+    X(snappy_uncompress)                                                                           \
+    X(snappy_uncompressed_length)
+
+struct functions {
+    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+};
+
+#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
+static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct functions library;
+static bool is_loaded;
+
+static void load(void)
+{
+    assert(!is_loaded);
+    is_loaded = codec_library_load("libsnappy.so.1", symbols, &library);
+}
+
+bool codec_snappy_is_there(void)
+{
+    int failed = pthread_once(&once, load);
+    assert(failed == 0);
+    (void)failed;
+    return is_loaded;
+}
 
 enum chunk_type {
     CHUNK_COMPRESSED = 0x00,
@@ -58,7 +91,7 @@ static enum codec_result inflate_block(struct codec_job *job, struct slice block
     const char *data = (const char *)block.data;
     size_t plain;
     assert(job->output.buffer != NULL);
-    if (snappy_uncompressed_length(data, block.size, &plain) != SNAPPY_OK)
+    if (library.snappy_uncompressed_length(data, block.size, &plain) != SNAPPY_OK)
         return codec_job_malformed(job, corrupt);
     if (plain > job->limit - codec_output_size(&job->output))
         return CODEC_TOO_LARGE;
@@ -66,7 +99,7 @@ static enum codec_result inflate_block(struct codec_job *job, struct slice block
         return CODEC_NO_BUDGET;
     size_t room;
     char *to = (char *)codec_output_room(&job->output, &room);
-    if (snappy_uncompress(data, block.size, to, &room) != SNAPPY_OK)
+    if (library.snappy_uncompress(data, block.size, to, &room) != SNAPPY_OK)
         return codec_job_malformed(job, corrupt);
     codec_output_advance(&job->output, room);
     return CODEC_OK;
@@ -76,8 +109,8 @@ enum codec_result codec_snappy_inflate(struct codec_job *job)
 {
     size_t plain;
     assert(job->limit > 0);
-    if (snappy_uncompressed_length((const char *)job->input.data, job->input.size, &plain) !=
-        SNAPPY_OK)
+    if (library.snappy_uncompressed_length((const char *)job->input.data, job->input.size,
+                                           &plain) != SNAPPY_OK)
         return codec_job_malformed(job, corrupt);
     if (plain > job->limit)
         return CODEC_TOO_LARGE;
@@ -97,7 +130,7 @@ static enum codec_result inflate_chunk(struct codec_job *job, enum chunk_type ty
     size_t plain = data.size;
     assert(before <= job->limit);
     if (type == CHUNK_COMPRESSED &&
-        snappy_uncompressed_length((const char *)data.data, data.size, &plain) != SNAPPY_OK)
+        library.snappy_uncompressed_length((const char *)data.data, data.size, &plain) != SNAPPY_OK)
         return codec_job_malformed(job, corrupt);
     if (plain > CHUNK_PLAIN_BYTES_MAX)
         return codec_job_malformed(job, corrupt);
@@ -166,10 +199,10 @@ static uint64_t total_bytes(const struct codec_input *input)
 static bool deflate_block(struct codec_job *job, struct slice plain)
 {
     size_t size;
-    if (!codec_output_reserve(&job->output, snappy_max_compressed_length(plain.size)))
+    if (!codec_output_reserve(&job->output, library.snappy_max_compressed_length(plain.size)))
         return false;
     char *to = (char *)codec_output_room(&job->output, &size);
-    snappy_status status = snappy_compress((const char *)plain.data, plain.size, to, &size);
+    snappy_status status = library.snappy_compress((const char *)plain.data, plain.size, to, &size);
     assert(status == SNAPPY_OK);
     codec_output_advance(&job->output, size);
     return true;

@@ -5,6 +5,9 @@
 
 #include "src/net/codec_job.h"
 
+/* Whether libsnappy.so.1 can be loaded; loads it. Before anything else here. */
+bool codec_snappy_is_there(void);
+
 /* Whether input begins as a framed stream does. */
 bool codec_snappy_is_framed(struct slice input);
 enum codec_result codec_snappy_inflate(struct codec_job *job);

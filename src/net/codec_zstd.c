@@ -7,8 +7,10 @@
 #include "src/batch.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/codec_library.h"
 
 #include <assert.h>
+#include <pthread.h>
 
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -19,6 +21,49 @@ enum {
     WINDOW_LOG_MIN = 10, /* RFC 8878, 3.1.1.1.2 */
     STATE_KEPT_BYTES_MAX = 512 * 1024,
 };
+
+#define FUNCTIONS(X)                                                                               \
+    X(ZSTD_CCtx_reset)                                                                             \
+    X(ZSTD_CCtx_setParameter)                                                                      \
+    X(ZSTD_CCtx_setPledgedSrcSize)                                                                 \
+    X(ZSTD_CStreamOutSize)                                                                         \
+    X(ZSTD_DCtx_reset)                                                                             \
+    X(ZSTD_DCtx_setParameter)                                                                      \
+    X(ZSTD_compressStream2)                                                                        \
+    X(ZSTD_createCCtx)                                                                             \
+    X(ZSTD_createDCtx)                                                                             \
+    X(ZSTD_decompressStream)                                                                       \
+    X(ZSTD_freeCCtx)                                                                               \
+    X(ZSTD_freeDCtx)                                                                               \
+    X(ZSTD_getErrorCode)                                                                           \
+    X(ZSTD_getFrameContentSize)                                                                    \
+    X(ZSTD_isError)                                                                                \
+    X(ZSTD_sizeof_DCtx)
+
+struct functions {
+    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+};
+
+#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
+static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct functions library;
+static bool is_loaded;
+
+static void load(void)
+{
+    assert(!is_loaded);
+    is_loaded = codec_library_load("libzstd.so.1", symbols, &library);
+}
+
+bool codec_zstd_is_there(void)
+{
+    int failed = pthread_once(&once, load);
+    assert(failed == 0);
+    (void)failed;
+    return is_loaded;
+}
 
 struct codec_zstd {
     ZSTD_DCtx *inflater;
@@ -34,16 +79,18 @@ void codec_zstd_destroy(struct codec_zstd *zstd)
 {
     if (zstd == NULL)
         return;
-    ZSTD_freeDCtx(zstd->inflater);
-    ZSTD_freeCCtx(zstd->deflater);
+    if (zstd->inflater != NULL)
+        library.ZSTD_freeDCtx(zstd->inflater);
+    if (zstd->deflater != NULL)
+        library.ZSTD_freeCCtx(zstd->deflater);
     mem_free(zstd);
 }
 
 /* The words of github.com/klauspost/compress, which the Go collector decodes with. */
 static enum codec_result failed(struct codec_job *job, size_t code)
 {
-    assert(ZSTD_isError(code));
-    ZSTD_ErrorCode error = ZSTD_getErrorCode(code);
+    assert(library.ZSTD_isError(code));
+    ZSTD_ErrorCode error = library.ZSTD_getErrorCode(code);
     if (error == ZSTD_error_memory_allocation)
         return CODEC_NO_BUDGET;
     if (error == ZSTD_error_prefix_unknown)
@@ -75,7 +122,7 @@ static uint64_t window_charge(struct slice frame)
 static enum codec_result frame_begin(struct codec_job *job, struct slice frame)
 {
     assert(frame.size > 0);
-    unsigned long long content = ZSTD_getFrameContentSize(frame.data, frame.size);
+    unsigned long long content = library.ZSTD_getFrameContentSize(frame.data, frame.size);
     if (content == ZSTD_CONTENTSIZE_ERROR || frame.size < FRAME_HEADER_BYTES_MIN)
         return CODEC_OK; /* decoding says what is wrong */
     if (content == ZSTD_CONTENTSIZE_UNKNOWN)
@@ -94,8 +141,8 @@ static enum codec_result frame_inflate(struct codec_zstd *zstd, struct codec_job
             return CODEC_NO_BUDGET;
         ZSTD_outBuffer out = {.pos = 0};
         out.dst = codec_output_room(&job->output, &out.size);
-        size_t wanted = ZSTD_decompressStream(zstd->inflater, &out, in);
-        if (ZSTD_isError(wanted))
+        size_t wanted = library.ZSTD_decompressStream(zstd->inflater, &out, in);
+        if (library.ZSTD_isError(wanted))
             return failed(job, wanted);
         codec_output_advance(&job->output, out.pos);
         if (codec_output_is_over(&job->output))
@@ -111,12 +158,13 @@ static bool inflater_begin(struct codec_zstd *zstd)
 {
     assert(zstd != NULL);
     if (zstd->inflater == NULL)
-        zstd->inflater = ZSTD_createDCtx();
+        zstd->inflater = library.ZSTD_createDCtx();
     if (zstd->inflater == NULL)
         return false;
-    ZSTD_DCtx_reset(zstd->inflater, ZSTD_reset_session_only);
-    size_t code = ZSTD_DCtx_setParameter(zstd->inflater, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
-    assert(!ZSTD_isError(code));
+    library.ZSTD_DCtx_reset(zstd->inflater, ZSTD_reset_session_only);
+    size_t code =
+        library.ZSTD_DCtx_setParameter(zstd->inflater, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+    assert(!library.ZSTD_isError(code));
     return true;
 }
 
@@ -133,8 +181,8 @@ enum codec_result codec_zstd_inflate(struct codec_zstd *zstd, struct codec_job *
         if (result == CODEC_OK)
             result = frame_inflate(zstd, job, &in);
     }
-    if (ZSTD_sizeof_DCtx(zstd->inflater) > STATE_KEPT_BYTES_MAX) {
-        ZSTD_freeDCtx(zstd->inflater);
+    if (library.ZSTD_sizeof_DCtx(zstd->inflater) > STATE_KEPT_BYTES_MAX) {
+        library.ZSTD_freeDCtx(zstd->inflater);
         zstd->inflater = NULL;
     }
     return result;
@@ -155,15 +203,16 @@ static bool deflater_begin(struct codec_zstd *zstd, const struct codec_input *in
     uint64_t size = 0;
     assert(zstd != NULL);
     if (zstd->deflater == NULL)
-        zstd->deflater = ZSTD_createCCtx();
+        zstd->deflater = library.ZSTD_createCCtx();
     if (zstd->deflater == NULL)
         return false;
     for (size_t i = 0; i < input->parts_count; i++)
         size += input->parts[i].bytes.size;
-    ZSTD_CCtx_reset(zstd->deflater, ZSTD_reset_session_only);
-    ZSTD_CCtx_setParameter(zstd->deflater, ZSTD_c_compressionLevel, library_level(input->level));
+    library.ZSTD_CCtx_reset(zstd->deflater, ZSTD_reset_session_only);
+    library.ZSTD_CCtx_setParameter(zstd->deflater, ZSTD_c_compressionLevel,
+                                   library_level(input->level));
     /* The receiver then needs no window, and small bodies need small tables here. */
-    ZSTD_CCtx_setPledgedSrcSize(zstd->deflater, size);
+    library.ZSTD_CCtx_setPledgedSrcSize(zstd->deflater, size);
     return true;
 }
 
@@ -175,11 +224,11 @@ static bool deflate_part(struct codec_zstd *zstd, struct codec_job *job, struct 
     assert(part.data != NULL || part.size == 0);
     for (;;) {
         ZSTD_outBuffer out = {.pos = 0};
-        if (!codec_output_reserve(&job->output, ZSTD_CStreamOutSize()))
+        if (!codec_output_reserve(&job->output, library.ZSTD_CStreamOutSize()))
             return false;
         out.dst = codec_output_room(&job->output, &out.size);
-        size_t left = ZSTD_compressStream2(zstd->deflater, &out, &in, mode);
-        if (ZSTD_isError(left))
+        size_t left = library.ZSTD_compressStream2(zstd->deflater, &out, &in, mode);
+        if (library.ZSTD_isError(left))
             return false; /* only memory can be short */
         codec_output_advance(&job->output, out.pos);
         if (mode == ZSTD_e_end ? left == 0 : in.pos == in.size)

@@ -5,6 +5,9 @@
 
 #include "src/net/codec_job.h"
 
+/* Whether libzstd.so.1 can be loaded; loads it. Before anything else here. */
+bool codec_zstd_is_there(void);
+
 struct codec_zstd;
 
 struct codec_zstd *codec_zstd_create(void);
