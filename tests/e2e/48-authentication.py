@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from google.rpc.status_pb2 import Status
-from support import case, client, compare, otlp, peers
+from support import case, certificates, client, compare, otlp, peers
 from support.client import grpc_by_hand, grpc_frame
 from support.compare import Question
 from support.ports import free_port
@@ -322,6 +322,39 @@ class Chain(case.Case):
             self.assertEqual(self.send(http, "canary-file"), 401)
             for secret in SECRETS:
                 self.assertNotIn(secret, daemon.log())
+
+    def test_credentials_go_over_tls(self):
+        """By gRPC, and by libcurl, which does https."""
+        files = certificates.Certificates(self)
+        grpc, http = free_port(), free_port()
+        sink = self.sink()
+        tls = (
+            f"tls: {{cert_file: {files.path('server.pem')}, key_file: {files.path('server.key')}}}"
+        )
+        gate = f"{tls}, auth: {{authenticator: bearertokenauth}}"
+        token = "extensions: {bearertokenauth: {token: canary-token}}\n"
+        self.daemon(
+            token + "receivers: {otlp: {protocols: {"
+            f"grpc: {{endpoint: '127.0.0.1:{grpc}', {gate}}}, "
+            f"http: {{endpoint: '127.0.0.1:{http}', {gate}}}}}}}}}\n"
+            f"exporters: {{otlphttp: {{endpoint: '{sink.url}'}}}}\n"
+            f"service:\n  extensions: [bearertokenauth]\n{case.QUIET}"
+            "  pipelines: {traces: {receivers: [otlp], exporters: [otlphttp]}}\n"
+        )
+        way_in = free_port()
+        trusting = f"tls: {{ca_file: {files.path('ca.pem')}}}"
+        carrying = f"{trusting}, auth: {{authenticator: bearertokenauth}}"
+        self.daemon(
+            token
+            + f"receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{way_in}'}}}}}}}}\n"
+            f"exporters:\n  otlp_grpc: {{endpoint: 'localhost:{grpc}', {carrying}}}\n"
+            f"  otlp_http: {{endpoint: 'https://localhost:{http}', {carrying}}}\n"
+            f"service:\n  extensions: [bearertokenauth]\n{case.QUIET}"
+            "  pipelines: {traces: {receivers: [otlp], exporters: [otlp_grpc, otlp_http]}}\n"
+        )
+        self.assertEqual(client.post(way_in, "traces", SPANS).status, 200)
+        sink.wait(lambda requests: len(requests) == 2)
+        self.assertEqual([request.payload for request in sink.accepted()], [SPANS, SPANS])
 
     def write(self, path, text):
         with open(path, "w", encoding="utf-8") as file:
