@@ -11,9 +11,8 @@
 #include "src/config/field.h"
 #include "src/counter.h"
 #include "src/error.h"
+#include "src/handover.h"
 #include "src/lane.h"
-#include "src/ledger.h"
-#include "src/limits.h"
 #include "src/mem.h"
 #include "src/partition.h"
 #include "src/receipt.h"
@@ -77,23 +76,15 @@ struct batch_processor {
     struct component base;
     const struct batch_processor_config *config;
     struct partitions partitions;
-    struct output *refused; /* offered and refused for now, oldest first: it goes before all else */
-    struct timer retry;
-    unsigned outputs; /* offered and not answered, refused ones included */
+    struct handover handover;
     bool is_stopping;
 };
 
 /* A batch on its way to the next stage. */
 struct output {
-    struct receipt receipt;
+    struct handed handed;
     struct piece piece;
-    struct batch_processor *owner;
-    struct output *next;
 };
-
-/* Outputs under way at once: without a sending queue behind, each waits for its export. */
-enum { BATCH_OUTPUTS_MAX = 16 };
-#define BATCH_RETRY_NS ((uint64_t)10 * NS_PER_MS)
 
 extern const struct component_factory batch_processor_factory;
 
@@ -103,93 +94,29 @@ static struct batch_processor *batch_processor_of(struct component *component)
     return (struct batch_processor *)component;
 }
 
-static bool is_blocked(const struct batch_processor *self)
+static void on_output_end(struct handed *handed, const struct outcome *outcome)
 {
-    assert(self->refused == NULL || self->outputs > 0);
-    return self->refused != NULL || self->outputs >= BATCH_OUTPUTS_MAX;
-}
-
-static void end_output(struct output *output, const struct outcome *outcome)
-{
-    struct batch_processor *self = output->owner;
-    assert(self->outputs > 0);
-    self->outputs--;
+    struct output *output = (struct output *)handed;
+    assert(outcome->verdict != REFUSED);
     piece_resolve(&output->piece, outcome);
     mem_free(output);
-}
-
-static void keep_refused(struct output *output)
-{
-    assert(output->next == NULL);
-    struct batch_processor *self = output->owner;
-    struct output **last = &self->refused;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = output;
-    if (!timer_is_running(&self->retry))
-        lane_timer_start(self->base.lane, &self->retry, BATCH_RETRY_NS);
-}
-
-/* Nobody will ever have it: the books, a line, and whoever still waits. */
-static void lose_output(struct output *output, const struct outcome *outcome)
-{
-    assert(outcome->verdict != ACCEPTED);
-    struct batch_processor *self = output->owner;
-    const struct batch *batch = output->piece.batch;
-    struct outcome lost = *outcome;
-    lost.verdict = LOST;
-    log_warn(&self->base.logger, "Sender failed", log_text("error", outcome->message));
-    if (outcome->verdict == REFUSED && batch->is_acknowledged)
-        ledger_drop(self->base.ledger, batch, outcome->reason, self->base.exporters);
-    else if (outcome->verdict == REFUSED)
-        ledger_reject(self->base.ledger, batch, outcome->reason, self->base.exporters);
-    end_output(output, &lost);
-}
-
-static void on_output_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct output *output = arg;
-    struct batch_processor *self = output->owner;
-    assert(receipt == &output->receipt);
-    (void)receipt;
-    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
-        keep_refused(output);
-        return;
-    }
-    bool was_full = self->outputs == BATCH_OUTPUTS_MAX;
-    if (outcome->verdict == ACCEPTED)
-        end_output(output, outcome);
-    else
-        lose_output(output, outcome);
-    /* Room again: what waited goes on from the loop, not from inside this answer. */
-    if ((was_full || self->is_stopping) && !timer_is_running(&self->retry))
-        lane_timer_start(self->base.lane, &self->retry, 0);
-}
-
-static void offer(struct output *output)
-{
-    struct batch_processor *self = output->owner;
-    assert(output->piece.batch != NULL);
-    receipt_init(&output->receipt, on_output_resolved, output);
-    component_consume(self->base.next, output->piece.batch, &output->receipt);
 }
 
 static void send_on(struct batch_processor *self, struct partition *partition)
 {
     assert(partition->gather.pending != NULL);
-    assert(!is_blocked(self));
+    assert(!handover_is_blocked(&self->handover));
     struct batch_processor_counters *counters = self->base.counters;
     struct output *output = mem_zalloc(sizeof(*output));
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
-    output->owner = self;
     output->piece = gather_cut(&partition->gather, limit);
     /* The next tick counts from here. */
     partition->mark_ns = clock_now_ns();
     lane_timer_stop(self->base.lane, &partition->timer);
-    self->outputs++;
+    output->handed.batch = output->piece.batch;
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
                      output->piece.batch->items);
-    offer(output);
+    handover_give(&self->handover, &output->handed);
 }
 
 /* At once: nothing is awaited, as with timeout 0. */
@@ -222,7 +149,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
 {
     assert(partition->owner == self);
     struct batch_processor_counters *counters = self->base.counters;
-    while (!is_blocked(self) && is_full(self, partition)) {
+    while (!handover_is_blocked(&self->handover) && is_full(self, partition)) {
         counter_add(&counters->size_triggers, 1);
         send_on(self, partition);
     }
@@ -236,7 +163,7 @@ static void on_timeout(struct timer *timer, void *arg)
     struct batch_processor_counters *counters = self->base.counters;
     assert(timer == &partition->timer);
     (void)timer;
-    while (!is_blocked(self) && partition->gather.pending != NULL) {
+    while (!handover_is_blocked(&self->handover) && partition->gather.pending != NULL) {
         counter_add(&counters->timeout_triggers, 1);
         send_on(self, partition);
     }
@@ -252,30 +179,16 @@ static void flush_all(struct batch_processor *self)
         flush_full(self, p);
         is_pending |= p->gather.pending != NULL;
     }
-    if (self->is_stopping && !is_pending && self->outputs == 0) {
-        lane_timer_stop(self->base.lane, &self->retry);
+    if (self->is_stopping && !is_pending && self->handover.count == 0) {
+        handover_end(&self->handover);
         component_stopped(&self->base);
     }
 }
 
-static void on_retry(struct timer *timer, void *arg)
+static void on_room(struct component *component)
 {
-    struct batch_processor *self = arg;
-    assert(timer == &self->retry);
-    (void)timer;
-    struct output *refused = self->refused;
-    self->refused = NULL;
-    while (refused != NULL) {
-        struct output *next = refused->next;
-        refused->next = NULL;
-        /* One refusal is enough: those behind it keep their place. */
-        if (self->refused == NULL)
-            offer(refused);
-        else
-            keep_refused(refused);
-        refused = next;
-    }
-    flush_all(self);
+    assert(component != NULL);
+    flush_all(batch_processor_of(component));
 }
 
 static bool batch_processor_check(const void *section, struct error *error)
@@ -295,7 +208,7 @@ static bool batch_processor_create(struct component *component, struct error *er
     partitions_init(&self->partitions, component->signal, component->budget,
                     self->config->metadata_keys, self->config->metadata_cardinality_limit);
     partitions_owned_by(&self->partitions, on_timeout, self);
-    timer_init(&self->retry, on_retry, self);
+    handover_init(&self->handover, component, on_output_end, on_room);
     return true;
 }
 
@@ -315,8 +228,9 @@ static bool batch_processor_start(struct component *component, struct error *err
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
     assert(partition != NULL);
-    return !is_blocked(self) || (!sends_at_once(self) &&
-                                 gather_items(&partition->gather) < self->config->send_batch_size);
+    return !handover_is_blocked(&self->handover) ||
+           (!sends_at_once(self) &&
+            gather_items(&partition->gather) < self->config->send_batch_size);
 }
 
 static void batch_processor_consume(struct component *component, struct batch *batch,
@@ -355,14 +269,14 @@ static void batch_processor_stop(struct component *component)
     struct batch_processor *self = batch_processor_of(component);
     assert(!self->is_stopping);
     self->is_stopping = true;
+    handover_stop(&self->handover);
     flush_all(self);
 }
 
 static void batch_processor_destroy(struct component *component)
 {
     struct batch_processor *self = batch_processor_of(component);
-    assert(self->outputs == 0);
-    assert(self->refused == NULL);
+    assert(self->handover.count == 0);
     partitions_fini(&self->partitions);
 }
 

@@ -145,7 +145,7 @@ static void on_released(struct handed *handed, const struct outcome *outcome)
 {
     struct released *released = (struct released *)handed;
     struct join *self = join_of(handed->owner->component);
-    assert(outcome->verdict != REFUSED || outcome->is_permanent);
+    assert(outcome->verdict != REFUSED);
     (void)outcome;
     profile_hold_return(&self->hold, released->held_bytes);
     batch_unref(handed->batch);
@@ -209,8 +209,8 @@ static void on_room(struct component *component)
     struct join *self = join_of(component);
     release_due(self);
     assert(component->signal == PROFILES);
-    if (self->is_stopping && self->hold.first == NULL && self->handover.count == 0 &&
-        !timer_is_running(&self->handover.timer)) {
+    if (self->is_stopping && self->hold.first == NULL && self->handover.count == 0) {
+        handover_end(&self->handover);
         lane_timer_stop(component->lane, &self->timer);
         component_stopped(component);
     }
@@ -347,10 +347,12 @@ static void join_stop(struct component *component)
     struct join *self = join_of(component);
     assert(!self->is_stopping);
     self->is_stopping = true;
-    if (component->signal == TRACES)
+    if (component->signal == TRACES) {
         component_stopped(component);
-    else
-        on_room(component);
+        return;
+    }
+    handover_stop(&self->handover);
+    on_room(component);
 }
 
 static void join_destroy(struct component *component)
@@ -363,7 +365,7 @@ static void join_destroy(struct component *component)
         span_reader_fini(&self->reader);
         return;
     }
-    handover_fini(&self->handover);
+    assert(self->handover.count == 0);
     profile_hold_fini(&self->hold);
 }
 

@@ -31,16 +31,19 @@ static void keep(struct handed *handed)
 }
 
 /* Nobody will ever have it: the books and a line. */
-static void lose(const struct handed *handed, const struct outcome *outcome)
+static struct outcome lose(const struct handed *handed, const struct outcome *outcome)
 {
     const struct component *component = handed->owner->component;
     const struct batch *batch = handed->batch;
+    struct outcome lost = *outcome;
     assert(outcome->verdict != ACCEPTED);
+    lost.verdict = LOST;
     log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
     if (outcome->verdict == REFUSED && batch->is_acknowledged)
         ledger_drop(component->ledger, batch, outcome->reason, component->exporters);
     else if (outcome->verdict == REFUSED)
         ledger_reject(component->ledger, batch, outcome->reason, component->exporters);
+    return lost;
 }
 
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -53,12 +56,12 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         keep(handed);
         return;
     }
-    if (outcome->verdict != ACCEPTED)
-        lose(handed, outcome);
+    struct outcome last = outcome->verdict == ACCEPTED ? *outcome : lose(handed, outcome);
+    bool was_full = handover->count == HANDOVERS_MAX;
     handover->count--;
-    handover->on_end(handed, outcome);
-    /* What waits goes on from the loop, not from inside this answer. */
-    if (!timer_is_running(&handover->timer))
+    handover->on_end(handed, &last);
+    /* Room again: what waits goes on from the loop, not from inside this answer. */
+    if ((was_full || handover->is_stopping) && !timer_is_running(&handover->timer))
         lane_timer_start(handover->component->lane, &handover->timer, 0);
 }
 
@@ -100,10 +103,17 @@ void handover_init(struct handover *handover, struct component *component,
     timer_init(&handover->timer, on_timer, handover);
 }
 
-void handover_fini(struct handover *handover)
+void handover_stop(struct handover *handover)
+{
+    assert(!handover->is_stopping);
+    handover->is_stopping = true;
+}
+
+void handover_end(struct handover *handover)
 {
     assert(handover->count == 0);
-    assert(!timer_is_running(&handover->timer));
+    assert(handover->refused == NULL);
+    lane_timer_stop(handover->component->lane, &handover->timer);
 }
 
 void handover_give(struct handover *handover, struct handed *handed)

@@ -26,7 +26,8 @@ struct handover {
     struct handed *refused; /* oldest first */
     unsigned count;         /* offered and not answered, refused ones included */
     struct timer timer;
-    /* It is over, one way or the other: gives handed back. */
+    bool is_stopping;
+    /* It is over, one way or the other (and then in the books): gives handed back. */
     void (*on_end)(struct handed *handed, const struct outcome *outcome);
     /* There may be room again: from the loop, never from inside another call. */
     void (*on_room)(struct component *component);
@@ -38,8 +39,10 @@ enum { HANDOVERS_MAX = 16 };
 void handover_init(struct handover *handover, struct component *component,
                    void (*on_end)(struct handed *handed, const struct outcome *outcome),
                    void (*on_room)(struct component *component));
-/* Nothing may be under way. */
-void handover_fini(struct handover *handover);
+/* From now on on_room is called whenever something is over, so that the component can stop. */
+void handover_stop(struct handover *handover);
+/* Nothing is under way: on_room will not be called any more. */
+void handover_end(struct handover *handover);
 /* Whether the next stage must take something first. */
 bool handover_is_blocked(const struct handover *handover);
 /* handed->batch is set; only while it is not blocked. */

@@ -7,13 +7,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "src/join/key_value.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { ATTRIBUTES = 1, KEY = 1, VALUE = 2 };
+enum { ATTRIBUTES = 1 };
 
 static const char *const names[RESOURCE_KEYS] = {
     [RESOURCE_SERVICE_NAME] = "service.name",
@@ -65,25 +66,16 @@ static uint64_t hash_value(struct slice value, uint64_t seed)
     return hash != 0 ? hash : 1;
 }
 
-static void read_attribute(struct resource_facts *facts, struct slice key_value)
+static void read_attribute(struct resource_facts *facts, struct slice encoded)
 {
-    struct wire_reader reader = wire_reader_of(key_value);
-    struct wire_field field;
-    struct slice key = {0};
-    struct slice value = {0};
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == KEY)
-            key = field.bytes;
-        else if (field.number == VALUE)
-            value = field.bytes;
-    }
-    assert(reader.failure == NULL);
-    for (int i = 0; value.data != NULL && i < RESOURCE_KEYS; i++) {
-        if (facts->values[i].data != NULL || !slice_equal_text(key, names[i]))
+    struct key_value attribute = key_value_of(encoded);
+    assert(facts != NULL);
+    for (int i = 0; attribute.value.data != NULL && i < RESOURCE_KEYS; i++) {
+        if (facts->values[i].data != NULL || !slice_equal_text(attribute.key, names[i]))
             continue;
-        facts->values[i] = value;
+        facts->values[i] = attribute.value;
         if (i < RESOURCE_IDENTITY_KEYS)
-            facts->key_values[i] = key_value;
+            facts->key_values[i] = encoded;
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/batch.h"
 #include "src/join/join_store.h"
+#include "src/join/key_value.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/value.h"
 
@@ -121,20 +122,12 @@ static struct slice find_resource(struct span_reader *reader, const struct rope_
     return content;
 }
 
-static struct slice attribute_value(struct slice content, struct slice wanted)
+/* No data: it has another key, or no value. */
+static struct slice attribute_value(struct slice encoded, struct slice key)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    struct slice value = {0};
-    bool is_wanted = false;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == KEY)
-            is_wanted = slice_equal(field.bytes, wanted);
-        else if (field.number == VALUE)
-            value = field.bytes;
-    }
-    assert(reader.failure == NULL);
-    return is_wanted ? value : (struct slice){0};
+    struct key_value attribute = key_value_of(encoded);
+    assert(key.size > 0);
+    return slice_equal(attribute.key, key) ? attribute.value : (struct slice){0};
 }
 
 static void add_text_of(struct fact_text *text, struct slice value)
@@ -193,20 +186,13 @@ static uint64_t read_id(const uint8_t *data)
     return id;
 }
 
-static void read_attribute(const struct join_settings *settings, struct slice content,
+static void read_attribute(const struct join_settings *settings, struct slice encoded,
                            struct span *span)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    struct slice key = {0};
-    struct slice value = {0};
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == KEY)
-            key = field.bytes;
-        else if (field.number == VALUE)
-            value = field.bytes;
-    }
-    assert(reader.failure == NULL);
+    struct key_value attribute = key_value_of(encoded);
+    struct slice key = attribute.key;
+    struct slice value = attribute.value;
+    assert(span->content.data != NULL);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         const struct join_attribute *wanted = &settings->attributes[i];
         if (wanted->source == JOIN_OF_SPAN && slice_equal(key, wanted->name))
