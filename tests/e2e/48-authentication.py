@@ -365,6 +365,53 @@ class Chain(case.Case):
         return client.request(port, "POST", "/v1/traces", SPANS, headers).status
 
 
+class Sdks(case.Case):
+    """Told of their token by the environment, which the Java peer does not read."""
+
+    def check(self, sdk):
+        peers.need(sdk)
+        for protocol in ("http", "grpc"):
+            with self.subTest(protocol):
+                self.check_one(sdk, protocol)
+
+    def check_one(self, sdk, protocol):
+        sink, ports = self.sink(), {"grpc": free_port(), "http": free_port()}
+        gate = "auth: {authenticator: bearertokenauth}"
+        pipelines = ", ".join(
+            f"{signal}: {{receivers: [otlp], exporters: [otlphttp]}}" for signal in case.SIGNALS
+        )
+        self.daemon(
+            "extensions: {bearertokenauth: {token: canary-token}}\n"
+            "receivers: {otlp: {protocols: {"
+            f"grpc: {{endpoint: '127.0.0.1:{ports['grpc']}', {gate}}}, "
+            f"http: {{endpoint: '127.0.0.1:{ports['http']}', {gate}}}}}}}}}\n"
+            f"exporters:\n  otlphttp:\n    endpoint: {sink.url}\n{case.DIRECT}"
+            f"service:\n  extensions: [bearertokenauth]\n{case.QUIET}  pipelines: {{{pipelines}}}\n"
+        )
+        sent = peers.emit(
+            sdk,
+            headers="authorization=Bearer%20canary-token",
+            protocol=protocol,
+            endpoint=f"127.0.0.1:{ports[protocol]}",
+            compression="none",
+            service="e2e",
+            spans=20,
+            points=2,
+            logs=2,
+        )
+        arrived = [request.payload for request in sink.accepted() if request.signal == "traces"]
+        self.assertEqual(len(otlp.spans_of(arrived)), len(sent["spans"]))
+
+    def test_python(self):
+        self.check("python")
+
+    def test_node(self):
+        self.check("node")
+
+    def test_go(self):
+        self.check("go")
+
+
 def name_of(section):
     return section.split(":")[0].strip()
 

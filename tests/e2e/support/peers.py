@@ -65,15 +65,17 @@ def _command(sdk):
     }[sdk]
 
 
-def emit(sdk, tls=None, **options):
+def emit(sdk, tls=None, headers=None, **options):
     """Runs an SDK peer to its end; returns what it says it sent. `tls` has the SDK's environment
-    variables for certificates."""
+    variables for certificates; `headers` is as in OTEL_EXPORTER_OTLP_HEADERS."""
     need(sdk)
     command = _command(sdk) + (["--tls"] if tls else [])
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
     environment.update(tls or {})
+    if headers:
+        environment["OTEL_EXPORTER_OTLP_HEADERS"] = headers
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=EMIT_WITHIN_S, env=environment
     )
