@@ -5,12 +5,12 @@
 'use strict';
 
 const { parseArgs } = require('node:util');
-const Pyroscope = require('@pyroscope/nodejs');
+const { default: Pyroscope } = require('@pyroscope/nodejs');
 const { OTLPTraceExporter } = require('@opentelemetry/exporter-trace-otlp-proto');
 const { resourceFromAttributes } = require('@opentelemetry/resources');
 const { BasicTracerProvider, BatchSpanProcessor } = require('@opentelemetry/sdk-trace-base');
 
-const FLUSH_MS = 2000;
+const FLUSH_MS = 1000;
 
 function spin(ms) {
   const until = Date.now() + ms;
@@ -73,9 +73,11 @@ async function main() {
     ],
   });
   const spans = await serve(provider.getTracer('peer'));
-  await Pyroscope.stopWallProfiling();
   await provider.shutdown();
+  // Stopping right after work fails inside the SDK; its timer has sent everything by then.
+  await new Promise((resolve) => setTimeout(resolve, 3 * FLUSH_MS));
   console.log(JSON.stringify({ sdk: 'node', spans }));
+  process.exit(0);
 }
 
 main();

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles learn their spans, with the SDKs that people have: a slow span leads to its function and
+its siblings do not. On a sink, and in a real Pyroscope server where PYROSCOPE_URL names one."""
+
+import signal
+import time
+import uuid
+
+from support import case, client, metrics, otlp, profiled, profiles, pyroscope
+from support.ports import free_port
+
+CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+WALL = "wall:wall:nanoseconds:wall:nanoseconds"
+MS = 10**6
+SECOND = 10**9
+SLOW, FAST = "checkout", ("search", "list")
+BUCKETS = [(10 * MS, "<10ms"), (100 * MS, "<100ms"), (SECOND, "<1s"), (10 * SECOND, "<10s")]
+NAMES = 10_000
+CAP = 100
+
+
+def bucket(span):
+    duration = span.end_time_unix_nano - span.start_time_unix_nano
+    return next((text for bound, text in BUCKETS if duration < bound), "≥10s")
+
+
+def config(ports, exporters, join="", extra=""):
+    """otlp and pyroscope in, the join in both pipelines; `exporters` by name, texts are YAML. Spans
+    go to the first one."""
+    texts = "".join(f"  {name}:\n{text}" for name, text in exporters.items())
+    return (
+        "receivers:\n  otlp:\n    protocols:\n      http:\n"
+        f"        endpoint: 127.0.0.1:{ports['otlp']}\n"
+        f"  pyroscope:\n    endpoint: 127.0.0.1:{ports['pyroscope']}\n"
+        "processors:\n  trace_profile_join:\n"
+        f"    attributes: [span_name, http.route, duration_bucket]\n{join}"
+        f"exporters:\n{texts}"
+        f"service:\n{metrics_of(ports)}{extra}  pipelines:\n"
+        "    traces:\n      receivers: [otlp]\n      processors: [trace_profile_join]\n"
+        f"      exporters: [{next(iter(exporters))}]\n"
+        "    profiles:\n      receivers: [otlp, pyroscope]\n"
+        f"      processors: [trace_profile_join]\n      exporters: [{list(exporters)[-1]}]\n"
+    )
+
+
+def metrics_of(ports):
+    return case.metrics_service(ports["metrics"])
+
+
+def free_ports():
+    return {name: free_port() for name in ("otlp", "pyroscope", "metrics")}
+
+
+def spans_of(requests):
+    """Every span by its id."""
+    return {
+        span.span_id: span
+        for request in requests
+        if request.signal == "traces"
+        for resource in otlp.decode("traces", request.payload).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    }
+
+
+def samples_of(requests):
+    """(stack, attributes, span id) of every sample that has a link."""
+    payloads = [r.payload for r in requests if r.path == profiles.PATH]
+    return [
+        (stack, {key: value[1] for key, value in attributes}, link[1])
+        for _, stack, attributes, link, _, _ in profiles.samples_of(payloads)
+        if link[1]
+    ]
+
+
+def trace(spans, service):
+    """A request of (trace id, span id, name, start, end)."""
+    request = otlp.REQUESTS["traces"]()
+    resource = request.resource_spans.add()
+    otlp.add_attributes(resource.resource.attributes, {"service.name": service})
+    scope = resource.scope_spans.add()
+    for trace_id, span_id, name, start_ns, end_ns in spans:
+        scope.spans.add(
+            trace_id=trace_id,
+            span_id=span_id,
+            name=name,
+            start_time_unix_nano=start_ns,
+            end_time_unix_nano=end_ns,
+        )
+    return request.SerializeToString()
+
+
+def ids(number):
+    return number.to_bytes(16, "big"), number.to_bytes(8, "big")
+
+
+class Joined(case.Case):
+    """A daemon with its ports and its back-end."""
+
+    def configure(self, exporters=None, **options):
+        self.ports = free_ports()
+        self.back_end = self.sink()
+        exporters = {"otlp_http": f"    endpoint: {self.back_end.url}\n", **(exporters or {})}
+        return config(self.ports, exporters, **options)
+
+    def start(self, exporters=None, **options):
+        return self.daemon(self.configure(exporters, **options))
+
+    def run_sdk(self, sdk, service="shop", work="requests"):
+        return profiled.run(sdk, self.ports["otlp"], self.ports["pyroscope"], service, work)
+
+    def send(self, path, body):
+        headers = {"Content-Type": client.PROTOBUF}
+        answer = client.request(self.ports["otlp"], "POST", path, body, headers)
+        self.assertEqual(answer.status, 200, answer.body)
+
+    def counter(self, name, **labels):
+        found = metrics.Metrics(self.ports["metrics"])
+        return int(found.sum(f"otelcol_processor_trace_profile_join_{name}", **labels))
+
+
+class Sdks(Joined):
+    """What a person's program sends, on its way through."""
+
+    def check(self, sdk):
+        self.start()
+        had = self.run_sdk(sdk)
+        by_id = {bytes.fromhex(span["span_id"]): name for name, span in had.items()}
+        requests = self.back_end.wait(
+            lambda all: set(by_id) <= {link for _, _, link in samples_of(all)}
+            and set(by_id) <= set(spans_of(all))
+        )
+        spans = spans_of(requests)
+        for stack, attributes, link in samples_of(requests):
+            name = by_id[link]
+            frames = " ".join(stack)
+            self.assertNotIn("parse" if name == SLOW else "render", frames)
+            self.assertEqual(attributes.get("span_name"), name)
+            self.assertEqual(attributes.get("http.route"), f"/{name}")
+            self.assertEqual(attributes.get("duration_bucket"), bucket(spans[link]))
+        hot = [stack for stack, _, link in samples_of(requests) if by_id[link] == SLOW]
+        self.assertTrue(any("render" in frame for stack in hot for frame in stack), hot)
+        for span_id in by_id:
+            marks = dict(otlp.attributes_of(spans[span_id].attributes))
+            self.assertEqual(marks["pyroscope.profile.id"], ("string_value", span_id.hex()))
+
+    def test_python(self):
+        self.check("python")
+
+    def test_go(self):
+        self.check("go")
+
+    def test_node(self):
+        self.check("node")
+
+
+class Links(Joined):
+    """OTLP profiles, whose samples have Links."""
+
+    def setUp(self):
+        self.service = f"shop-{uuid.uuid4().hex[:12]}"
+        self.now = time.time_ns()
+
+    def send_spans(self):
+        rows = [
+            (*ids(1), SLOW, self.now - 3 * SECOND, self.now - SECOND),
+            (*ids(2), FAST[0], self.now - 3 * SECOND, self.now - 3 * SECOND + 50 * MS),
+        ]
+        self.send("/v1/traces", trace(rows, self.service))
+
+    def send_profile(self):
+        builder = profiles.Builder({"service.name": self.service})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), self.now - 4 * SECOND)
+        builder.sample(["render", "main"], 700 * MS, link=ids(1))
+        builder.sample(["parse", "main"], 20 * MS, link=ids(2))
+        builder.sample(["idle", "main"], 5 * MS)
+        self.send(profiles.PATH, builder.bytes())
+
+    def check(self, found):
+        self.assertEqual(
+            sorted((stack[0], a.get("span_name"), a.get("duration_bucket")) for stack, a, _ in found),
+            [("parse", FAST[0], "<100ms"), ("render", SLOW, "<10s")],
+        )
+
+    def wait_for_profiles(self):
+        return self.back_end.wait(lambda all: any(r.path == profiles.PATH for r in all))
+
+    def test_spans_before_the_profile(self):
+        self.start()
+        self.send_spans()
+        self.send_profile()
+        self.check(samples_of(self.wait_for_profiles()))
+
+    def test_a_profile_waits_for_its_spans(self):
+        self.start(join="    hold: 60s\n")
+        self.send_profile()
+        self.assertEqual(self.counter("held_requests"), 1)
+        self.assertEqual(self.back_end.accepted(profiles.PATH), [])
+        self.send_spans()
+        self.check(samples_of(self.wait_for_profiles()))
+        self.assertEqual(self.counter("released_requests", reason="complete"), 1)
+        metrics.assert_conserved(self, self.ports["metrics"], "profiles")
+
+    def test_what_waits_at_the_end_is_delivered(self):
+        daemon = self.start(join="    hold: 60s\n")
+        self.send_profile()
+        self.assertEqual(daemon.stop(), 0)
+        found = samples_of(self.wait_for_profiles())
+        self.assertEqual([a for _, a, _ in found], [{}, {}])
+
+    def test_what_waits_at_a_reload_is_delivered_once(self):
+        daemon = self.start(join="    hold: 60s\n")
+        self.send_profile()
+        daemon.signal(signal.SIGHUP)
+        self.wait_for_profiles()
+        self.send_spans()
+        self.send_profile()
+        requests = self.back_end.wait(
+            lambda all: len([r for r in all if r.path == profiles.PATH]) >= 2
+        )
+        after = [r for r in requests if r.path == profiles.PATH][1:]
+        self.assertEqual(len(after), 1)
+        self.check(samples_of(after))
+
+    def test_after_a_kill_the_next_life_begins_anew(self):
+        """What only waits in memory dies with it, as the queue of an exporter does."""
+        text = self.configure(join="    hold: 60s\n")
+        killed = self.server(text).wait_until_ready()
+        self.send_profile()
+        killed.signal(signal.SIGKILL)
+        killed.wait()
+        self.daemon(text)
+        self.send_spans()
+        self.send_profile()
+        self.check(samples_of(self.wait_for_profiles()))
+        self.assertEqual(self.counter("released_requests"), 0)
+        metrics.assert_conserved(self, self.ports["metrics"], "profiles")
+
+
+class Stored(Joined):
+    """The same in a real server, asked as Grafana asks."""
+
+    def setUp(self):
+        self.server_side = pyroscope.Pyroscope(pyroscope.need())
+        self.service = f"shop-{uuid.uuid4().hex[:12]}"
+        self.selector = f'{{service_name="{self.service}"}}'
+
+    def start(self, **options):
+        return super().start({"pyroscope": f"    endpoint: {self.server_side.url}\n"}, **options)
+
+    def functions_of(self, kind, span):
+        return " ".join(
+            self.server_side.wait_for(kind, self.selector, 1, spanSelector=[span["span_id"]])
+        )
+
+    def check(self, sdk, kind):
+        self.start()
+        had = self.run_sdk(sdk, self.service)
+        slow = self.functions_of(kind, had[SLOW])
+        self.assertNotIn("parse", slow)
+        for name in FAST:
+            self.assertNotIn("render", self.functions_of(kind, had[name]))
+        named = f'{{service_name="{self.service}", span_name="{SLOW}"}}'
+        self.assertGreater(sum(self.server_side.functions(kind, named).values()), 0)
+        rows = self.server_side.series(self.selector, ["span_name", "duration_bucket"])
+        spans = {span.name: span for span in spans_of(self.back_end.accepted()).values()}
+        for name, found in rows:
+            if name is not None:
+                self.assertEqual(found, bucket(spans[name]))
+
+    def test_python(self):
+        self.check("python", CPU)
+
+    def test_go(self):
+        self.check("go", CPU)
+
+    def test_node(self):
+        self.check("node", WALL)
+
+    def test_ten_thousand_names_stay_under_the_cap(self):
+        self.start(join=f"    cap: {CAP}\n")
+        now = time.time_ns()
+        rows = [
+            (*ids(number), f"GET /item/{number}", now - 2 * SECOND, now - SECOND)
+            for number in range(1, NAMES + 1)
+        ]
+        self.send("/v1/traces", trace(rows, self.service))
+        builder = profiles.Builder({"service.name": self.service})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), now - 3 * SECOND)
+        for number in range(1, NAMES + 1):
+            builder.sample(["work", "main"], MS, link=ids(number))
+        self.send(profiles.PATH, builder.bytes())
+        found = self.server_side.wait_for(CPU, self.selector, NAMES * MS)
+        self.assertEqual(found, {"work": NAMES * MS})
+        names = {name for name, in self.server_side.series(self.selector, ["span_name"])}
+        self.assertEqual(len(names), CAP + 1)
+        self.assertIn("other", names)
+        one = self.server_side.wait_for(
+            CPU, self.selector, MS, spanSelector=[ids(NAMES)[1].hex()]
+        )
+        self.assertEqual(one, {"work": MS})
+
+
+if __name__ == "__main__":
+    case.main()
