@@ -23,13 +23,24 @@
 extern const struct component_factory basicauth_extension_factory;
 extern const struct component_factory bearertokenauth_extension_factory;
 
+struct pipe_config {
+    const char *authenticator;
+};
+
+static const struct config_field pipe_fields[] = {
+    CONFIG_EXTENSION(struct pipe_config, authenticator, "authenticator",
+                     authenticator_accepts_server, "Who may send."),
+    CONFIG_END,
+};
+
 static const struct component_factory pipe_receiver = {
     .type = "pipe",
     .kind = RECEIVER,
     .stability = "stable",
     .signals = SIGNAL_TRACES,
     .instance_size = sizeof(struct component),
-    .config_size = 1,
+    .config_size = sizeof(struct pipe_config),
+    .fields = pipe_fields,
 };
 
 static const struct component_factory pipe_exporter = {
@@ -63,15 +74,9 @@ static const struct config_component *find_extension(const struct service_view *
 
 static const struct service_view service = {.extension = find_extension};
 
-static bool load(const char *type, const char *yaml)
+static bool load_text(const char *text)
 {
-    char text[4096];
     struct config_problems problems = {0};
-    snprintf(text, sizeof(text),
-             "yaml:\nextensions:\n  %s: %s\nreceivers: {pipe: }\nexporters: {pipe: }\n"
-             "service: {extensions: [%s], pipelines: {traces: {receivers: [pipe], exporters: "
-             "[pipe]}}}\n",
-             type, yaml, type);
     const char *locations[] = {text};
     config = config_load(&(struct config_request){.locations = locations,
                                                   .locations_count = 1,
@@ -82,6 +87,17 @@ static bool load(const char *type, const char *yaml)
         snprintf(problem, sizeof(problem), "%s", problems.texts[0]);
     config_problems_clear(&problems);
     return config != NULL;
+}
+
+static bool load(const char *type, const char *yaml)
+{
+    char text[4096];
+    snprintf(text, sizeof(text),
+             "yaml:\nextensions:\n  %s: %s\nreceivers: {pipe: }\nexporters: {pipe: }\n"
+             "service: {extensions: [%s], pipelines: {traces: {receivers: [pipe], exporters: "
+             "[pipe]}}}\n",
+             type, yaml, type);
+    return load_text(text);
 }
 
 static void open_authenticator(const char *type, const char *yaml, enum auth_side side)
@@ -323,6 +339,44 @@ static void configurations_are_checked(void **state)
     }
 }
 
+static void names_of_authenticators_are_looked_up_at_load(void **state)
+{
+    static const struct {
+        const char *receivers;
+        const char *listed;
+        const char *problem; /* NULL: it loads */
+    } rows[] = {
+        {"{pipe: {authenticator: basicauth}}", "basicauth", NULL},
+        {"{pipe: {authenticator: ''}}", "", NULL},
+        {"{pipe: , pipe/unused: {authenticator: nobody}}", "", NULL},
+        {"{pipe: {authenticator: basicaut}}", "basicauth",
+         "receivers::pipe::authenticator: failed to resolve authenticator \"basicaut\": "
+         "authenticator not found; expected an extension that is defined below extensions (did you "
+         "mean \"basicauth\"?)"},
+        {"{pipe: {authenticator: basicauth}}", "", "add it to service::extensions"},
+        {"{pipe: {authenticator: basicauth/us}}", "basicauth/us",
+         "requested authenticator is not a server authenticator: the extension \"basicauth/us\" is "
+         "configured for the other side only"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 "yaml:\nextensions:\n  basicauth: {htpasswd: {inline: 'u:p'}}\n"
+                 "  basicauth/us: {client_auth: {username: u}}\nreceivers: %s\n"
+                 "exporters: {pipe: }\nservice: {extensions: [%s], pipelines: {traces: "
+                 "{receivers: [pipe], exporters: [pipe]}}}\n",
+                 rows[i].receivers, rows[i].listed);
+        bool is_loaded = load_text(text);
+        if (is_loaded != (rows[i].problem == NULL))
+            fail_msg("%s: %s", rows[i].receivers, problem);
+        if (!is_loaded && strstr(problem, rows[i].problem) == NULL)
+            fail_msg("%s", problem);
+        config_destroy(config);
+        config = NULL;
+    }
+}
+
 static void each_side_needs_its_configuration(void **state)
 {
     struct component user = {.id = "user", .service = &service};
@@ -350,6 +404,7 @@ int main(void)
         ROW(what_is_remembered_is_forgotten_when_the_file_changes),
         ROW(requests_carry_user_and_password),
         ROW(configurations_are_checked),
+        ROW(names_of_authenticators_are_looked_up_at_load),
         ROW(each_side_needs_its_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
