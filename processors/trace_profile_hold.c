@@ -53,7 +53,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
     held->deadline_ns = deadline_ns;
     held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
     for (uint32_t i = 1; i < links->keys.count; i++)
-        if (links->links[i].found != SPAN_FOUND)
+        if (links->links[i].found == SPAN_MISSED)
             held->missing[held->missing_count++] = links->links[i].key;
     if (hold->first == NULL)
         hold->arrivals = span_index_arrivals(&hold->store->index);
@@ -92,7 +92,7 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
     while (held->missing_count > 0) {
         const struct link_key *key = &held->missing[held->missing_count - 1];
         if (span_index_find(&hold->store->index, key->has_trace ? key->trace : NULL, key->span,
-                            &facts) != SPAN_FOUND)
+                            &facts) == SPAN_MISSED)
             return false;
         held->missing_count--;
     }

@@ -260,10 +260,9 @@ uint32_t profile_links_resolve(struct profile_links *links)
         assert(key->span != 0);
         link->found = span_index_find(&links->store->index, key->has_trace ? key->trace : NULL,
                                       key->span, &link->facts);
-        if (link->found != SPAN_FOUND) {
-            missing++;
+        missing += link->found == SPAN_MISSED;
+        if (link->found != SPAN_FOUND)
             continue;
-        }
         struct span_facts root = link->facts;
         if (settings->takes_root && span_index_root(&links->store->index, &root))
             link->facts = root;

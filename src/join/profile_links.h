@@ -76,7 +76,7 @@ void profile_links_fini(struct profile_links *links);
  * memory than PROFILE_INDEX_BYTES_MAX. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
-/* Looks all of them up. Returns how many are not there. */
+/* Looks all of them up. Returns how many are not there, and so may come. */
 uint32_t profile_links_resolve(struct profile_links *links);
 struct sample_link profile_links_of(struct profile_links *links,
                                     const struct profile_sample *sample);

@@ -398,6 +398,29 @@ static void labels_of_profilers_become_links(void **state)
     harness_destroy(h);
 }
 
+static void two_spans_with_one_id_are_not_guessed_at(void **state)
+{
+    static const struct sketch_span spans[] = {
+        {.trace_id = TRACE_A, .span_id = "span---1", .name = "one"},
+        {.trace_id = TRACE_B, .span_id = "span---1", .name = "other"},
+    };
+    static const struct sketch_sample sample = {.stack = "a;main",
+                                                .values_count = 1,
+                                                .values = {1},
+                                                .attributes = {"profile_id=7370616e2d2d2d31"}};
+    (void)state;
+    struct harness *h = start(JOIN(""));
+    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
+    offer_spans(h, 0, shop, spans, 2);
+    offer_samples(h, 0, "service.name=shop", &sample, 1);
+    assert_int_equal(exporter->held_count, 1); /* waiting would not help */
+    assert_true(says(exporter, 0, 0, "profile_id"));
+    assert_false(says(exporter, 0, 0, "span_name"));
+    assert_int_equal(metric(h, "reason=\"ambiguous\""), 1);
+    let_go(exporter);
+    harness_destroy(h);
+}
+
 static void a_sample_may_get_the_id_of_the_local_root(void **state)
 {
     static const struct sketch_span spans[] = {
@@ -586,6 +609,7 @@ int main(void)
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),
         cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_books),
         cmocka_unit_test(labels_of_profilers_become_links),
+        cmocka_unit_test(two_spans_with_one_id_are_not_guessed_at),
         cmocka_unit_test(a_sample_may_get_the_id_of_the_local_root),
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
         cmocka_unit_test(spans_are_marked),
