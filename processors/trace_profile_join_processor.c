@@ -99,7 +99,7 @@ static void count_enriched(struct join *self, const struct enrich_figures *figur
     counter_add(&counters->repaired, figures->repaired);
 }
 
-/* The request with all that is known by now, and nothing held for it any more; a new reference. */
+/* The request, opened and resolved, with all that is known by now; a new reference. */
 static struct batch *enrich(struct join *self, struct profile_enricher *enricher,
                             struct batch *batch)
 {
