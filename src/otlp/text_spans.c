@@ -97,6 +97,33 @@ static bool has_room(struct rows *rows)
     return true;
 }
 
+/* Samples that a CPU profile counts stand for a time each. */
+static bool stands_for_time(const struct profile_dictionary *dictionary,
+                            const struct profile *profile)
+{
+    assert(dictionary != NULL);
+    return profile->period > 1 &&
+           slice_equal_text(profile_string_at(dictionary, profile->period_type.unit),
+                            "nanoseconds") &&
+           slice_equal_text(profile_string_at(dictionary, profile->sample_type.unit), "count");
+}
+
+/* Many profilers count samples and, in a profile beside that, say the time that they stand for. */
+static bool is_said_beside(const struct rows *rows, struct slice scope,
+                           const struct profile *profile)
+{
+    struct wire_reader profiles = wire_reader_of(scope);
+    struct profile other;
+    assert(profile->bytes.data != NULL);
+    if (!stands_for_time(rows->dictionary, profile))
+        return false;
+    while (profile_next_profile(&profiles, &other))
+        if (other.sample_type.type == profile->period_type.type &&
+            other.sample_type.unit == profile->period_type.unit)
+            return true;
+    return false;
+}
+
 static void add_sample(struct rows *rows, const struct profile *profile,
                        const struct profile_sample *sample)
 {
@@ -115,10 +142,7 @@ static void add_sample(struct rows *rows, const struct profile *profile,
         .attribute = name_attribute(rows->dictionary, sample),
         .value = value_of(sample),
     };
-    /* Samples of a CPU profile stand for a time each. */
-    struct slice unit = profile_string_at(rows->dictionary, profile->period_type.unit);
-    if (profile->period > 1 && slice_equal_text(unit, "nanoseconds") &&
-        slice_equal_text(profile_string_at(rows->dictionary, row.unit), "count")) {
+    if (stands_for_time(rows->dictionary, profile)) {
         row.type = profile->period_type.type;
         row.unit = profile->period_type.unit;
         row.value *= (uint64_t)profile->period;
@@ -134,6 +158,8 @@ static void add_profiles(struct rows *rows, struct slice scope)
     while (profile_next_profile(&profiles, &profile)) {
         struct wire_reader samples = wire_reader_of(profile.bytes);
         struct profile_sample sample;
+        if (is_said_beside(rows, scope, &profile))
+            continue;
         while (profile_next_sample(&samples, &sample))
             add_sample(rows, &profile, &sample);
     }

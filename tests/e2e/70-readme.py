@@ -4,10 +4,11 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
-from support import case, client, peers, process
+from support import case, client, peers, process, profiled
 from support.ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,11 +24,12 @@ def blocks(language):
 class Readme(case.Case):
     def start(self):
         """The default configuration on ports of ours."""
-        self.http, health = free_port(), free_port()
+        self.http, self.pyroscope, health = free_port(), free_port(), free_port()
         text = (ROOT / "config" / "otel-collector-config.yaml").read_text(encoding="utf-8")
         settings = {
             "receivers.otlp.protocols.grpc.endpoint": f"127.0.0.1:{free_port()}",
             "receivers.otlp.protocols.http.endpoint": f"127.0.0.1:{self.http}",
+            "receivers.pyroscope.endpoint": f"127.0.0.1:{self.pyroscope}",
             "extensions.health_check.endpoint": f"127.0.0.1:{health}",
             "service.telemetry.metrics.level": "none",
         }
@@ -44,17 +46,48 @@ class Readme(case.Case):
         daemon.wait_for_line("hello")
         self.assertIn("service.name: Str(curl)", daemon.log())
 
+    def environment(self):
+        return {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.http}"}
+
+    def here(self, snippet):
+        """The snippet with our port for profiles; that for spans is in the environment."""
+        return snippet.replace("localhost:4040", f"127.0.0.1:{self.pyroscope}")
+
     def test_the_python_snippet(self):
         daemon = self.start()
-        environment = {
-            **os.environ,
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.http}",
-        }
-        subprocess.run(
-            [peers.python(), "-c", blocks("python")[0]], check=True, timeout=60, env=environment
-        )
+        command = [peers.python(), "-c", blocks("python")[0]]
+        subprocess.run(command, check=True, timeout=60, env=self.environment())
         daemon.wait_for_line("checkout")
         self.assertIn("service.name: Str(shop)", daemon.log())
+
+    def check_a_slow_span_and_its_function(self, daemon, function):
+        span = daemon.wait_for_line(r"Span checkout, trace [0-9a-f]{32}, span [0-9a-f]{16}: ")
+        self.assertRegex(span, r"[1-9][0-9]*\.[0-9] ms of cpu$")
+        log = daemon.lines
+        self.assertRegex(log[log.index(span) + 1], rf"^ +[0-9.]+ %  {function}$")
+        name = re.search("span ([0-9a-f]{16})", span).group(1)
+        daemon.wait_for_line(rf"pyroscope.profile.id: Str\({name}\)")
+
+    def test_the_python_snippet_with_profiles(self):
+        command = [profiled.python(), "-c"]
+        daemon = self.start()
+        command.append(self.here(blocks("python")[1]))
+        subprocess.run(command, check=True, timeout=120, env=self.environment())
+        self.check_a_slow_span_and_its_function(daemon, "render")
+
+    def test_the_go_snippet_with_profiles(self):
+        peers.need("pyroscope-go")
+        daemon = self.start()
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("go.mod", "go.sum"):
+                shutil.copy(ROOT / "tests" / "peers" / "pyroscope-go" / name, directory)
+            program = pathlib.Path(directory, "main.go")
+            program.write_text(self.here(blocks("go")[0]), encoding="utf-8")
+            command = ["go", "run", "."]
+            subprocess.run(
+                command, check=True, timeout=300, env=self.environment(), cwd=directory
+            )
+        self.check_a_slow_span_and_its_function(daemon, "main.render")
 
     def test_the_configuration(self):
         for block in blocks("yaml"):

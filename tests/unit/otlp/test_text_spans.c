@@ -104,6 +104,37 @@ static void a_sample_without_values_or_symbols_counts_its_times(void **state)
     text_fini(&text);
 }
 
+static void a_count_beside_the_time_that_it_stands_for_is_not_added_to_it(void **state)
+{
+    static const struct sketch_sample counted = {.stack = "main",
+                                                 .values_count = 1,
+                                                 .values = {3},
+                                                 .trace_id = SLOW_TRACE,
+                                                 .span_id = SLOW_SPAN};
+    static const struct sketch_sample timed = {.stack = "main",
+                                               .values_count = 1,
+                                               .values = {30000000},
+                                               .trace_id = SLOW_TRACE,
+                                               .span_id = SLOW_SPAN};
+    static const struct sketch_profile profiles[] = {
+        {.type = {"samples", "count"},
+         .period_type = {"cpu", "nanoseconds"},
+         .period = 10000000,
+         .samples_count = 1,
+         .samples = &counted},
+        {.type = {"cpu", "nanoseconds"},
+         .period_type = {"cpu", "nanoseconds"},
+         .period = 10000000,
+         .samples_count = 1,
+         .samples = &timed},
+    };
+    struct text text;
+    (void)state;
+    write_spans(&text, &(struct sketch){.profiles_count = 2, .profiles = profiles}, 5);
+    assert_non_null(strstr(text.data, ": 30.0 ms of cpu\n     100.0 %  main\n"));
+    text_fini(&text);
+}
+
 static void many_spans_are_cut(void **state)
 {
     enum { SPANS = TEXT_SPANS_MAX + 7 };
@@ -134,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_busiest_span_comes_first_with_its_hottest_functions),
         cmocka_unit_test(without_links_there_is_nothing_to_say),
         cmocka_unit_test(a_sample_without_values_or_symbols_counts_its_times),
+        cmocka_unit_test(a_count_beside_the_time_that_it_stands_for_is_not_added_to_it),
         cmocka_unit_test(many_spans_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
