@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/mem.h"
 #include "src/otlp/wire.h"
@@ -329,6 +330,50 @@ static void beyond_hold_bytes_the_oldest_go_on(void **state)
     harness_destroy(h);
 }
 
+static void nothing_waits_while_memory_is_scarce(void **state)
+{
+    (void)state;
+    struct harness *h = start(JOIN(""));
+    struct test_exporter *exporter = profiles_sink(h, ANSWER_OK);
+    struct budget *budget = harness_receiver(h, "test", 0)->budget;
+    uint64_t most = budget_limit(budget) / 10 * 8;
+    offer_samples(h, 0, "service.name=shop", &work, 1);
+    harness_advance(h, 1 * S);
+    assert_int_equal(exporter->delivered_items, 0);
+    budget_take(budget, most);
+    harness_advance(h, 250 * MS);
+    assert_int_equal(exporter->delivered_items, 1);
+    offer_samples(h, 0, "service.name=shop", &work, 1);
+    assert_int_equal(exporter->delivered_items, 2);
+    assert_int_equal(metric(h, "reason=\"pressure\""), 1);
+    budget_return(budget, most);
+    offer_samples(h, 0, "service.name=shop", &work, 1);
+    assert_int_equal(metric(h, METRIC "held_requests{"), 1);
+    harness_destroy(h);
+}
+
+static uint64_t limit_with(const char *yaml)
+{
+    struct harness *h = start(yaml);
+    uint64_t limit = budget_limit(harness_receiver(h, "test", 0)->budget);
+    harness_destroy(h);
+    return limit;
+}
+
+static void the_index_is_set_aside_from_the_budget(void **state)
+{
+    (void)state;
+    assert_int_equal(limit_with(JOIN("index: {bytes: 8MiB}")) -
+                         limit_with(JOIN("index: {bytes: 24MiB}")),
+                     16 << 20);
+    assert_null(harness_try_build("processors: {trace_profile_join: {index: {bytes: 8MiB}}}\n"
+                                  "exporters: {test: }\n"
+                                  "service: {budget_mib: 15, pipelines: {profiles: {receivers: "
+                                  "[test], processors: [trace_profile_join], exporters: "
+                                  "[test]}}}\n",
+                                  1));
+}
+
 static void what_the_next_stage_refuses_for_now_is_offered_again(void **state)
 {
     (void)state;
@@ -606,6 +651,8 @@ int main(void)
         cmocka_unit_test(after_its_time_a_profile_goes_on_as_it_came),
         cmocka_unit_test(what_is_held_goes_on_when_the_service_stops),
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
+        cmocka_unit_test(nothing_waits_while_memory_is_scarce),
+        cmocka_unit_test(the_index_is_set_aside_from_the_budget),
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),
         cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_books),
         cmocka_unit_test(labels_of_profilers_become_links),
