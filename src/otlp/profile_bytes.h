@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "src/otlp/wire.h"
 #include "src/slice.h"
@@ -34,10 +35,35 @@ enum { PROFILE_HEADER_BYTES = 2, PROFILE_HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARIN
 /* Writes the header of what stands from header + PROFILE_HEADER_BYTES up to end, moving that if its
  * length takes more than one byte (room for which must be there). Returns the new end. */
 uint8_t *profile_close(uint8_t *header, uint8_t *end, uint32_t number);
+/* The same with the plain case inline. */
+static inline uint8_t *profile_close_short(uint8_t *header, uint8_t *end, uint32_t number)
+{
+    size_t content_bytes = (size_t)(end - header) - PROFILE_HEADER_BYTES;
+    if (content_bytes >= 0x80)
+        return profile_close(header, end, number);
+    header[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
+    header[1] = (uint8_t)content_bytes;
+    return end;
+}
 /* The same, but nothing is written when there is no content. */
 static inline uint8_t *profile_close_filled(uint8_t *header, uint8_t *end, uint32_t number)
 {
-    return end == header + PROFILE_HEADER_BYTES ? header : profile_close(header, end, number);
+    return end == header + PROFILE_HEADER_BYTES ? header : profile_close_short(header, end, number);
+}
+
+enum { PROFILE_SHORT_BYTES = 64, PROFILE_UNIT_BYTES = 16 };
+
+/* Copies; what has from 16 to 64 bytes, as most stacks do, without a call. The last bytes may be
+ * copied twice. */
+static inline void profile_copy(uint8_t *to, const uint8_t *from, size_t size)
+{
+    if (size < PROFILE_UNIT_BYTES || size > PROFILE_SHORT_BYTES) {
+        memcpy(to, from, size);
+        return;
+    }
+    for (size_t at = 0; at < size - PROFILE_UNIT_BYTES; at += PROFILE_UNIT_BYTES)
+        memcpy(to + at, from + at, PROFILE_UNIT_BYTES);
+    memcpy(to + size - PROFILE_UNIT_BYTES, from + size - PROFILE_UNIT_BYTES, PROFILE_UNIT_BYTES);
 }
 
 static inline uint8_t *profile_put_varint(uint8_t *at, uint64_t value)

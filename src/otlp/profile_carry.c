@@ -12,6 +12,9 @@
 #include "src/otlp/profile_plan.h"
 #include "src/otlp/profile_remap.h"
 
+/* Stacks whose places are fetched at a time. */
+enum { STACKS_AHEAD = 16 };
+
 /* Writes an entry with new indices; NULL: it is not plain. */
 typedef uint8_t *(*put_entry_fn)(const struct profile_remap *remap, struct slice entry,
                                  uint8_t *at);
@@ -30,17 +33,6 @@ static inline bool translate(const struct profile_remap *remap, enum profile_tab
         return false;
     *index = remap->known[table][*index] - remap->base;
     return true;
-}
-
-/* Header included, of what begins PROFILE_HEADER_BYTES after at. */
-static inline uint8_t *close_short(uint8_t *at, uint8_t *end, uint32_t number)
-{
-    size_t size = (size_t)(end - at) - PROFILE_HEADER_BYTES;
-    if (size >= 0x80)
-        return profile_close(at, end, number);
-    at[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
-    at[1] = (uint8_t)size;
-    return end;
 }
 
 static inline uint8_t *put_numbers(const struct profile_remap *remap,
@@ -83,7 +75,7 @@ static inline uint8_t *put_attributes(const struct profile_remap *remap, struct 
         if (index != 0)
             to = profile_put_varint(to, index);
     }
-    return to == at + PROFILE_HEADER_BYTES ? at : close_short(at, to, number);
+    return to == at + PROFILE_HEADER_BYTES ? at : profile_close_short(at, to, number);
 }
 
 static inline uint8_t *put_function(const struct profile_remap *remap, struct slice function,
@@ -122,7 +114,7 @@ static inline uint8_t *put_location_part(const struct profile_remap *remap, uint
     if (tag != PROFILE_BYTES(3))
         return NULL;
     uint8_t *end = put_numbers(remap, &profile_line_plan, content, at + PROFILE_HEADER_BYTES);
-    return end != NULL ? close_short(at, end, 3) : NULL;
+    return end != NULL ? profile_close_short(at, end, 3) : NULL;
 }
 
 static inline uint8_t *put_location(const struct profile_remap *remap, struct slice location,
@@ -177,7 +169,7 @@ static inline uint8_t *put_attribute(const struct profile_remap *remap, struct s
                 profile_has_references(INLINE_ANY_VALUE, value))
                 return NULL;
             memcpy(at + PROFILE_HEADER_BYTES, value.data, value.size);
-            at = close_short(at, at + PROFILE_HEADER_BYTES + value.size, 2);
+            at = profile_close_short(at, at + PROFILE_HEADER_BYTES + value.size, 2);
             from = end_of(value);
         }
     }
@@ -280,7 +272,7 @@ static inline uint8_t *put_stack(const struct profile_remap *remap, struct slice
     uint8_t *end = put_locations(remap, packed, at + PROFILE_HEADER_BYTES);
     if (end == NULL || end == at + PROFILE_HEADER_BYTES)
         return end == NULL ? NULL : at;
-    return close_short(at, end, 1);
+    return profile_close_short(at, end, 1);
 }
 
 /* Whether 0 means nothing, so that it may be left out: there is a zero element, or one that nobody
@@ -348,32 +340,64 @@ static bool is_identity(const struct profile_remap *remap, enum profile_table ta
     return moved == 0;
 }
 
-/* As carry_table; where all locations keep their places, most stacks are taken as they are. */
-static bool carry_stacks(struct profile_remap *remap)
+/* One that is written anew; false: it is not plain. */
+static inline bool carry_changed_stack(struct profile_remap *remap, struct slice stack,
+                                       uint32_t expected, uint32_t *ret_new)
 {
     struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    uint32_t *known = remap->known[PROFILE_STACKS];
-    const uint32_t count = remap->from.counts[PROFILE_STACKS];
+    uint8_t *at = profile_set_begin(set, stack.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
+    at = put_stack(remap, stack, at);
+    if (at != NULL)
+        *ret_new = profile_set_end_like(set, at, expected);
+    return at != NULL;
+}
+
+/* Carries stacks [first, end), at most STACKS_AHEAD, of which most are taken as they are.
+ * *are_others: those before were not where they were expected, so that there is something to
+ * search; that takes memory which is far away, and is fetched for all of them at a time. */
+static bool carry_some_stacks(struct profile_remap *remap, uint32_t first, uint32_t end,
+                              bool *are_others)
+{
+    struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
     const uint32_t locations = remap->from.counts[PROFILE_LOCATIONS];
-    uint32_t new = 0;
-    if (locations == 0 || !is_identity(remap, PROFILE_LOCATIONS))
+    const bool is_ahead = *are_others;
+    uint32_t hashes[STACKS_AHEAD];
+    uint32_t new = remap->known[PROFILE_STACKS][first - 1] - remap->base;
+    assert(end - first <= STACKS_AHEAD);
+    for (uint32_t i = first; is_ahead && i < end; i++)
+        hashes[i - first] = profile_set_expect(set, entry_at(remap, PROFILE_STACKS, i));
+    *are_others = false;
+    for (uint32_t i = first; i < end; i++) {
+        struct slice stack = entry_at(remap, PROFILE_STACKS, i);
+        uint32_t expected = new + 1;
+        if (stack.size > 0 && !is_same_stack(stack, locations)) {
+            if (!carry_changed_stack(remap, stack, expected, &new))
+                return false;
+        } else if (is_ahead && !profile_set_has_at(set, expected, stack)) {
+            new = profile_set_add_expected(set, stack, hashes[i - first]);
+        } else {
+            new = profile_set_add_like(set, stack, expected);
+        }
+        *are_others |= new != expected || new + 1 == set->count;
+        remap->known[PROFILE_STACKS][i] = remap->base + new;
+    }
+    return true;
+}
+
+/* As carry_table; where all locations keep their places, so do most stacks their bytes. */
+static bool carry_stacks(struct profile_remap *remap)
+{
+    const uint32_t count = remap->from.counts[PROFILE_STACKS];
+    bool are_others = false;
+    if (remap->from.counts[PROFILE_LOCATIONS] == 0 || !is_identity(remap, PROFILE_LOCATIONS))
         return carry_table(remap, PROFILE_STACKS, put_stack);
     if (!has_null(remap, PROFILE_STACKS))
         return false;
-    known[0] = remap->base;
-    for (uint32_t i = 1; i < count; i++) {
-        struct slice stack = entry_at(remap, PROFILE_STACKS, i);
-        if (stack.size == 0 || is_same_stack(stack, locations)) {
-            new = profile_set_add_like(set, stack, new + 1);
-        } else {
-            uint8_t *at =
-                profile_set_begin(set, stack.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
-            at = put_stack(remap, stack, at);
-            if (at == NULL)
-                return false;
-            new = profile_set_end_like(set, at, new + 1);
-        }
-        known[i] = remap->base + new;
+    remap->known[PROFILE_STACKS][0] = remap->base;
+    for (uint32_t i = 1; i < count; i += STACKS_AHEAD) {
+        uint32_t end = count - i < STACKS_AHEAD ? count : i + STACKS_AHEAD;
+        if (!carry_some_stacks(remap, i, end, &are_others))
+            return false;
     }
     return true;
 }
@@ -442,6 +466,6 @@ uint8_t *profile_carry_sample(const struct profile_remap *remap, struct slice sa
     }
     if (to == NULL || !is_plain_rest(from, end))
         return NULL;
-    memcpy(to, from, (size_t)(end - from));
-    return close_short(at, to + (end - from), 2);
+    profile_copy(to, from, (size_t)(end - from));
+    return profile_close_short(at, to + (end - from), 2);
 }

@@ -10,28 +10,76 @@
 
 enum { DICTIONARY = 2 };
 
-/* Counts the entries; those for which there is room are noted as well. */
+/* Notes entries of one table that follow one another, as they nearly always do, with a length of
+ * one or two bytes, up to something else. entries may be NULL. Returns how many there are. */
+static uint32_t note_run(struct profile_entry *entries, const uint8_t *request,
+                         struct wire_reader *tables)
+{
+    enum { HEADER_BYTES_MAX = 3 };
+    const uint8_t *at = tables->at;
+    const uint8_t tag = *at;
+    uint32_t count = 0;
+    assert(tables->failure == NULL);
+    for (; tables->end - at >= HEADER_BYTES_MAX && *at == tag; count++) {
+        const uint8_t *content = at + 2;
+        uint32_t size = at[1];
+        if (size >= 0x80) {
+            size = (size & 0x7f) | (uint32_t)*content << 7;
+            if (*content++ >= 0x80)
+                break;
+        }
+        if (size > (size_t)(tables->end - content))
+            break;
+        if (entries != NULL)
+            entries[count] = (struct profile_entry){(uint32_t)(content - request), size};
+        at = content + size;
+    }
+    tables->at = at;
+    return count;
+}
+
+/* Notes an entry, or what else is there. */
+static void note_any(struct profile_dictionary *dictionary, bool has_room,
+                     struct wire_reader *tables)
+{
+    struct wire_field entry;
+    bool is_there = wire_next_field(tables, &entry);
+    assert(is_there);
+    if (entry.number > PROFILE_TABLES)
+        return;
+    uint32_t at = dictionary->counts[entry.number - 1]++;
+    if (has_room)
+        dictionary->entries[entry.number - 1][at] = (struct profile_entry){
+            .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
+            .size = (uint32_t)entry.bytes.size,
+        };
+}
+
+static void note_entries(struct profile_dictionary *dictionary, bool has_room,
+                         struct wire_reader tables)
+{
+    while (tables.at < tables.end) {
+        uint32_t table = (*tables.at >> 3) - 1u;
+        uint32_t count = 0;
+        if ((*tables.at & 7) == WIRE_BYTES && table < PROFILE_TABLES) {
+            struct profile_entry *entries = dictionary->entries[table];
+            count = note_run(has_room ? entries + dictionary->counts[table] : NULL,
+                             dictionary->request.data, &tables);
+            dictionary->counts[table] += count;
+        }
+        if (count == 0)
+            note_any(dictionary, has_room, &tables);
+    }
+}
+
+/* Counts the entries; when there is room for them they are noted as well. */
 static void go_through(struct profile_dictionary *dictionary, bool has_room)
 {
     struct wire_reader request = wire_reader_of(dictionary->request);
     struct wire_field field;
-    struct wire_field entry;
-    while (wire_next_field(&request, &field)) {
-        if (field.number != DICTIONARY)
-            continue;
-        struct wire_reader tables = wire_reader_of(field.bytes);
-        while (wire_next_field(&tables, &entry)) {
-            if (entry.number > PROFILE_TABLES)
-                continue;
-            uint32_t at = dictionary->counts[entry.number - 1]++;
-            if (has_room)
-                dictionary->entries[entry.number - 1][at] = (struct profile_entry){
-                    .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
-                    .size = (uint32_t)entry.bytes.size,
-                };
-        }
-        assert(tables.failure == NULL);
-    }
+    while (wire_next_field(&request, &field))
+        if (field.number == DICTIONARY)
+            note_entries(dictionary, has_room, wire_reader_of(field.bytes));
     assert(request.failure == NULL);
 }
 

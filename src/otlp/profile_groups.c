@@ -15,7 +15,7 @@ enum { ROWS_FIRST = 16, HEADER = 1, CHILDREN = 2, SCHEMA_URL = 3 };
 void profile_groups_init(struct profile_groups *groups, struct budget *budget)
 {
     assert(groups != NULL);
-    *groups = (struct profile_groups){.body.budget = budget};
+    *groups = (struct profile_groups){.body.budget = budget, .scratch.budget = budget};
     profile_set_init(&groups->resources, budget);
     profile_set_init(&groups->scopes, budget);
 }
@@ -26,6 +26,7 @@ void profile_groups_fini(struct profile_groups *groups)
     profile_set_fini(&groups->resources);
     profile_set_fini(&groups->scopes);
     profile_bytes_fini(&groups->body);
+    profile_bytes_fini(&groups->scratch);
     mem_free(groups->rows);
     groups->rows = NULL;
 }
@@ -60,32 +61,22 @@ static void put_fields(struct profile_groups *groups, const struct profile_dicti
     profile_bytes_wrap(out, begin, SCHEMA_URL);
 }
 
-/* Ends what was appended to the set's bytes since `begin` as an entry. */
-static uint32_t end_entry(struct profile_set *set, size_t begin)
-{
-    size_t end = set->bytes.size;
-    assert(begin <= end);
-    set->bytes.size = begin;
-    return profile_set_end(set, set->bytes.data + end);
-}
-
 uint32_t profile_groups_scope(struct profile_groups *groups,
                               const struct profile_dictionary *dictionary,
                               const struct profile_resource *resource,
                               const struct profile_scope *scope)
 {
-    struct profile_bytes *out = &groups->resources.bytes;
-    size_t begin = out->size;
+    struct profile_bytes *out = &groups->scratch;
     assert(scope != NULL);
+    out->size = 0;
     put_fields(groups, dictionary, INLINE_RESOURCE,
                (const struct slice[]){resource->resource, resource->schema_url}, out);
-    uint32_t index = end_entry(&groups->resources, begin);
-    out = &groups->scopes.bytes;
-    begin = out->size;
+    uint32_t index = profile_set_add(&groups->resources, slice_of(out->data, out->size));
+    out->size = 0;
     profile_bytes_add(out, slice_of(&index, sizeof(index)));
     put_fields(groups, dictionary, INLINE_SCOPE,
                (const struct slice[]){scope->scope, scope->schema_url}, out);
-    return end_entry(&groups->scopes, begin);
+    return profile_set_add(&groups->scopes, slice_of(out->data, out->size));
 }
 
 void profile_groups_add(struct profile_groups *groups, uint32_t scope)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_set.h"
 
 struct budget;
@@ -24,7 +25,8 @@ struct profile_groups {
     struct profile_set resources; /* fields of ResourceProfiles but for scope_profiles */
     struct profile_set
         scopes; /* index of the resource, then fields of ScopeProfiles but profiles */
-    struct profile_bytes body; /* contents of Profile messages; the last may still be written */
+    struct profile_bytes body;    /* contents of Profile messages; the last may still be written */
+    struct profile_bytes scratch; /* a resource or scope, until it is known to be new */
     struct profile_row *rows;
     uint32_t rows_count;
     uint32_t rows_capacity;

@@ -110,6 +110,7 @@ size_t profile_numbers_count(const struct profile_numbers *numbers)
 
 /* Sixteen bytes side by side; what is compared becomes 0 or 0xff in each. */
 typedef uint8_t profile_lanes __attribute__((vector_size(16)));
+typedef int8_t profile_signed_lanes __attribute__((vector_size(16)));
 
 enum { LANES = sizeof(profile_lanes) };
 
@@ -120,38 +121,34 @@ static inline profile_lanes load_lanes(const uint8_t *at)
     return lanes;
 }
 
-/* What is compared with: a varint of one byte with `one`, of two with `high` and, where that is
- * equal, `low`. */
+/* What is compared with. */
 struct bounds {
-    uint8_t one;
-    uint8_t high;
-    uint8_t low;
+    int8_t one_max; /* a varint of one byte */
+    uint8_t high;   /* the second byte of one of two, and where that is equal */
+    uint8_t low;    /* the first */
 };
 
 static struct bounds bounds_of(uint32_t count)
 {
     assert(count > 0);
     return (struct bounds){
-        .one = count < 0x80 ? (uint8_t)count : 0x80,
+        .one_max = count < 0x80 ? (int8_t)(count - 1) : 0x7f,
         .high = count < 1 << 14 ? (uint8_t)(count >> 7) : 0x80,
-        .low = count < 1 << 14 ? count & 0x7f : 0,
+        .low = count < 1 << 14 ? 0x80 | (count & 0x7f) : 0x80,
     };
 }
 
 /* The lanes that end a varint of one or two bytes that is not below the bounds, that end one
- * needlessly long, or that continue one beyond two bytes. before: the lanes that begin one byte
- * earlier. */
+ * needlessly long, or that continue one beyond two bytes: such a second byte is above `high`, or it
+ * is 0x80 as that is. before: the lanes that begin one byte earlier. */
 static inline profile_lanes find_beyond(const struct bounds *bounds, profile_lanes lanes,
                                         profile_lanes before)
 {
-    profile_lanes is_second = (profile_lanes)(before >= 0x80);
-    profile_lanes is_beyond = (profile_lanes)(lanes > bounds->high) | (profile_lanes)(lanes == 0);
-    is_beyond |=
-        (profile_lanes)(lanes == bounds->high) & (profile_lanes)((before & 0x7f) >= bounds->low);
-    /* One that goes on after a second byte is above `high`, which is 0x80 at most, or equal. */
-    is_beyond |= (profile_lanes)(lanes >= 0x80);
-    profile_lanes is_one_beyond =
-        (profile_lanes)(lanes >= bounds->one) & (profile_lanes)(lanes < 0x80);
+    profile_lanes is_second = (profile_lanes)((profile_signed_lanes)before < 0);
+    /* A needless 0 wraps around. */
+    profile_lanes is_beyond = (profile_lanes)(lanes - 1 >= bounds->high);
+    is_beyond |= (profile_lanes)(lanes == bounds->high) & (profile_lanes)(before >= bounds->low);
+    profile_lanes is_one_beyond = (profile_lanes)((profile_signed_lanes)lanes > bounds->one_max);
     return (is_beyond & is_second) | (is_one_beyond & ~is_second);
 }
 
@@ -162,22 +159,31 @@ static inline bool is_zero(profile_lanes lanes)
     return (halves[0] | halves[1]) == 0;
 }
 
+/* Each lane one place later, behind a byte that ends something. */
+static inline profile_lanes lanes_before(profile_lanes lanes)
+{
+    const profile_lanes none = {0};
+    return __builtin_shufflevector(none, lanes, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
+                                   28, 29, 30);
+}
+
 bool profile_indices_are_below(struct slice packed, uint32_t count)
 {
-    uint8_t first[LANES + 1] = {0};
+    uint8_t few[LANES] = {0}; /* zeros behind the last */
+    const uint8_t *from = packed.data;
     if (packed.size == 0)
         return true;
     if (count == 0 || packed.data[packed.size - 1] >= 0x80)
         return false;
     const struct bounds bounds = bounds_of(count);
-    /* The first ones with nothing before them, and zeros behind the last. */
-    memcpy(first + 1, packed.data, packed.size < LANES ? packed.size : LANES);
-    profile_lanes found = find_beyond(&bounds, load_lanes(first + 1), load_lanes(first));
+    if (packed.size < LANES)
+        from = memcpy(few, packed.data, packed.size);
+    profile_lanes first = load_lanes(from);
+    profile_lanes found = find_beyond(&bounds, first, lanes_before(first));
     for (size_t at = LANES; at < packed.size; at += LANES) {
         /* The last ones may have been seen before. */
-        const uint8_t *from = packed.data + at;
-        if (packed.size - at < LANES)
-            from = packed.data + packed.size - LANES;
+        size_t next = packed.size - at < LANES ? packed.size - LANES : at;
+        from = packed.data + next;
         found |= find_beyond(&bounds, load_lanes(from), load_lanes(from - 1));
     }
     return is_zero(found);

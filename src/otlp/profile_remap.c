@@ -122,21 +122,21 @@ uint32_t profile_remap_attribute(struct profile_remap *remap, int32_t index)
     if (is_known(remap, PROFILE_ATTRIBUTES, index, &new))
         return new;
     struct profile_attribute attribute = profile_attribute_at(&remap->from, index);
-    struct profile_bytes *out = &remap->to->sets[PROFILE_ATTRIBUTES].bytes;
+    struct profile_bytes *out = &remap->to->scratch;
+    out->size = 0;
     bool has_references = profile_has_references(INLINE_ANY_VALUE, attribute.value);
     if (has_references && !resolves(remap, attribute.value, out)) {
         remap->dropped_attributes++;
         return keep(remap, PROFILE_ATTRIBUTES, index, 0);
     }
-    size_t begin = out->size;
     uint32_t key = profile_remap_string(remap, attribute.key);
     uint8_t *at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
     out->size += (size_t)(profile_put_number(at, 1, key) - at);
     put_value(remap, attribute.value, has_references, out);
     at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
     at = profile_put_number(at, 3, profile_remap_string(remap, attribute.unit));
-    out->size = begin;
-    new = profile_set_end(&remap->to->sets[PROFILE_ATTRIBUTES], at);
+    new = profile_set_add(&remap->to->sets[PROFILE_ATTRIBUTES],
+                          slice_of(out->data, (size_t)(at - out->data)));
     return keep(remap, PROFILE_ATTRIBUTES, index, new);
 }
 

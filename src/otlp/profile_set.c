@@ -7,17 +7,31 @@
 
 #include "src/budget.h"
 #include "src/mem.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { SLOTS_FIRST = 64 };
+enum {
+    SLOTS_FIRST = 64,
+    CHUNK_BYTES_FIRST = 4 * 1024,
+    CHUNK_BYTES_MAX = 64 * 1024,
+    GROW_AHEAD = 16
+};
+
+struct profile_chunk {
+    struct profile_chunk *before;
+    struct profile_chunk *after;
+    size_t capacity;
+    size_t used;
+    uint8_t data[];
+};
 
 /* Brings what is charged for entries and slots up to date. */
 static void charge(struct profile_set *set)
 {
-    struct budget *budget = set->bytes.budget;
+    struct budget *budget = set->budget;
     uint64_t used = set->capacity * sizeof(set->entries[0]) +
                     (uint64_t)set->slots_count * sizeof(set->slots[0]);
     if (budget != NULL && used > set->charged_bytes)
@@ -27,47 +41,114 @@ static void charge(struct profile_set *set)
     set->charged_bytes = used;
 }
 
-/* Where an entry with that hash is or would be looked for first. */
-static uint32_t slot_of(const struct profile_set *set, uint32_t hash)
+static void drop_last_chunk(struct profile_set *set)
 {
-    assert((set->slots_count & (set->slots_count - 1)) == 0);
-    return hash & (set->slots_count - 1);
+    struct profile_chunk *last = set->last;
+    assert(last != NULL);
+    set->last = last->before;
+    if (set->last != NULL)
+        set->last->after = NULL;
+    else
+        set->first = NULL;
+    if (set->budget != NULL)
+        budget_return(set->budget, sizeof(*last) + last->capacity);
+    mem_free(last);
+}
+
+static void __attribute__((noinline)) add_chunk(struct profile_set *set, size_t room)
+{
+    size_t total = CHUNK_BYTES_FIRST;
+    assert(room <= SIZE_MAX / 4);
+    if (set->last != NULL)
+        total = 2 * (sizeof(*set->last) + set->last->capacity);
+    if (total > CHUNK_BYTES_MAX)
+        total = CHUNK_BYTES_MAX;
+    if (total < sizeof(struct profile_chunk) + room)
+        total = sizeof(struct profile_chunk) + room;
+    if (set->last != NULL && set->last->used == 0)
+        drop_last_chunk(set);
+    if (set->budget != NULL)
+        budget_take(set->budget, total);
+    struct profile_chunk *chunk = mem_alloc(total);
+    *chunk = (struct profile_chunk){.before = set->last, .capacity = total - sizeof(*chunk)};
+    if (set->last != NULL)
+        set->last->after = chunk;
+    else
+        set->first = chunk;
+    set->last = chunk;
+}
+
+/* The bits of a slot that are an index. */
+static inline uint32_t index_mask(const struct profile_set *set)
+{
+    return set->slots_count - 1;
+}
+
+static inline uint32_t index_of(const struct profile_set *set, uint32_t slot)
+{
+    return (slot & index_mask(set)) - 1;
+}
+
+static inline uint32_t slot_with(const struct profile_set *set, uint32_t index, uint32_t hash)
+{
+    return (hash & ~index_mask(set)) | (index + 1);
+}
+
+/* Slots are far apart: memory comes while others are looked at. */
+static inline void fetch_slot(const struct profile_set *set, uint32_t hash)
+{
+    __builtin_prefetch(&set->slots[hash & index_mask(set)], 1);
 }
 
 static void put_in_slot(struct profile_set *set, uint32_t index)
 {
-    uint32_t slot = slot_of(set, set->entries[index].hash);
-    while (set->slots[slot] != 0)
-        slot = (slot + 1) & (set->slots_count - 1);
-    set->slots[slot] = index + 1;
+    uint32_t hash = set->entries[index].hash;
+    uint32_t at = hash & index_mask(set);
+    while (set->slots[at] != 0)
+        at = (at + 1) & index_mask(set);
+    set->slots[at] = slot_with(set, index, hash);
 }
 
 /* Doubles entries and slots; a third of the slots stays empty at the least. */
-static void grow(struct profile_set *set)
+static void __attribute__((noinline)) grow(struct profile_set *set)
 {
     assert(set->count <= set->capacity);
+    assert(set->slots_count <= UINT32_MAX / 4);
     set->slots_count = set->slots_count > 0 ? 2 * set->slots_count : SLOTS_FIRST;
     set->capacity = set->slots_count / 3 * 2;
     set->entries = mem_resize(set->entries, set->capacity * sizeof(set->entries[0]));
     mem_free(set->slots);
-    set->slots = mem_zalloc(set->slots_count * sizeof(set->slots[0]));
-    for (uint32_t i = 0; i < set->count; i++)
+    /* jemalloc would zero by giving the pages back to the kernel, which costs several times more.
+     */
+    set->slots = mem_alloc(set->slots_count * sizeof(set->slots[0]));
+    memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (i + GROW_AHEAD < set->count)
+            fetch_slot(set, set->entries[i + GROW_AHEAD].hash);
         put_in_slot(set, i);
+    }
     charge(set);
+}
+
+void profile_set_init_field(struct profile_set *set, struct budget *budget, uint32_t number)
+{
+    assert(number > 0 && number < 16);
+    *set = (struct profile_set){.budget = budget, .number = number};
+    set->seed = (uint64_t)(random_uniform() * 0x1p53);
+    grow(set);
+    profile_set_add(set, slice_of("", 0));
 }
 
 void profile_set_init(struct profile_set *set, struct budget *budget)
 {
-    assert(set != NULL);
-    *set = (struct profile_set){.bytes.budget = budget};
-    set->seed = (uint64_t)(random_uniform() * 0x1p53);
-    grow(set);
-    profile_set_clear(set);
+    profile_set_init_field(set, budget, 1);
 }
 
 void profile_set_fini(struct profile_set *set)
 {
-    profile_bytes_fini(&set->bytes);
+    assert(set != NULL);
+    while (set->last != NULL)
+        drop_last_chunk(set);
     mem_free(set->entries);
     mem_free(set->slots);
     set->entries = NULL;
@@ -80,29 +161,48 @@ void profile_set_fini(struct profile_set *set)
 void profile_set_clear(struct profile_set *set)
 {
     assert(set->slots_count > 0);
+    while (set->last != set->first)
+        drop_last_chunk(set);
     memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
     set->count = 0;
     set->encoded_bytes = 0;
-    set->bytes.size = 0;
+    set->last->used = 0;
     profile_set_add(set, slice_of("", 0));
 }
 
 uint8_t *profile_set_begin(struct profile_set *set, size_t content_bytes_max)
 {
-    return profile_bytes_room(&set->bytes, content_bytes_max);
+    size_t room = content_bytes_max + PROFILE_HEADER_BYTES_MAX;
+    assert(content_bytes_max <= SIZE_MAX / 4);
+    if (set->last == NULL || room > set->last->capacity - set->last->used)
+        add_chunk(set, room);
+    return set->last->data + set->last->used + PROFILE_HEADER_BYTES;
 }
 
-/* The content lies after the last entry's. */
-static uint32_t append(struct profile_set *set, struct slice content, uint32_t hash)
+/* What was written where _begin said. */
+static inline struct slice content_until(const struct profile_set *set, const uint8_t *end)
 {
-    assert(set->bytes.size + content.size <= UINT32_MAX);
+    const struct profile_chunk *last = set->last;
+    const uint8_t *begin = last->data + last->used + PROFILE_HEADER_BYTES;
+    assert(end >= begin);
+    assert(end <= last->data + last->capacity);
+    return slice_of(begin, (size_t)(end - begin));
+}
+
+/* Its content has been written where _begin said. */
+static uint32_t append(struct profile_set *set, size_t content_bytes, uint32_t hash)
+{
+    uint8_t *header = set->last->data + set->last->used;
+    assert(content_bytes <= UINT32_MAX);
+    uint8_t *end =
+        profile_close_short(header, header + PROFILE_HEADER_BYTES + content_bytes, set->number);
     set->entries[set->count] = (struct profile_set_entry){
-        .offset = (uint32_t)set->bytes.size,
-        .size = (uint32_t)content.size,
+        .content = end - content_bytes,
+        .size = (uint32_t)content_bytes,
         .hash = hash,
     };
-    set->bytes.size += content.size;
-    set->encoded_bytes += 1 + wire_varint_size(content.size) + content.size;
+    set->last->used += (size_t)(end - header);
+    set->encoded_bytes += (size_t)(end - header);
     return set->count++;
 }
 
@@ -111,13 +211,13 @@ static inline uint32_t *find(struct profile_set *set, struct slice content, uint
 {
     if (set->count == set->capacity)
         grow(set);
-    uint32_t slot = slot_of(set, hash);
-    for (; set->slots[slot] != 0; slot = (slot + 1) & (set->slots_count - 1)) {
-        uint32_t index = set->slots[slot] - 1;
-        if (set->entries[index].hash == hash && slice_equal(profile_set_at(set, index), content))
+    const uint32_t mask = index_mask(set);
+    uint32_t at = hash & mask;
+    for (; set->slots[at] != 0; at = (at + 1) & mask)
+        if (((set->slots[at] ^ hash) & ~mask) == 0 &&
+            profile_set_has_at(set, index_of(set, set->slots[at]), content))
             break;
-    }
-    return &set->slots[slot];
+    return &set->slots[at];
 }
 
 static inline uint32_t hash_of(const struct profile_set *set, struct slice content)
@@ -127,46 +227,48 @@ static inline uint32_t hash_of(const struct profile_set *set, struct slice conte
 
 uint32_t profile_set_end(struct profile_set *set, const uint8_t *content_end)
 {
-    const uint8_t *begin = set->bytes.data + set->bytes.size;
-    assert(content_end >= begin);
-    assert(content_end <= set->bytes.data + set->bytes.capacity);
-    struct slice content = slice_of(begin, (size_t)(content_end - begin));
+    struct slice content = content_until(set, content_end);
     uint32_t hash = hash_of(set, content);
     uint32_t *slot = find(set, content, hash);
     if (*slot == 0)
-        *slot = append(set, content, hash) + 1;
-    return *slot - 1;
+        *slot = slot_with(set, append(set, content.size, hash), hash);
+    return index_of(set, *slot);
+}
+
+uint32_t profile_set_expect(const struct profile_set *set, struct slice content)
+{
+    uint32_t hash = hash_of(set, content);
+    assert(content.data != NULL || content.size == 0);
+    fetch_slot(set, hash);
+    return hash;
+}
+
+uint32_t profile_set_add_expected(struct profile_set *set, struct slice content, uint32_t hash)
+{
+    uint32_t *slot = find(set, content, hash);
+    if (*slot == 0) {
+        uint8_t *room = profile_set_begin(set, content.size);
+        if (content.size > 0)
+            profile_copy(room, content.data, content.size);
+        *slot = slot_with(set, append(set, content.size, hash), hash);
+    }
+    return index_of(set, *slot);
 }
 
 uint32_t profile_set_add(struct profile_set *set, struct slice content)
 {
-    uint32_t hash = hash_of(set, content);
-    uint32_t *slot = find(set, content, hash);
     assert(content.data != NULL || content.size == 0);
-    if (*slot != 0)
-        return *slot - 1;
-    uint8_t *room = profile_set_begin(set, content.size);
-    if (content.size > 0)
-        memcpy(room, content.data, content.size);
-    *slot = append(set, content, hash) + 1;
-    return *slot - 1;
-}
-
-static inline bool is_at(const struct profile_set *set, uint32_t index, struct slice content)
-{
-    return index < set->count && slice_equal(profile_set_at(set, index), content);
+    return profile_set_add_expected(set, content, hash_of(set, content));
 }
 
 uint32_t profile_set_add_like(struct profile_set *set, struct slice content, uint32_t guess)
 {
-    return is_at(set, guess, content) ? guess : profile_set_add(set, content);
+    return profile_set_has_at(set, guess, content) ? guess : profile_set_add(set, content);
 }
 
 uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_end, uint32_t guess)
 {
-    const uint8_t *begin = set->bytes.data + set->bytes.size;
-    assert(content_end >= begin);
-    return is_at(set, guess, slice_of(begin, (size_t)(content_end - begin)))
+    return profile_set_has_at(set, guess, content_until(set, content_end))
                ? guess
                : profile_set_end(set, content_end);
 }
@@ -176,13 +278,17 @@ uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_en
 static void remove_last(struct profile_set *set)
 {
     uint32_t index = --set->count;
-    const struct profile_set_entry *last = &set->entries[index];
-    uint32_t slot = slot_of(set, last->hash);
-    while (set->slots[slot] != index + 1)
-        slot = (slot + 1) & (set->slots_count - 1);
-    set->slots[slot] = 0;
-    set->encoded_bytes -= 1 + wire_varint_size(last->size) + last->size;
-    set->bytes.size -= last->size;
+    const struct profile_set_entry *entry = &set->entries[index];
+    uint32_t at = entry->hash & index_mask(set);
+    while (set->slots[at] != slot_with(set, index, entry->hash))
+        at = (at + 1) & index_mask(set);
+    set->slots[at] = 0;
+    while (set->last->used == 0)
+        drop_last_chunk(set);
+    size_t encoded_bytes = wire_field_size(set->number, entry->size);
+    assert(entry->content + entry->size == set->last->data + set->last->used);
+    set->last->used -= encoded_bytes;
+    set->encoded_bytes -= encoded_bytes;
 }
 
 void profile_set_cut(struct profile_set *set, uint32_t count)
@@ -191,4 +297,15 @@ void profile_set_cut(struct profile_set *set, uint32_t count)
     assert(count <= set->count);
     while (set->count > count)
         remove_last(set);
+}
+
+uint8_t *profile_set_write(const struct profile_set *set, uint8_t *at)
+{
+    const uint8_t *begin = at;
+    for (const struct profile_chunk *chunk = set->first; chunk != NULL; chunk = chunk->after) {
+        memcpy(at, chunk->data, chunk->used);
+        at += chunk->used;
+    }
+    assert((uint64_t)(at - begin) == set->encoded_bytes);
+    return at;
 }

@@ -7,8 +7,9 @@
 void profile_tables_init(struct profile_tables *tables, struct budget *budget)
 {
     assert(tables != NULL);
-    for (unsigned i = 0; i < PROFILE_TABLES; i++)
-        profile_set_init(&tables->sets[i], budget);
+    tables->scratch = (struct profile_bytes){.budget = budget};
+    for (uint32_t i = 0; i < PROFILE_TABLES; i++)
+        profile_set_init_field(&tables->sets[i], budget, i + 1);
 }
 
 void profile_tables_fini(struct profile_tables *tables)
@@ -16,6 +17,7 @@ void profile_tables_fini(struct profile_tables *tables)
     assert(tables != NULL);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         profile_set_fini(&tables->sets[i]);
+    profile_bytes_fini(&tables->scratch);
 }
 
 void profile_tables_clear(struct profile_tables *tables)
@@ -53,16 +55,8 @@ uint64_t profile_tables_bytes(const struct profile_tables *tables)
 uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at)
 {
     const uint8_t *begin = at;
-    for (uint32_t i = 0; i < PROFILE_TABLES; i++) {
-        const struct profile_set *set = &tables->sets[i];
-        for (uint32_t j = 0; j < set->count; j++) {
-            struct slice entry = profile_set_at(set, j);
-            *at++ = (uint8_t)wire_tag(i + 1, WIRE_BYTES);
-            at = profile_put_varint(at, entry.size);
-            memcpy(at, entry.data, entry.size);
-            at += entry.size;
-        }
-    }
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        at = profile_set_write(&tables->sets[i], at);
     assert((uint64_t)(at - begin) == profile_tables_bytes(tables));
     return at;
 }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_set.h"
 
@@ -12,6 +13,7 @@ struct budget;
 
 struct profile_tables {
     struct profile_set sets[PROFILE_TABLES];
+    struct profile_bytes scratch; /* an attribute, until it is known to be new */
 };
 
 void profile_tables_init(struct profile_tables *tables, struct budget *budget);

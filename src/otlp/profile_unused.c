@@ -46,19 +46,29 @@ static void mark_numbers(struct marking *marking, const struct profile_plan *pla
     assert(reader.failure == NULL);
 }
 
+/* Its fields come in their order. */
 static void mark_sample(struct marking *marking, struct slice sample)
 {
-    struct wire_reader reader = wire_reader_of(sample);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field) && field.number <= 3) {
-        if (field.number == 1)
-            mark(marking, PROFILE_STACKS, field.number_value);
-        else if (field.number == 2)
-            mark_all(marking, PROFILE_ATTRIBUTES, field.bytes);
-        else
-            mark(marking, PROFILE_LINKS, field.number_value);
+    const uint8_t *at = sample.data;
+    const uint8_t *end = sample.data + sample.size;
+    struct slice attributes = slice_of(end, 0);
+    uint64_t index = 0;
+    if (at < end && *at == PROFILE_NUMBER(1)) {
+        at = profile_number_at(at + 1, end, &index);
+        mark(marking, PROFILE_STACKS, index);
     }
-    assert(reader.failure == NULL);
+    if (at < end && *at == PROFILE_BYTES(2)) {
+        bool is_whole = profile_content_at(at + 1, end, &attributes);
+        assert(is_whole);
+        at = attributes.data + attributes.size;
+        if (marking->left[PROFILE_ATTRIBUTES] > 0)
+            mark_all(marking, PROFILE_ATTRIBUTES, attributes);
+    }
+    if (at < end && *at == PROFILE_NUMBER(3)) {
+        at = profile_number_at(at + 1, end, &index);
+        mark(marking, PROFILE_LINKS, index);
+    }
+    assert(at != NULL);
 }
 
 static bool is_sample_news(const struct marking *marking)
