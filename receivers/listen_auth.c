@@ -4,6 +4,7 @@
 
 #include "receivers/listen_config.h"
 #include "src/client_info.h"
+#include "src/component.h"
 #include "src/limits.h"
 #include "src/net/http_path.h"
 #include "src/net/http_server.h"
@@ -25,7 +26,8 @@ bool listen_auth_init(struct listen_auth *auth, const struct component *receiver
 {
     assert(auth->authenticator == NULL);
     auth->config = &config->auth;
-    if (!config->has_auth || config->auth.authenticator[0] == '\0')
+    if (!config->has_auth || config->auth.authenticator[0] == '\0' ||
+        component_is_rehearsed(receiver))
         return true;
     auth->authenticator =
         authenticator_create(receiver, config->auth.authenticator, AUTH_SERVER, error);

@@ -131,7 +131,8 @@ static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transpor
     assert(transport < OTLP_TRANSPORTS);
     tls->logger = &self->base.logger;
     tls->counters = &counters->tls;
-    if (listen_tls_init(tls, config, transport == OTLP_HTTP, error))
+    if (component_is_rehearsed(&self->base) ||
+        listen_tls_init(tls, config, transport == OTLP_HTTP, error))
         return true;
     return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
 }

@@ -171,7 +171,8 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     self->codecs = codec_box_create(component->budget);
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
-    if (!listen_tls_init(&self->tls, &server->listen, true, error))
+    if (!component_is_rehearsed(component) &&
+        !listen_tls_init(&self->tls, &server->listen, true, error))
         return false;
     if (!listen_auth_init(&self->auth, component, &server->listen, error))
         return error_prefix(error, "auth");

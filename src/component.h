@@ -49,12 +49,12 @@ struct component {
     struct component *first;     /* the same component's instance on lane 0, maybe itself */
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* what it may ask; NULL in some tests */
-    void *shared;            /* what share made for all instances of this id; NULL: nothing */
-    void *counters;          /* counters_size bytes, zeroed, owned by the core */
-    const char *destination; /* exporters, set by create: the URL without userinfo and query, or
-                                "grpc://host:port", for the labels server_address, server_port and
-                                (http) url_path; or NULL */
-    bool is_started;         /* start was called, and maybe failed: stop is to come */
+    void *shared;                /* what share made for all instances of this id; NULL: nothing */
+    void *counters;              /* counters_size bytes, zeroed, owned by the core */
+    const char *destination;     /* exporters, set by create: the URL without userinfo and query, or
+                                    "grpc://host:port", for the labels server_address, server_port and
+                                    (http) url_path; or NULL */
+    bool is_started;             /* start was called, and maybe failed: stop is to come */
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;
 };
@@ -119,9 +119,17 @@ enum status_page {
 
 /* What the service says of itself. */
 struct service_view {
+    /* Built only to see whether it can be (validate), maybe not on the machine where it is to run:
+     * certificates and passwords are not read. */
+    bool is_rehearsal;
     /* The extension of that id, if service::extensions lists it; else NULL. */
     const struct config_component *(*extension)(const struct service_view *view, const char *id);
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     bool (*is_ready)(const struct service_view *view);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };
+
+static inline bool component_is_rehearsed(const struct component *self)
+{
+    return self->service != NULL && self->service->is_rehearsal;
+}

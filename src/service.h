@@ -16,6 +16,10 @@ struct service;
  * reads as Go's: "failed to build pipelines: …". */
 struct service *service_create(const struct config *config, struct lane *const *lanes,
                                unsigned lanes_count, struct error *error);
+/* Whether a service could be built, on a lane that never runs; rehearsing does without the files
+ * (certificates, passwords) of the machine where it will run. */
+bool service_rehearse(const struct config *config, struct lane *lane, struct error *error);
+bool service_can_run(const struct config *config, struct lane *lane, struct error *error);
 /* Stopped or never started, and no lane runs. NULL is tolerated. */
 void service_destroy(struct service *service);
 /* Starts exporters, processors, receivers, extensions last. On failure what was started is to be

@@ -323,14 +323,15 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
     return true;
 }
 
-struct service *service_create(const struct config *config, struct lane *const *lanes,
-                               unsigned lanes_count, struct error *error)
+static struct service *create(const struct config *config, struct lane *const *lanes,
+                              unsigned lanes_count, bool is_rehearsal, struct error *error)
 {
     assert(config != NULL);
     assert(lanes != NULL);
     assert(lanes_count > 0 && lanes_count <= LANES_MAX);
     struct service *service = mem_zalloc(sizeof(*service));
-    service->view = (struct service_view){.extension = find_extension,
+    service->view = (struct service_view){.is_rehearsal = is_rehearsal,
+                                          .extension = find_extension,
                                           .print_page = print_page,
                                           .is_ready = is_ready,
                                           .ready_since_wall_ns = ready_since_wall_ns};
@@ -346,6 +347,34 @@ struct service *service_create(const struct config *config, struct lane *const *
         return service;
     service_destroy(service);
     return NULL;
+}
+
+struct service *service_create(const struct config *config, struct lane *const *lanes,
+                               unsigned lanes_count, struct error *error)
+{
+    assert(error != NULL);
+    return create(config, lanes, lanes_count, false, error);
+}
+
+static bool try_build(const struct config *config, struct lane *lane, bool is_rehearsal,
+                      struct error *error)
+{
+    struct service *service = create(config, &lane, 1, is_rehearsal, error);
+    assert(service != NULL || error->text[0] != '\0');
+    service_destroy(service);
+    return service != NULL;
+}
+
+bool service_rehearse(const struct config *config, struct lane *lane, struct error *error)
+{
+    assert(lane != NULL);
+    return try_build(config, lane, true, error);
+}
+
+bool service_can_run(const struct config *config, struct lane *lane, struct error *error)
+{
+    assert(lane != NULL);
+    return try_build(config, lane, false, error);
 }
 
 static void destroy_receivers(const struct service *service, struct service_lane *part)

@@ -180,24 +180,23 @@ static void stop(struct supervisor *self, enum end_reason reason)
     service_stop(self->service, on_stopped, self);
 }
 
+/* What loading is for decides who hears of it: `validate` says nothing but errors, a running daemon
+ * logs them. */
+enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
+
 /* The new configuration is built on lanes of its own, which never run: what cannot be built is
  * known before anything stops. */
-static bool can_build(const struct config *config, struct error *error)
+static bool can_build(const struct config *config, enum load_purpose purpose, struct error *error)
 {
     struct lane *lane = lane_create(0);
     assert(config != NULL);
     if (lane == NULL)
         return error_set(error, "%s", no_loop);
-    struct service *service = service_create(config, &lane, 1, error);
-    bool is_built = service != NULL;
-    service_destroy(service);
+    bool is_built = purpose == LOAD_TO_VALIDATE ? service_rehearse(config, lane, error)
+                                                : service_can_run(config, lane, error);
     lane_destroy(lane);
     return is_built;
 }
-
-/* What loading is for decides who hears of it: `validate` says nothing but errors, a running daemon
- * logs them. */
-enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 
 static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
@@ -210,7 +209,7 @@ static struct config *load(const struct config_request *request, enum load_purpo
         log_warnings(&problems);
     print_problems(&problems, purpose == LOAD_TO_RELOAD);
     config_problems_clear(&problems);
-    if (config == NULL || can_build(config, &error))
+    if (config == NULL || can_build(config, purpose, &error))
         return config;
     if (purpose == LOAD_TO_RELOAD)
         log_error(NULL, "invalid configuration", log_text("error", error.text));
