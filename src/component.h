@@ -49,11 +49,11 @@ struct component {
     struct component *first;     /* the same component's instance on lane 0, maybe itself */
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* what it may ask; NULL in some tests */
-    void *shared;                /* what share made for all instances of this id; NULL: nothing */
-    void *counters;              /* counters_size bytes, zeroed, owned by the core */
-    const char *destination;     /* exporters, set by create: the URL without userinfo and query, or
-                                    "grpc://host:port", for the labels server_address, server_port and
-                                    (http) url_path; or NULL */
+    void *shared;   /* what share made for all instances of this id; NULL: nothing */
+    void *counters; /* counters_size bytes, zeroed, owned by the core */
+    /* Exporters, set by create: the URL without userinfo and query, or "grpc://host:port", for the
+     * labels server_address, server_port and (http) url_path; or NULL. */
+    const char *destination;
     bool is_started;             /* start was called, and maybe failed: stop is to come */
     struct stop_latch *stopping; /* who waits for component_stopped */
     struct logger logger;
