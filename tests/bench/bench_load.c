@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_load: sends a fixed number of OTLP trace requests over gRPC or HTTP/1.1 on loopback and
- * prints as JSON how they were answered and how late. Closed loop: as fast as the answers come.
- * Open loop (--rate): request i is due at start + i / rate whatever happened before, and its
- * latency counts from then. Span ids are unique over the run, except in gzip bodies, of which
- * there are GZIP_VARIANTS. */
+/* bench_load: sends a fixed number of OTLP trace requests, or of bodies from files, over gRPC or
+ * HTTP/1.1 on loopback and prints as JSON how they were answered and how late. Closed loop: as fast
+ * as the answers come. Open loop (--rate): request i is due at start + i / rate whatever happened
+ * before, and its latency counts from then. Span ids are unique over the run, except in bodies that
+ * are made before it: those from files, and gzip. */
+#include "tests/bench/canned.h"
 #include "tests/bench/client.h"
 #include "tests/bench/histogram.h"
 #include "tests/bench/payload.h"
@@ -20,7 +21,7 @@
 
 #include <sys/epoll.h>
 
-enum { GZIP_VARIANTS = 16, EVENTS_MAX = 256, CONNECTIONS_MAX = 20000, FAILURES_MAX = 1000 };
+enum { EVENTS_MAX = 256, CONNECTIONS_MAX = 20000, FAILURES_MAX = 1000 };
 
 struct options {
     struct client_options client;
@@ -34,6 +35,8 @@ struct options {
     uint64_t retry_ns;
     uint64_t timeout_ns;
     const char *acked_file;
+    bool makes_gzip;
+    const char *bodies; /* folder; NULL: spans are made here */
 };
 
 /* A place in flight: an exchange, the connection that it belongs to, its own copy of the body. */
@@ -59,8 +62,7 @@ struct load {
     unsigned places_count;
     unsigned free_first;
     unsigned free_count;
-    struct byte_buffer gzip_bodies[GZIP_VARIANTS];
-    uint64_t gzip_weights[GZIP_VARIANTS];
+    struct canned_set canned;  /* empty: each request has spans of its own */
     struct postponed *retries; /* a ring of options.requests */
     uint64_t retry_first;
     uint64_t retry_count;
@@ -92,17 +94,27 @@ static const struct option long_options[] = {
     {"retry-ms", required_argument, NULL, 'y'},
     {"timeout-s", required_argument, NULL, 't'},
     {"acked", required_argument, NULL, 'a'},
+    {"bodies", required_argument, NULL, 'i'},
+    {"coding", required_argument, NULL, 'e'},
+    {"path", required_argument, NULL, 'u'},
+    {"type", required_argument, NULL, 'm'},
+    {"tls", no_argument, NULL, 'l'},
     {0},
 };
 
 static const char usage[] =
     "usage: bench_load --port PORT --requests N [--http] [--gzip] [--spans N] [--span-bytes N]\n"
     "                  [--connections N] [--in-flight N] [--rate N] [--retry-ms N]\n"
-    "                  [--timeout-s N] [--acked FILE]\n"
+    "                  [--timeout-s N] [--acked FILE] [--tls]\n"
+    "                  [--bodies FOLDER [--coding NAME] [--path PATH] [--type TYPE]]\n"
     "  --in-flight N  requests at once on each gRPC connection\n"
     "  --rate N       requests per second, open loop\n"
     "  --retry-ms N   sends what was refused again after so long\n"
-    "  --acked FILE   writes a bitmap of the requests that were answered OK";
+    "  --acked FILE   writes a bitmap of the requests that were answered OK\n"
+    "  --bodies FOLDER  sends its files, whose names are their weights; --spans says how many "
+    "spans\n"
+    "                   or samples each holds, --coding how they are compressed, and with --http\n"
+    "                   --path and --type where they go and as what";
 
 static void read_option(struct options *options, int option)
 {
@@ -114,7 +126,8 @@ static void read_option(struct options *options, int option)
         options->type = &http_client_type;
         return;
     case 'z':
-        options->client.is_gzip = true;
+        options->makes_gzip = true;
+        options->client.coding = "gzip";
         return;
     case 'c':
         options->connections = (unsigned)number_option("connections", optarg, 1, CONNECTIONS_MAX);
@@ -145,6 +158,21 @@ static void read_option(struct options *options, int option)
     case 'a':
         options->acked_file = optarg;
         return;
+    case 'i':
+        options->bodies = optarg;
+        return;
+    case 'e':
+        options->client.coding = optarg;
+        return;
+    case 'u':
+        options->client.path = optarg;
+        return;
+    case 'm':
+        options->client.type = optarg;
+        return;
+    case 'l':
+        options->client.is_tls = true;
+        return;
     default:
         die("%s", usage);
     }
@@ -153,7 +181,7 @@ static void read_option(struct options *options, int option)
 static struct options read_options(int argc, char **argv)
 {
     struct options options = {
-        .client = {.slots = 1},
+        .client = {.slots = 1, .path = "/v1/traces", .type = "application/x-protobuf"},
         .type = &grpc_client_type,
         .connections = 1,
         .spans = 1000,
@@ -172,7 +200,7 @@ static struct options read_options(int argc, char **argv)
 
 static uint64_t first_span(const struct load *load, uint64_t request)
 {
-    assert(request < load->options.requests || load->options.client.is_gzip);
+    assert(request < load->options.requests);
     return request * load->options.spans + 1;
 }
 
@@ -212,8 +240,8 @@ static void on_acknowledged(struct load *load, const struct exchange *exchange)
 
     assert(number < load->options.requests);
     load->acked[number / 8] |= (uint8_t)(1U << (number % 8));
-    load->ids_sum += load->options.client.is_gzip
-                         ? load->gzip_weights[number % GZIP_VARIANTS]
+    load->ids_sum += load->canned.count > 0
+                         ? load->canned.bodies[number % load->canned.count].weight
                          : payload_weight(load->options.spans, first_span(load, number));
     histogram_add(&load->latency, now_ns() - exchange->scheduled_ns);
 }
@@ -237,19 +265,6 @@ static void on_done(void *arg, struct exchange *exchange, enum outcome outcome)
     put_free(load, exchange->owner);
 }
 
-static void make_gzip_bodies(struct load *load)
-{
-    const struct options *options = &load->options;
-
-    for (unsigned i = 0; i < GZIP_VARIANTS; i++) {
-        uint64_t first = first_span(load, i);
-        struct payload payload = payload_make(options->spans, options->span_bytes, first);
-        load->gzip_bodies[i] = payload_gzip(&payload);
-        load->gzip_weights[i] = payload_weight(options->spans, first);
-        payload_free(&payload);
-    }
-}
-
 /* All bodies are copies of one; their ids are set when they are sent. */
 static void make_places(struct load *load)
 {
@@ -264,7 +279,7 @@ static void make_places(struct load *load)
         place->connection = i % options->connections;
         place->exchange.owner = place;
         put_free(load, place);
-        if (options->client.is_gzip)
+        if (load->canned.count > 0)
             continue;
         place->payload = (struct payload){.id_offsets = payload.id_offsets, .spans = payload.spans};
         byte_buffer_append(&place->payload.body, payload.body.data, payload.body.size);
@@ -279,7 +294,7 @@ static void open_connection(struct load *load, unsigned index)
 
     assert(index < load->options.connections);
     load->clients[index] = client;
-    watch(load->epoll, client->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+    watch(load->epoll, client->channel.fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
           (void *)(uintptr_t)index);
 }
 
@@ -297,8 +312,10 @@ static struct load *load_create(const struct options *options)
     load->clients = allocate(options->connections * sizeof(struct client *));
     if (options->retries)
         load->retries = allocate(options->requests * sizeof *load->retries);
-    if (options->client.is_gzip)
-        make_gzip_bodies(load);
+    if (options->bodies != NULL)
+        load->canned = canned_read(options->bodies);
+    else if (options->makes_gzip)
+        load->canned = canned_gzip(options->spans, options->span_bytes);
     make_places(load);
     for (unsigned i = 0; i < options->connections; i++)
         open_connection(load, i);
@@ -311,8 +328,7 @@ static void load_destroy(struct load *load)
         load->options.type->destroy(load->clients[i]);
     for (unsigned i = 0; i < load->places_count; i++)
         byte_buffer_free(&load->places[i].payload.body);
-    for (unsigned i = 0; i < GZIP_VARIANTS; i++)
-        byte_buffer_free(&load->gzip_bodies[i]);
+    canned_free(&load->canned);
     free(load->id_offsets);
     free(load->free_places);
     free(load->places);
@@ -330,8 +346,8 @@ static void send_request(struct load *load, uint64_t number, uint64_t scheduled_
     struct byte_buffer *body = &place->payload.body;
 
     assert(client->in_flight < load->options.client.slots);
-    if (load->options.client.is_gzip)
-        body = &load->gzip_bodies[number % GZIP_VARIANTS];
+    if (load->canned.count > 0)
+        body = &load->canned.bodies[number % load->canned.count].body;
     else
         payload_renumber(&place->payload, first_span(load, number));
     place->exchange.body = (struct bytes){body->data, body->size};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_sink: the back-end of a benchmark. Takes OTLP/HTTP requests on loopback, proves what
- * arrived (requests, bytes, spans, ids) and answers 200: at once, late, at a bounded rate, or not
+/* bench_sink: the back-end of a benchmark. Takes traces and profiles by OTLP/HTTP and profiles by
+ * Pyroscope's Push on loopback, proves what arrived (requests, bytes, spans or samples, ids) and
+ * answers 200: at once, late, at a bounded rate, or not
  * at all while stalled. OTLP/gRPC comes in on the same port and is answered OK at once. GET /stats
  * answers the figures, GET /reset forgets them, GET /stall and GET /resume do what they say;
  * SIGTERM prints the figures and ends. */
-#include "tests/bench/gzip_body.h"
+#include "tests/bench/body_coding.h"
 #include "tests/bench/http1_message.h"
 #include "tests/bench/sink_grpc.h"
 #include "tests/bench/span_ids.h"
@@ -37,6 +38,7 @@ struct sink {
     int epoll;
     int listener;
     bool counts_spans;
+    enum body_kind relayed; /* what comes to /v1/traces */
     uint64_t delay_ns;
     uint64_t spans_per_s; /* 0: no bound */
     const char *seen_file;
@@ -70,15 +72,27 @@ static const struct option long_options[] = {
     {"seen", required_argument, NULL, 'f'},
     {"delay-ms", required_argument, NULL, 'd'},
     {"spans-per-s", required_argument, NULL, 'r'},
+    {"relayed", required_argument, NULL, 'k'},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
 
 static const char usage[] =
     "usage: bench_sink --port PORT [--count-spans] [--spans-max N] [--seen FILE]\n"
-    "                  [--delay-ms N] [--spans-per-s N]\n"
+    "                  [--delay-ms N] [--spans-per-s N] [--relayed traces|profiles|push]\n"
+    "  --relayed KIND  what the relay posts, which knows one path only\n"
     "  --spans-max N  notes which of the spans 1…N arrived, and how often more than once\n"
     "  --seen FILE    writes that as a bitmap at the end";
+
+static enum body_kind kind_option(const char *text)
+{
+    static const char *const names[] = {"traces", "profiles", "push"};
+
+    for (unsigned kind = BODY_TRACES; kind <= BODY_PUSH; kind++)
+        if (strcmp(text, names[kind]) == 0)
+            return (enum body_kind)kind;
+    die("%s", usage);
+}
 
 static void read_options(struct sink *sink, int argc, char **argv)
 {
@@ -97,6 +111,8 @@ static void read_options(struct sink *sink, int argc, char **argv)
             sink->delay_ns = number_option("delay-ms", optarg, 0, 600000) * BENCH_NS_PER_MS;
         else if (option == 'r')
             sink->spans_per_s = number_option("spans-per-s", optarg, 1, UINT32_MAX);
+        else if (option == 'k')
+            sink->relayed = kind_option(optarg);
         else
             die("%s", usage);
     }
@@ -157,27 +173,36 @@ static void take_control(struct sink *sink, struct connection *connection)
     http1_consume(&connection->message);
 }
 
+/* A request as it came, whatever the protocol. */
+struct request {
+    enum body_kind kind;
+    enum body_coding coding;
+    struct bytes body;
+    size_t wire_size;
+};
+
 /* Returns how many spans the request holds; 0 when they are not counted. */
-static uint64_t count_request(struct sink *sink, struct bytes body, bool is_gzip, size_t wire_size)
+static uint64_t count_request(struct sink *sink, const struct request *request)
 {
+    struct bytes body = request->body;
     uint64_t spans_before = sink->ids.spans;
 
-    assert(wire_size >= body.size);
+    assert(request->wire_size >= body.size);
     sink->requests++;
-    sink->wire_bytes += wire_size;
+    sink->wire_bytes += request->wire_size;
     if (!sink->counts_spans) {
         sink->body_bytes += body.size;
         return 0;
     }
-    if (is_gzip) {
-        if (!gzip_body_inflate(body, &sink->inflated)) {
+    if (request->coding != BODY_PLAIN) {
+        if (!body_decode(request->coding, body, &sink->inflated)) {
             sink->malformed++;
             return 0;
         }
         body = (struct bytes){sink->inflated.data, sink->inflated.size};
     }
     sink->body_bytes += body.size;
-    if (!span_ids_add_body(&sink->ids, body))
+    if (!span_ids_add_body(&sink->ids, request->kind, body))
         sink->malformed++;
     return sink->ids.spans - spans_before;
 }
@@ -208,6 +233,15 @@ static void answer_later(struct sink *sink, struct connection *connection, uint6
     sink->last_due = connection;
 }
 
+static enum body_kind kind_of(const struct sink *sink, const struct http1_message *message)
+{
+    if (http1_starts_with(message, "POST /push.v1.PusherService/Push "))
+        return BODY_PUSH;
+    if (http1_starts_with(message, "POST /v1development/profiles "))
+        return BODY_PROFILES;
+    return sink->relayed;
+}
+
 static void take_request(struct sink *sink, struct connection *connection)
 {
     if (http1_starts_with(&connection->message, "GET ")) {
@@ -216,7 +250,13 @@ static void take_request(struct sink *sink, struct connection *connection)
     }
 
     const struct http1_message *message = &connection->message;
-    uint64_t spans = count_request(sink, http1_body(message), message->is_gzip, message->wire_size);
+    const struct request request = {
+        .kind = kind_of(sink, message),
+        .coding = message->coding,
+        .body = http1_body(message),
+        .wire_size = message->wire_size,
+    };
+    uint64_t spans = count_request(sink, &request);
     http1_consume(&connection->message);
     if (sink->is_stalled || sink->delay_ns > 0 || sink->spans_per_s > 0)
         answer_later(sink, connection, due_time(sink, spans));
@@ -226,7 +266,13 @@ static void take_request(struct sink *sink, struct connection *connection)
 
 static void take_message(void *arg, struct bytes message, bool is_gzip, size_t wire_size)
 {
-    count_request(arg, message, is_gzip, wire_size);
+    const struct request request = {
+        .coding = is_gzip ? BODY_GZIP : BODY_PLAIN,
+        .body = message,
+        .wire_size = wire_size,
+    };
+
+    count_request(arg, &request);
 }
 
 static void answer_due(struct sink *sink)

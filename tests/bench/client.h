@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of the load generator: gRPC over cleartext HTTP/2, or HTTP/1.1. Both are written
- * for cheapness: heads are made once, bodies are never copied, replies are only classified. */
+/* One connection of the load generator: gRPC over HTTP/2, or HTTP/1.1. Both are written for
+ * cheapness: heads are made once, bodies are copied for TLS alone, replies are only classified. */
 #pragma once
 
-#include "tests/bench/support.h"
+#include "tests/bench/channel.h"
 
 enum outcome {
     OUTCOME_OK,
@@ -22,7 +22,10 @@ struct exchange {
 
 struct client_options {
     uint16_t port;
-    bool is_gzip;   /* what the bodies are */
+    bool is_tls;
+    const char *coding; /* of the bodies: gzip, zstd …; NULL: none */
+    const char *path;   /* of HTTP/1.1; gRPC has its traces' */
+    const char *type;   /* the same */
     unsigned slots; /* requests in flight at most */
     void (*on_done)(void *arg, struct exchange *exchange, enum outcome outcome);
     void *arg;
@@ -33,7 +36,7 @@ struct client_type;
 struct client {
     const struct client_type *type;
     struct client_options options;
-    int fd;
+    struct channel channel;
     bool has_output;
     bool is_writable; /* as far as is known; the socket is watched edge-triggered */
     unsigned in_flight;

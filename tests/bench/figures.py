@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures beside the table: memory, start, overload, lanes, profiles. Each returns a list of
+"""The figures beside the table: memory, start, overload, lanes, profiles, join. Each returns a list of
 {title, text, required, is_met, is_sound}; what is not sound (spans were lost) fails the run."""
 
 import dataclasses
@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 
+from join import join
 from profiles import profiles
 from rig import CORES, Sink, bootstrap, run_load
 from scenarios import SCENARIOS
@@ -80,7 +81,7 @@ def steady_once(bench, row, name):
 def steady(bench):
     """Passed on at once, and gathered by the batch processor with its defaults."""
     text, peak_kib, is_sound = steady_once(bench, scenario("grpc"), "steady")
-    batched = scenario("gateway", edits=False, gzip_out=False)
+    batched = scenario("gateway", edits=False, coding_out="")
     batched_text, _, batched_is_sound = steady_once(bench, batched, "steady-batched")
     return [
         figure("100 000 spans/s, 1000 per request", text, f"≤ {mib(STEADY_RSS_KIB_MAX)}",
@@ -133,14 +134,14 @@ def overload_once(bench, row):
 
 
 def overload(bench):
-    plain = {"edits": False, "gzip_out": False}
+    plain = {"edits": False, "coding_out": ""}
     return [overload_once(bench, scenario("gateway", **plain)),
             overload_once(bench, scenario("gateway", http=True, connections=64, **plain))]
 
 
 def stall(bench):
     """The sink answers nothing for a quarter of the time; refused requests are sent again."""
-    row = scenario("gateway", edits=False, gzip_out=False)
+    row = scenario("gateway", edits=False, coding_out="")
     rate = 200
     requests = rate * bench.seconds
     seen, acked = bench.output / "seen.bits", bench.output / "acked.bits"
@@ -208,4 +209,4 @@ def lanes(bench):
 
 
 FIGURES = {"start": start, "steady": steady, "overload": overload, "stall": stall,
-           "lanes": lanes, "profiles": profiles}
+           "lanes": lanes, "profiles": profiles, "join": join}

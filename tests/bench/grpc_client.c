@@ -9,10 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 enum {
     SCRATCH_BYTES = 256 * 1024,
@@ -97,7 +93,7 @@ static struct client *grpc_client_create(const struct client_options *options)
     client->base = (struct client){
         .type = &grpc_client_type,
         .options = *options,
-        .fd = connect_to(options->port),
+        .channel = channel_open(options->port, options->is_tls ? "h2" : NULL),
         .is_writable = true,
     };
     client->next_id = 1;
@@ -162,7 +158,7 @@ static void add_frame_head(struct grpc_client *client, struct h2_frame frame)
 static void begin_stream(struct grpc_client *client, struct stream *stream)
 {
     uint8_t block[H2_REQUEST_HEAD_BYTES_MAX];
-    size_t size = h2_request_head(block, client->base.options.is_gzip, !client->has_sent_head,
+    size_t size = h2_request_head(block, client->base.options.coding, !client->has_sent_head,
                                   client->table_bytes);
 
     assert(stream->id == 0);
@@ -195,7 +191,7 @@ static size_t smaller(size_t a, int64_t b)
 static void add_data(struct grpc_client *client, struct stream *stream, size_t size)
 {
     struct bytes body = stream->exchange->body;
-    uint8_t prefix[GRPC_PREFIX_BYTES] = {client->base.options.is_gzip};
+    uint8_t prefix[GRPC_PREFIX_BYTES] = {client->base.options.coding != NULL};
     size_t in_prefix = stream->sent == 0 ? GRPC_PREFIX_BYTES : 0;
 
     assert(size >= in_prefix);
@@ -282,7 +278,7 @@ static bool grpc_client_write(struct client *base)
             base->has_output = false;
             return true;
         }
-        ssize_t count = writev(base->fd, &client->segments[client->segment_at], (int)left);
+        ssize_t count = channel_write(&base->channel, &client->segments[client->segment_at], left);
         if (count < 0) {
             base->is_writable = false;
             return errno == EAGAIN;
@@ -456,7 +452,8 @@ static bool grpc_client_read(struct client *base)
 
     for (;;) {
         size_t space = RECEIVED_BYTES - client->received_size;
-        ssize_t count = recv(base->fd, client->received + client->received_size, space, 0);
+        uint8_t *room = client->received + client->received_size;
+        ssize_t count = channel_read(&base->channel, room, space);
         if (count <= 0)
             return count < 0 && errno == EAGAIN;
         client->received_size += (size_t)count;
@@ -476,7 +473,7 @@ static void grpc_client_destroy(struct client *base)
             finish(client, &client->streams[i], OUTCOME_BROKEN);
     nghttp2_hd_inflate_del(client->inflater);
     byte_buffer_free(&client->control);
-    close(base->fd);
+    channel_close(&base->channel);
     free(client);
 }
 

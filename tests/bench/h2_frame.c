@@ -25,7 +25,7 @@ static const struct field request_fields[] = {
     {.index = 31, .value = "application/grpc"},
     {.index = 58, .value = "spanflame-bench"},
     {.name = "te", .value = "trailers"},
-    {.name = "grpc-encoding", .value = "gzip"}, /* last, left out of plain requests */
+    {.name = "grpc-encoding"}, /* last: its value is the coding, without which it is left out */
 };
 
 enum { FIELDS = sizeof request_fields / sizeof request_fields[0] };
@@ -86,21 +86,23 @@ static uint8_t *put_text(uint8_t *out, const char *text)
 }
 
 /* A literal, with incremental indexing (§6.2.1) or without (§6.2.2). */
-static uint8_t *put_literal(uint8_t *out, const struct field *field, bool is_indexed)
+static uint8_t *put_literal(uint8_t *out, const struct field *field, const char *value,
+                            bool is_indexed)
 {
+    assert(value != NULL);
     out = is_indexed ? put_integer(out, 0x40, 6, field->index)
                      : put_integer(out, 0x00, 4, field->index);
     if (field->name != NULL)
         out = put_text(out, field->name);
-    return put_text(out, field->value);
+    return put_text(out, value);
 }
 
-size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], bool is_gzip, bool is_first,
-                       size_t table_bytes)
+size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], const char *coding,
+                       bool is_first, size_t table_bytes)
 {
     uint8_t *at = out;
     bool uses_table = table_bytes >= TABLE_BYTES_ENOUGH;
-    size_t fields = is_gzip ? FIELDS : FIELDS - 1;
+    size_t fields = coding != NULL ? FIELDS : FIELDS - 1;
 
     if (is_first && table_bytes < H2_HPACK_TABLE_BYTES)
         at = put_integer(at, 0x20, 5, table_bytes);
@@ -108,10 +110,11 @@ size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], bool is_gz
     at = put_integer(at, 0x80, 7, INDEX_SCHEME_HTTP);
     for (size_t i = 0; i < fields; i++) {
         /* The youngest entry of the dynamic table has the lowest index. */
+        const struct field *field = &request_fields[i];
         if (uses_table && !is_first)
             at = put_integer(at, 0x80, 7, DYNAMIC_FIRST + fields - 1 - i);
         else
-            at = put_literal(at, &request_fields[i], uses_table);
+            at = put_literal(at, field, field->value != NULL ? field->value : coding, uses_table);
     }
     assert(at <= out + H2_REQUEST_HEAD_BYTES_MAX);
     return (size_t)(at - out);

@@ -33,9 +33,10 @@ void h2_frame_write(uint8_t out[static H2_FRAME_HEAD_BYTES], const struct h2_fra
 struct h2_frame h2_frame_read(const uint8_t data[static H2_FRAME_HEAD_BYTES]);
 
 /* The head of an OTLP trace export over gRPC. The first block of a connection fills the peer's
- * table, which holds table_bytes; the later ones are indices into it. Returns the size. */
-size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], bool is_gzip, bool is_first,
-                       size_t table_bytes);
+ * table, which holds table_bytes; the later ones are indices into it. The messages have a coding
+ * (gzip, zstd …) unless it is NULL. Returns the size. */
+size_t h2_request_head(uint8_t out[static H2_REQUEST_HEAD_BYTES_MAX], const char *coding,
+                       bool is_first, size_t table_bytes);
 /* Decodes the block of a HEADERS frame, as must be done with each for the sake of the table.
  * *status is set when the block has a grpc-status. False: it cannot be decoded. */
 bool h2_read_grpc_status(nghttp2_hd_inflater *inflater, const struct h2_frame *frame,

@@ -38,7 +38,7 @@ static bool read_head(struct http1_message *message, size_t head_size)
     message->head_size = head_size;
     message->scanned = head_size;
     message->is_chunked = transfer != NULL && strncasecmp(transfer, "chunked", 7) == 0;
-    message->is_gzip = content != NULL && strncasecmp(content, "gzip", 4) == 0;
+    message->coding = content == NULL ? BODY_PLAIN : body_coding_of(content);
     message->body_size = length == NULL || message->is_chunked ? 0 : strtoull(length, NULL, 10);
     message->status = strncmp(head, "HTTP/1.", 7) == 0 ? (unsigned)strtoul(head + 9, NULL, 10) : 0;
     return message->body_size <= BODY_BYTES_MAX;
@@ -100,23 +100,37 @@ static enum http1_state parse(struct http1_message *message)
     return message->received.size >= message->wire_size ? HTTP1_COMPLETE : HTTP1_MORE;
 }
 
-enum http1_state http1_receive(struct http1_message *message, int fd)
+struct iovec http1_room(struct http1_message *message)
 {
     struct byte_buffer *received = &message->received;
     size_t wanted = READ_BYTES;
 
-    assert(fd >= 0);
     if (message->head_size > 0 && message->wire_size > received->size + wanted)
         wanted = message->wire_size - received->size;
     byte_buffer_reserve(received, wanted + 1);
-    ssize_t count = recv(fd, received->data + received->size, wanted, 0);
+    return (struct iovec){received->data + received->size, wanted};
+}
+
+enum http1_state http1_received(struct http1_message *message, ssize_t count)
+{
+    struct byte_buffer *received = &message->received;
+
     if (count == 0)
         return HTTP1_CLOSED;
     if (count < 0)
         return errno == EAGAIN || errno == EINTR ? HTTP1_MORE : HTTP1_BROKEN;
+    assert(received->capacity - received->size > (size_t)count);
     received->size += (size_t)count;
     received->data[received->size] = '\0';
     return parse(message);
+}
+
+enum http1_state http1_receive(struct http1_message *message, int fd)
+{
+    struct iovec room = http1_room(message);
+
+    assert(fd >= 0);
+    return http1_received(message, recv(fd, room.iov_base, room.iov_len, 0));
 }
 
 struct bytes http1_body(const struct http1_message *message)

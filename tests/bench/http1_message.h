@@ -4,7 +4,11 @@
  * programs of this rig or collectors under test. */
 #pragma once
 
+#include "tests/bench/body_coding.h"
 #include "tests/bench/support.h"
+
+#include <sys/types.h>
+#include <sys/uio.h>
 
 enum http1_state { HTTP1_MORE, HTTP1_COMPLETE, HTTP1_CLOSED, HTTP1_BROKEN };
 
@@ -17,12 +21,16 @@ struct http1_message {
     size_t wire_size; /* head and body as they came */
     unsigned status;  /* of a response, else 0 */
     bool is_chunked;
-    bool is_gzip;
+    enum body_coding coding;
     bool is_chunk_tail; /* chunked: the line end after the content is due */
 };
 
 /* Takes what one recv() can give. HTTP1_COMPLETE: the message can be used until http1_consume(). */
 enum http1_state http1_receive(struct http1_message *message, int fd);
+/* The same for those who read themselves: where the next bytes belong, and what came of it, with
+ * errno where it is negative. */
+struct iovec http1_room(struct http1_message *message);
+enum http1_state http1_received(struct http1_message *message, ssize_t count);
 struct bytes http1_body(const struct http1_message *message);
 /* True when the request line begins with this, such as "GET /stats ". */
 bool http1_starts_with(const struct http1_message *message, const char *text);

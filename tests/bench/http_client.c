@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-#include <sys/uio.h>
 
 enum { HEAD_BYTES_MAX = 256 };
 
@@ -36,7 +33,7 @@ static struct client *http_client_create(const struct client_options *options)
     client->base = (struct client){
         .type = &http_client_type,
         .options = *options,
-        .fd = connect_to(options->port),
+        .channel = channel_open(options->port, options->is_tls ? "http/1.1" : NULL),
         .is_writable = true,
     };
     return &client->base;
@@ -47,12 +44,14 @@ static void http_client_send(struct client *base, struct exchange *exchange)
     struct http_client *client = http_client_of(base);
 
     assert(client->exchange == NULL);
-    int size =
-        snprintf(client->head, sizeof client->head,
-                 "POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
-                 "Content-Type: application/x-protobuf\r\n%sContent-Length: %zu\r\n\r\n",
-                 base->options.port, base->options.is_gzip ? "Content-Encoding: gzip\r\n" : "",
-                 exchange->body.size);
+    const struct client_options *options = &base->options;
+    int size = snprintf(client->head, sizeof client->head,
+                        "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: %s\r\n"
+                        "%s%s%sContent-Length: %zu\r\n\r\n",
+                        options->path, options->port, options->type,
+                        options->coding == NULL ? "" : "Content-Encoding: ",
+                        options->coding == NULL ? "" : options->coding,
+                        options->coding == NULL ? "" : "\r\n", exchange->body.size);
     assert(size > 0 && (size_t)size < sizeof client->head);
     client->head_size = (size_t)size;
     client->exchange = exchange;
@@ -74,7 +73,7 @@ static bool http_client_write(struct client *base)
         {client->head + client->head_size - in_head, in_head},
         {(void *)(uintptr_t)(body.data + in_body), body.size - in_body},
     };
-    ssize_t count = writev(base->fd, parts, 2);
+    ssize_t count = channel_write(&base->channel, parts, 2);
     if (count < 0) {
         base->is_writable = false;
         return errno == EAGAIN;
@@ -108,7 +107,9 @@ static void finish(struct http_client *client, enum outcome outcome)
 static bool http_client_read(struct client *base)
 {
     struct http_client *client = http_client_of(base);
-    enum http1_state state = http1_receive(&client->reply, base->fd);
+    struct iovec room = http1_room(&client->reply);
+    ssize_t count = channel_read(&base->channel, room.iov_base, room.iov_len);
+    enum http1_state state = http1_received(&client->reply, count);
 
     if (state == HTTP1_MORE)
         return true;
@@ -127,7 +128,7 @@ static void http_client_destroy(struct client *base)
 
     if (client->exchange != NULL)
         finish(client, OUTCOME_BROKEN);
-    close(base->fd);
+    channel_close(&base->channel);
     http1_free(&client->reply);
     free(client);
 }

@@ -4,10 +4,11 @@
 
 Protocol. The system under test has one core, generator and sink have the other. A round is fixed
 work: so many requests, sent as fast as the answers come, until the sink has every span. Its figure
-is CPU time (user and system, as /proc counts it) per span; wall time is noise on a shared machine.
-Rounds of the relay (A), of spanflame (B) and, with OTELCOL=path, of the Go collector (C) alternate:
-ABC CBA ABC …, so that a drift of the machine favours nobody. A ratio is the median of the rounds'
-ratios, with a bootstrap 95 % interval. Every round passes a gate: all requests were answered OK,
+is CPU time (user and system) per span, of profiles per request; wall time is noise on a shared
+machine. Rounds of the relay (A), of spanflame (B) and, with OTELCOL=path, of the Go collector (C)
+alternate: ABC CBA ABC …, so that a drift of the machine favours nobody. A cost is that of the best
+round, as neighbours only ever add to it; a ratio is the median of the rounds' ratios, with a
+bootstrap 95 % interval. Every round passes a gate: all requests were answered OK,
 and the sink has exactly the spans that were sent, by their ids, and where nothing may be changed,
 exactly as many bytes. A round that fails it voids its row. A generator above 70 % of its core
 voids the throughput, not the cost.
@@ -15,28 +16,30 @@ voids the throughput, not the cost.
 After the table: time from exec to ready and RSS when idle; RSS and latency at 100 000 spans/s; a
 sink slowed to half of what is offered and a sink silent for a while (RSS within budget + 15 %,
 nothing acknowledged is lost); two lanes against one; checking and merging of profiles, with
-PPROFILE=path beside the Go collector's library (tests/peers/build pprofile DIRECTORY).
+PPROFILE=path beside the Go collector's library (tests/peers/build pprofile DIRECTORY); the join's
+index.
 
-usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--only NAME,…] [--quick]
+usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--share PERCENT]
+              [--only NAME,…] [--quick] [--readme FILE]
 The results are printed and left in DIR as results.md, results.json and the configurations used."""
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
-import platform
 import signal
 import statistics
+import subprocess
 import sys
 
+import bodies
 import figures
-from rig import (RIG_CORE, SUT_CORE, BenchError, Contender, Process, Sink, bootstrap, free_port,
-                 one_round)
+import report
+from rig import (SUT_CORE, BenchError, Contender, Process, Sink, bootstrap, free_port, one_round,
+                 run_load)
 from scenarios import SCENARIOS, configuration
 
-GENERATOR_LOAD_MAX = 0.70
 COLLECTOR_WORK = 12  # the collector gets a twelfth of the work: its rounds last as long
 
 
@@ -53,6 +56,8 @@ def read_arguments():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--span-bytes", type=int, default=672)
     parser.add_argument("--only", default="", help="scenarios and figures, by name, with commas")
+    parser.add_argument("--share", type=int, default=100, help="percent of the work of each round")
+    parser.add_argument("--readme", type=pathlib.Path, help="the figures go there, between its marks")
     parser.add_argument("--quick", action="store_true", help="two short rounds: does the rig work?")
     parser.add_argument("--configs", action="store_true", help="only write the configurations")
     return parser.parse_args()
@@ -68,7 +73,7 @@ class Bench:
         self.pprofile = pathlib.Path(arguments.pprofile).resolve() if arguments.pprofile else None
         self.output = arguments.output.resolve()
         self.rounds = 2 if arguments.quick else arguments.rounds
-        self.share = 0.01 if arguments.quick else 1.0
+        self.share = 0.01 if arguments.quick else arguments.share / 100
         self.seconds = 2 if arguments.quick else 20
         self.only = set(filter(None, arguments.only.split(",")))
         self.scenarios = [dataclasses.replace(scenario, span_bytes=arguments.span_bytes)
@@ -92,26 +97,59 @@ class Bench:
         """spanflame or the Go collector: both take the same file."""
         port = free_port()
         cores = options.pop("cores", {SUT_CORE})
-        path = self.write_config(name, configuration(scenario, port, sink.port, **options))
-        return Process([binary, "--config", path], port, cores, self.output / f"{name}.log")
+        text = configuration(scenario, port, sink.port, certificates=self.output, **options)
+        argv = [binary, "--config", self.write_config(name, text)]
+        if binary == self.otelcol and scenario.has_profiles:
+            argv.append("--feature-gates=service.profilesSupport")
+        return Process(argv, port, cores, self.output / f"{name}.log")
+
+    def base_of(self, scenario):
+        return next((row for row in self.scenarios if row.name == scenario.above), None)
+
+    def make_bodies(self, scenario):
+        """The folder with the bodies that were made ahead."""
+        folder = self.output / "bodies" / scenario.bodies
+        if scenario.bodies and not folder.exists():
+            bodies.make(self.tools, scenario, folder)
+        return folder
+
+    def make_certificate(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"],
+                       cwd=self.output, check=True, capture_output=True)
 
 
 def start_contenders(bench, scenario, sink):
     """Pairs of name and contender, in the order of their turns."""
+    base = bench.base_of(scenario)
 
     def collector(binary, row, name, **options):
         process = bench.start_collector(binary, row, sink, f"{scenario.name}-{name}")
-        return Contender(process, row, **options)
+        return Contender(process, row, folder=bench.make_bodies(row), **options)
 
-    yield "relay", Contender(bench.start_relay(scenario, sink), scenario)
+    simple = base or scenario
+    yield "relay", Contender(bench.start_relay(simple, sink), simple,
+                             folder=bench.make_bodies(simple))
     if bench.spanflame:
         yield "spanflame", collector(bench.spanflame, scenario, "spanflame")
-    if bench.spanflame and scenario.above:
-        base = next(row for row in bench.scenarios if row.name == scenario.above)
+    if bench.spanflame and base:
         yield "base", collector(bench.spanflame, base, "base")
-    if bench.otelcol:
+    if bench.otelcol and not scenario.is_ours_alone:
         yield "otelcol", collector(bench.otelcol, scenario, "otelcol", divisor=COLLECTOR_WORK,
                                    keeps_bytes=False)
+
+
+def teach(bench, scenario, contender):
+    """The join learns a service that sends profiles, then the spans that most of them name."""
+    port = contender.process.port
+    profiles = next(row for row in bench.scenarios if row.name == "join-profiles")
+    traces = next(row for row in bench.scenarios if row.name == "join-spans")
+    assert scenario.http
+    run_load(bench.tools, port, [*profiles.load_arguments(bench.make_bodies(profiles)),
+                                 "--requests", bodies.BODIES])
+    run_load(bench.tools, port, [*traces.load_arguments(), "--requests",
+                                 bodies.KNOWN_SPANS // traces.spans])
 
 
 def run_scenario(bench, scenario):
@@ -122,6 +160,8 @@ def run_scenario(bench, scenario):
     try:
         for name, contender in start_contenders(bench, scenario, sink):
             contenders[name] = contender
+        if scenario.join and "spanflame" in contenders:
+            teach(bench, scenario, contenders["spanflame"])
         for contender in contenders.values():  # connections, allocator, caches
             one_round(bench.tools, contender, sink, max(requests // 20, 1))
         rounds = {name: [] for name in contenders}
@@ -144,7 +184,7 @@ def median_of(rounds, key):
 
 
 def paired(function, first, second):
-    return bootstrap([function(a["us_per_span"], b["us_per_span"])
+    return bootstrap([function(a["us_per_item"], b["us_per_item"])
                       for a, b in zip(first, second)])
 
 
@@ -153,14 +193,18 @@ def summarise(scenario, rounds, memory):
               "systems": {}, "wrong": []}
     for name, own in rounds.items():
         result["systems"][name] = {
-            key: median_of(own, key) for key in ("us_per_span", "user_us_per_span", "spans_per_s",
-                                                 "sut_load", "generator_load", "sink_load")
+            key: median_of(own, key) for key in ("spans_per_s", "sut_load", "generator_load",
+                                                 "sink_load")
+        } | {
+            key: min(a_round[key] for a_round in own)
+            for key in ("us_per_item", "user_us_per_item", "ns_per_byte")
         } | {"peak_rss_kib": memory[name], "rounds": own}
         result["wrong"] += [f"{name}: {text}" for a_round in own for text in a_round["wrong"]]
     for name in rounds.keys() - {"relay"}:
         ratio = paired(lambda a, b: a / b, rounds[name], rounds["relay"])
         result["systems"][name]["ratio"] = ratio
     if "base" in rounds:
+        result["above_name"] = scenario.above
         result["above"] = paired(lambda a, b: a - b, rounds["spanflame"], rounds["base"])
     if "spanflame" in rounds:
         result["target"], result["is_met"] = judge(scenario, result)
@@ -175,75 +219,23 @@ def judge(scenario, result):
         is_met = own["ratio"]["median"] <= scenario.ratio_max
     elif scenario.us_max is not None:
         text, is_met = f"≤ {scenario.us_max} µs", own["us_per_span"] <= scenario.us_max
-    else:
+    elif scenario.ns_max is not None:
+        text, is_met = f"≤ {scenario.ns_max} ns/B", own["ns_per_byte"] <= scenario.ns_max
+    elif scenario.above_us_max is not None:
         limit = scenario.above_us_max
-        text, is_met = f"≤ plain + {limit} µs", result["above"]["median"] <= limit
+        text, is_met = f"≤ {scenario.above} + {limit} µs", result["above"]["median"] <= limit
+    else:
+        limit = scenario.above_ns_max
+        per_byte = result["above"]["median"] * own["ns_per_byte"] / own["us_per_item"]
+        text = f"≤ {scenario.above} + {limit} ns/B (it is {per_byte:.2f})"
+        is_met = per_byte <= limit
     return text, is_met and not result["wrong"]
-
-
-def cell(system, key="us_per_span"):
-    return f"{system[key]:.3f}" if system else "–"
-
-
-def interval(value, digits=2):
-    return f"{value['median']:.{digits}f} [{value['low']:.{digits}f}, {value['high']:.{digits}f}]"
-
-
-def table_row(result):
-    systems = result["systems"]
-    own, peer = systems.get("spanflame"), systems.get("otelcol")
-    against = interval(own["ratio"]) if own else "–"
-    if "above" in result:
-        against = f"plain + {interval(result['above'], 3)} µs"
-    faster = f"{peer['us_per_span'] / own['us_per_span']:.1f} ×" if own and peer else "–"
-    verdict = "–" if not own else "yes" if result["is_met"] else "**no**"
-    rss = ", ".join(f"{systems[name]['peak_rss_kib'] / 1024:.0f}"
-                    for name in ("relay", "spanflame", "otelcol") if name in systems)
-    load = (f"{max(s['generator_load'] for s in systems.values()):.0%}, "
-            f"{max(s['sink_load'] for s in systems.values()):.0%}")
-    return [result["title"], cell(systems["relay"]), cell(own), against,
-            result.get("target", "–"), verdict, cell(peer), faster, rss, load]
-
-
-HEADINGS = ["scenario", "relay µs/span", "spanflame µs/span", "÷ relay [95 %]", "required", "met",
-            "Go collector µs/span", "spanflame is faster by", "peak RSS MiB (in this order)",
-            "generator, sink: share of a core"]
-
-
-def conditions(bench):
-    work = "" if bench.share == 1 else f", {bench.share:.0%} of the work: not a measurement"
-    return (f"{bench.scenarios[0].span_bytes} B spans, {bench.rounds} alternating rounds{work}; "
-            f"system under test on core {SUT_CORE}, generator and sink on core {RIG_CORE}; loopback, no "
-            f"TLS; gzip in by zlib 6, out by each system's default; answers wait for the sink "
-            f"unless batched; {platform.system()} {platform.release()}, {cpu_model()}, "
-            f"{datetime.date.today().isoformat()}.")
-
-
-def cpu_model():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return next((line.partition(":")[2].strip() for line in file
-                     if line.startswith("model name")), platform.machine())
-
-
-def report(bench, rows, extra):
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-    lines += ["| " + " | ".join(table_row(row)) + " |" for row in rows]
-    lines += ["", conditions(bench), ""]
-    for row in rows:
-        lines += [f"- VOID, {row['name']}: {text}" for text in sorted(set(row["wrong"]))]
-        lines += [f"- {row['name']}: the generator took {system['generator_load']:.0%} of its core "
-                  f"with {name}: no statement on throughput"
-                  for name, system in row["systems"].items()
-                  if system["generator_load"] > GENERATOR_LOAD_MAX]
-    lines += [f"- {figure['title']}: {figure['text']} (required: {figure['required']}; "
-              f"{'met' if figure['is_met'] else '**not met**'})" for figure in extra]
-    return "\n".join(lines) + "\n"
 
 
 def write_configs(bench):
     """To be run by hand, with the usual ports and a sink on 14318."""
     for scenario in bench.scenarios:
-        port = 4318 if scenario.http else 4317
+        port = 4040 if scenario.push_in else 4318 if scenario.http else 4317
         print(bench.write_config(scenario.name, configuration(scenario, port, 14318)))
 
 
@@ -253,24 +245,27 @@ def main():
     if arguments.configs:
         write_configs(bench)
         return 0
+    bench.make_certificate()
     rows = []
     for scenario in bench.scenarios:
         if bench.wants(scenario.name):
             rows.append(run_scenario(bench, scenario))
-            costs = ", ".join(f"{name} {system['us_per_span']:.3f}"
+            costs = ", ".join(f"{name} {system['us_per_item']:.3f}"
                               for name, system in rows[-1]["systems"].items())
-            print(f"{scenario.title}: µs/span: {costs}", file=sys.stderr, flush=True)
+            print(f"{scenario.title}: µs: {costs}", file=sys.stderr, flush=True)
     extra = []
     for name, measure in figures.FIGURES.items():
         if bench.wants(name) and bench.spanflame:
             extra += measure(bench)
             print(f"{name}: {extra[-1]['text']}", file=sys.stderr, flush=True)
-    text = report(bench, rows, extra)
+    text = report.report(bench, rows, extra)
     print(text, end="")
     (bench.output / "results.md").write_text(text, encoding="utf-8")
     (bench.output / "results.json").write_text(
-        json.dumps({"conditions": conditions(bench), "rows": rows, "figures": extra}, indent=1),
+        json.dumps({"conditions": report.conditions(bench), "rows": rows, "figures": extra}, indent=1),
         encoding="utf-8")
+    if arguments.readme:
+        report.write_readme(arguments.readme, bench, rows, extra)
     return 1 if any(row["wrong"] for row in rows) or not all(f["is_sound"] for f in extra) else 0
 
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the rig that the figures rest on: what a sink counts is what was sent. */
+#include "tests/bench/body_coding.h"
 #include "tests/bench/gzip_body.h"
 #include "tests/bench/h2_frame.h"
 #include "tests/bench/histogram.h"
@@ -16,6 +17,7 @@
 
 #include <cmocka.h>
 #include <sys/socket.h>
+#include <zstd.h>
 
 enum { SPANS = 100, FIRST = 41, SPANS_MAX = FIRST + SPANS - 1 };
 
@@ -47,7 +49,7 @@ static void a_sink_finds_exactly_the_spans_that_were_numbered(void **state)
     (void)state;
     payload_renumber(&payload, FIRST);
     span_ids_init(&ids, SPANS_MAX);
-    assert_true(span_ids_add_body(&ids, bytes_of(&payload.body)));
+    assert_true(span_ids_add_body(&ids, BODY_TRACES, bytes_of(&payload.body)));
     assert_int_equal(ids.spans, SPANS);
     assert_int_equal(ids.unique, SPANS);
     assert_int_equal(ids.duplicates, 0);
@@ -66,16 +68,73 @@ static void a_sink_notices_doubled_invented_and_torn_spans(void **state)
 
     (void)state;
     span_ids_init(&ids, SPANS_MAX);
-    assert_true(span_ids_add_body(&ids, bytes_of(&payload.body)));
-    assert_true(span_ids_add_body(&ids, bytes_of(&payload.body)));
+    assert_true(span_ids_add_body(&ids, BODY_TRACES, bytes_of(&payload.body)));
+    assert_true(span_ids_add_body(&ids, BODY_TRACES, bytes_of(&payload.body)));
     assert_int_equal(ids.duplicates, SPANS);
     payload_renumber(&payload, SPANS_MAX + 1);
-    assert_true(span_ids_add_body(&ids, bytes_of(&payload.body)));
+    assert_true(span_ids_add_body(&ids, BODY_TRACES, bytes_of(&payload.body)));
     assert_int_equal(ids.unknown, SPANS);
     payload.body.size--;
-    assert_false(span_ids_add_body(&ids, bytes_of(&payload.body)));
+    assert_false(span_ids_add_body(&ids, BODY_TRACES, bytes_of(&payload.body)));
     free(ids.bitmap);
     payload_free(&payload);
+}
+
+/* One item of each kind, whose id or first value is 300, by hand. */
+static void a_sink_finds_the_items_of_every_kind(void **state)
+{
+    static const struct {
+        enum body_kind kind;
+        const char *body;
+        size_t size;
+        uint64_t items;
+        bool is_sound;
+    } rows[] = {
+#define ROW(kind, text, items, is_sound) {kind, text, sizeof(text) - 1, items, is_sound}
+        ROW(BODY_TRACES, "\n\016\022\014\022\n\022\010\x2c\1\0\0\0\0\0\0", 1, true),
+        ROW(BODY_TRACES, "{\"spanId\":\"2c01000000000000\",\"parentSpanId\":\"1\"}", 1, true),
+        ROW(BODY_TRACES, "{\"spanId\":\"2C01000000000000\"}", 1, true),
+        ROW(BODY_TRACES, "{\"spanId\":\"2c0100000000000\"}", 0, false),
+        ROW(BODY_TRACES, "{\"spanId\":\"2c01", 0, false),
+        ROW(BODY_TRACES, "{}", 0, true),
+        ROW(BODY_PROFILES, "\n\012\022\010\022\6\022\4\"\2\xac\2", 1, true),
+        ROW(BODY_PROFILES, "\n\010\022\6\022\4\022\2\10\1", 0, false),
+        ROW(BODY_PUSH, "\n\012\022\010\n\6\022\4\022\2\xac\2", 1, true),
+        ROW(BODY_PUSH, "\n\7\022\5\n\3\x1f\x8b\1", 0, false),
+#undef ROW
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct bytes body = {(const uint8_t *)rows[i].body, rows[i].size};
+        struct span_ids ids;
+        span_ids_init(&ids, 0);
+        assert_int_equal(span_ids_add_body(&ids, rows[i].kind, body), rows[i].is_sound);
+        assert_int_equal(ids.spans, rows[i].items);
+        assert_true(ids.sum == rows[i].items * span_id_weight(300));
+    }
+}
+
+static void zstd_frames_come_out_as_they_went_in(void **state)
+{
+    static const uint8_t text[] = "some text, some text, some text";
+    struct byte_buffer packed = {0};
+    struct byte_buffer plain = {0};
+
+    (void)state;
+    byte_buffer_reserve(&packed, 2 * ZSTD_compressBound(sizeof text));
+    for (unsigned frame = 0; frame < 2; frame++)
+        packed.size += ZSTD_compress(packed.data + packed.size, packed.capacity - packed.size, text,
+                                     sizeof text, 3);
+    assert_int_equal(body_coding_of("zstd\r\n"), BODY_ZSTD);
+    assert_true(body_decode(BODY_ZSTD, bytes_of(&packed), &plain));
+    assert_int_equal(plain.size, 2 * sizeof text);
+    assert_memory_equal(plain.data + sizeof text, text, sizeof text);
+    packed.size--;
+    assert_false(body_decode(BODY_ZSTD, bytes_of(&packed), &plain));
+    assert_false(body_decode(body_coding_of("br"), bytes_of(&packed), &plain));
+    byte_buffer_free(&packed);
+    byte_buffer_free(&plain);
 }
 
 static void gzip_members_come_out_as_they_went_in(void **state)
@@ -162,7 +221,8 @@ static void every_request_head_decodes_to_the_same_fields(void **state)
         assert_int_equal(nghttp2_hd_inflate_new(&inflater), 0);
         nghttp2_hd_inflate_change_table_size(inflater, table_bytes);
         for (unsigned request = 0; request < 3; request++) {
-            size_t size = h2_request_head(block, is_gzip, request == 0, table_bytes);
+            size_t size =
+                h2_request_head(block, is_gzip ? "gzip" : NULL, request == 0, table_bytes);
             bool has_path = false;
             unsigned fields = decode(inflater, (struct bytes){block, size}, &has_path);
             assert_int_equal(fields, is_gzip ? 8 : 7);
@@ -194,6 +254,8 @@ int main(void)
         cmocka_unit_test(every_span_has_the_size_that_was_asked_for),
         cmocka_unit_test(a_sink_finds_exactly_the_spans_that_were_numbered),
         cmocka_unit_test(a_sink_notices_doubled_invented_and_torn_spans),
+        cmocka_unit_test(a_sink_finds_the_items_of_every_kind),
+        cmocka_unit_test(zstd_frames_come_out_as_they_went_in),
         cmocka_unit_test(gzip_members_come_out_as_they_went_in),
         cmocka_unit_test(chunks_are_joined_wherever_reads_end),
         cmocka_unit_test(every_request_head_decodes_to_the_same_fields),

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The join: what its index takes for each span as it grows, and what reading spans into it costs,
+in one process without sockets."""
+
+import re
+
+from profiles import run
+
+BYTES_MAX = 96
+NS_MAX = 120
+ENTRIES_MAX = 200000  # the default, of which the limits speak
+
+
+def index_curve(bench):
+    """Bytes and ns per span by the number of spans."""
+    pattern = r"(\d+) spans: filling +([\d.]+) ns, replacing +([\d.]+) ns,.* ([\d.]+) B/span"
+    rows = [(int(row[0]), *map(float, row[1:]))
+            for row in re.findall(pattern, run([bench.tools / "bench_span_index"]))]
+    text = "; ".join(f"{spans:,} spans {size:.0f} B and {replacing:.0f} ns"
+                     for spans, _, replacing, size in rows)
+    judged = [size for spans, _, _, size in rows if spans <= ENTRIES_MAX]
+    return {"title": "the join's index, memory of a span and time to replace one", "text": text,
+            "required": f"≤ {BYTES_MAX} B up to {ENTRIES_MAX:,} spans", "is_sound": bool(rows),
+            "is_met": bool(judged) and max(judged) <= BYTES_MAX}
+
+
+def reading(bench):
+    text = run([bench.tools / "bench_join_spans"])
+    cost, routed, marked = map(float, re.search(
+        r"ns/span: ([\d.]+), .*status ([\d.]+), .*marked ([\d.]+)", text).groups())
+    return {"title": "spans into the join, 1000 of 672 B per request",
+            "text": f"{cost:.0f} ns/span; {routed:.0f} with route and status, {marked:.0f} with "
+                    f"every span marked too", "required": f"≤ {NS_MAX} ns/span",
+            "is_met": cost <= NS_MAX, "is_sound": True}
+
+
+def join(bench):
+    return [index_curve(bench), reading(bench)]
