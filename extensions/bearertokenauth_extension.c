@@ -31,7 +31,7 @@ struct bearertokenauth_extension_config {
 static const struct config_field bearertokenauth_extension_fields[] = {
     CONFIG_TEXT(OWNER, header, "header", "Authorization", "Header that holds the token."),
     CONFIG_TEXT(OWNER, scheme, "scheme", "Bearer", "Word before the token; \"\": none."),
-    CONFIG_SECRET(OWNER, token, "token", "The token."),
+    CONFIG_SECRET(OWNER, token, "token", "The token: the first word of each line, as in a file."),
     CONFIG_SECRETS(OWNER, tokens, "tokens",
                    "Several: servers take each, clients send the first. They win over filename."),
     CONFIG_TEXT(OWNER, filename, "filename", NULL,
@@ -62,15 +62,25 @@ static bool is_header_value(const char *text)
     return http1_is_all(slice_of_text(text), HTTP1_VALUE);
 }
 
+/* What stands between blanks and line ends has to be fit for a header. */
+static bool is_token_text(const char *text)
+{
+    assert(text != NULL);
+    for (; *text != '\0'; text++)
+        if (!isspace((unsigned char)*text) && !http1_is_all(slice_of(text, 1), HTTP1_VALUE))
+            return false;
+    return true;
+}
+
 static bool check_tokens(const struct bearertokenauth_extension_config *config, struct error *error)
 {
-    bool is_fine = is_header_value(config->token) && is_header_value(config->scheme);
+    bool is_fine = is_token_text(config->token) && is_header_value(config->scheme);
     assert(error != NULL);
     for (size_t i = 0; i < config->tokens.count; i++)
         is_fine = is_fine && is_header_value(config->tokens.texts[i]);
     return is_fine || error_set(error, "a token or the scheme holds a line end or another control "
                                        "character; a file read with ${file:…} keeps its final "
-                                       "newline: use filename instead");
+                                       "newline: use token or filename, which tolerate it");
 }
 
 static bool bearertokenauth_extension_check(const void *section, struct error *error)
@@ -109,12 +119,12 @@ static void add_value(struct bearer_token *self, struct slice token)
     self->values[self->values_count++] = value;
 }
 
-/* The first word of each line that has one. */
-static void take_file(struct bearer_token *self)
+/* The first word of each line that has one, as Go reads files and `token` alike. */
+static void take_words(struct bearer_token *self, const char *text)
 {
     clear_values(self);
-    assert(self->file.text != NULL);
-    for (const char *line = self->file.text; *line != '\0';) {
+    assert(text != NULL);
+    for (const char *line = text; *line != '\0';) {
         size_t size = strcspn(line, "\n");
         const char *end = line + size;
         while (line < end && isspace((unsigned char)*line))
@@ -137,7 +147,7 @@ static void look_at_file(struct bearer_token *self)
     assert(self->base.logger != NULL);
     switch (watched_file_look(&self->file, &error)) {
     case WATCHED_CHANGED:
-        take_file(self);
+        take_words(self, self->file.text);
         log_info(self->base.logger, "refresh token", log_text("filename", self->file.path));
         break;
     case WATCHED_FAILED:
@@ -154,7 +164,7 @@ static bool open_file(struct bearer_token *self, const char *path, struct error 
     assert(path[0] != '\0');
     if (!watched_file_open(&self->file, path, SECRET_FILE_BYTES_MAX, error))
         return error_prefix(error, "filename");
-    take_file(self);
+    take_words(self, self->file.text);
     return self->values_count > 0 || error_set(error, "filename: %s holds no token", path);
 }
 
@@ -194,7 +204,7 @@ static struct authenticator *bearer_token_create(const void *section, const stru
     if (self->values_count == 0 && config->filename[0] != '\0')
         is_read = open_file(self, config->filename, error);
     else if (self->values_count == 0)
-        add_value(self, slice_of_text(config->token));
+        take_words(self, config->token);
     if (is_read)
         return &self->base;
     bearer_token_destroy(&self->base);

@@ -10,6 +10,7 @@
 #include "src/net/http_server.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -41,52 +42,85 @@ void listen_auth_fini(struct listen_auth *auth)
     auth->authenticator = NULL;
 }
 
-/* The value of "name=value", undecoded; data is NULL when the query has no such parameter. */
-static struct slice find_parameter(struct slice query, const char *name)
-{
-    size_t size = strlen(name);
-    assert(size > 0);
-    while (query.size > 0) {
-        const uint8_t *end = memchr(query.data, '&', query.size);
-        struct slice pair =
-            slice_of(query.data, end != NULL ? (size_t)(end - query.data) : query.size);
-        if (pair.size >= size && memcmp(pair.data, name, size) == 0 &&
-            (pair.size == size || pair.data[size] == '='))
-            return pair.size == size ? slice_of("", 0)
-                                     : slice_of(pair.data + size + 1, pair.size - size - 1);
-        query = end != NULL ? slice_of(end + 1, query.size - pair.size - 1) : slice_of(NULL, 0);
-    }
-    return (struct slice){.data = NULL};
-}
-
 /* "+" is a blank in a query. */
-static struct slice decode_parameter(struct asked *asked, struct slice value)
+static bool decode(struct slice text, char to[HTTP_PATH_MAX])
 {
     char blanks[HTTP_PATH_MAX];
-    assert(value.data != NULL);
-    if (value.size >= sizeof(blanks))
-        return (struct slice){.data = NULL};
-    for (size_t i = 0; i < value.size; i++)
-        blanks[i] = value.data[i] == '+' ? ' ' : (char)value.data[i];
-    if (!http_path_decode(slice_of(blanks, value.size), asked->value))
-        return (struct slice){.data = NULL};
-    return slice_of_text(asked->value);
+    assert(text.data != NULL);
+    if (text.size >= sizeof(blanks))
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        blanks[i] = text.data[i] == '+' ? ' ' : (char)text.data[i];
+    return http_path_decode(slice_of(blanks, text.size), to);
 }
 
-/* The query wins over the header. */
+/* Whether a "name=value" is this parameter; its value is decoded then. Pairs with a broken escape
+ * or a semicolon are no pairs, as in Go. */
+static bool read_pair(struct asked *asked, struct slice pair, const char *name)
+{
+    const uint8_t *equals = memchr(pair.data, '=', pair.size);
+    size_t name_size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
+    struct slice value =
+        equals != NULL ? slice_of(equals + 1, pair.size - name_size - 1) : slice_of("", 0);
+    assert(name[0] != '\0');
+    if (memchr(pair.data, ';', pair.size) != NULL ||
+        !decode(slice_of(pair.data, name_size), asked->value))
+        return false;
+    return strcmp(asked->value, name) == 0 && decode(value, asked->value);
+}
+
+/* The first one of that name. */
+static bool find_parameter(struct asked *asked, const char *name)
+{
+    struct slice query = http_request_query(asked->request);
+    assert(name != NULL);
+    while (query.size > 0) {
+        const uint8_t *end = memchr(query.data, '&', query.size);
+        size_t size = end != NULL ? (size_t)(end - query.data) : query.size;
+        if (read_pair(asked, slice_of(query.data, size), name))
+            return true;
+        query = end != NULL ? slice_of(end + 1, query.size - size - 1) : slice_of(NULL, 0);
+    }
+    return false;
+}
+
+/* As Go spells names of headers: each word begins with a capital and has no other. */
+static bool is_canonical(const char *name)
+{
+    bool begins = true;
+    assert(name != NULL);
+    for (; *name != '\0'; name++) {
+        if (begins ? islower((unsigned char)*name) : isupper((unsigned char)*name))
+            return false;
+        begins = *name == '-';
+    }
+    return true;
+}
+
+static bool find_among_parameters(struct asked *asked, const char *name, bool canonical)
+{
+    assert(asked->params != NULL);
+    for (size_t i = 0; i < asked->params->count; i++) {
+        const char *param = asked->params->texts[i];
+        if (strcasecmp(param, name) == 0 && is_canonical(param) == canonical &&
+            find_parameter(asked, param))
+            return true;
+    }
+    return false;
+}
+
+/* The query wins over the header where request_params spells the name as Go does, else the header
+ * wins: Go has both under their own spelling, and authenticators ask for its own first. */
 static struct slice find_header(const struct auth_request *base, const char *name)
 {
     struct asked *asked = (struct asked *)(uintptr_t)base;
     assert(asked->request != NULL);
-    for (size_t i = 0; i < asked->params->count; i++) {
-        if (strcasecmp(asked->params->texts[i], name) != 0)
-            continue;
-        struct slice value =
-            find_parameter(http_request_query(asked->request), asked->params->texts[i]);
-        if (value.data != NULL)
-            return decode_parameter(asked, value);
-    }
-    return http_request_header(asked->request, name);
+    if (find_among_parameters(asked, name, true))
+        return slice_of_text(asked->value);
+    struct slice header = http_request_header(asked->request, name);
+    if (header.data == NULL && find_among_parameters(asked, name, false))
+        return slice_of_text(asked->value);
+    return header;
 }
 
 enum auth_verdict listen_auth_ask(const struct listen_auth *auth,

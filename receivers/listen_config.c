@@ -7,6 +7,7 @@
 #include "src/authenticator.h"
 #include "src/error.h"
 #include "src/net/endpoint.h"
+#include "src/net/http_server.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -105,6 +106,32 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
         return error_set(error, "response_headers: found %zu headers, expected at most %d",
                          http->response_headers.count, RESPONSE_HEADERS_MAX);
     return true;
+}
+
+/* Vary is a list: what the user has there does not take the place of ours. */
+static bool has_own(const struct http_response *response, size_t count, const char *name)
+{
+    assert(name != NULL);
+    if (strcmp(name, "vary") == 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(response->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void http_listen_config_add_headers(const struct http_listen_config *http,
+                                    char *const lower_names[], struct http_response *response)
+{
+    const struct config_pairs *extra = &http->response_headers;
+    size_t own = 0;
+    while (own < HTTP_RESPONSE_HEADERS_MAX && response->headers[own].name != NULL)
+        own++;
+    assert(own + extra->count <= HTTP_RESPONSE_HEADERS_MAX);
+    struct http_header *next = response->headers + own;
+    for (size_t i = 0; i < extra->count; i++)
+        if (!has_own(response, own, lower_names[i]))
+            *next++ = (struct http_header){lower_names[i], extra->pairs[i].value};
 }
 
 /* An empty list leaves bodies alone, as in Go. */

@@ -13,6 +13,7 @@
 #include "src/tls_server_config.h"
 
 struct error;
+struct http_response;
 
 enum { RESPONSE_HEADERS_MAX = 7 };
 
@@ -117,5 +118,9 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
 /* What bodies with that Content-Encoding, empty for none, are inflated with; CODECS: they are not
  * taken. */
 enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding);
+/* Adds the headers that the user wants in every answer, named as in lower_names, to the answer's
+ * own, which win. */
+void http_listen_config_add_headers(const struct http_listen_config *http,
+                                    char *const lower_names[], struct http_response *response);
 /* Whether bodies with that Content-Encoding, "" for none, are taken. */
 bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding);

@@ -26,14 +26,9 @@ static const char json_type[] = "application/json";
 static void finish(const struct otlp_receiver *receiver, struct http_request *request,
                    struct http_response *response)
 {
-    const struct config_pairs *extra = &receiver->config->http.server.response_headers;
-    size_t used = 0;
-    while (response->headers[used].name != NULL)
-        used++;
-    assert(used + extra->count <= HTTP_RESPONSE_HEADERS_MAX);
-    for (size_t i = 0; i < extra->count; i++)
-        response->headers[used + i] =
-            (struct http_header){receiver->response_header_names[i], extra->pairs[i].value};
+    assert(response->status >= 200);
+    http_listen_config_add_headers(&receiver->config->http.server, receiver->response_header_names,
+                                   response);
     http_respond(request, response);
 }
 

@@ -42,17 +42,11 @@ void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_re
                        struct http_response *response)
 {
     const struct pyroscope_receiver_config *config = receiver->base.config;
-    const struct config_pairs *extra = &config->server.response_headers;
     struct listen_cors_room room;
-    size_t used = 0;
+    assert(response->status >= 200);
     if (response->status != 204) /* the answer to a preflight has all of it */
         listen_cors_add(&receiver->cors, request, &room, response);
-    while (response->headers[used].name != NULL)
-        used++;
-    assert(used + extra->count <= sizeof(response->headers) / sizeof(response->headers[0]));
-    for (size_t i = 0; i < extra->count; i++)
-        response->headers[used + i] =
-            (struct http_header){receiver->response_header_names[i], extra->pairs[i].value};
+    http_listen_config_add_headers(&config->server, receiver->response_header_names, response);
     http_respond(request, response);
 }
 

@@ -93,8 +93,9 @@ class Gate(compare.SideBySide):
             "        auth:\n          authenticator: bearertokenauth\n"
             f"      http:\n        endpoint: 127.0.0.1:{http}\n"
             "        auth:\n          authenticator: basicauth\n"
-            "          request_params: [Authorization]\n"
+            "          request_params: [Authorization, authorization]\n"
             "        response_headers:\n          X-Told: always\n"
+            "          Content-Type: text/never\n"
             "        cors:\n          allowed_origins: ['http://*.example.com', 'HTTP://other']\n"
             "          allowed_headers: [X-Trace, content-type]\n"
             "          exposed_headers: [x-told, etag]\n          max_age: 7200\n"
@@ -142,6 +143,7 @@ class Gate(compare.SideBySide):
         proto = (401, client.PROTOBUF, "no basic auth provided")
         good = basic("u", "hello")
         query = "/v1/traces?Authorization=" + good.replace(" ", "+").replace("=", "%3D")
+        small = query.replace("?Authorization", "?authorization")
         return [
             Question("JSON", ask(media=JSON), (401, JSON, refused)),
             Question("no type", ask(media=None), (401, JSON, refused)),
@@ -155,6 +157,14 @@ class Gate(compare.SideBySide):
             ),
             Question("credentials in the query", ask(path=query), (200, client.PROTOBUF, "")),
             Question("the query wins", ask("Basic x", path=query), (200, client.PROTOBUF, "")),
+            Question("in small letters", ask(path=small), (200, client.PROTOBUF, "")),
+            Question(
+                "the header wins then",
+                ask("Basic !", path=small),
+                (401, client.PROTOBUF, "invalid authorization format"),
+            ),
+            Question("not decodable", ask(path="/v1/traces?Authorization=%zz"), proto),
+            Question("with a semicolon", ask(good, path=query + ";x"), (200, client.PROTOBUF, "")),
         ]
 
     def tokens(self):

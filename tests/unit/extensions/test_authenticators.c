@@ -195,6 +195,21 @@ static void a_bearer_token_is_compared_whole(void **state)
     assert_string_equal(answer.reason, "missing or empty authorization header: Authorization");
 }
 
+static void a_token_is_read_as_a_file_would_be(void **state)
+{
+    static const struct row rows[] = {
+        {"Bearer first", AUTH_GRANTED, NULL},
+        {"Bearer second", AUTH_GRANTED, NULL},
+        {"Bearer first a comment", AUTH_DENIED, MISMATCH},
+        {"Bearer ", AUTH_DENIED, MISMATCH},
+    };
+    (void)state;
+    open_authenticator("bearertokenauth", "{token: \"first a comment\\n\\n  second\\n\"}",
+                       AUTH_SERVER);
+    assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0]));
+    assert_string_equal(authenticator_credentials(authenticator).value, "Bearer first");
+}
+
 static void several_tokens_scheme_and_header_can_be_set(void **state)
 {
     static const struct row rows[] = {
@@ -321,7 +336,8 @@ static void configurations_are_checked(void **state)
     } rows[] = {
         {"bearertokenauth", "{}", "no bearer token provided"},
         {"bearertokenauth", "{token: a, tokens: [b]}", "either tokens or token should be provided"},
-        {"bearertokenauth", "{token: \"a\\n\"}", "line end"},
+        {"bearertokenauth", "{token: \"a\\x01\"}", "line end"},
+        {"bearertokenauth", "{tokens: [\"a\\n\"]}", "line end"},
         {"bearertokenauth", "{token: a, header: 'a b'}", "no header name"},
         {"basicauth", "{}", "no credential source provided"},
         {"basicauth", "{htpasswd: {}}", "no credential source provided"},
@@ -398,6 +414,7 @@ int main(void)
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ROW(a_bearer_token_is_compared_whole),
+        ROW(a_token_is_read_as_a_file_would_be),
         ROW(several_tokens_scheme_and_header_can_be_set),
         ROW(a_file_of_tokens_is_read_again_when_it_changes),
         ROW(basic_credentials_are_looked_up),

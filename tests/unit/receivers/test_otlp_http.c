@@ -409,11 +409,12 @@ static void keys_change_what_is_taken(void **state)
     fixture_stop();
     fixture_start("{protocols: {http: {endpoint: 'localhost:0', traces_url_path: "
                   "'http://h/in/spans?x', compression_algorithms: [gzip], include_metadata: true, "
-                  "response_headers: {X-Answer: yes please}}}}");
+                  "response_headers: {X-Answer: yes please, Content-Type: text/odd}}}}");
     size_t size = gzip_body(body, 0);
     ask("POST /in/spans", protobuf, "", 0);
     assert_answer("plain", "400", "unsupported Content-Encoding: ");
     assert_non_null(strcasestr(answer, "x-answer: yes please\r\n"));
+    assert_null(strstr(answer, "text/odd"));
     ask("POST /v1/traces", "Content-Encoding: gzip\r\n", body, size);
     assert_answer("other path", "404", "x-answer: yes please\r\n");
     uint8_t plain[100];
