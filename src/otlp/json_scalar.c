@@ -95,6 +95,21 @@ static bool expect_string(struct json_reader *reader, const char *expected,
                             "a quote at the end");
 }
 
+/* What the string says; escapes are resolved behind the end of the output, until it grows. */
+static bool resolve_escapes(struct json_reader *reader, const struct json_string *string,
+                            struct slice *ret_text)
+{
+    assert(string->raw.data != NULL);
+    *ret_text = string->raw;
+    if (!string->has_escapes)
+        return true;
+    if (!json_reader_room(reader, string->raw.size))
+        return false;
+    uint8_t *room = reader->out->data + reader->out->size;
+    *ret_text = slice_of(room, json_unescape(string, room));
+    return true;
+}
+
 /* Tag, length and bytes. */
 static bool write_bytes(struct json_reader *reader, const struct otlp_field *field,
                         struct slice bytes)
@@ -265,10 +280,9 @@ static bool scan_number(struct json_reader *reader, const char *expected,
     uint8_t first = json_scan_peek(&reader->scan);
     if (first == '"') {
         struct json_string string;
-        if (!expect_string(reader, expected, &string))
-            return false;
-        *ret_number = (struct json_number){string.raw, true};
-        return true;
+        ret_number->is_integer = true;
+        return expect_string(reader, expected, &string) &&
+               resolve_escapes(reader, &string, &ret_number->text);
     }
     if (first != '-' && (first < '0' || first > '9'))
         return json_reader_fail(reader, begin, expected);
@@ -294,13 +308,14 @@ static bool read_enum(struct json_reader *reader, const struct otlp_field *field
 {
     const uint8_t *begin = reader->scan.at;
     struct json_string string;
+    struct slice name;
     assert(field->names != NULL);
     if (json_scan_peek(&reader->scan) != '"')
         return read_integer(reader, field);
-    if (!expect_string(reader, "a name", &string))
+    if (!expect_string(reader, "a name", &string) || !resolve_escapes(reader, &string, &name))
         return false;
     for (uint32_t i = 0; i < field->names->count; i++)
-        if (slice_equal_text(string.raw, field->names->texts[i]))
+        if (slice_equal_text(name, field->names->texts[i]))
             return write_number(reader, field, i);
     char expected[128];
     snprintf(expected, sizeof(expected), "a number, or a name from %s to %s",
