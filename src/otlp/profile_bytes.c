@@ -27,17 +27,15 @@ void profile_bytes_fini(struct profile_bytes *bytes)
     bytes->size = 0;
 }
 
-uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
+uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
 {
+    size_t capacity = bytes->capacity > 0 ? bytes->capacity : FIRST_BYTES;
     assert(bytes->size <= bytes->capacity);
     assert(more <= SIZE_MAX / 4);
-    if (more > bytes->capacity - bytes->size || bytes->data == NULL) {
-        size_t capacity = bytes->capacity > 0 ? bytes->capacity : FIRST_BYTES;
-        while (more > capacity - bytes->size)
-            capacity *= 2;
-        bytes->data = mem_resize(bytes->data, capacity);
-        charge(bytes, capacity);
-    }
+    while (more > capacity - bytes->size)
+        capacity *= 2;
+    bytes->data = mem_resize(bytes->data, capacity);
+    charge(bytes, capacity);
     return bytes->data + bytes->size;
 }
 

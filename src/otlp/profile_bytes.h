@@ -21,9 +21,16 @@ struct profile_bytes {
 };
 
 void profile_bytes_fini(struct profile_bytes *bytes);
-/* Makes room for so many more bytes; where they go. */
-uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
+/* The same as _room, when there is not enough. */
+uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
     __attribute__((returns_nonnull));
+/* Makes room for so many more bytes; where they go. */
+static inline uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
+{
+    if (more > bytes->capacity - bytes->size || bytes->data == NULL)
+        return profile_bytes_grow(bytes, more);
+    return bytes->data + bytes->size;
+}
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more);
 /* Puts tag and length before what was added since `begin`. */
 void profile_bytes_wrap(struct profile_bytes *bytes, size_t begin, uint32_t number);

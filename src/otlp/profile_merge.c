@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "src/batch.h"
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/otlp/profile_carry.h"
@@ -382,19 +383,36 @@ bool profile_merge_take(struct profile_merge *merge, struct profile_source *sour
     return true;
 }
 
-static struct buffer *write_request(struct profile_merge *merge)
+/* A buffer with everything up to the tables, and with room for tables_bytes of them. */
+static struct buffer *begin_request(struct profile_merge *merge, uint64_t tables_bytes)
 {
-    uint64_t dictionary_bytes = profile_tables_bytes(&merge->tables);
     uint64_t bytes_max =
-        profile_groups_bytes_max(&merge->groups) + dictionary_bytes + PROFILE_HEADER_BYTES_MAX;
+        profile_groups_bytes_max(&merge->groups) + tables_bytes + PROFILE_HEADER_BYTES_MAX;
     struct buffer *buffer = buffer_create(merge->groups.body.budget, (size_t)bytes_max);
     uint8_t *at = profile_groups_write(&merge->groups, buffer->data);
     *at++ = (uint8_t)wire_tag(REQUEST_DICTIONARY, WIRE_BYTES);
-    at = profile_put_varint(at, dictionary_bytes);
-    at = profile_tables_write(&merge->tables, at);
+    at = profile_put_varint(at, profile_tables_bytes(&merge->tables));
     buffer->size = (size_t)(at - buffer->data);
+    assert(buffer->size + tables_bytes <= buffer->capacity);
+    return buffer;
+}
+
+static struct buffer *write_request(struct profile_merge *merge)
+{
+    uint64_t tables_bytes = profile_tables_bytes(&merge->tables);
+    struct buffer *buffer = begin_request(merge, tables_bytes);
+    const uint8_t *end = profile_tables_write(&merge->tables, buffer->data + buffer->size);
+    buffer->size = (size_t)(end - buffer->data);
     assert(buffer->size <= buffer->capacity);
     return buffer;
+}
+
+static void hand_out_request(struct profile_merge *merge, struct batch *batch)
+{
+    struct buffer *buffer = begin_request(merge, profile_tables_small_bytes(&merge->tables));
+    profile_tables_hand_out(&merge->tables, buffer, batch);
+    assert(buffer->size <= buffer->capacity);
+    buffer_unref(buffer);
 }
 
 /* Writes the request once more, this time with what is asked for alone. Without memory for that it
@@ -417,20 +435,47 @@ static struct buffer *without_unused(struct buffer *buffer, struct budget *budge
     return buffer;
 }
 
-struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source)
+static bool has_unused(const struct profile_merge *merge)
 {
-    struct buffer *buffer = merge->profiles > 0 ? write_request(merge) : NULL;
-    bool has_unused = buffer != NULL && merge->may_have_unused &&
-                      profile_has_unused(&merge->tables, &merge->groups);
+    return merge->may_have_unused && profile_has_unused(&merge->tables, &merge->groups);
+}
+
+/* Nothing is taken any more; source, or NULL, goes on. */
+static void clear(struct profile_merge *merge, struct profile_source *source)
+{
     assert(source == NULL || source->remap.to == &merge->tables);
     profile_tables_clear(&merge->tables);
     profile_groups_clear(&merge->groups);
     merge->items = 0;
     merge->profiles = 0;
     merge->may_have_unused = false;
-    if (source != NULL) {
-        profile_remap_forget(&source->remap);
-        source->is_carried = false;
+    if (source == NULL)
+        return;
+    profile_remap_forget(&source->remap);
+    source->is_carried = false;
+}
+
+struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source)
+{
+    struct buffer *buffer = merge->profiles > 0 ? write_request(merge) : NULL;
+    bool is_untidy = buffer != NULL && has_unused(merge);
+    clear(merge, source);
+    return is_untidy ? without_unused(buffer, merge->groups.body.budget) : buffer;
+}
+
+bool profile_merge_hand_out(struct profile_merge *merge, struct profile_source *source,
+                            struct batch *batch)
+{
+    bool is_any = merge->profiles > 0;
+    assert(batch != NULL);
+    if (is_any && has_unused(merge)) {
+        struct buffer *buffer = profile_merge_finish(merge, source);
+        batch_append(batch, buffer, buffer_slice(buffer));
+        buffer_unref(buffer);
+        return true;
     }
-    return has_unused ? without_unused(buffer, merge->groups.body.budget) : buffer;
+    if (is_any)
+        hand_out_request(merge, batch);
+    clear(merge, source);
+    return is_any;
 }

@@ -14,6 +14,7 @@
 #include "src/otlp/profile_view.h"
 #include "src/otlp/split.h"
 
+struct batch;
 struct budget;
 struct buffer;
 
@@ -63,3 +64,6 @@ bool profile_merge_take(struct profile_merge *merge, struct profile_source *sour
 /* What was taken, as an encoded request; NULL: nothing. Then merge is empty again, and `source`,
  * which is the one that goes on, knows it; it may be NULL. */
 struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source);
+/* The same as parts of batch, without a copy of large tables. False: nothing was taken. */
+bool profile_merge_hand_out(struct profile_merge *merge, struct profile_source *source,
+                            struct batch *batch);

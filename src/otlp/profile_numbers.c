@@ -159,32 +159,32 @@ static inline bool is_zero(profile_lanes lanes)
     return (halves[0] | halves[1]) == 0;
 }
 
-/* Each lane one place later, behind a byte that ends something. */
-static inline profile_lanes lanes_before(profile_lanes lanes)
+/* The same of bytes that do not fill the lanes; the last one ends a varint. */
+static bool __attribute__((noinline))
+few_are_below(struct slice packed, const struct bounds *bounds)
 {
-    const profile_lanes none = {0};
-    return __builtin_shufflevector(none, lanes, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
-                                   28, 29, 30);
+    uint8_t few[1 + LANES] = {0}; /* zeros behind the last */
+    assert(packed.size <= LANES);
+    memcpy(few + 1, packed.data, packed.size);
+    return is_zero(find_beyond(bounds, load_lanes(few + 1), load_lanes(few)));
 }
 
 bool profile_indices_are_below(struct slice packed, uint32_t count)
 {
-    uint8_t few[LANES] = {0}; /* zeros behind the last */
-    const uint8_t *from = packed.data;
+    profile_lanes found = {0};
     if (packed.size == 0)
         return true;
     if (count == 0 || packed.data[packed.size - 1] >= 0x80)
         return false;
     const struct bounds bounds = bounds_of(count);
-    if (packed.size < LANES)
-        from = memcpy(few, packed.data, packed.size);
-    profile_lanes first = load_lanes(from);
-    profile_lanes found = find_beyond(&bounds, first, lanes_before(first));
-    for (size_t at = LANES; at < packed.size; at += LANES) {
-        /* The last ones may have been seen before. */
-        size_t next = packed.size - at < LANES ? packed.size - LANES : at;
-        from = packed.data + next;
+    if (packed.size <= LANES)
+        return few_are_below(packed, &bounds);
+    if ((int8_t)packed.data[0] > bounds.one_max)
+        return false;
+    const uint8_t *last = packed.data + packed.size - LANES;
+    for (const uint8_t *from = packed.data + 1; from < last; from += LANES)
         found |= find_beyond(&bounds, load_lanes(from), load_lanes(from - 1));
-    }
+    /* Some of these have been seen before. */
+    found |= find_beyond(&bounds, load_lanes(last), load_lanes(last - 1));
     return is_zero(found);
 }

@@ -106,12 +106,9 @@ struct batch *profile_queue_cut(struct profile_queue *queue, const struct batch 
     *ret_is_last = take(queue, limit);
     struct batch *batch = batch_create_like(model, 1);
     batch->items = queue->merge.items;
-    struct buffer *buffer =
-        profile_merge_finish(&queue->merge, queue->is_open ? &queue->source : NULL);
-    if (buffer != NULL) {
-        batch_append(batch, buffer, buffer_slice(buffer));
-        buffer_unref(buffer);
-    } else if (!*ret_is_last) {
+    bool is_any =
+        profile_merge_hand_out(&queue->merge, queue->is_open ? &queue->source : NULL, batch);
+    if (!is_any && !*ret_is_last) {
         /* There is no memory to read it: it goes on as it is. */
         batch_append_batch(batch, queue->batches[queue->first]);
         drop_first(queue);

@@ -7,11 +7,25 @@
 
 #include <assert.h>
 
+#include "src/budget.h"
 #include "src/limits.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_inline.h"
 
 enum { NUMBER_FIELD_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX };
+
+/* Beyond the budget's limit if need be, as everything that finishes what was taken. An entry costs
+ * twelve bytes, and takes two in the request at the least. */
+static void charge(struct profile_remap *remap, uint64_t bytes)
+{
+    struct budget *budget = remap->to->scratch.budget;
+    assert(bytes <= PROFILE_INDEX_BYTES_MAX);
+    if (budget != NULL && bytes > remap->charged_bytes)
+        budget_take(budget, bytes - remap->charged_bytes);
+    if (budget != NULL && bytes < remap->charged_bytes)
+        budget_return(budget, remap->charged_bytes - bytes);
+    remap->charged_bytes = bytes;
+}
 
 bool profile_remap_open(struct profile_remap *remap, struct slice request,
                         struct profile_tables *to)
@@ -28,6 +42,7 @@ bool profile_remap_open(struct profile_remap *remap, struct slice request,
         if (has_room)
             memset(remap->known[i], 0, size);
     }
+    charge(remap, remap->arena.used_bytes);
     if (!has_room)
         profile_remap_close(remap);
     return has_room;
@@ -37,6 +52,7 @@ void profile_remap_close(struct profile_remap *remap)
 {
     assert(remap != NULL);
     arena_clear(&remap->arena);
+    charge(remap, 0);
 }
 
 /* Nothing that was given out is above the new base; only before that overflows are the arrays

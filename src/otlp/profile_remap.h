@@ -15,6 +15,7 @@
 /* From one request, whose indices have been checked, to the tables. */
 struct profile_remap {
     struct arena arena;
+    uint64_t charged_bytes; /* for the arena, to the budget of `to` */
     struct profile_dictionary from;
     struct profile_tables *to;
     uint32_t *known[PROFILE_TABLES]; /* base + new index; less than base: not known yet */

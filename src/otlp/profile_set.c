@@ -5,7 +5,9 @@
 
 #include <assert.h>
 
+#include "src/batch.h"
 #include "src/budget.h"
+#include "src/buffer.h"
 #include "src/mem.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/random.h"
@@ -15,17 +17,10 @@
 
 enum {
     SLOTS_FIRST = 64,
+    GROW_AHEAD = 16,
+    CHUNKS_FIRST = 8,
     CHUNK_BYTES_FIRST = 4 * 1024,
-    CHUNK_BYTES_MAX = 64 * 1024,
-    GROW_AHEAD = 16
-};
-
-struct profile_chunk {
-    struct profile_chunk *before;
-    struct profile_chunk *after;
-    size_t capacity;
-    size_t used;
-    uint8_t data[];
+    CHUNK_BYTES_MAX = 64 * 1024, /* with the buffer's own */
 };
 
 /* Brings what is charged for entries and slots up to date. */
@@ -43,39 +38,31 @@ static void charge(struct profile_set *set)
 
 static void drop_last_chunk(struct profile_set *set)
 {
-    struct profile_chunk *last = set->last;
-    assert(last != NULL);
-    set->last = last->before;
-    if (set->last != NULL)
-        set->last->after = NULL;
-    else
-        set->first = NULL;
-    if (set->budget != NULL)
-        budget_return(set->budget, sizeof(*last) + last->capacity);
-    mem_free(last);
+    assert(set->chunks_count > 0);
+    buffer_unref(set->last);
+    set->chunks_count--;
+    set->last = set->chunks_count > 0 ? set->chunks[set->chunks_count - 1] : NULL;
 }
 
 static void __attribute__((noinline)) add_chunk(struct profile_set *set, size_t room)
 {
     size_t total = CHUNK_BYTES_FIRST;
-    assert(room <= SIZE_MAX / 4);
     if (set->last != NULL)
-        total = 2 * (sizeof(*set->last) + set->last->capacity);
+        total = 2 * (sizeof(struct buffer) + set->last->capacity);
     if (total > CHUNK_BYTES_MAX)
         total = CHUNK_BYTES_MAX;
-    if (total < sizeof(struct profile_chunk) + room)
-        total = sizeof(struct profile_chunk) + room;
-    if (set->last != NULL && set->last->used == 0)
+    if (total < sizeof(struct buffer) + room)
+        total = sizeof(struct buffer) + room;
+    if (set->last != NULL && set->last->size == 0)
         drop_last_chunk(set);
-    if (set->budget != NULL)
-        budget_take(set->budget, total);
-    struct profile_chunk *chunk = mem_alloc(total);
-    *chunk = (struct profile_chunk){.before = set->last, .capacity = total - sizeof(*chunk)};
-    if (set->last != NULL)
-        set->last->after = chunk;
-    else
-        set->first = chunk;
-    set->last = chunk;
+    if (set->chunks_count == set->chunks_capacity) {
+        set->chunks_capacity = set->chunks_capacity > 0 ? 2 * set->chunks_capacity : CHUNKS_FIRST;
+        set->chunks = (struct buffer **)mem_resize((void *)set->chunks,
+                                                   set->chunks_capacity * sizeof(set->chunks[0]));
+    }
+    set->last = buffer_create(set->budget, total - sizeof(struct buffer));
+    set->chunks[set->chunks_count++] = set->last;
+    assert(set->last->capacity >= room);
 }
 
 /* The bits of a slot that are an index. */
@@ -149,8 +136,10 @@ void profile_set_fini(struct profile_set *set)
     assert(set != NULL);
     while (set->last != NULL)
         drop_last_chunk(set);
+    mem_free((void *)set->chunks);
     mem_free(set->entries);
     mem_free(set->slots);
+    set->chunks = NULL;
     set->entries = NULL;
     set->slots = NULL;
     set->capacity = 0;
@@ -161,12 +150,11 @@ void profile_set_fini(struct profile_set *set)
 void profile_set_clear(struct profile_set *set)
 {
     assert(set->slots_count > 0);
-    while (set->last != set->first)
+    while (set->last != NULL)
         drop_last_chunk(set);
     memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
     set->count = 0;
     set->encoded_bytes = 0;
-    set->last->used = 0;
     profile_set_add(set, slice_of("", 0));
 }
 
@@ -174,16 +162,16 @@ uint8_t *profile_set_begin(struct profile_set *set, size_t content_bytes_max)
 {
     size_t room = content_bytes_max + PROFILE_HEADER_BYTES_MAX;
     assert(content_bytes_max <= SIZE_MAX / 4);
-    if (set->last == NULL || room > set->last->capacity - set->last->used)
+    if (set->last == NULL || room > set->last->capacity - set->last->size)
         add_chunk(set, room);
-    return set->last->data + set->last->used + PROFILE_HEADER_BYTES;
+    return set->last->data + set->last->size + PROFILE_HEADER_BYTES;
 }
 
 /* What was written where _begin said. */
 static inline struct slice content_until(const struct profile_set *set, const uint8_t *end)
 {
-    const struct profile_chunk *last = set->last;
-    const uint8_t *begin = last->data + last->used + PROFILE_HEADER_BYTES;
+    const struct buffer *last = set->last;
+    const uint8_t *begin = last->data + last->size + PROFILE_HEADER_BYTES;
     assert(end >= begin);
     assert(end <= last->data + last->capacity);
     return slice_of(begin, (size_t)(end - begin));
@@ -192,7 +180,7 @@ static inline struct slice content_until(const struct profile_set *set, const ui
 /* Its content has been written where _begin said. */
 static uint32_t append(struct profile_set *set, size_t content_bytes, uint32_t hash)
 {
-    uint8_t *header = set->last->data + set->last->used;
+    uint8_t *header = set->last->data + set->last->size;
     assert(content_bytes <= UINT32_MAX);
     uint8_t *end =
         profile_close_short(header, header + PROFILE_HEADER_BYTES + content_bytes, set->number);
@@ -201,7 +189,7 @@ static uint32_t append(struct profile_set *set, size_t content_bytes, uint32_t h
         .size = (uint32_t)content_bytes,
         .hash = hash,
     };
-    set->last->used += (size_t)(end - header);
+    set->last->size += (size_t)(end - header);
     set->encoded_bytes += (size_t)(end - header);
     return set->count++;
 }
@@ -283,11 +271,11 @@ static void remove_last(struct profile_set *set)
     while (set->slots[at] != slot_with(set, index, entry->hash))
         at = (at + 1) & index_mask(set);
     set->slots[at] = 0;
-    while (set->last->used == 0)
+    while (set->last->size == 0)
         drop_last_chunk(set);
     size_t encoded_bytes = wire_field_size(set->number, entry->size);
-    assert(entry->content + entry->size == set->last->data + set->last->used);
-    set->last->used -= encoded_bytes;
+    assert(entry->content + entry->size == set->last->data + set->last->size);
+    set->last->size -= encoded_bytes;
     set->encoded_bytes -= encoded_bytes;
 }
 
@@ -302,10 +290,18 @@ void profile_set_cut(struct profile_set *set, uint32_t count)
 uint8_t *profile_set_write(const struct profile_set *set, uint8_t *at)
 {
     const uint8_t *begin = at;
-    for (const struct profile_chunk *chunk = set->first; chunk != NULL; chunk = chunk->after) {
-        memcpy(at, chunk->data, chunk->used);
-        at += chunk->used;
+    for (uint32_t i = 0; i < set->chunks_count; i++) {
+        memcpy(at, set->chunks[i]->data, set->chunks[i]->size);
+        at += set->chunks[i]->size;
     }
     assert((uint64_t)(at - begin) == set->encoded_bytes);
     return at;
+}
+
+void profile_set_hand_out(const struct profile_set *set, struct batch *batch)
+{
+    uint64_t before = batch->bytes;
+    for (uint32_t i = 0; i < set->chunks_count; i++)
+        batch_append(batch, set->chunks[i], buffer_slice(set->chunks[i]));
+    assert(batch->bytes - before == set->encoded_bytes);
 }

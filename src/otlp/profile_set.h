@@ -2,7 +2,8 @@
 /* One table of a dictionary that is being built: encoded entries, each there once, with the zero
  * element (which has no bytes) always first. Equality is by bytes, so what holds indices is added
  * once they are those of the new dictionary. Entries lie in chunks, which never move, as the
- * repeated field that they will be, so that a table is written by copying its chunks. One owner. */
+ * repeated field that they will be, so that a table is written by copying its chunks, or by handing
+ * them out. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +12,9 @@
 
 #include "src/slice.h"
 
+struct batch;
 struct budget;
-struct profile_chunk;
+struct buffer;
 
 struct profile_set_entry {
     const uint8_t *content;
@@ -21,10 +23,12 @@ struct profile_set_entry {
 };
 
 struct profile_set {
-    struct budget *budget;       /* NULL: not charged */
-    uint32_t number;             /* of the repeated field */
-    struct profile_chunk *first; /* each with the fields that follow those of the one before */
-    struct profile_chunk *last;
+    struct budget *budget;  /* NULL: not charged */
+    uint32_t number;        /* of the repeated field */
+    struct buffer **chunks; /* each with the fields that follow those of the one before */
+    uint32_t chunks_count;
+    uint32_t chunks_capacity;
+    struct buffer *last; /* of the chunks; NULL: there is none */
     struct profile_set_entry *entries;
     uint32_t count;
     uint32_t capacity;
@@ -63,6 +67,8 @@ uint32_t profile_set_add_expected(struct profile_set *set, struct slice content,
 void profile_set_cut(struct profile_set *set, uint32_t count);
 /* Writes encoded_bytes where there is room. Returns the end. */
 uint8_t *profile_set_write(const struct profile_set *set, uint8_t *at);
+/* Appends them to batch, which shares them: the next thing is _clear or _fini. */
+void profile_set_hand_out(const struct profile_set *set, struct batch *batch);
 
 static inline struct slice profile_set_at(const struct profile_set *set, uint32_t index)
 {

@@ -4,6 +4,9 @@
 
 #include <assert.h>
 
+#include "src/batch.h"
+#include "src/buffer.h"
+
 void profile_tables_init(struct profile_tables *tables, struct budget *budget)
 {
     assert(tables != NULL);
@@ -59,4 +62,38 @@ uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at)
         at = profile_set_write(&tables->sets[i], at);
     assert((uint64_t)(at - begin) == profile_tables_bytes(tables));
     return at;
+}
+
+static bool is_large(const struct profile_set *set)
+{
+    assert(set->count > 0);
+    return set->encoded_bytes >= PROFILE_LARGE_BYTES;
+}
+
+uint64_t profile_tables_small_bytes(const struct profile_tables *tables)
+{
+    uint64_t bytes = 0;
+    assert(tables != NULL);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        bytes += is_large(&tables->sets[i]) ? 0 : tables->sets[i].encoded_bytes;
+    return bytes;
+}
+
+void profile_tables_hand_out(const struct profile_tables *tables, struct buffer *buffer,
+                             struct batch *batch)
+{
+    size_t begin = 0; /* of what is not in the batch yet */
+    assert(buffer->capacity - buffer->size >= profile_tables_small_bytes(tables));
+    for (unsigned i = 0; i < PROFILE_TABLES; i++) {
+        const struct profile_set *set = &tables->sets[i];
+        if (!is_large(set)) {
+            profile_set_write(set, buffer->data + buffer->size);
+            buffer->size += set->encoded_bytes;
+            continue;
+        }
+        batch_append(batch, buffer, slice_of(buffer->data + begin, buffer->size - begin));
+        profile_set_hand_out(set, batch);
+        begin = buffer->size;
+    }
+    batch_append(batch, buffer, slice_of(buffer->data + begin, buffer->size - begin));
 }

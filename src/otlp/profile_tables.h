@@ -9,7 +9,9 @@
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_set.h"
 
+struct batch;
 struct budget;
+struct buffer;
 
 struct profile_tables {
     struct profile_set sets[PROFILE_TABLES];
@@ -29,3 +31,11 @@ void profile_tables_cut(struct profile_tables *tables, const struct profile_tabl
 /* Encoded, as fields of ProfilesDictionary. */
 uint64_t profile_tables_bytes(const struct profile_tables *tables);
 uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at);
+
+/* The same as parts of batch: tables of at least PROFILE_LARGE_BYTES share their bytes with it, the
+ * others are added to buffer, which has room for _small_bytes of them, and whose bytes so far go
+ * before. The next thing is _clear or _fini. */
+enum { PROFILE_LARGE_BYTES = 64 * 1024 };
+uint64_t profile_tables_small_bytes(const struct profile_tables *tables);
+void profile_tables_hand_out(const struct profile_tables *tables, struct buffer *buffer,
+                             struct batch *batch);

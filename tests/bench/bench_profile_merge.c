@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/batch.h"
 #include "src/buffer.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_dictionary.h"
@@ -248,9 +249,10 @@ static double time_merge(struct rig *rig, bool gives_back)
             rig->requests[i] = NULL;
         }
     }
-    struct buffer *buffer = profile_merge_finish(&merge, NULL);
-    buffer_unref(buffer);
+    struct batch *batch = batch_create(PROFILES, 1);
+    profile_merge_hand_out(&merge, NULL, batch);
     profile_merge_fini(&merge);
+    batch_unref(batch);
     return cpu_ns() - begin;
 }
 

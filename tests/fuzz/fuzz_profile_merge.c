@@ -24,18 +24,21 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
     const char *reason;
     if (piece->parts_count == 0)
         return;
-    struct slice request = piece->parts[0].bytes;
+    struct batch_part whole;
+    bool is_joined = batch_join(piece, NULL, &whole);
+    assert(is_joined);
+    struct slice request = whole.bytes;
     bool is_fine = otlp_check(PROFILES, request, &figures, &reason);
     assert(is_fine);
     assert(figures.items == piece->items);
     assert(limit.items_max == 0 || piece->items <= limit.items_max);
     assert(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1);
-    if (request.size > ORACLE_BYTES_MAX)
-        return;
     /* Texts with a terminator inside and values with numbers in longer spellings are different here
      * and the same to protobuf-c. */
-    const char *complaint = profile_oracle_complaint(request);
+    const char *complaint =
+        request.size <= ORACLE_BYTES_MAX ? profile_oracle_complaint(request) : NULL;
     assert(complaint == NULL || strcmp(complaint, "an entry is there twice") == 0);
+    buffer_unref(whole.owner);
 }
 
 static void cut_all(struct profile_queue *queue, uint64_t samples, struct otlp_limit limit)

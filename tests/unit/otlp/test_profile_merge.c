@@ -18,7 +18,7 @@
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_profiles.h"
 
-enum { ROUNDS = 200, REQUESTS_MAX = 5 };
+enum { ROUNDS = 200, REQUESTS_MAX = 5, STACKS_LARGE = 2000, STACK_DEPTH = 64 };
 
 struct expected {
     struct oracle_items items;
@@ -112,10 +112,11 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
 {
     struct otlp_figures figures;
     const char *reason;
+    struct batch_part whole;
     if (piece->parts_count == 0)
         return; /* nothing but empty resources */
-    assert_int_equal(piece->parts_count, 1);
-    struct slice request = piece->parts[0].bytes;
+    assert_true(batch_join(piece, NULL, &whole));
+    struct slice request = whole.bytes;
     if (!otlp_check(PROFILES, request, &figures, &reason))
         fail_msg("%s", reason);
     assert_int_equal(figures.items, piece->items);
@@ -124,6 +125,7 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
         fail_msg("%s", complaint);
     assert_true(limit.items_max == 0 || piece->items <= limit.items_max);
     assert_true(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1);
+    buffer_unref(whole.owner);
 }
 
 /* Merges some requests and cuts them to the limit. Returns the number of pieces. */
@@ -337,6 +339,74 @@ static void what_is_left_in_a_queue_is_given_back(void **state)
     profile_queue_fini(&queue); /* the sanitizer sees what is not */
 }
 
+/* A stack of its own, as the bits of its number, of locations 1 and 2. */
+static void put_stack(struct profile_bytes *out, uint32_t number)
+{
+    uint8_t locations[STACK_DEPTH];
+    size_t begin = out->size;
+    for (unsigned i = 0; i < STACK_DEPTH; i++)
+        locations[i] = 1 + (number >> i % 32 & 1);
+    profile_bytes_add(out, slice_of(locations, sizeof(locations)));
+    profile_bytes_wrap(out, begin, 1);
+    profile_bytes_wrap(out, begin, 7);
+}
+
+/* STACKS_LARGE samples with a stack each, from number `first` on. */
+static struct batch *large_batch(uint32_t first)
+{
+    /* The terminator is the length of the first stack. */
+    static const char tables[] = "\x0a\x00\x12\x00\x12\x02\x10\x01\x12\x02\x10\x02"
+                                 "\x1a\x00\x22\x00\x2a\x00\x32\x00\x3a";
+    struct profile_bytes out = {0};
+    for (uint32_t i = 1; i <= STACKS_LARGE; i++) {
+        size_t begin = out.size;
+        uint8_t *at = profile_bytes_room(&out, 16);
+        out.size += (size_t)(profile_put_number(at, 1, i) - at);
+        profile_bytes_add(&out, slice_of("\x22\x01\x05", 3));
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        profile_bytes_wrap(&out, 0, i == 2 ? 1 : 2);
+    size_t begin = out.size;
+    profile_bytes_add(&out, slice_of(tables, sizeof(tables)));
+    for (uint32_t i = 0; i < STACKS_LARGE; i++)
+        put_stack(&out, first + i);
+    profile_bytes_wrap(&out, begin, 2);
+    struct random_source random = {.state = 1};
+    struct batch *batch = random_parts(&random, PROFILES, slice_of(out.data, out.size));
+    profile_bytes_fini(&out);
+    return batch;
+}
+
+static void large_tables_are_handed_out_as_they_were_built(void **state)
+{
+    struct batch *model = batch_create(PROFILES, 1);
+    struct budget budget;
+    struct profile_queue queue;
+    bool is_last;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    profile_queue_init(&queue, &budget);
+    for (uint32_t i = 0; i < 3; i++) {
+        /* The second has half of the stacks of the first. */
+        struct batch *batch = large_batch(1 + i * STACKS_LARGE / 2);
+        profile_queue_add(&queue, batch);
+        batch_unref(batch);
+    }
+    struct batch *piece = profile_queue_cut(&queue, model, (struct otlp_limit){0}, &is_last);
+    assert_true(is_last);
+    profile_queue_fini(&queue);
+    assert_true(piece->parts_count > 2);
+    assert_int_equal(piece->items, 3 * STACKS_LARGE);
+    assert_true(piece->bytes > 2 * STACKS_LARGE * STACK_DEPTH);
+    assert_true(piece->bytes < 3 * STACKS_LARGE * STACK_DEPTH);
+    check_piece(piece, (struct otlp_limit){0});
+    batch_unref(piece);
+    batch_unref(model);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +417,7 @@ int main(void)
         cmocka_unit_test(equal_resources_are_one_and_profiles_stay_apart),
         cmocka_unit_test(only_a_profile_above_the_limit_is_cut),
         cmocka_unit_test(a_payload_without_samples_survives),
+        cmocka_unit_test(large_tables_are_handed_out_as_they_were_built),
         cmocka_unit_test(what_is_left_in_a_queue_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
