@@ -6,6 +6,7 @@
 
 #include "src/batch.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_keep.h"
 #include "src/join/profile_links.h"
 #include "src/mem.h"
 
@@ -53,7 +54,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
     held->deadline_ns = deadline_ns;
     held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
     for (uint32_t i = 1; i < links->keys.count; i++)
-        if (links->links[i].found == SPAN_MISSED)
+        if (links->links[i].found == SPAN_MISSED || links->links[i].is_unsettled)
             held->missing[held->missing_count++] = links->links[i].key;
     if (hold->first == NULL)
         hold->arrivals = span_index_arrivals(&hold->store->index);
@@ -91,8 +92,10 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
     assert(held != NULL);
     while (held->missing_count > 0) {
         const struct link_key *key = &held->missing[held->missing_count - 1];
-        if (span_index_find(&hold->store->index, key->has_trace ? key->trace : NULL, key->span,
-                            &facts) == SPAN_MISSED)
+        enum span_found found = span_index_find(
+            &hold->store->index, key->has_trace ? key->trace : NULL, key->span, &facts);
+        if (found == SPAN_MISSED ||
+            (found == SPAN_FOUND && !profile_keep_is_settled(hold->store, &facts)))
             return false;
         held->missing_count--;
     }

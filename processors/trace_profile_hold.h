@@ -35,8 +35,8 @@ void profile_hold_fini(struct profile_hold *hold);
  * profile_hold_return. */
 bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes);
 void profile_hold_return(struct profile_hold *hold, uint64_t bytes);
-/* The batch's bytes were taken. Takes the reference. links, of which some are not found, are those
- * of the batch. */
+/* The batch's bytes were taken. Takes the reference. links, of which some are not found or not
+ * settled, are those of the batch. */
 void profile_hold_add(struct profile_hold *hold, struct batch *batch,
                       const struct profile_links *links, uint64_t deadline_ns);
 /* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */

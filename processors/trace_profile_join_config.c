@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "processors/trace_profile_control.h"
+#include "processors/trace_profile_rules.h"
 #include "src/clock.h"
 #include "src/config/duration.h"
 #include "src/error.h"
@@ -177,9 +179,6 @@ static bool check_unbuilt(const struct trace_profile_join_config *config, struct
         {config->links.profile[0] != '\0', "links::profile"},
         {config->links.trace[0] != '\0', "links::trace"},
         {config->window_fallback, "window_fallback"},
-        {config->keep != NULL && config->keep->count > 0, "keep"},
-        {!config->keep_unlinked, "keep_unlinked: false"},
-        {config->control.endpoint[0] != '\0', "control::endpoint"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].is_set)
@@ -188,9 +187,12 @@ static bool check_unbuilt(const struct trace_profile_join_config *config, struct
     return true;
 }
 
-static bool is_keep_a_list(const struct config_value *keep)
+static bool read_keep(const struct trace_profile_join_config *config,
+                      struct join_settings *settings, struct error *error)
 {
-    return keep == NULL || keep->type == CONFIG_VALUE_NULL || keep->type == CONFIG_VALUE_LIST;
+    assert(config != NULL);
+    settings->keep.keeps_unlinked = config->keep_unlinked;
+    return keep_rules_from_config(config->keep, &settings->keep, error);
 }
 
 bool trace_profile_join_check(const void *section, struct error *error)
@@ -198,11 +200,10 @@ bool trace_profile_join_check(const void *section, struct error *error)
     const struct trace_profile_join_config *config = section;
     struct join_settings settings = {.attributes_count = 0};
     assert(config != NULL);
-    if (!is_keep_a_list(config->keep))
-        return error_set(error, "keep: expected a list of slow: <duration>, error, sampled");
     return read_attributes(&config->attributes, &settings, error) &&
            read_buckets(&config->duration_buckets, &settings, error) &&
-           check_unbuilt(config, error);
+           read_keep(config, &settings, error) &&
+           trace_profile_control_check(&config->control, error) && check_unbuilt(config, error);
 }
 
 void trace_profile_join_settings(const struct trace_profile_join_config *config,
@@ -220,7 +221,8 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
         .repairs_identity = config->repair_identity,
     };
     bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&
-                   read_buckets(&config->duration_buckets, ret_settings, &error);
+                   read_buckets(&config->duration_buckets, ret_settings, &error) &&
+                   read_keep(config, ret_settings, &error);
     assert(is_fine);
     (void)is_fine;
 }

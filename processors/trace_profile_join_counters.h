@@ -22,6 +22,7 @@ struct join_counters {
     counter enriched;
     counter other_values;
     counter repaired;
+    counter unwanted;
     counter held_profiles;
     counter held_bytes;
     counter released[RELEASES];

@@ -6,9 +6,11 @@
  * its pipeline's lane. */
 #include <assert.h>
 
+#include "processors/trace_profile_control.h"
 #include "processors/trace_profile_hold.h"
 #include "processors/trace_profile_join_config.h"
 #include "processors/trace_profile_join_counters.h"
+#include "processors/trace_profile_keep.h"
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
@@ -18,6 +20,7 @@
 #include "src/handover.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_enrich.h"
+#include "src/join/profile_keep.h"
 #include "src/join/span_reader.h"
 #include "src/lane.h"
 #include "src/mem.h"
@@ -32,12 +35,14 @@ struct join {
     struct span_reader reader; /* traces */
     struct profile_hold hold;
     struct handover handover;
-    struct timer timer; /* while something is held */
+    struct timer timer;                    /* while something is held */
+    struct trace_profile_control *control; /* NULL: another instance's, or nobody's */
 };
 
 /* A request that has waited, on its way to the next stage. */
 struct released {
     struct handed handed;
+    struct batch *lost; /* what keep left out; NULL: nothing */
     uint64_t held_bytes;
 };
 
@@ -112,21 +117,64 @@ static struct batch *enrich(struct join *self, struct profile_enricher *enricher
     return enriched;
 }
 
+/* Opened and resolved, or false: there is no memory to index it. */
+static bool look_up(struct profile_enricher *enricher, const struct batch *batch,
+                    uint32_t *ret_missing)
+{
+    assert(batch->parts_count == 1);
+    if (!profile_links_open(&enricher->links, batch->parts[0].bytes, clock_now_ns()))
+        return false;
+    uint32_t missing = profile_links_resolve(&enricher->links);
+    *ret_missing = missing + profile_keep_unsettled(&enricher->links);
+    return true;
+}
+
+/* The request, looked up, without what nobody wants, and with all that is known by now. A new
+ * reference. */
+static struct batch *finish(struct join *self, struct profile_enricher *enricher,
+                            struct batch *batch)
+{
+    struct keep_rules rules = keep_switch_read(&self->store->keep);
+    struct batch *kept = profile_keep(&enricher->links, batch, &rules, self->base.budget);
+    struct batch *finished = NULL;
+    uint32_t missing;
+    assert(kept->items <= batch->items);
+    if (kept == batch || (kept->items > 0 && look_up(enricher, kept, &missing)))
+        finished = enrich(self, enricher, kept);
+    else
+        finished = batch_ref(kept);
+    batch_unref(kept);
+    return finished;
+}
+
 /* As it will be; when there is no memory to index it, as it came. A new reference. */
-static struct batch *finished(struct join *self, struct batch *batch)
+static struct batch *finished_of(struct join *self, struct batch *batch)
 {
     struct profile_enricher enricher;
-    struct batch *enriched;
-    assert(batch->parts_count == 1);
+    uint32_t missing;
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (profile_links_open(&enricher.links, batch->parts[0].bytes, clock_now_ns())) {
-        profile_links_resolve(&enricher.links);
-        enriched = enrich(self, &enricher, batch);
-    } else {
-        enriched = batch_ref(batch);
-    }
+    struct batch *finished =
+        look_up(&enricher, batch, &missing) ? finish(self, &enricher, batch) : batch_ref(batch);
+    assert(finished->items <= batch->items);
     profile_enricher_fini(&enricher);
-    return enriched;
+    return finished;
+}
+
+static void end_released(struct join *self, struct released *released,
+                         const struct outcome *outcome)
+{
+    assert(outcome->verdict != REFUSED);
+    trace_profile_keep_book(&self->base, released->lost, outcome);
+    profile_hold_return(&self->hold, released->held_bytes);
+    batch_unref(released->handed.batch);
+    mem_free(released);
+    show_held(self);
+}
+
+static void on_released(struct handed *handed, const struct outcome *outcome)
+{
+    assert(handed->owner != NULL);
+    end_released(join_of(handed->owner->component), (struct released *)handed, outcome);
 }
 
 static void release(struct join *self, struct batch *batch, enum release why)
@@ -135,22 +183,14 @@ static void release(struct join *self, struct batch *batch, enum release why)
     struct released *released = mem_zalloc(sizeof(*released));
     assert(!handover_is_blocked(&self->handover));
     released->held_bytes = batch->bytes;
-    released->handed.batch = finished(self, batch);
+    released->handed.batch = finished_of(self, batch);
+    released->lost = trace_profile_keep_lost(batch, released->handed.batch);
     batch_unref(batch);
     counter_add(&counters->released[why], 1);
-    handover_give(&self->handover, &released->handed);
-}
-
-static void on_released(struct handed *handed, const struct outcome *outcome)
-{
-    struct released *released = (struct released *)handed;
-    struct join *self = join_of(handed->owner->component);
-    assert(outcome->verdict != REFUSED);
-    (void)outcome;
-    profile_hold_return(&self->hold, released->held_bytes);
-    batch_unref(handed->batch);
-    mem_free(released);
-    show_held(self);
+    if (released->lost != NULL && released->handed.batch->items == 0)
+        end_released(self, released, &outcome_accepted);
+    else
+        handover_give(&self->handover, &released->handed);
 }
 
 /* Three quarters of the budget are in use: nothing waits any longer. */
@@ -209,7 +249,8 @@ static void on_room(struct component *component)
     struct join *self = join_of(component);
     release_due(self);
     assert(component->signal == PROFILES);
-    if (self->is_stopping && self->hold.first == NULL && self->handover.count == 0) {
+    if (self->is_stopping && self->control == NULL && self->hold.first == NULL &&
+        self->handover.count == 0) {
         handover_end(&self->handover);
         lane_timer_stop(component->lane, &self->timer);
         component_stopped(component);
@@ -275,19 +316,21 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
 {
     struct profile_enricher enricher;
     struct batch *whole = in_one_part(self, batch);
-    struct batch *enriched = NULL;
+    struct batch *finished = NULL;
+    uint32_t missing;
     assert(batch->signal == PROFILES);
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (!profile_links_open(&enricher.links, whole->parts[0].bytes, clock_now_ns()))
-        enriched = batch_ref(whole);
-    else if (profile_links_resolve(&enricher.links) > 0 && make_room(self, whole->bytes))
+    if (!look_up(&enricher, whole, &missing))
+        finished = batch_ref(whole);
+    else if (missing > 0 && make_room(self, whole->bytes))
         hold(self, whole, &enricher.links, receipt);
     else
-        enriched = enrich(self, &enricher, whole);
+        finished = finish(self, &enricher, whole);
     profile_enricher_fini(&enricher);
-    if (enriched != NULL)
-        component_consume(self->base.next, enriched, receipt);
-    batch_unref(enriched);
+    if (finished != NULL)
+        trace_profile_keep_pass(&self->base, finished, trace_profile_keep_lost(whole, finished),
+                                receipt);
+    batch_unref(finished);
     batch_unref(whole);
 }
 
@@ -342,17 +385,49 @@ static bool join_create(struct component *component, struct error *error)
     return true;
 }
 
+/* The instance that is the first to start listens for all. */
+static bool join_start(struct component *component, struct error *error)
+{
+    struct join *self = join_of(component);
+    const struct trace_profile_join_config *config = component->config;
+    assert(self->control == NULL);
+    if (config->control.endpoint[0] == '\0' || lane_index(component->lane) != 0 ||
+        self->store->has_control)
+        return true;
+    self->control =
+        trace_profile_control_start(component, &config->control, &self->store->keep, error);
+    self->store->has_control = self->control != NULL;
+    return self->control != NULL;
+}
+
+static void end_if_idle(struct join *self)
+{
+    assert(self->is_stopping);
+    if (self->base.signal == PROFILES)
+        on_room(&self->base);
+    else if (self->control == NULL)
+        component_stopped(&self->base);
+}
+
+static void on_control_stopped(void *arg)
+{
+    struct join *self = arg;
+    assert(self->control != NULL);
+    trace_profile_control_destroy(self->control);
+    self->control = NULL;
+    end_if_idle(self);
+}
+
 static void join_stop(struct component *component)
 {
     struct join *self = join_of(component);
     assert(!self->is_stopping);
     self->is_stopping = true;
-    if (component->signal == TRACES) {
-        component_stopped(component);
-        return;
-    }
-    handover_stop(&self->handover);
-    on_room(component);
+    if (self->control != NULL)
+        trace_profile_control_stop(self->control, on_control_stopped, self);
+    if (component->signal == PROFILES)
+        handover_stop(&self->handover);
+    end_if_idle(self);
 }
 
 static void join_destroy(struct component *component)
@@ -383,6 +458,7 @@ const struct component_factory trace_profile_join_processor_factory = {
     .share = join_share,
     .unshare = join_unshare,
     .create = join_create,
+    .start = join_start,
     .consume = join_consume,
     .stop = join_stop,
     .destroy = join_destroy,

@@ -15,6 +15,7 @@ static const char *const names[LOSS_REASONS] = {
     [LOSS_RETRIES_OVER] = "retries_over",
     [LOSS_TOO_LARGE] = "too_large",
     [LOSS_SHUTDOWN] = "shutdown",
+    [LOSS_UNWANTED] = "unwanted",
 };
 
 const char *loss_reason_name(enum loss_reason reason)

@@ -21,6 +21,7 @@ enum loss_reason {
     LOSS_RETRIES_OVER, /* the back-end kept saying "later" */
     LOSS_TOO_LARGE,    /* larger than a queue or a maximum */
     LOSS_SHUTDOWN,     /* still undelivered when the drain ended */
+    LOSS_UNWANTED,     /* the configuration says that nobody wants them */
     LOSS_REASONS,
 };
 

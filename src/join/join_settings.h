@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/join/join_limits.h"
+#include "src/join/keep_rules.h"
 #include "src/slice.h"
 
 enum join_source {
@@ -38,6 +39,7 @@ struct join_settings {
     uint64_t hold_ns;
     uint64_t hold_bytes;
     enum join_mark mark;
+    struct keep_rules keep;
     bool takes_root; /* samples get the id of the local root */
     bool repairs_identity;
 };

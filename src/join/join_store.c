@@ -19,6 +19,7 @@ struct join_store *join_store_create(const struct join_settings *settings, unsig
         id_set_init(&store->missed, JOIN_SEEN_IDS_MAX);
     for (size_t i = 0; is_made && i < settings->attributes_count; i++)
         is_made = value_cap_init(&store->caps[i], settings->values_max);
+    keep_switch_init(&store->keep, &settings->keep);
     if (is_made)
         return store;
     join_store_destroy(store);

@@ -8,6 +8,7 @@
 
 #include "src/join/id_set.h"
 #include "src/join/join_settings.h"
+#include "src/join/keep_rules.h"
 #include "src/join/process_table.h"
 #include "src/join/service_set.h"
 #include "src/join/span_index.h"
@@ -22,6 +23,8 @@ struct join_store {
     struct id_set missed;   /* those that were not there: their spans, if any come, are late */
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];
     _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
+    struct keep_switch keep;
+    bool has_control; /* an instance on lane 0, whose own this is, listens */
 };
 
 /* NULL: no memory. The settings' texts are borrowed. */

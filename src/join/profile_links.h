@@ -39,6 +39,7 @@ struct join_link {
     bool is_known;      /* spans of a service that has such samples have been seen */
     bool is_lifted;     /* some of its samples name it by labels */
     bool is_as_it_came; /* samples that have a link keep it */
+    bool is_unsettled;  /* FOUND, but keep wants to know more (profile_keep_unsettled) */
     uint32_t index;     /* in the link table as it will be; 0: not there */
     uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
 };

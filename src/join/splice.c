@@ -98,6 +98,13 @@ void splice_close(struct splice_list *list, size_t opened, uint32_t number, uint
     list->growth += (int64_t)splice->insert_bytes - (int64_t)splice->removed;
 }
 
+void splice_rewind(struct splice_list *list, size_t opened)
+{
+    assert(opened < list->count);
+    list->growth = list->items[opened].growth_before;
+    list->count = opened;
+}
+
 struct batch *splice_apply(const struct splice_list *list, struct batch *batch,
                            struct budget *budget)
 {

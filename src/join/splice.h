@@ -42,6 +42,8 @@ void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, si
  * between _open and _close, which puts the new length there. Returns what _close wants. */
 size_t splice_open(struct splice_list *list, uint64_t begin, uint64_t content);
 void splice_close(struct splice_list *list, size_t opened, uint32_t number, uint64_t content_bytes);
+/* Forgets what came since _open, and that. */
+void splice_rewind(struct splice_list *list, size_t opened);
 /* The changed batch; items are those of the old one. New bytes are charged to budget beyond its
  * limit if need be. */
 struct batch *splice_apply(const struct splice_list *list, struct batch *batch,

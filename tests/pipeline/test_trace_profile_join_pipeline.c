@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_profile_join in pipelines, on the fake clock: profiles wait for their spans and learn what
  * they say; spans are marked; nothing is lost on a stop, a refusal or for want of room. */
-#include "tests/support/harness.h"
+#include "tests/support/join_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,295 +20,88 @@
 #include "tests/support/profile_oracle.h"
 #include "tests/support/profile_sketch.h"
 
-#define BOTH_PIPELINES                                                                             \
-    "service: {pipelines: {"                                                                       \
-    "traces: {receivers: [test], processors: [trace_profile_join], exporters: [test]}, "           \
-    "profiles: {receivers: [test], processors: [trace_profile_join], exporters: [test]}}}\n"
-#define PIPELINES                                                                                  \
-    "exporters: {test: {sending_queue: {enabled: false}, retry_on_failure: {enabled: "             \
-    "false}}}\n" BOTH_PIPELINES
-#define JOIN(keys) "processors: {trace_profile_join: {" keys "}}\n" PIPELINES
-
-#define METRIC "otelcol_processor_trace_profile_join_"
-
-#define TRACE_A "AAAAAAAAAAAAAAAA"
-#define TRACE_B "BBBBBBBBBBBBBBBB"
-
-enum { KIND_INTERNAL = 1, KIND_SERVER = 2, ROOM = 4096 };
-
-struct sketch_span {
-    const char *trace_id;
-    const char *span_id;
-    const char *parent_id; /* NULL: none */
-    const char *name;
-    unsigned kind;
-    uint64_t start_ns;
-    uint64_t end_ns;
-    const char *attributes[4]; /* key, text, … */
-    unsigned status;
-    uint32_t flags;
-};
-
-static void put_attribute(struct wire_writer *out, unsigned number, const char *key,
-                          const char *text)
-{
-    uint8_t value_room[256];
-    uint8_t room[512];
-    struct wire_writer value = wire_writer_of(value_room, sizeof(value_room));
-    struct wire_writer attribute = wire_writer_of(room, sizeof(room));
-    wire_write_bytes(&value, 1, slice_of_text(text));
-    wire_write_bytes(&attribute, 1, slice_of_text(key));
-    wire_write_bytes(&attribute, 2, wire_written(&value));
-    wire_write_bytes(out, number, wire_written(&attribute));
-}
-
-static void put_span(struct wire_writer *out, const struct sketch_span *span)
-{
-    uint8_t room[1024];
-    uint8_t status[8];
-    struct wire_writer message = wire_writer_of(room, sizeof(room));
-    struct wire_writer code = wire_writer_of(status, sizeof(status));
-    wire_write_bytes(&message, 1, slice_of(span->trace_id, 16));
-    wire_write_bytes(&message, 2, slice_of(span->span_id, 8));
-    if (span->parent_id != NULL)
-        wire_write_bytes(&message, 4, slice_of(span->parent_id, 8));
-    wire_write_bytes(&message, 5, slice_of_text(span->name));
-    wire_write_number(&message, 6, span->kind);
-    wire_write_fixed64(&message, 7, span->start_ns);
-    wire_write_fixed64(&message, 8, span->end_ns);
-    for (size_t i = 0; i < 4 && span->attributes[i] != NULL; i += 2)
-        put_attribute(&message, 9, span->attributes[i], span->attributes[i + 1]);
-    wire_write_number(&code, 3, span->status);
-    wire_write_bytes(&message, 15, wire_written(&code));
-    if (span->flags != 0) {
-        wire_write_varint(&message, wire_tag(16, WIRE_FIXED32));
-        wire_write_raw(&message, slice_of(&span->flags, 4));
-    }
-    assert_false(message.has_failed);
-    wire_write_bytes(out, 2, wire_written(&message));
-}
-
-static struct test_request *offer(struct harness *h, unsigned lane, enum signal_kind signal,
-                                  struct slice bytes, uint64_t items)
-{
-    struct buffer *buffer = buffer_create(NULL, bytes.size);
-    struct batch *batch = batch_create(signal, 1);
-    struct test_request *request = mem_zalloc(sizeof(*request));
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = items;
-    h->requests[h->requests_count++] = request;
-    request->items = items;
-    test_receiver_offer(harness_receiver(h, "test", lane), batch, request);
-    batch_unref(batch);
-    buffer_unref(buffer);
-    harness_turn(h);
-    return request;
-}
-
-/* resource: key, text, …, NULL. */
-static struct test_request *offer_spans(struct harness *h, unsigned lane,
-                                        const char *const *resource,
-                                        const struct sketch_span *spans, size_t count)
-{
-    uint8_t rooms[4][ROOM];
-    struct wire_writer content = wire_writer_of(rooms[0], ROOM);
-    struct wire_writer scope = wire_writer_of(rooms[1], ROOM);
-    struct wire_writer message = wire_writer_of(rooms[2], ROOM);
-    struct wire_writer request = wire_writer_of(rooms[3], ROOM);
-    for (; *resource != NULL; resource += 2)
-        put_attribute(&content, 1, resource[0], resource[1]);
-    for (size_t i = 0; i < count; i++)
-        put_span(&scope, &spans[i]);
-    wire_write_bytes(&message, 1, wire_written(&content));
-    wire_write_bytes(&message, 2, wire_written(&scope));
-    wire_write_bytes(&request, 1, wire_written(&message));
-    assert_false(request.has_failed);
-    return offer(h, lane, TRACES, wire_written(&request), count);
-}
-
-static const char *const shop[] = {"service.name", "shop", "container.id", "c1", NULL};
-
-static const struct sketch_span checkout = {
-    .trace_id = TRACE_A,
-    .span_id = "span---1",
-    .name = "checkout",
-    .kind = KIND_SERVER,
-    .start_ns = S,
-    .end_ns = S + 250 * MS,
-    .attributes = {"http.route", "/cart/{id}", "http.response.status_code", "503"},
-};
-
-/* A request with these samples of one profile. */
-static struct test_request *offer_samples(struct harness *h, unsigned lane, const char *resource,
-                                          const struct sketch_sample *samples, size_t count)
-{
-    const struct sketch_profile profile = {
-        .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples, .time_ns = 77};
-    struct sketch sketch = {.resource = {resource}, .profiles_count = 1, .profiles = &profile};
-    struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = offer(h, lane, PROFILES, bytes, count);
-    mem_free((void *)(uintptr_t)bytes.data);
-    return request;
-}
-
-static const struct sketch_sample work = {.stack = "work;main",
-                                          .values_count = 1,
-                                          .values = {5},
-                                          .trace_id = TRACE_A,
-                                          .span_id = "span---1"};
-
-static struct test_exporter *profiles_sink(struct harness *h, enum test_answer answer)
-{
-    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
-    exporter->answer = answer;
-    return exporter;
-}
-
-/* What sample `index` of the held batch says, spelt out by the oracle; valid till the next call. */
-static const char *sample_text(const struct test_exporter *exporter, size_t held, size_t index)
-{
-    static char text[8192];
-    struct oracle_items items = {0};
-    uint8_t *room = mem_alloc(exporter->held[held].batch->bytes);
-    size_t used = 0;
-    const struct batch *batch = exporter->held[held].batch;
-    for (size_t i = 0; i < batch->parts_count; i++) {
-        memcpy(room + used, batch->parts[i].bytes.data, batch->parts[i].bytes.size);
-        used += batch->parts[i].bytes.size;
-    }
-    profile_oracle_list(&items, slice_of(room, used), PROFILE_WHOLE);
-    assert_true(index < items.count);
-    snprintf(text, sizeof(text), "%s", items.texts[index]);
-    oracle_clear(&items);
-    mem_free(room);
-    return text;
-}
-
-static struct harness *start_on(const char *yaml, unsigned lanes)
-{
-    struct harness *h = harness_create_on(yaml, lanes);
-    for (unsigned lane = 0; lane < lanes; lane++)
-        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
-    return h;
-}
-
-static struct harness *start(const char *yaml)
-{
-    return start_on(yaml, 1);
-}
-
-/* Plainly, or in a value, which the oracle spells in hexadecimal. */
-static bool says(const struct test_exporter *exporter, size_t held, size_t index, const char *text)
-{
-    char hex[128];
-    const char *sample = sample_text(exporter, held, index);
-    assert_true(2 * strlen(text) < sizeof(hex));
-    for (size_t i = 0; text[i] != '\0'; i++)
-        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(uint8_t)text[i]);
-    return strstr(sample, text) != NULL || strstr(sample, hex) != NULL;
-}
-
-static void let_go(struct test_exporter *exporter)
-{
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
-}
-
-static uint64_t metric(const struct harness *h, const char *series)
-{
-    char *page = harness_metrics(h);
-    const char *at = strstr(page, series);
-    uint64_t value = UINT64_MAX;
-    if (at != NULL)
-        value = (uint64_t)strtod(strchr(at, ' '), NULL);
-    free(page);
-    return value;
-}
-
 static void a_sample_learns_its_span_at_once_when_the_span_is_there(void **state)
 {
     (void)state;
     struct harness *h =
-        start(JOIN("attributes: [span_name, http.route, status_class, duration_bucket, "
-                   "span.http.response.status_code, resource.container.id]"));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_spans(h, 0, shop, &checkout, 1);
-    struct test_request *request = offer_samples(h, 0, "service.name=shop", &work, 1);
+        join_start(JOIN("attributes: [span_name, http.route, status_class, duration_bucket, "
+                        "span.http.response.status_code, resource.container.id]"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
     assert_false(request->is_answered);
-    assert_int_equal(metric(h, METRIC "hits{"), 1);
-    assert_int_equal(metric(h, METRIC "enriched_samples{"), 1);
-    assert_true(says(exporter, 0, 0, "span_name"));
-    assert_true(says(exporter, 0, 0, "checkout"));
-    assert_true(says(exporter, 0, 0, "/cart/{id}"));
-    assert_true(says(exporter, 0, 0, "5xx"));
-    assert_true(says(exporter, 0, 0, "<1s"));
-    assert_true(says(exporter, 0, 0, "503"));
-    assert_true(says(exporter, 0, 0, "c1"));
-    let_go(exporter);
+    assert_int_equal(join_metric(h, JOIN_METRIC "hits{"), 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "enriched_samples{"), 1);
+    assert_true(join_says(exporter, 0, 0, "span_name"));
+    assert_true(join_says(exporter, 0, 0, "checkout"));
+    assert_true(join_says(exporter, 0, 0, "/cart/{id}"));
+    assert_true(join_says(exporter, 0, 0, "5xx"));
+    assert_true(join_says(exporter, 0, 0, "<1s"));
+    assert_true(join_says(exporter, 0, 0, "503"));
+    assert_true(join_says(exporter, 0, 0, "c1"));
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
 static void a_profile_waits_for_its_span_and_goes_on_when_that_comes(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    struct test_request *request = offer_samples(h, 0, "service.name=shop", &work, 1);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_true(request->is_answered); /* it is ours now */
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(exporter->held_count, 0);
-    assert_int_equal(metric(h, METRIC "held_requests{"), 1);
-    assert_true(metric(h, METRIC "held_bytes{") > 0);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 1);
+    assert_true(join_metric(h, JOIN_METRIC "held_bytes{") > 0);
     assert_int_equal(harness_books(h, PROFILES).in_flight, 1);
     harness_advance(h, 3 * S);
     assert_int_equal(exporter->held_count, 0);
-    offer_spans(h, 0, shop, &checkout, 1);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     harness_advance(h, 250 * MS);
     assert_int_equal(exporter->held_count, 1);
-    assert_true(says(exporter, 0, 0, "checkout"));
-    assert_true(says(exporter, 0, 0, "77")); /* its time is what it was */
-    assert_int_equal(metric(h, METRIC "held_requests{"), 0);
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "checkout"));
+    assert_true(join_says(exporter, 0, 0, "77")); /* its time is what it was */
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 0);
+    join_let_go(exporter);
     harness_turn(h);
-    assert_int_equal(metric(h, METRIC "held_bytes{"), 0);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_bytes{"), 0);
     harness_destroy(h);
 }
 
 static void after_its_time_a_profile_goes_on_as_it_came(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN("hold: 2s"));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
+    struct harness *h = join_start(JOIN("hold: 2s"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S - MS);
     assert_int_equal(exporter->held_count, 0);
     harness_advance(h, MS);
     assert_int_equal(exporter->held_count, 1);
-    assert_false(says(exporter, 0, 0, "span_name"));
-    assert_int_equal(metric(h, METRIC "late_spans{"), 0);
-    offer_spans(h, 0, shop, &checkout, 1);
-    assert_int_equal(metric(h, METRIC "late_spans{"), 1);
-    let_go(exporter);
+    assert_false(join_says(exporter, 0, 0, "span_name"));
+    assert_int_equal(join_metric(h, JOIN_METRIC "late_spans{"), 0);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "late_spans{"), 1);
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
 static void what_is_held_goes_on_when_the_service_stops(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_OK);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
     for (int i = 0; i < 40; i++)
-        offer_samples(h, 0, "service.name=shop", &work, 1);
+        join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->delivered_items, 0);
     exporter->answer = ANSWER_HOLD;
     harness_stop(h);
     harness_advance(h, 100 * MS);
     assert_int_equal(exporter->held_count, 16);
     assert_false(h->has_stopped);
-    let_go(exporter);
+    join_let_go(exporter);
     harness_advance(h, 100 * MS);
     assert_true(h->has_stopped);
     assert_int_equal(exporter->delivered_items, 40);
@@ -318,43 +111,44 @@ static void what_is_held_goes_on_when_the_service_stops(void **state)
 static void beyond_hold_bytes_the_oldest_go_on(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN("hold_bytes: 1KiB"));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_OK);
+    struct harness *h = join_start(JOIN("hold_bytes: 1KiB"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
     for (uint64_t i = 1; i <= 20; i++) {
-        offer_samples(h, 0, "service.name=shop", &work, 1);
-        assert_int_equal(exporter->delivered_items + metric(h, METRIC "held_requests{"), i);
-        assert_true(metric(h, METRIC "held_bytes{") <= 1024);
+        join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+        assert_int_equal(exporter->delivered_items + join_metric(h, JOIN_METRIC "held_requests{"),
+                         i);
+        assert_true(join_metric(h, JOIN_METRIC "held_bytes{") <= 1024);
     }
     assert_true(exporter->delivered_items > 10);
-    assert_int_equal(metric(h, "reason=\"pressure\""), exporter->delivered_items);
+    assert_int_equal(join_metric(h, "reason=\"pressure\""), exporter->delivered_items);
     harness_destroy(h);
 }
 
 static void nothing_waits_while_memory_is_scarce(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_OK);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
     struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t most = budget_limit(budget) / 10 * 8;
-    offer_samples(h, 0, "service.name=shop", &work, 1);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 1 * S);
     assert_int_equal(exporter->delivered_items, 0);
     budget_take(budget, most);
     harness_advance(h, 250 * MS);
     assert_int_equal(exporter->delivered_items, 1);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->delivered_items, 2);
-    assert_int_equal(metric(h, "reason=\"pressure\""), 1);
+    assert_int_equal(join_metric(h, "reason=\"pressure\""), 1);
     budget_return(budget, most);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
-    assert_int_equal(metric(h, METRIC "held_requests{"), 1);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 1);
     harness_destroy(h);
 }
 
 static uint64_t limit_with(const char *yaml)
 {
-    struct harness *h = start(yaml);
+    struct harness *h = join_start(yaml);
     uint64_t limit = budget_limit(harness_receiver(h, "test", 0)->budget);
     harness_destroy(h);
     return limit;
@@ -377,30 +171,32 @@ static void the_index_is_set_aside_from_the_budget(void **state)
 static void what_the_next_stage_refuses_for_now_is_offered_again(void **state)
 {
     (void)state;
-    struct harness *h = start("processors: {trace_profile_join: {hold: 1s, hold_bytes: 4KiB}}\n"
-                              "exporters: {test: {sending_queue: {queue_size: 1, "
-                              "num_consumers: 1}}}\n" BOTH_PIPELINES);
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
+    struct harness *h =
+        join_start("processors: {trace_profile_join: {hold: 1s, hold_bytes: 4KiB}}\n"
+                   "exporters: {test: {sending_queue: {queue_size: 1, "
+                   "num_consumers: 1}}}\n" JOIN_BOTH_PIPELINES);
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
     unsigned accepted = 0;
     for (int i = 0; i < 5; i++)
-        accepted += offer_samples(h, 0, "service.name=shop", &work, 1)->outcome.verdict == ACCEPTED;
+        accepted += join_offer_samples(h, 0, "service.name=shop", &join_work, 1)->outcome.verdict ==
+                    ACCEPTED;
     assert_int_equal(accepted, 5);
     harness_advance(h, 5 * S);
     assert_int_equal(exporter->held_count, 1);
-    assert_true(metric(h, METRIC "held_bytes{") > 0); /* three of them */
-    let_go(exporter);
+    assert_true(join_metric(h, JOIN_METRIC "held_bytes{") > 0); /* three of them */
+    join_let_go(exporter);
     harness_advance(h, 1 * S);
     assert_int_equal(exporter->delivered_items, 5);
-    assert_int_equal(metric(h, METRIC "held_bytes{"), 0);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_bytes{"), 0);
     harness_destroy(h);
 }
 
 static void what_the_next_stage_will_never_take_is_in_the_books(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN("hold: 1s"));
-    profiles_sink(h, ANSWER_PERMANENT);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
+    struct harness *h = join_start(JOIN("hold: 1s"));
+    join_profiles_sink(h, ANSWER_PERMANENT);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S);
     struct harness_books books = harness_books(h, PROFILES);
     assert_int_equal(books.dropped, 1);
@@ -426,20 +222,20 @@ static void labels_of_profilers_become_links(void **state)
          .attributes = {"trace_id=4242424242424242424242424242424242", "span_id=00"}},
     };
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_spans(h, 0, shop, &checkout, 1);
-    offer_samples(h, 0, "service.name=shop", samples, 3);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "service.name=shop", samples, 3);
     assert_int_equal(exporter->held_count, 1);
-    assert_true(says(exporter, 0, 0, "checkout"));
-    assert_true(says(exporter, 0, 0, "t1"));
-    assert_false(says(exporter, 0, 0, "profile_id"));
-    assert_true(says(exporter, 0, 1, "mine"));
-    assert_false(says(exporter, 0, 1, "checkout"));
-    assert_false(says(exporter, 0, 1, "trace_id"));
-    assert_true(says(exporter, 0, 2, "trace_id"));
-    assert_false(says(exporter, 0, 2, "checkout"));
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "checkout"));
+    assert_true(join_says(exporter, 0, 0, "t1"));
+    assert_false(join_says(exporter, 0, 0, "profile_id"));
+    assert_true(join_says(exporter, 0, 1, "mine"));
+    assert_false(join_says(exporter, 0, 1, "checkout"));
+    assert_false(join_says(exporter, 0, 1, "trace_id"));
+    assert_true(join_says(exporter, 0, 2, "trace_id"));
+    assert_false(join_says(exporter, 0, 2, "checkout"));
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
@@ -454,15 +250,15 @@ static void two_spans_with_one_id_are_not_guessed_at(void **state)
                                                 .values = {1},
                                                 .attributes = {"profile_id=7370616e2d2d2d31"}};
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_spans(h, 0, shop, spans, 2);
-    offer_samples(h, 0, "service.name=shop", &sample, 1);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, spans, 2);
+    join_offer_samples(h, 0, "service.name=shop", &sample, 1);
     assert_int_equal(exporter->held_count, 1); /* waiting would not help */
-    assert_true(says(exporter, 0, 0, "profile_id"));
-    assert_false(says(exporter, 0, 0, "span_name"));
-    assert_int_equal(metric(h, "reason=\"ambiguous\""), 1);
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "profile_id"));
+    assert_false(join_says(exporter, 0, 0, "span_name"));
+    assert_int_equal(join_metric(h, "reason=\"ambiguous\""), 1);
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
@@ -483,14 +279,14 @@ static void a_sample_may_get_the_id_of_the_local_root(void **state)
          .flags = 0x300},
     };
     (void)state;
-    struct harness *h = start(JOIN("span_id: root"));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_spans(h, 0, shop, spans, 2);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
+    struct harness *h = join_start(JOIN("span_id: root"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, spans, 2);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
-    assert_true(says(exporter, 0, 0, "handle"));
-    assert_false(says(exporter, 0, 0, "query"));
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "handle"));
+    assert_false(join_says(exporter, 0, 0, "query"));
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
@@ -499,16 +295,16 @@ static void a_profile_without_service_takes_that_of_its_container(void **state)
     static const struct sketch_sample unlinked = {
         .stack = "work;main", .values_count = 1, .values = {5}};
     (void)state;
-    struct harness *h = start(JOIN(""));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_spans(h, 0, shop, &checkout, 1);
-    offer_samples(h, 0, "container.id=c1", &unlinked, 1);
-    offer_samples(h, 0, "container.id=c2", &unlinked, 1);
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "container.id=c1", &unlinked, 1);
+    join_offer_samples(h, 0, "container.id=c2", &unlinked, 1);
     assert_int_equal(exporter->held_count, 2);
-    assert_true(says(exporter, 0, 0, "shop"));
-    assert_false(says(exporter, 1, 0, "shop"));
-    assert_int_equal(metric(h, METRIC "repaired_resources{"), 1);
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "shop"));
+    assert_false(join_says(exporter, 1, 0, "shop"));
+    assert_int_equal(join_metric(h, JOIN_METRIC "repaired_resources{"), 1);
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
@@ -563,16 +359,16 @@ static void spans_are_marked(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct harness *h = start(rows[i].yaml);
+        struct harness *h = join_start(rows[i].yaml);
         struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
         exporter->answer = ANSWER_HOLD;
-        offer_samples(h, 0, "service.name=shop", &work, 1);
+        join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
         harness_advance(h, 8 * S);
-        offer_spans(h, 0, shop, spans, 4);
+        join_offer_spans(h, 0, join_shop, spans, 4);
         assert_int_equal(exporter->held_count, 1);
         assert_int_equal(count_marks(exporter), rows[i].marks);
-        assert_int_equal(metric(h, METRIC "marked_spans{"), rows[i].marks - 1);
-        let_go(exporter);
+        assert_int_equal(join_metric(h, JOIN_METRIC "marked_spans{"), rows[i].marks - 1);
+        join_let_go(exporter);
         harness_destroy(h);
     }
 }
@@ -580,36 +376,36 @@ static void spans_are_marked(void **state)
 static void lanes_share_the_index(void **state)
 {
     (void)state;
-    struct harness *h = start_on(JOIN(""), 2);
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
-    offer_samples(h, 0, "service.name=shop", &work, 1);
-    offer_spans(h, 1, shop, &checkout, 1);
+    struct harness *h = join_start_on(JOIN(""), 2);
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    join_offer_spans(h, 1, join_shop, &join_checkout, 1);
     harness_advance(h, 1 * S);
     assert_int_equal(exporter->held_count, 1);
-    assert_true(says(exporter, 0, 0, "checkout"));
-    let_go(exporter);
+    assert_true(join_says(exporter, 0, 0, "checkout"));
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
 static void values_beyond_the_cap_are_other(void **state)
 {
     (void)state;
-    struct harness *h = start(JOIN("cap: 2"));
-    struct test_exporter *exporter = profiles_sink(h, ANSWER_HOLD);
+    struct harness *h = join_start(JOIN("cap: 2"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
     for (unsigned i = 0; i < 4; i++) {
         char id[32];
         char name[32];
         snprintf(id, sizeof(id), "span--%02u", i);
         snprintf(name, sizeof(name), "name-%u", i);
         struct sketch_span span = {.trace_id = TRACE_A, .span_id = id, .name = name};
-        struct sketch_sample sample = work;
+        struct sketch_sample sample = join_work;
         sample.span_id = id;
-        offer_spans(h, 0, shop, &span, 1);
-        offer_samples(h, 0, "service.name=shop", &sample, 1);
+        join_offer_spans(h, 0, join_shop, &span, 1);
+        join_offer_samples(h, 0, "service.name=shop", &sample, 1);
         assert_int_equal(exporter->held_count, i + 1);
-        assert_true(says(exporter, i, 0, i < 2 ? name : "other"));
+        assert_true(join_says(exporter, i, 0, i < 2 ? name : "other"));
     }
-    let_go(exporter);
+    join_let_go(exporter);
     harness_destroy(h);
 }
 
@@ -627,17 +423,26 @@ static void wrong_settings_are_told(void **state)
         {"{hold_bytes: lots}", "expected a number of bytes from 0 to 64GiB, such as \"64MiB\""},
         {"{mark: roots}", "expected one of"},
         {"{cap: 0}", "expected a whole number from 1 to 100000"},
-        {"{keep: [error]}", "keep is not supported yet"},
         {"{keep: error}", "keep: expected a list"},
+        {"{keep: [errors]}", "keep: found \"errors\", expected slow: <duration>, error or sampled"},
+        {"{keep: [error, error]}", "keep: \"error\" stands there twice"},
+        {"{keep: [slow: 1s, slow: 2s]}", "keep: slow stands there twice"},
+        {"{keep: [slow: 1]}", "keep: slow: expected a duration with its unit"},
+        {"{keep: [slow: fast]}", "keep: slow: found \"fast\""},
+        {"{keep: [slow: 0s]}", "keep: slow: found \"0s\", expected a duration above 0"},
+        {"{keep: [{slow: 1s, error: 1}]}", "keep: expected a list"},
+        {"{control: {endpoint: \"0.0.0.0:1\"}}", "control::token is missing"},
+        {"{control: {endpoint: \":1\"}}", "control::token is missing"},
+        {"{control: {endpoint: localhost}}", "control::endpoint"},
+        {"{control: {token: x}}", "control::token is of no use without control::endpoint"},
         {"{links: {profile: x}}", "links::profile is not supported yet"},
         {"{window_fallback: true}", "window_fallback is not supported yet"},
-        {"{control: {endpoint: \"localhost:1\"}}", "control::endpoint is not supported yet"},
         {"{holds: 1s}", "hold"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char yaml[1024];
-        snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: %s}\n" PIPELINES,
+        snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: %s}\n" JOIN_PIPELINES,
                  rows[i][0]);
         assert_true(harness_is_wrong(yaml, rows[i][1]));
     }

@@ -311,6 +311,16 @@ struct test_exporter *harness_exporter(const struct harness *harness, const char
     return harness_exporter_on(harness, id, 0, TRACES);
 }
 
+void *harness_shared(const struct harness *harness, const char *id)
+{
+    for (size_t i = 0; i < harness->config->components_count; i++)
+        if (harness->service->commons[i] != NULL &&
+            strcmp(harness->config->components[i].id, id) == 0)
+            return harness->service->commons[i];
+    fail_msg("nothing is shared by %s", id);
+    return NULL;
+}
+
 uint64_t harness_budget_used(const struct harness *harness)
 {
     return budget_used(&harness->service->budget);

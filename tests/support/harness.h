@@ -91,6 +91,8 @@ struct component *harness_receiver(const struct harness *harness, const char *id
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
 struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
                                           unsigned lane, enum signal_kind signal);
+/* What the instances of that component share. */
+void *harness_shared(const struct harness *harness, const char *id);
 struct harness_books harness_books(const struct harness *harness, enum signal_kind signal);
 uint64_t harness_budget_used(const struct harness *harness);
 /* The metrics page; freed with free(). */

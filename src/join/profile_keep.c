@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a span is of interest is found out once per link; then samples are left out one by one,
+ * neighbours together. Runs on the owner's thread. */
+#include "src/join/profile_keep.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_links.h"
+#include "src/join/splice.h"
+#include "src/otlp/profile_shape.h"
+#include "src/otlp/rope.h"
+
+enum { REQUEST_RESOURCES = 1, CHILDREN = 2, PROFILE_LEVEL = 2 };
+
+struct keep {
+    struct profile_links *links;
+    const struct keep_rules *rules;
+    bool *is_wanted; /* by place in links */
+    struct splice_list splices;
+    uint64_t run_at; /* samples side by side that are left out */
+    uint64_t run_bytes;
+    uint64_t dropped;
+};
+
+/* A request is slow or failed as a whole: its samples are of interest whichever of its spans they
+ * name. */
+static bool is_link_wanted(const struct keep *keep, const struct join_link *link)
+{
+    struct span_facts root = link->facts;
+    assert(keep->rules != NULL);
+    if (link->found != SPAN_FOUND)
+        return keep->rules->keeps_unlinked;
+    return keep_rules_want(keep->rules, &link->facts) ||
+           (span_index_root(&keep->links->store->index, &root) &&
+            keep_rules_want(keep->rules, &root));
+}
+
+bool profile_keep_is_settled(const struct join_store *store, const struct span_facts *facts)
+{
+    struct keep_rules rules = keep_switch_read(&store->keep);
+    struct span_facts root = *facts;
+    assert(facts->span != 0);
+    return !keep_rules_are_on(&rules) || keep_rules_want(&rules, facts) ||
+           span_index_root(&store->index, &root);
+}
+
+uint32_t profile_keep_unsettled(struct profile_links *links)
+{
+    uint32_t unsettled = 0;
+    assert(links->store != NULL);
+    for (uint32_t i = 1; i < links->keys.count; i++) {
+        struct join_link *link = &links->links[i];
+        link->is_unsettled =
+            link->found == SPAN_FOUND && !profile_keep_is_settled(links->store, &link->facts);
+        unsettled += link->is_unsettled;
+    }
+    return unsettled;
+}
+
+static bool find_wanted(struct keep *keep)
+{
+    struct profile_links *links = keep->links;
+    assert(links->keys.count > 0);
+    keep->is_wanted = arena_try_alloc(&links->arena, links->keys.count * sizeof(bool));
+    for (uint32_t i = 1; keep->is_wanted != NULL && i < links->keys.count; i++)
+        keep->is_wanted[i] = is_link_wanted(keep, &links->links[i]);
+    return keep->is_wanted != NULL;
+}
+
+static bool is_sample_wanted(const struct keep *keep, struct slice bytes)
+{
+    struct profile_sample sample = profile_sample_of(bytes);
+    struct sample_link found = profile_links_of(keep->links, &sample);
+    assert(keep->is_wanted != NULL);
+    return found.link == LINK_NONE ? keep->rules->keeps_unlinked : keep->is_wanted[found.link];
+}
+
+static void end_run(struct keep *keep)
+{
+    assert(keep->run_bytes == 0 || keep->dropped > 0);
+    if (keep->run_bytes > 0)
+        splice_add_from(&keep->splices, keep->run_at, keep->run_bytes, keep->splices.inserts.size);
+    keep->run_bytes = 0;
+}
+
+static void leave_out(struct keep *keep, uint64_t at, uint64_t bytes)
+{
+    assert(bytes > 0);
+    keep->dropped++;
+    if (keep->run_bytes > 0 && keep->run_at + keep->run_bytes == at) {
+        keep->run_bytes += bytes;
+        return;
+    }
+    end_run(keep);
+    keep->run_at = at;
+    keep->run_bytes = bytes;
+}
+
+/* `at` is where content begins in the batch. Returns how many samples stay. */
+static uint64_t filter_samples(struct keep *keep, struct slice content, uint64_t at)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    uint64_t kept = 0;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != CHILDREN || field.type != WIRE_BYTES)
+            continue;
+        if (is_sample_wanted(keep, field.bytes))
+            kept++;
+        else
+            leave_out(keep, at + (uint64_t)(field.whole.data - content.data), field.whole.size);
+    }
+    end_run(keep);
+    assert(reader.failure == NULL);
+    return kept;
+}
+
+/* A profile without samples says nothing; one that came so stays. */
+static void filter_profile(struct keep *keep, const struct wire_field *field, uint64_t at)
+{
+    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
+    uint64_t dropped = keep->dropped;
+    size_t opened = splice_open(&keep->splices, at, body);
+    uint64_t kept = filter_samples(keep, field->bytes, body);
+    assert(keep->run_bytes == 0);
+    if (kept > 0 || keep->dropped == dropped) {
+        splice_close(&keep->splices, opened, CHILDREN, field->bytes.size);
+        return;
+    }
+    splice_rewind(&keep->splices, opened);
+    splice_add_from(&keep->splices, at, field->whole.size, keep->splices.inserts.size);
+}
+
+/* A resource or a scope. The recursion ends at PROFILE_LEVEL. */
+static void filter_level(struct keep *keep, struct slice content, uint64_t at, unsigned level)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    assert(level <= PROFILE_LEVEL);
+    while (wire_next_field(&reader, &field)) {
+        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
+        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
+        if (field.number != (level == 0 ? REQUEST_RESOURCES : CHILDREN) || field.type != WIRE_BYTES)
+            continue;
+        if (level == PROFILE_LEVEL) {
+            filter_profile(keep, &field, begin);
+            continue;
+        }
+        size_t opened = splice_open(&keep->splices, begin, body);
+        filter_level(keep, field.bytes, body, level + 1);
+        splice_close(&keep->splices, opened, field.number, field.bytes.size);
+    }
+    assert(reader.failure == NULL);
+}
+
+static struct buffer *in_one_piece(const struct batch *batch, struct budget *budget)
+{
+    struct buffer *buffer = buffer_create(budget, (size_t)batch->bytes);
+    assert(batch->bytes > 0);
+    rope_copy(rope_of(batch), batch->bytes, buffer->data);
+    buffer->size = (size_t)batch->bytes;
+    return buffer;
+}
+
+/* The batch without what only dropped samples referred to, which is most of it. */
+static struct batch *shrink(struct batch *batch, struct budget *budget)
+{
+    static const struct profile_shape_rules no_limits = {.depth_max = 0};
+    struct profile_shape_figures figures;
+    struct batch *shrunk = batch_create_like(batch, 1);
+    struct buffer *whole = in_one_piece(batch, budget);
+    struct buffer *shaped = profile_shape(&no_limits, buffer_slice(whole), budget, &figures);
+    struct buffer *result = shaped != NULL ? shaped : whole;
+    assert(shaped == NULL || figures.samples == batch->items);
+    batch_append(shrunk, result, buffer_slice(result));
+    shrunk->items = batch->items;
+    if (shaped != NULL)
+        buffer_unref(shaped);
+    buffer_unref(whole);
+    batch_unref(batch);
+    return shrunk;
+}
+
+struct batch *profile_keep(struct profile_links *links, struct batch *batch,
+                           const struct keep_rules *rules, struct budget *budget)
+{
+    struct keep keep = {.links = links, .rules = rules};
+    assert(batch->parts_count == 1);
+    if (!keep_rules_are_on(rules) || !find_wanted(&keep))
+        return batch_ref(batch);
+    splice_list_init(&keep.splices, budget);
+    filter_level(&keep, links->from.request, 0, 0);
+    struct batch *kept = batch;
+    if (keep.dropped == 0) {
+        batch_ref(batch);
+    } else {
+        kept = splice_apply(&keep.splices, batch, budget);
+        kept->items = batch->items - keep.dropped;
+        if (kept->items > 0)
+            kept = shrink(kept, budget);
+    }
+    splice_list_fini(&keep.splices);
+    return kept;
+}
