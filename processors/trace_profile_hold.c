@@ -49,9 +49,10 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
                       const struct profile_links *links, uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
-    assert(links->keys.count > 1);
+    assert(links->keys.count > 1 || links->timed_count > 0);
     held->batch = batch;
     held->deadline_ns = deadline_ns;
+    held->waits_for_all = links->timed_count > 0;
     held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
     for (uint32_t i = 1; i < links->keys.count; i++)
         if (links->links[i].found == SPAN_MISSED || links->links[i].is_unsettled)
@@ -61,7 +62,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
-    assert(held->missing_count > 0);
+    assert(held->missing_count > 0 || held->waits_for_all);
 }
 
 /* Takes the one that *at points to out of the list. */
@@ -90,6 +91,8 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
 {
     struct span_facts facts;
     assert(held != NULL);
+    if (held->waits_for_all)
+        return false;
     while (held->missing_count > 0) {
         const struct link_key *key = &held->missing[held->missing_count - 1];
         enum span_found found = span_index_find(

@@ -16,6 +16,7 @@ struct held {
     uint64_t deadline_ns;
     struct link_key *missing;
     uint32_t missing_count;
+    bool waits_for_all; /* a span that comes may still make another one the wrong choice */
     struct held *next;
 };
 

@@ -178,7 +178,6 @@ static bool check_unbuilt(const struct trace_profile_join_config *config, struct
     } rows[] = {
         {config->links.profile[0] != '\0', "links::profile"},
         {config->links.trace[0] != '\0', "links::trace"},
-        {config->window_fallback, "window_fallback"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].is_set)
@@ -219,6 +218,7 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
         .mark = (enum join_mark)config->mark,
         .takes_root = config->span_id == SPAN_ID_ROOT,
         .repairs_identity = config->repair_identity,
+        .uses_window = config->window_fallback,
     };
     bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&
                    read_buckets(&config->duration_buckets, ret_settings, &error) &&

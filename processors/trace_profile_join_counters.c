@@ -40,6 +40,8 @@ const struct counter_row join_counters[] = {
                     "Number of spans named by a request of profiles that were not in the index"),
     JOIN_COUNTER(enriched, COUNTER_SUM, "enriched_samples",
                  "Number of samples that got something from their span"),
+    JOIN_COUNTER(timed, COUNTER_SUM, "window_samples",
+                 "Number of samples that got a span by their time (window_fallback)"),
     JOIN_COUNTER(other_values, COUNTER_SUM, "other_values",
                  "Number of values beyond cap that became \"other\", once per span and request"),
     JOIN_COUNTER(repaired, COUNTER_SUM, "repaired_resources",

@@ -20,6 +20,7 @@ struct join_counters {
     counter absent;
     counter ambiguous;
     counter enriched;
+    counter timed;
     counter other_values;
     counter repaired;
     counter unwanted;

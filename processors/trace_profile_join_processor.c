@@ -64,16 +64,18 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
         error_set(error, "index::bytes must be at least 256KiB for each of %u lanes", lanes);
         return NULL;
     }
-    if (settings.index_bytes > limit / 2) {
-        error_set(error, "index::bytes must not be more than half of the memory that there is for "
-                         "requests (service::budget_mib)");
+    uint64_t bytes = join_store_bytes(&settings, lanes);
+    if (bytes > limit / 2) {
+        error_set(error, "index::bytes%s must not be more than half of the memory that there is "
+                         "for requests (service::budget_mib)",
+                  settings.uses_window ? ", and 90 bytes for each of index::entries," : "");
         return NULL;
     }
     struct join_store *store = join_store_create(&settings, lanes);
     if (store == NULL)
         error_set(error, "no memory for the index of spans");
     else
-        budget_lower(first->budget, limit - settings.index_bytes);
+        budget_lower(first->budget, limit - bytes);
     return store;
 }
 
@@ -113,6 +115,7 @@ static struct batch *enrich(struct join *self, struct profile_enricher *enricher
     struct batch *enriched = profile_enrich(enricher, batch, clock_now_ns(), &figures);
     assert(enriched->items == batch->items);
     count_enriched(self, &figures);
+    counter_add(&counters->timed, enricher->links.timed_found);
     counter_add(&counters->outgoing[PROFILES], enriched->items);
     return enriched;
 }

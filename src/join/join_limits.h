@@ -17,9 +17,13 @@ enum {
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
 };
+/* Of one look by time: spans to choose from, spans looked at, slots of time looked in. */
+enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How long everything is indexed after the first linked profile: the longest time between two
  * profiles of an SDK and some more; how often held profiles are looked at again; after which time
  * the count of distinct values begins anew. */
 #define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
 #define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)
+/* By how much the clocks of those who send spans and profiles may differ. */
+#define JOIN_SKEW_NS ((uint64_t)NS_PER_S)

@@ -12,11 +12,13 @@
 #include "src/join/process_table.h"
 #include "src/join/service_set.h"
 #include "src/join/span_index.h"
+#include "src/join/span_window.h"
 #include "src/join/value_cap.h"
 
 struct join_store {
     struct join_settings settings;
     struct span_index index;
+    struct span_window window; /* with uses_window */
     struct process_table processes;
     struct service_set services;
     struct id_set observed; /* spans that profiles mentioned: with JOIN_MARK_OBSERVED */
@@ -27,6 +29,8 @@ struct join_store {
     bool has_control; /* an instance on lane 0, whose own this is, listens */
 };
 
+/* Memory for spans, which is taken at once. */
+uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes);
 /* NULL: no memory. The settings' texts are borrowed. */
 struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes);
 /* NULL is tolerated. */

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "src/join/join_store.h"
+#include "src/join/profile_window.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
 #include "src/pprof/correlation.h"
@@ -27,6 +28,7 @@ void profile_links_fini(struct profile_links *links)
     arena_clear(&links->arena);
     profile_set_fini(&links->keys);
     mem_free(links->links);
+    profile_window_fini(links);
     links->links = NULL;
 }
 
@@ -163,6 +165,8 @@ struct sample_link profile_links_of(struct profile_links *links,
         found.link = link_of_entry(links, sample->link);
     else if (names_span)
         found.link = link_of_labels(links, sample);
+    else if (links->timed_count > 0)
+        found.link = profile_window_link(links, sample);
     found.is_by_labels = sample->link == 0;
     return found;
 }
@@ -172,9 +176,12 @@ static uint64_t collect_profile(struct profile_links *links, struct slice bytes,
     struct wire_reader reader = wire_reader_of(bytes);
     struct profile_sample sample;
     uint64_t linked = 0;
+    bool uses_window = links->store->settings.uses_window;
     uint32_t all = (1u << links->store->settings.attributes_count) - 1;
     while (profile_next_sample(&reader, &sample)) {
         struct sample_link found = profile_links_of(links, &sample);
+        if (found.link == LINK_NONE && uses_window)
+            linked += profile_window_note(links, &sample, found.filled);
         if (found.link == LINK_NONE)
             continue;
         struct join_link *link = &links->links[found.link];
@@ -211,6 +218,8 @@ static void collect_resource(struct profile_links *links, const struct profile_r
     struct profile profile;
     uint64_t service = service_of(links, resource->resource);
     bool is_known = service_set_is_matched(&links->store->services, service);
+    if (links->store->settings.uses_window)
+        profile_window_begin(links, resource->resource);
     uint64_t linked = 0;
     while (profile_next_scope(&scopes, &scope)) {
         struct wire_reader profiles = wire_reader_of(scope.bytes);
@@ -245,27 +254,43 @@ void profile_links_close(struct profile_links *links)
     assert(links != NULL);
     arena_clear(&links->arena);
     profile_set_clear(&links->keys);
+    profile_window_clear(links);
     links->linked_samples = 0;
     links->roles = NULL;
     links->by_link = NULL;
 }
 
+static void resolve(const struct profile_links *links, struct join_link *link)
+{
+    const struct join_store *store = links->store;
+    const struct link_key *key = &link->key;
+    assert(key->span != 0);
+    link->found =
+        span_index_find(&store->index, key->has_trace ? key->trace : NULL, key->span, &link->facts);
+    if (link->found != SPAN_FOUND)
+        return;
+    struct span_facts root = link->facts;
+    if (store->settings.takes_root && span_index_root(&store->index, &root))
+        link->facts = root;
+}
+
+uint32_t profile_links_place(struct profile_links *links, const struct link_key *key)
+{
+    uint32_t count = links->keys.count;
+    uint32_t place = place_of(links, key);
+    assert(place > 0);
+    if (place == count)
+        resolve(links, &links->links[place]);
+    return place;
+}
+
 uint32_t profile_links_resolve(struct profile_links *links)
 {
-    const struct join_settings *settings = &links->store->settings;
     uint32_t missing = 0;
     for (uint32_t i = 1; i < links->keys.count; i++) {
-        struct join_link *link = &links->links[i];
-        const struct link_key *key = &link->key;
-        assert(key->span != 0);
-        link->found = span_index_find(&links->store->index, key->has_trace ? key->trace : NULL,
-                                      key->span, &link->facts);
-        missing += link->found == SPAN_MISSED;
-        if (link->found != SPAN_FOUND)
-            continue;
-        struct span_facts root = link->facts;
-        if (settings->takes_root && span_index_root(&links->store->index, &root))
-            link->facts = root;
+        resolve(links, &links->links[i]);
+        missing += links->links[i].found == SPAN_MISSED;
     }
-    return missing;
+    assert(links->keys.count > 0);
+    return missing + profile_window_resolve(links);
 }

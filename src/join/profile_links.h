@@ -12,6 +12,7 @@
 #include "src/join/join_limits.h"
 #include "src/join/resource_facts.h"
 #include "src/join/span_index.h"
+#include "src/join/thread_facts.h"
 #include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_set.h"
@@ -50,6 +51,17 @@ struct attribute_role {
     bool names_span;
 };
 
+/* A sample that names no span but says when it was taken. */
+struct timed_sample {
+    uint64_t from_ns; /* its first and its last time stamp */
+    uint64_t until_ns;
+    uint32_t offset;   /* of its content in the request */
+    uint32_t resource; /* of its process, in resources */
+    struct thread_facts thread;
+    uint16_t filled; /* as in sample_link */
+    uint32_t link;   /* place in links, once resolved; or LINK_NONE */
+};
+
 struct profile_links {
     struct join_store *store;
     struct budget *budget;
@@ -61,6 +73,13 @@ struct profile_links {
     struct join_link *links;      /* by place in keys */
     uint32_t links_capacity;
     uint64_t linked_samples;
+    struct timed_sample *timed; /* in the order of the request; with uses_window */
+    uint32_t timed_count;
+    uint32_t timed_found;
+    uint32_t timed_capacity;
+    struct resource_facts *resources; /* those that have some */
+    uint32_t resources_count;
+    uint32_t resources_capacity;
 };
 
 /* What a sample's labels and link come to. */
@@ -77,7 +96,10 @@ void profile_links_fini(struct profile_links *links);
  * memory than PROFILE_INDEX_BYTES_MAX. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
-/* Looks all of them up. Returns how many are not there, and so may come. */
+/* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
+ * more may be known later. */
 uint32_t profile_links_resolve(struct profile_links *links);
+/* The place of that span in links, looked up. */
+uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
 struct sample_link profile_links_of(struct profile_links *links,
                                     const struct profile_sample *sample);

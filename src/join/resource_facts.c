@@ -30,11 +30,12 @@ static const char *const names[RESOURCE_KEYS] = {
     [RESOURCE_PID] = "process.pid",
 };
 
-static const enum resource_key processes[RESOURCE_PROCESS_NAMES][2] = {
+static const enum resource_key processes[RESOURCE_NAMES][2] = {
     {RESOURCE_CONTAINER, RESOURCE_CONTAINER},
     {RESOURCE_POD, RESOURCE_POD_CONTAINER},
     {RESOURCE_HOST_ID, RESOURCE_PID},
     {RESOURCE_HOST_NAME, RESOURCE_PID},
+    {RESOURCE_SERVICE_NAME, RESOURCE_SERVICE_INSTANCE},
 };
 
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text)
@@ -89,7 +90,7 @@ struct resource_facts resource_facts_of(struct slice content)
             read_attribute(&facts, field.bytes);
     assert(reader.failure == NULL);
     facts.service = hash_value(facts.values[RESOURCE_SERVICE_NAME], 0);
-    for (uint64_t i = 0; i < RESOURCE_PROCESS_NAMES; i++) {
+    for (uint64_t i = 0; i < RESOURCE_NAMES; i++) {
         uint64_t first = hash_value(facts.values[processes[i][0]], i + 1);
         facts.processes[i] = first != 0 ? hash_value(facts.values[processes[i][1]], first) : 0;
     }

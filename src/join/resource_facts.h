@@ -23,14 +23,15 @@ enum resource_key {
     RESOURCE_KEYS,
 };
 
-/* Names of a process: the surest one first. */
-enum { RESOURCE_PROCESS_NAMES = 4 };
+/* Names of a process: the surest one first. The last is of an instance of a service, so that it
+ * tells nothing of who that is. */
+enum { RESOURCE_PROCESS_NAMES = 4, RESOURCE_NAMES };
 
 struct resource_facts {
     struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
     struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
     uint64_t service;                                /* a hash; 0: no service.name */
-    uint64_t processes[RESOURCE_PROCESS_NAMES];      /* hashes; 0: not named that way */
+    uint64_t processes[RESOURCE_NAMES];              /* hashes; 0: not named that way */
     uint32_t hash;                                   /* of all bytes: equal within a process */
 };
 

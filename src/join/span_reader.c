@@ -52,6 +52,7 @@ struct span {
     struct span_facts facts;
     uint32_t flags; /* as OTLP has them */
     uint64_t kind;
+    struct thread_facts thread;
     struct slice values[JOIN_ATTRIBUTES_MAX]; /* of attributes that are wanted; no data: absent */
 };
 
@@ -60,7 +61,10 @@ void span_reader_init(struct span_reader *reader, struct join_store *store, unsi
 {
     assert(store != NULL);
     assert(shard < store->index.shards_count);
-    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    *reader = (struct span_reader){.store = store,
+                                   .budget = budget,
+                                   .shard = shard,
+                                   .reads_attributes = store->settings.uses_window};
     for (size_t i = 0; i < store->settings.attributes_count; i++)
         reader->reads_attributes |= store->settings.attributes[i].source == JOIN_OF_SPAN ||
                                     store->settings.attributes[i].source == JOIN_STATUS_CLASS;
@@ -176,6 +180,8 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
         process_table_add(&store->processes, reader->shard, &reader->resource);
     if (reader->is_indexed)
         reader->resource_texts = put_resource_texts(reader, content);
+    if (reader->is_indexed && store->settings.uses_window)
+        span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
 }
 
 static uint64_t read_id(const uint8_t *data)
@@ -193,6 +199,8 @@ static void read_attribute(const struct join_settings *settings, struct slice en
     struct slice key = attribute.key;
     struct slice value = attribute.value;
     assert(span->content.data != NULL);
+    if (settings->uses_window)
+        thread_facts_take(&span->thread, key, value);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         const struct join_attribute *wanted = &settings->attributes[i];
         if (wanted->source == JOIN_OF_SPAN && slice_equal(key, wanted->name))
@@ -320,6 +328,23 @@ static bool read_span(struct span_reader *reader, struct slice content, struct s
     return true;
 }
 
+/* For samples that say when they were taken, but not in which span. */
+static void add_to_window(struct span_reader *reader, const struct span *span)
+{
+    const struct span_facts *facts = &span->facts;
+    const struct window_span found = {
+        .trace = {facts->trace[0], facts->trace[1]},
+        .span = facts->span,
+        .parent = facts->parent,
+        .start_ns = facts->start_ns,
+        .end_ns = facts->end_ns,
+        .resource = facts->resource,
+        .thread = span->thread,
+    };
+    assert(facts->span != 0);
+    span_window_add(&reader->store->window, reader->shard, &found);
+}
+
 static void index_span(struct span_reader *reader, struct span *span)
 {
     const struct join_settings *settings = &reader->store->settings;
@@ -334,6 +359,8 @@ static void index_span(struct span_reader *reader, struct span *span)
     span->facts.texts =
         fact_log_put(span_index_log(&reader->store->index, reader->shard), text, FACT_KEEP_HALF);
     span_index_add(&reader->store->index, reader->shard, &span->facts);
+    if (settings->uses_window)
+        add_to_window(reader, span);
     reader->figures.indexed++;
     reader->figures.late += id_set_take(&reader->store->missed, span->facts.span);
 }

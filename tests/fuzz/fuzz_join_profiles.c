@@ -34,9 +34,29 @@ static struct join_store *make_store(uint8_t settings)
     };
     struct join_settings wanted = made;
     wanted.takes_root = (settings & 1) != 0;
+    wanted.uses_window = (settings & 2) != 0;
     struct join_store *store = join_store_create(&wanted, 1);
     assert(store != NULL);
     return store;
+}
+
+/* Some samples were taken in spans that they do not name. */
+static void learn_times(struct join_store *store, const struct profile_links *links, uint8_t which)
+{
+    for (uint32_t i = 0; i < links->timed_count; i++) {
+        const struct timed_sample *timed = &links->timed[i];
+        const struct window_span span = {.trace = {1, 2},
+                                         .span = i + 1,
+                                         .start_ns = timed->from_ns,
+                                         .end_ns = timed->until_ns,
+                                         .thread = timed->thread};
+        const struct span_facts facts = {.trace = {1, 2}, .span = i + 1};
+        if ((i & which) == 0)
+            continue;
+        span_window_begin(&store->window, 0, &links->resources[timed->resource], 1);
+        span_window_add(&store->window, 0, &span);
+        span_index_add(&store->index, 0, &facts);
+    }
 }
 
 /* Every span whose number has a bit in common with `which` is known; odd ones have a parent. */
@@ -61,6 +81,7 @@ static void learn(struct join_store *store, const struct profile_links *links, u
         facts.texts = fact_log_put(log, &text, FACT_KEEP_HALF);
         span_index_add(&store->index, 0, &facts);
     }
+    learn_times(store, links, which);
 }
 
 static struct batch *batch_of(struct buffer *owner, struct slice request, uint64_t samples)

@@ -436,7 +436,6 @@ static void wrong_settings_are_told(void **state)
         {"{control: {endpoint: localhost}}", "control::endpoint"},
         {"{control: {token: x}}", "control::token is of no use without control::endpoint"},
         {"{links: {profile: x}}", "links::profile is not supported yet"},
-        {"{window_fallback: true}", "window_fallback is not supported yet"},
         {"{holds: 1s}", "hold"},
     };
     (void)state;

@@ -125,7 +125,7 @@ static void draw_sample(struct drawing *drawing, const struct sketch_sample *sam
     if (sample->values_count > 0)
         wire_write_bytes(&writer, 4, wire_written(&packed));
     for (size_t i = 0; i < sample->timestamps_count; i++)
-        wire_write_fixed64(&writer, 5, 1 + i);
+        wire_write_fixed64(&writer, 5, (sample->time_ns > 0 ? sample->time_ns : 1) + i);
     append(profile, 2, wire_written(&writer));
 }
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples by time. They are noted in the order of the request, in which they are looked for later.
+ * Runs on the owner's thread. */
+#include "src/join/profile_window.h"
+
+#include <assert.h>
+
+#include "src/join/join_store.h"
+#include "src/mem.h"
+
+enum { FIRST = 64 };
+
+void profile_window_begin(struct profile_links *links, struct slice resource)
+{
+    assert(links->resources_count <= links->resources_capacity);
+    if (links->resources_count == links->resources_capacity) {
+        links->resources_capacity = links->resources_count > 0 ? 2 * links->resources_count : FIRST;
+        links->resources =
+            mem_resize(links->resources, links->resources_capacity * sizeof(links->resources[0]));
+    }
+    links->resources[links->resources_count++] =
+        resource.data != NULL ? resource_facts_of(resource) : (struct resource_facts){.service = 0};
+}
+
+/* False: it says nothing of its time. */
+static bool read_times(const struct profile_sample *sample, struct timed_sample *timed)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->timestamps);
+    uint64_t time_ns;
+    timed->from_ns = UINT64_MAX;
+    while (profile_numbers_next(&reader, &time_ns)) {
+        if (time_ns < timed->from_ns)
+            timed->from_ns = time_ns;
+        if (time_ns > timed->until_ns)
+            timed->until_ns = time_ns;
+    }
+    assert(timed->from_ns <= timed->until_ns || timed->from_ns == UINT64_MAX);
+    return timed->from_ns <= timed->until_ns;
+}
+
+static void read_thread(const struct profile_dictionary *from, const struct profile_sample *sample,
+                        struct thread_facts *thread)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    uint64_t index;
+    assert(thread != NULL);
+    while (profile_numbers_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)index);
+        if (profile_has(from, PROFILE_STRINGS, attribute.key))
+            thread_facts_take(thread, profile_string_at(from, attribute.key), attribute.value);
+    }
+}
+
+static bool is_named(const struct resource_facts *resource)
+{
+    uint64_t names = 0;
+    for (unsigned i = 0; i < RESOURCE_NAMES; i++)
+        names |= resource->processes[i];
+    assert(resource != NULL);
+    return names != 0;
+}
+
+bool profile_window_note(struct profile_links *links, const struct profile_sample *sample,
+                         uint16_t filled)
+{
+    assert(links->resources_count > 0);
+    uint32_t resource = links->resources_count - 1;
+    struct timed_sample timed = {.resource = resource, .filled = filled, .link = LINK_NONE};
+    if (!is_named(&links->resources[resource]) || !read_times(sample, &timed))
+        return false;
+    timed.offset = (uint32_t)(sample->bytes.data - links->from.request.data);
+    read_thread(&links->from, sample, &timed.thread);
+    if (links->timed_count == links->timed_capacity) {
+        links->timed_capacity = links->timed_count > 0 ? 2 * links->timed_count : FIRST;
+        links->timed = mem_resize(links->timed, links->timed_capacity * sizeof(links->timed[0]));
+    }
+    assert(links->timed_count == 0 || timed.offset > links->timed[links->timed_count - 1].offset);
+    links->timed[links->timed_count++] = timed;
+    return true;
+}
+
+static void resolve(struct profile_links *links, struct timed_sample *timed)
+{
+    const struct join_settings *settings = &links->store->settings;
+    const struct resource_facts *resource = &links->resources[timed->resource];
+    struct window_place place = {.from_ns = timed->from_ns,
+                                 .until_ns = timed->until_ns,
+                                 .resource = resource->hash,
+                                 .thread = timed->thread};
+    struct window_span span;
+    memcpy(place.names, resource->processes, sizeof(place.names));
+    timed->link = LINK_NONE;
+    if (!span_window_find(&links->store->window, &place, &span))
+        return;
+    struct link_key key = {
+        .trace = {span.trace[0], span.trace[1]}, .span = span.span, .has_trace = 1};
+    timed->link = profile_links_place(links, &key);
+    links->timed_found++;
+    struct join_link *link = &links->links[timed->link];
+    uint32_t all = (1u << settings->attributes_count) - 1;
+    assert(link->key.span != 0);
+    link->wanted |= all & ~(uint32_t)timed->filled;
+    link->is_known = true;
+    link->is_lifted = true;
+}
+
+uint32_t profile_window_resolve(struct profile_links *links)
+{
+    assert(links->timed_count == 0 || links->store->settings.uses_window);
+    for (uint32_t i = 0; i < links->timed_count; i++)
+        resolve(links, &links->timed[i]);
+    return links->timed_count;
+}
+
+uint32_t profile_window_link(const struct profile_links *links, const struct profile_sample *sample)
+{
+    uint32_t offset = (uint32_t)(sample->bytes.data - links->from.request.data);
+    uint32_t low = 0;
+    uint32_t high = links->timed_count;
+    assert(high > 0);
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (links->timed[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return links->timed[low].offset == offset ? links->timed[low].link : LINK_NONE;
+}
+
+void profile_window_clear(struct profile_links *links)
+{
+    assert(links != NULL);
+    links->timed_count = 0;
+    links->timed_found = 0;
+    links->resources_count = 0;
+}
+
+void profile_window_fini(struct profile_links *links)
+{
+    assert(links != NULL);
+    mem_free(links->timed);
+    mem_free(links->resources);
+    links->timed = NULL;
+    links->resources = NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of profile_links that is about samples which name no span but say when they were taken:
+ * each gets the span that it can only have been in, if there is one. Used by profile_links.c
+ * alone, and nothing without uses_window. One owner, one thread at a time. */
+#pragma once
+
+#include "src/join/profile_links.h"
+
+/* Samples of this resource (encoded; no data: none) follow. */
+void profile_window_begin(struct profile_links *links, struct slice resource);
+/* A sample without a span; false: it does not say when or where it was taken. */
+bool profile_window_note(struct profile_links *links, const struct profile_sample *sample,
+                         uint16_t filled);
+/* Finds their spans, of which more may be known later. Returns how many samples there are. */
+uint32_t profile_window_resolve(struct profile_links *links);
+/* What was found for the sample, a place in links or LINK_NONE. */
+uint32_t profile_window_link(const struct profile_links *links,
+                             const struct profile_sample *sample);
+void profile_window_clear(struct profile_links *links);
+void profile_window_fini(struct profile_links *links);
