@@ -160,13 +160,12 @@ static inline bool is_zero(profile_lanes lanes)
 }
 
 /* The same of bytes that do not fill the lanes; the last one ends a varint. */
-static bool __attribute__((noinline))
-few_are_below(struct slice packed, const struct bounds *bounds)
+static bool __attribute__((noinline)) few_are_below(struct slice packed, struct bounds bounds)
 {
     uint8_t few[1 + LANES] = {0}; /* zeros behind the last */
     assert(packed.size <= LANES);
     memcpy(few + 1, packed.data, packed.size);
-    return is_zero(find_beyond(bounds, load_lanes(few + 1), load_lanes(few)));
+    return is_zero(find_beyond(&bounds, load_lanes(few + 1), load_lanes(few)));
 }
 
 bool profile_indices_are_below(struct slice packed, uint32_t count)
@@ -178,7 +177,7 @@ bool profile_indices_are_below(struct slice packed, uint32_t count)
         return false;
     const struct bounds bounds = bounds_of(count);
     if (packed.size <= LANES)
-        return few_are_below(packed, &bounds);
+        return few_are_below(packed, bounds);
     if ((int8_t)packed.data[0] > bounds.one_max)
         return false;
     const uint8_t *last = packed.data + packed.size - LANES;

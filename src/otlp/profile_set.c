@@ -17,7 +17,7 @@
 
 enum {
     SLOTS_FIRST = 64,
-    GROW_AHEAD = 16,
+    GROW_AHEAD = 16, /* slots that are fetched before they are filled */
     CHUNKS_FIRST = 8,
     CHUNK_BYTES_FIRST = 4 * 1024,
     CHUNK_BYTES_MAX = 64 * 1024, /* with the buffer's own */
