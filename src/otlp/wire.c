@@ -114,14 +114,14 @@ struct slice wire_written(const struct wire_writer *writer)
 
 void wire_write_varint(struct wire_writer *writer, uint64_t value)
 {
-    uint8_t bytes[WIRE_VARINT_BYTES_MAX];
-    size_t size = 0;
-    while (value >= 0x80) {
-        bytes[size++] = (uint8_t)(value | 0x80);
-        value >>= 7;
+    assert(writer->at <= writer->end);
+    if (writer->has_failed || wire_varint_size(value) > (size_t)(writer->end - writer->at)) {
+        writer->has_failed = true;
+        return;
     }
-    bytes[size++] = (uint8_t)value;
-    wire_write_raw(writer, slice_of(bytes, size));
+    for (; value >= 0x80; value >>= 7)
+        *writer->at++ = (uint8_t)(value | 0x80);
+    *writer->at++ = (uint8_t)value;
 }
 
 void wire_write_raw(struct wire_writer *writer, struct slice bytes)

@@ -183,12 +183,24 @@ static struct profile_stack stack_of(const struct otlp_to_pprof *conversion, int
     return profile_stack_at(conversion->dictionary, index);
 }
 
+/* Exact where it is beyond what is written; else not less, as each location takes a byte at least.
+ */
+static size_t depth_of(const struct otlp_to_pprof *conversion, const struct profile_stack *stack)
+{
+    assert(conversion->rules->depth_max > 0);
+    const struct profile_numbers *locations = &stack->locations;
+    bool is_packed = locations->parent.data == NULL;
+    if (is_packed && locations->packed.size <= conversion->rules->depth_max)
+        return locations->packed.size;
+    return profile_numbers_count(locations);
+}
+
 /* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
 static uint64_t stack_cost(struct otlp_to_pprof *conversion, int32_t stack_index)
 {
     struct profile_stack stack = stack_of(conversion, stack_index);
     struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    size_t skipped = profile_numbers_count(&stack.locations);
+    size_t skipped = depth_of(conversion, &stack);
     uint64_t cost = 0;
     uint64_t index;
     skipped = skipped > conversion->rules->depth_max ? skipped - conversion->rules->depth_max : 0;
@@ -215,7 +227,7 @@ static size_t write_stack(struct otlp_to_pprof *conversion, int32_t index, const
     assert(ret_ids != NULL);
     struct profile_stack stack = stack_of(conversion, index);
     struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    size_t depth = profile_numbers_count(&stack.locations);
+    size_t depth = depth_of(conversion, &stack);
     size_t skipped =
         depth > conversion->rules->depth_max ? depth - conversion->rules->depth_max : 0;
     uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,

@@ -109,17 +109,22 @@ bool ids_add(struct reading *reading, struct id_map *map, uint64_t id, size_t pl
         return error_set(reading->error, "id %" PRIu64 " twice", id);
     map->ids[slot] = id;
     map->places[slot] = (uint32_t)place;
+    map->in_order += id == place + 1 && map->in_order == place;
     return true;
 }
 
 bool ids_find(struct reading *reading, const struct id_map *map, uint64_t id, uint32_t *ret_place)
 {
     assert(ret_place != NULL);
+    if (id <= map->in_order) {
+        *ret_place = (uint32_t)id;
+        return true;
+    }
     size_t slot = ids_slot(map, id);
-    if (id != 0 && map->ids[slot] != id)
+    if (map->ids[slot] != id)
         return error_set(reading->error, "id %" PRIu64 " is used, but the profile has no such one",
                          id);
-    *ret_place = id == 0 ? 0 : map->places[slot] + 1;
+    *ret_place = map->places[slot] + 1;
     return true;
 }
 

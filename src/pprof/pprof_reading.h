@@ -38,7 +38,8 @@ struct id_map {
     uint64_t *ids; /* 0: free */
     uint32_t *places;
     size_t mask;
-    uint64_t seed; /* so that nobody can choose ids that collide */
+    size_t in_order; /* so many from the first on are 1, 2, 3 …, as nearly everywhere */
+    uint64_t seed;   /* so that nobody can choose ids that collide */
 };
 
 /* Labels of one sample; servers take a hundred. */

@@ -11,12 +11,10 @@
 
 enum { BYTES_FIRST = 256 };
 
-void *scratch_room(struct scratch *scratch, struct budget *budget, size_t bytes)
+void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
 {
-    assert(scratch != NULL);
+    assert(bytes > scratch->bytes);
     size_t wanted = scratch->bytes > 0 ? scratch->bytes : BYTES_FIRST;
-    if (bytes <= scratch->bytes)
-        return scratch->memory;
     if (bytes > SIZE_MAX / 2)
         return NULL;
     while (wanted < bytes)
