@@ -13,6 +13,7 @@
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
+#include "src/client_info.h"
 #include "src/clock.h"
 #include "src/mem.h"
 #include "src/net/http_client.h"
@@ -40,10 +41,11 @@ struct attempt {
     struct pyroscope_walk walk;
     struct pyroscope_series series;
     struct batch_name name;
-    http_done_fn done;       /* of its posts */
-    struct buffer *stripped; /* the batch without uploads, in mode otlp, when it has some */
-    struct slice rest;       /* to be sent as OTLP; no data: nothing, or it was */
-    uint64_t uploads;        /* counted in mode otlp only */
+    http_done_fn done;         /* of its posts */
+    struct config_pair tenant; /* a header; no value: none */
+    struct buffer *stripped;   /* the batch without uploads, in mode otlp, when it has some */
+    struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
+    uint64_t uploads;          /* counted in mode otlp only */
     unsigned in_flight;
     bool has_ended; /* the walk is over, or broken off */
     bool has_news;  /* the server took something */
@@ -237,6 +239,7 @@ static void post_send(struct post *post)
         .bytes = pyroscope_form_bytes(form),
         .content_type = form->content_type,
         .content_encoding = form->content_encoding,
+        .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
         .target = form->target != NULL ? (const char *)form->target->data : NULL,
         .done = attempt->done,
         .arg = post,
@@ -477,6 +480,9 @@ void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *
     attempt->batch = batch_ref(batch);
     attempt->receipt = receipt;
     attempt->done = on_done;
+    if (exporter->forwards_tenant)
+        attempt->tenant = (struct config_pair){.key = CLIENT_TENANT_HEADER,
+                                               .value = client_info_tenant(batch->client)};
     attempt->worst = outcome_accepted;
     attempt->name = batch_name_of(batch);
     attempt->settled = pyroscope_memory_take(&exporter->memory, &attempt->name);

@@ -51,6 +51,7 @@ struct pyroscope_exporter {
     uint64_t in_flight;   /* posts of all attempts */
     uint64_t sent_no;     /* of the last one */
     uint64_t accepted_ns; /* when the server took the last one */
+    bool forwards_tenant; /* that of each batch's client */
     bool is_stopping;
     bool has_told_refusal;
     bool has_told_window;

@@ -18,7 +18,8 @@ static const char *const versions[] = {"2.1", "2.0", "1", NULL};
 static const char allowed_by_default[] =
     "service.namespace,service.version,deployment.environment,deployment.environment.name,"
     "host.name,container.name,k8s.cluster.name,k8s.namespace.name,k8s.node.name,k8s.pod.name,"
-    "k8s.container.name,k8s.deployment.name,k8s.statefulset.name,k8s.daemonset.name,cloud.region";
+    "k8s.container.name,k8s.deployment.name,k8s.statefulset.name,k8s.daemonset.name,cloud.region,"
+    "trace_id,root_span_id";
 
 static const char dropped_by_default[] =
     "thread.id,thread.name,cpu.logical_number,process.pid,process.executable.path,"
@@ -84,6 +85,10 @@ const struct config_field pyroscope_fields[] = {
                   "letters, digits and underscores only, too."),
     CONFIG_TEXT(struct pyroscope_config, tenant, "tenant", NULL,
                 "Tenant of a server with several, sent as X-Scope-OrgID."),
+    CONFIG_BOOL(struct pyroscope_config, forward_tenant, "forward_tenant", "true",
+                "Without a tenant of its own: send what came with an X-Scope-OrgID on for the same "
+                "tenant. The pyroscope receiver keeps it at all times, the otlp receiver with "
+                "include_metadata; profiles of different tenants are never merged."),
     CONFIG_HEADERS(struct pyroscope_config, headers, "headers",
                    "Headers of every request; they win over ours."),
     CONFIG_OPTIONAL(struct pyroscope_config, basic_auth, struct pyroscope_auth_config,

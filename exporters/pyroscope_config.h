@@ -46,6 +46,7 @@ struct pyroscope_config {
     int trace_id;      /* enum pyroscope_switch */
     int min_pyroscope; /* enum pyroscope_version */
     const char *tenant;
+    bool forward_tenant;
     struct config_pairs headers;
     bool has_basic_auth;
     struct pyroscope_auth_config basic_auth;

@@ -10,6 +10,7 @@
 #include "src/base64.h"
 #include "src/batch.h"
 #include "src/buffer.h"
+#include "src/client_info.h"
 #include "src/clock.h"
 #include "src/component.h"
 #include "src/error.h"
@@ -22,6 +23,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     OWN_HEADERS_MAX = 2,
@@ -107,11 +109,15 @@ static void headers_prepare(struct pyroscope_exporter *exporter)
     if (exporter->authorization != NULL)
         exporter->headers[exporter->headers_count++] =
             (struct config_pair){.key = "Authorization", .value = exporter->authorization};
+    exporter->forwards_tenant = config->forward_tenant && config->tenant[0] == '\0';
     if (config->tenant[0] != '\0')
         exporter->headers[exporter->headers_count++] =
             (struct config_pair){.key = "X-Scope-OrgID", .value = config->tenant};
-    for (size_t i = 0; i < config->headers.count; i++)
+    for (size_t i = 0; i < config->headers.count; i++) {
         exporter->headers[exporter->headers_count++] = config->headers.pairs[i];
+        exporter->forwards_tenant &=
+            strcasecmp(config->headers.pairs[i].key, CLIENT_TENANT_HEADER) != 0;
+    }
 }
 
 static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config)
@@ -140,6 +146,13 @@ static void pyroscope_exporter_consume(struct component *self, struct batch *bat
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     assert(exporter->client != NULL);
     assert(batch->signal == self->signal);
+    const char *tenant = exporter->forwards_tenant ? client_info_tenant(batch->client) : NULL;
+    if (tenant != NULL && strlen(tenant) > CLIENT_TENANT_BYTES_MAX) {
+        struct outcome outcome = outcome_refused(
+            STATUS_INVALID_ARGUMENT, "the client's X-Scope-OrgID is longer than 150 bytes");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
     pyroscope_attempt_start(exporter, batch, receipt);
 }
 

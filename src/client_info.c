@@ -85,6 +85,15 @@ struct client_info *client_info_with_auth(const struct client_info *info,
     return copy(&model);
 }
 
+const char *client_info_tenant(const struct client_info *info)
+{
+    for (size_t i = 0; info != NULL && i < info->metadata_count; i++)
+        if (strcmp(info->metadata[i].key, CLIENT_TENANT_HEADER) == 0 &&
+            info->metadata[i].value[0] != '\0')
+            return info->metadata[i].value;
+    return NULL;
+}
+
 struct client_info *client_info_ref(struct client_info *info)
 {
     assert(info != NULL);

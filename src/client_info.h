@@ -26,6 +26,12 @@ struct client_info *client_info_create(const char *address, const struct client_
 /* A copy of info that has the rows of an authenticator, and one holder. */
 struct client_info *client_info_with_auth(const struct client_info *info,
                                           const struct client_metadata *auth, size_t auth_count);
+/* Who shares a server with others names himself in this header, as Pyroscope, Tempo and Mimir have
+ * it. */
+#define CLIENT_TENANT_HEADER "x-scope-orgid"
+enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as these servers have it */
+/* Its value; NULL: none, or info is NULL. */
+const char *client_info_tenant(const struct client_info *info);
 /* One more holder. Returns info. */
 struct client_info *client_info_ref(struct client_info *info);
 /* The last one frees it. NULL is tolerated. */

@@ -55,7 +55,15 @@ static bool is_wanted(const struct partitions *partitions, size_t key,
     return strcasecmp(partitions->keys.texts[key], row->key) == 0;
 }
 
-/* "3:abc" for each value, ";" between the keys: no two sets of values give the same text. */
+/* Profiles are sent on for the tenant that they came from, and so never merged with another's. */
+static const char *tenant_of(const struct partitions *partitions, const struct client_info *client)
+{
+    assert(partitions != NULL);
+    return partitions->signal == PROFILES ? client_info_tenant(client) : NULL;
+}
+
+/* "3:abc" for each value, ";" behind the keys, then the tenant: no two sets of values give the same
+ * text. */
 static char *key_of(const struct partitions *partitions, const struct client_info *client)
 {
     char *text = NULL;
@@ -69,23 +77,31 @@ static char *key_of(const struct partitions *partitions, const struct client_inf
                         client->metadata[i].value);
         fputc(';', out);
     }
+    const char *tenant = tenant_of(partitions, client);
+    if (tenant != NULL)
+        fputs(tenant, out);
     fclose(out);
     return text;
 }
 
-/* Only the configured keys travel on with the merged request. */
+/* Only the tenant and the configured keys travel on with the merged request. */
 static struct client_info *client_of(const struct partitions *partitions,
                                      const struct client_info *client)
 {
     assert(partitions != NULL);
     size_t count = 0;
-    if (client == NULL || partitions->keys.count == 0)
+    const char *tenant = tenant_of(partitions, client);
+    if (client == NULL || (partitions->keys.count == 0 && tenant == NULL))
         return NULL;
     struct client_metadata *rows =
-        mem_alloc(client->metadata_count * partitions->keys.count * sizeof(*rows));
+        mem_alloc((client->metadata_count * partitions->keys.count + 1) * sizeof(*rows));
+    /* First, where it is found before those that the keys may bring along. */
+    if (tenant != NULL)
+        rows[count++] = (struct client_metadata){.key = CLIENT_TENANT_HEADER, .value = tenant};
     for (size_t key = 0; key < partitions->keys.count; key++)
         for (size_t i = 0; i < client->metadata_count; i++)
-            if (is_wanted(partitions, key, &client->metadata[i]))
+            if (is_wanted(partitions, key, &client->metadata[i]) &&
+                (tenant == NULL || strcmp(client->metadata[i].key, CLIENT_TENANT_HEADER) != 0))
                 rows[count++] = client->metadata[i];
     struct client_info *merged = client_info_create("", rows, count);
     mem_free(rows);
@@ -106,6 +122,8 @@ static struct partition *create(struct partitions *partitions, char *key,
     partition->key = key;
     partition->next = partitions->first;
     partitions->first = partition;
+    if (strcmp(key, "") == 0)
+        partitions->plain = partition;
     partitions->count++;
     tsearch(partition, &partitions->tree, compare);
     return partition;
@@ -114,13 +132,14 @@ static struct partition *create(struct partitions *partitions, char *key,
 struct partition *partitions_of(struct partitions *partitions, const struct client_info *client)
 {
     assert(partitions != NULL);
-    if (partitions->keys.count == 0 && partitions->first != NULL)
-        return partitions->first;
+    bool is_plain = partitions->keys.count == 0 && tenant_of(partitions, client) == NULL;
+    if (is_plain && partitions->plain != NULL)
+        return partitions->plain;
     char *key = key_of(partitions, client);
     struct partition wanted = {.key = key};
     void *found = tfind(&wanted, &partitions->tree, compare);
     bool is_full = partitions->count_max > 0 && partitions->count >= partitions->count_max;
-    if (found == NULL && !is_full)
+    if (found == NULL && (is_plain || !is_full))
         return create(partitions, key, client);
     mem_free(key);
     return found != NULL ? *(struct partition **)found : NULL;

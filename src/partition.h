@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gatherings told apart by client metadata (metadata_keys): one gather and one timer for each
- * combination of values. Owned by one lane. */
+/* Gatherings told apart by client metadata (metadata_keys, and for profiles the tenant): one gather
+ * and one timer for each combination of values. Owned by one lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,6 +32,7 @@ struct partitions {
     size_t count;
     void *tree; /* of <search.h>, by key */
     struct partition *first;
+    struct partition *plain; /* without keys: of clients without a tenant; NULL: none came yet */
 };
 
 /* keys outlive the partitions. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/client_info.h"
 #include "src/component.h"
 #include "src/lane.h"
 #include "src/limits.h"
@@ -93,10 +94,15 @@ static void start_timer(struct sender_batch *gathering, struct partition *partit
                      gathering->config->batch.flush_timeout_ns);
 }
 
-/* Beyond the limit of partitions the values are not told apart any more: nothing is lost. */
+/* Beyond the limit of partitions the values are not told apart any more, so that nothing is lost;
+ * but one tenant's profiles never go to another. */
 static struct partition *partition_of(struct sender_batch *gathering, const struct batch *batch)
 {
     struct partition *partition = partitions_of(&gathering->partitions, batch->client);
+    if (partition == NULL && client_info_tenant(batch->client) != NULL) {
+        gathering->partitions.count_max++;
+        partition = partitions_of(&gathering->partitions, batch->client);
+    }
     assert(partition != NULL || gathering->partitions.first != NULL);
     return partition != NULL ? partition : gathering->partitions.first;
 }

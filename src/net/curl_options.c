@@ -168,6 +168,8 @@ struct curl_slist *curl_options_headers(const struct curl_library *library, CURL
         add_header(library, &list, "Content-Type: %s", post->content_type);
     if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
         add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
+    if (post->header != NULL)
+        add_header(library, &list, "%s: %s", post->header->key, post->header->value);
     add_own_headers(library, &list, settings, url);
     add_user_headers(library, &list, settings);
     if (settings->credentials.name != NULL)

@@ -49,14 +49,17 @@ struct http_result {
 };
 typedef void (*http_done_fn)(const struct http_result *result, void *arg);
 
+enum { HTTP_POST_HEADER_BYTES_MAX = 256 }; /* name and value */
+
 struct http_post {
     const struct batch_part *parts; /* body; borrowed until done */
     size_t parts_count;
     uint64_t bytes; /* sum of the parts */
     const char *content_type;
-    const char *content_encoding; /* NULL: none */
-    const char *target;           /* path and query, encoded, instead of the URL's; NULL: those */
-    http_done_fn done;            /* exactly once, never from inside http_client_post */
+    const char *content_encoding;     /* NULL: none */
+    const struct config_pair *header; /* one more, of this request alone; NULL: none */
+    const char *target; /* path and query, encoded, instead of the URL's; NULL: those */
+    http_done_fn done;  /* exactly once, never from inside http_client_post */
     void *arg;
 };
 

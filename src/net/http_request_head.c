@@ -116,14 +116,19 @@ size_t request_head_tail(const struct http_client_settings *settings, const stru
                          char tail[REQUEST_HEAD_TAIL_MAX])
 {
     assert(post->content_type != NULL);
+    static const struct config_pair none = {.key = "", .value = ""};
+    const struct config_pair *more = post->header != NULL ? post->header : &none;
     bool has_type = request_header_find(settings, "Content-Type") == NULL;
     bool has_encoding =
         post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL;
-    int size = snprintf(
-        tail, REQUEST_HEAD_TAIL_MAX, "%s%s%s%s%s%sContent-Length: %" PRIu64 "\r\n\r\n",
-        has_type ? "Content-Type: " : "", has_type ? post->content_type : "",
-        has_type ? "\r\n" : "", has_encoding ? "Content-Encoding: " : "",
-        has_encoding ? post->content_encoding : "", has_encoding ? "\r\n" : "", post->bytes);
+    assert(strlen(more->key) + strlen(more->value) <= HTTP_POST_HEADER_BYTES_MAX);
+    int size = snprintf(tail, REQUEST_HEAD_TAIL_MAX,
+                        "%s%s%s%s%s%s%s%s%s%sContent-Length: %" PRIu64 "\r\n\r\n",
+                        has_type ? "Content-Type: " : "", has_type ? post->content_type : "",
+                        has_type ? "\r\n" : "", has_encoding ? "Content-Encoding: " : "",
+                        has_encoding ? post->content_encoding : "", has_encoding ? "\r\n" : "",
+                        more->key, post->header != NULL ? ": " : "", more->value,
+                        post->header != NULL ? "\r\n" : "", post->bytes);
     assert(size > 0);
     assert(size < REQUEST_HEAD_TAIL_MAX);
     return (size_t)size;

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/net/http_client.h"
+
 struct error;
-struct http_client_settings;
-struct http_post;
 struct http_url;
 
 /* Room for the headers that change with each request. */
-enum { REQUEST_HEAD_TAIL_MAX = 512 };
+enum { REQUEST_HEAD_TAIL_MAX = 512 + HTTP_POST_HEADER_BYTES_MAX };
 
 /* Names are tokens and values hold no line ends: a header cannot bring another one. */
 bool request_headers_check(const struct http_client_settings *settings, struct error *error);

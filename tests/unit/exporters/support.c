@@ -4,6 +4,7 @@
 
 #include "src/batch.h"
 #include "src/buffer.h"
+#include "src/client_info.h"
 #include "src/component.h"
 #include "src/config/config.h"
 #include "src/error.h"
@@ -119,6 +120,8 @@ void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64
     struct batch *batch = batch_create(fixture->component->signal, 1);
     batch_append(batch, buffer, buffer_slice(buffer));
     batch->items = items;
+    if (fixture->client != NULL)
+        batch->client = client_info_ref(fixture->client);
     if (fixture->arrival_ns != 0)
         batch->arrival_ns = fixture->arrival_ns;
     buffer_unref(buffer);

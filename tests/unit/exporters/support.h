@@ -17,6 +17,8 @@ struct component_factory;
 struct config;
 struct lane;
 
+struct client_info;
+
 struct exporter_fixture {
     struct lane *lane;
     struct config *config;
@@ -25,7 +27,8 @@ struct exporter_fixture {
     struct stop_latch stopping;
     bool has_stopped;
     struct receipt receipt;
-    uint64_t arrival_ns; /* of the batches; 0: when they are made */
+    struct client_info *client; /* of the batches; NULL: unknown. Stays the caller's */
+    uint64_t arrival_ns;        /* of the batches; 0: when they are made */
     /* what the last receipt said */
     unsigned answers;
     struct outcome outcome;

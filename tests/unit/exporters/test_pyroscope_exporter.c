@@ -3,6 +3,7 @@
  * again after failures. With PYROSCOPE_URL set, also against a real server. */
 #include "exporters/pyroscope_attempt.h"
 #include "src/budget.h"
+#include "src/client_info.h"
 #include "src/clock.h"
 #include "src/config/config.h"
 #include "src/lane.h"
@@ -547,6 +548,53 @@ static void credentials_and_tenant_go_along(void **state)
     }
 }
 
+static void the_tenant_of_the_client_goes_along(void **state)
+{
+    static const struct {
+        const char *options;
+        const char *client;
+        const char *tenant;
+    } rows[] = {
+        {"compression: gzip", "team-b", "team-b"},
+        {"mode: ingest", "team-b", "team-b"},
+        {"mode: otlp", "team-b", "team-b"},
+        {"compression: gzip", "", ""},
+        {"forward_tenant: false", "team-b", ""},
+        {"tenant: team-a", "team-b", "team-a"},
+        {"headers: {X-Scope-OrgID: team-c}", "team-b", "team-c"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fixture;
+        const struct client_metadata row = {.key = "x-scope-orgid", .value = rows[i].client};
+        set_up(&fixture, rows[i].options);
+        fixture.exporter.client = client_info_create("10.0.0.1", &row, 1);
+        export_sketch(&fixture, &plain);
+        assert_int_equal(fixture.server->requests, 1);
+        assert_string_equal(fixture.server->tenant, rows[i].tenant);
+        client_info_unref(fixture.exporter.client);
+        tear_down(&fixture);
+    }
+}
+
+static void a_tenant_that_no_server_takes_is_refused(void **state)
+{
+    char name[152];
+    const struct client_metadata row = {.key = "x-scope-orgid", .value = name};
+    struct fixture fixture;
+    (void)state;
+    memset(name, 'a', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    set_up(&fixture, "compression: gzip");
+    fixture.exporter.client = client_info_create("10.0.0.1", &row, 1);
+    export_sketch(&fixture, &plain);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_true(fixture.exporter.outcome.is_permanent);
+    assert_int_equal(fixture.server->requests, 0);
+    client_info_unref(fixture.exporter.client);
+    tear_down(&fixture);
+}
+
 static void otlp_goes_as_it_is(void **state)
 {
     static const struct {
@@ -684,6 +732,8 @@ int main(void)
         cmocka_unit_test(a_series_refused_for_good_costs_only_itself),
         cmocka_unit_test(statuses_are_classified),
         cmocka_unit_test(credentials_and_tenant_go_along),
+        cmocka_unit_test(the_tenant_of_the_client_goes_along),
+        cmocka_unit_test(a_tenant_that_no_server_takes_is_refused),
         cmocka_unit_test(otlp_goes_as_it_is),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
         cmocka_unit_test(configurations_are_checked),

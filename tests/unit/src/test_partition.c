@@ -114,6 +114,49 @@ static void without_keys_there_is_one(void **state)
     end(&partitions);
 }
 
+/* As the batch processor and sending_queue::batch have it without metadata_keys. */
+static void profiles_of_different_tenants_are_never_one(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    const struct client_metadata a[] = {{"other", "x"}, {"x-scope-orgid", "a"}};
+    const struct client_metadata b[] = {{"x-scope-orgid", "b"}};
+    const struct client_metadata nobody[] = {{"other", "x"}, {"x-scope-orgid", ""}};
+    budget_init(&budget, 1000);
+    partitions_init(&partitions, PROFILES, &budget, (struct config_texts){.count = 0}, 2);
+    partitions_owned_by(&partitions, on_timer, &budget);
+    struct partition *of_a = partition_for(&partitions, a, 2);
+    struct partition *of_b = partition_for(&partitions, b, 1);
+    struct partition *plain = partition_for(&partitions, nobody, 2);
+    assert_ptr_not_equal(of_a, of_b);
+    assert_string_equal(client_info_tenant(of_a->gather.client), "a");
+    assert_int_equal(of_a->gather.client->metadata_count, 1);
+    assert_string_equal(client_info_tenant(of_b->gather.client), "b");
+    /* There is always room for those without a tenant. */
+    assert_non_null(plain);
+    assert_null(plain->gather.client);
+    assert_ptr_equal(partitions_of(&partitions, NULL), plain);
+    assert_ptr_equal(partition_for(&partitions, a + 1, 1), of_a);
+    end(&partitions);
+}
+
+static void keys_and_tenant_tell_apart_together(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    const struct client_metadata rows[] = {{"region", "r"}, {"x-scope-orgid", "a"}};
+    budget_init(&budget, 1000);
+    partitions_init(&partitions, PROFILES, &budget,
+                    (struct config_texts){.count = 2, .texts = two_keys}, 0);
+    partitions_owned_by(&partitions, on_timer, &budget);
+    struct partition *both = partition_for(&partitions, rows, 2);
+    assert_ptr_not_equal(both, partition_for(&partitions, rows, 1));
+    assert_ptr_not_equal(both, partition_for(&partitions, rows + 1, 1));
+    assert_int_equal(both->gather.client->metadata_count, 2);
+    assert_string_equal(client_info_tenant(both->gather.client), "a");
+    end(&partitions);
+}
+
 static void beyond_the_limit_only_known_values_are_found(void **state)
 {
     (void)state;
@@ -155,6 +198,8 @@ int main(void)
         cmocka_unit_test(different_values_are_different_partitions),
         cmocka_unit_test(only_the_configured_keys_travel_on),
         cmocka_unit_test(without_keys_there_is_one),
+        cmocka_unit_test(profiles_of_different_tenants_are_never_one),
+        cmocka_unit_test(keys_and_tenant_tell_apart_together),
         cmocka_unit_test(beyond_the_limit_only_known_values_are_found),
         cmocka_unit_test(thousands_are_found_again),
     };
