@@ -31,6 +31,7 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
     walk->native_rules = *rules;
     walk->native_rules.labels.keeps_dots = true;
     walk->native_rules.labels.has_numbers = true;
+    walk->native_rules.labels.takes_least = true;
     walk->native_rules.labels.keeps_service = true;
     walk->native_rules.labels.names_max = OTLP_LABEL_NAMES_MAX;
     walk->native_rules.labels.drops_count = 0;

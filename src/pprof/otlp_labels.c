@@ -3,10 +3,12 @@
 #include "src/pprof/otlp_labels.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_view.h"
 #include "src/otlp/value.h"
+#include "src/otlp/wire.h"
 #include "src/pprof/otlp_text.h"
 #include "src/pprof/pprof_writer.h"
 
@@ -177,6 +179,29 @@ static bool write_number(struct otlp_labels *labels, const struct profile_attrib
     return true;
 }
 
+/* The least text of a list, as a value; no data: that is no list, or has none. */
+static struct slice least_of(struct slice encoded)
+{
+    struct value list = value_read(encoded);
+    struct slice least = {.data = NULL};
+    struct slice text = {.size = 0};
+    struct wire_reader reader = wire_reader_of(list.type == VALUE_LIST ? list.bytes : text);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        struct value value = value_read(field.type == WIRE_BYTES ? field.bytes : text);
+        if (value.type != VALUE_TEXT || value.bytes.size == 0)
+            continue;
+        size_t shared = value.bytes.size < text.size ? value.bytes.size : text.size;
+        int order = shared > 0 ? memcmp(value.bytes.data, text.data, shared) : 0;
+        bool is_less = order < 0 || (order == 0 && value.bytes.size < text.size);
+        if (least.data != NULL && !is_less)
+            continue;
+        least = field.bytes;
+        text = value.bytes;
+    }
+    return least;
+}
+
 /* Writes the texts of an attribute's label, once per profile. */
 static void write_label(struct otlp_labels *labels, int32_t index, struct attribute_slot *slot,
                         struct pprof_writer *writer)
@@ -184,6 +209,9 @@ static void write_label(struct otlp_labels *labels, int32_t index, struct attrib
     assert(slot->kind == KIND_LABEL);
     struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
     struct slice text;
+    struct slice least = labels->rules->takes_least ? least_of(attribute.value) : slice_of(NULL, 0);
+    if (least.data != NULL)
+        attribute.value = least;
     slot->generation = labels->generation;
     slot->label = (struct pprof_label){.key = 0};
     if (!write_number(labels, &attribute, writer, &slot->label)) {

@@ -23,6 +23,7 @@ struct otlp_label_rules {
     bool has_numbers;         /* integers as numbers with a unit; else as text */
     bool keeps_dots;          /* in names; else they become underscores */
     bool has_plain_names;     /* as OTLP_NAME_PLAIN */
+    bool takes_least;         /* of a list that one text, as the server does with a repeated key */
     bool keeps_service;       /* service.name as a label like any other */
     size_t names_max;         /* different ones, at most OTLP_LABEL_NAMES_MAX; ids not counted */
     size_t value_bytes_max;   /* longer ones are cut */

@@ -50,6 +50,7 @@ void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *write
     symbols->generation++;
     for (unsigned table = 0; table < PROFILE_TABLES; table++)
         symbols->ids[table] = 0;
+    symbols->nameless = 0;
 }
 
 /* Memory that grows by what is asked for; NULL: none, which is remembered. */
@@ -117,6 +118,18 @@ static uint32_t write_function(struct otlp_symbols *symbols, int32_t index)
     };
     pprof_writer_function(symbols->writer, &to);
     return slot->id;
+}
+
+/* What OTLP does not tell from no function, one without a name, is one in pprof: a line must have
+ * one there. */
+static uint32_t write_nameless(struct otlp_symbols *symbols)
+{
+    assert(symbols->writer != NULL);
+    if (symbols->nameless == 0) {
+        symbols->nameless = ++symbols->ids[PROFILE_FUNCTIONS];
+        pprof_writer_function(symbols->writer, &(struct pprof_function){.id = symbols->nameless});
+    }
+    return symbols->nameless;
 }
 
 /* gnu before go before htlhash: what most back-ends look symbols up by. */
@@ -203,8 +216,9 @@ static void raise_flags(struct otlp_symbols *symbols, const struct pprof_locatio
     struct pprof_mapping *mapping = &mappings[location->mapping - 1];
     mapping->has_inline_frames |= location->lines_count > 1;
     for (size_t i = 0; i < location->lines_count; i++) {
-        mapping->has_functions |= location->lines[i].function != 0;
-        mapping->has_filenames |= location->lines[i].function != 0;
+        bool is_named = location->lines[i].function != symbols->nameless;
+        mapping->has_functions |= is_named;
+        mapping->has_filenames |= is_named;
         mapping->has_line_numbers |= location->lines[i].line != 0;
     }
 }
@@ -235,8 +249,9 @@ static size_t write_lines(struct otlp_symbols *symbols, struct slice location)
         struct pprof_line *lines = room(symbols, &symbols->lines, (count + 1) * sizeof(lines[0]));
         if (lines == NULL)
             break;
+        uint32_t function = write_function(symbols, line.function);
         lines[count++] = (struct pprof_line){
-            .function = write_function(symbols, line.function),
+            .function = function != 0 ? function : write_nameless(symbols),
             .line = line.line,
             .column = line.column,
         };
@@ -276,7 +291,9 @@ static uint64_t text_cost(struct otlp_symbols *symbols, int32_t index)
 static uint64_t function_cost(struct otlp_symbols *symbols, int32_t index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
-    if (slot == NULL || is_written(symbols, slot))
+    if (slot == NULL)
+        return symbols->nameless == 0 ? FUNCTION_BYTES_MAX : 0;
+    if (is_written(symbols, slot))
         return 0;
     struct profile_function function = profile_function_at(symbols->dictionary, index);
     return FUNCTION_BYTES_MAX + text_cost(symbols, function.name) +

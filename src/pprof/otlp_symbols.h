@@ -24,6 +24,7 @@ struct otlp_symbols {
     struct scratch lines;                 /* of one location */
     struct scratch text;                  /* a repaired string */
     uint32_t ids[PROFILE_TABLES];         /* the last one given */
+    uint32_t nameless;                    /* the function without a name; 0: not written yet */
     uint32_t generation;                  /* of the profile; slots of older ones count as free */
     bool has_failed;                      /* no memory */
 };

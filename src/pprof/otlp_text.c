@@ -91,10 +91,13 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
     assert(arena != NULL);
     struct slice text = {.size = 0};
     struct value value = value_read(encoded);
+    struct slice element;
     for (unsigned i = 0; value.type == VALUE_LIST && i < LISTS_IN_LISTS_MAX &&
-                         find_only_element(value.bytes, &encoded);
-         i++)
+                         find_only_element(value.bytes, &element);
+         i++) {
+        encoded = element;
         value = value_read(encoded);
+    }
     if (value.type == VALUE_TEXT)
         text = value.bytes;
     else if (value.type == VALUE_EMPTY && !find_reference(dictionary, encoded, &text))

@@ -60,10 +60,7 @@ static uint32_t location_of(struct stack_profile *profile, struct slice name)
         return 0;
     if (ids[text] == 0) {
         ids[text] = ++profile->locations;
-        /* OTLP takes a function that says nothing for none at all: a frame without a name has a
-         * line. */
-        const struct pprof_function function = {
-            .id = ids[text], .name = text, .system_name = text, .start_line = name.size == 0};
+        const struct pprof_function function = {.id = ids[text], .name = text, .system_name = text};
         const struct pprof_line line = {.function = ids[text]};
         const struct pprof_location location = {.id = ids[text], .lines = &line, .lines_count = 1};
         pprof_writer_function(writer, &function);
@@ -110,7 +107,8 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
         return fail(profile, "a stack is longer than 1 MiB, or all together than 256 MiB");
     if (++profile->stacks > UPLOAD_STACKS_MAX)
         return fail(profile, "more than 4000000 stacks");
-    if (otlp_text_valid(stack) < stack.size)
+    profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;
+    if (profile->is_no_utf8)
         return fail(profile, "a stack has bytes that are no UTF-8");
     size_t count = count_frames(stack);
     if (count > UPLOAD_DEPTH_MAX)
