@@ -176,7 +176,6 @@ static bool check_unbuilt(const struct trace_profile_join_config *config, struct
         bool is_set;
         const char *key;
     } rows[] = {
-        {config->links.profile[0] != '\0', "links::profile"},
         {config->links.trace[0] != '\0', "links::trace"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -184,6 +183,25 @@ static bool check_unbuilt(const struct trace_profile_join_config *config, struct
             return error_set(error, "%s is not supported yet: leave it out", rows[i].key);
     assert(config->control.token != NULL);
     return true;
+}
+
+static bool read_link(const char *key, const char *text, unsigned allowed,
+                      struct url_template *template, struct error *error)
+{
+    assert(key != NULL);
+    return url_template_read(text, allowed, template, error) ||
+           error_prefix(error, "links: %s", key);
+}
+
+/* A span does not say which type of profile is wanted: that is written into the URL. */
+static bool read_links(const struct join_links_config *links, struct join_settings *settings,
+                       struct error *error)
+{
+    unsigned all = (1u << URL_VALUES) - 1;
+    assert(links != NULL);
+    return read_link("profile", links->profile, all & ~(1u << URL_PROFILE_TYPE),
+                     &settings->profile_url, error) &&
+           read_link("trace", links->trace, all, &settings->trace_url, error);
 }
 
 static bool read_keep(const struct trace_profile_join_config *config,
@@ -201,7 +219,7 @@ bool trace_profile_join_check(const void *section, struct error *error)
     assert(config != NULL);
     return read_attributes(&config->attributes, &settings, error) &&
            read_buckets(&config->duration_buckets, &settings, error) &&
-           read_keep(config, &settings, error) &&
+           read_keep(config, &settings, error) && read_links(&config->links, &settings, error) &&
            trace_profile_control_check(&config->control, error) && check_unbuilt(config, error);
 }
 
@@ -222,7 +240,8 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
     };
     bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&
                    read_buckets(&config->duration_buckets, ret_settings, &error) &&
-                   read_keep(config, ret_settings, &error);
+                   read_keep(config, ret_settings, &error) &&
+                   read_links(&config->links, ret_settings, &error);
     assert(is_fine);
     (void)is_fine;
 }

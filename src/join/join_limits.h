@@ -25,5 +25,7 @@ enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 #define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
 #define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)
+/* How much of the time around a span or a profile a URL shows, before and after. */
+#define JOIN_VIEW_NS ((uint64_t)30 * NS_PER_S)
 /* By how much the clocks of those who send spans and profiles may differ. */
 #define JOIN_SKEW_NS ((uint64_t)NS_PER_S)

@@ -9,6 +9,7 @@
 
 #include "src/join/join_limits.h"
 #include "src/join/keep_rules.h"
+#include "src/join/url_template.h"
 #include "src/slice.h"
 
 enum join_source {
@@ -39,6 +40,8 @@ struct join_settings {
     uint64_t hold_ns;
     uint64_t hold_bytes;
     enum join_mark mark;
+    struct url_template profile_url; /* on spans that are marked */
+    struct url_template trace_url;   /* on profiles */
     struct keep_rules keep;
     bool takes_root; /* samples get the id of the local root */
     bool repairs_identity;

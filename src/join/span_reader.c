@@ -9,12 +9,11 @@
 #include "src/batch.h"
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
+#include "src/join/span_mark.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/value.h"
 
-#define MARK_KEY "pyroscope.profile.id"
-
-enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1, KEY = 1, VALUE = 2 };
+enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
 
 enum span_field {
     SPAN_TRACE_ID = 1,
@@ -42,8 +41,6 @@ enum {
     TRACE_ID_BYTES = 16,
     SPAN_ID_BYTES = 8,
 };
-
-enum { MARK_BYTES = 2 + 2 + sizeof(MARK_KEY) - 1 + 2 + 2 + 2 * SPAN_ID_BYTES };
 
 /* A span while it is read. */
 struct span {
@@ -384,38 +381,23 @@ static bool wants_mark(const struct span_reader *reader, const struct span *span
     }
 }
 
-static bool has_mark(struct slice content)
+/* The span's message stands at `at` in the batch. */
+static void mark(struct span_reader *reader, const struct span *span,
+                 const struct wire_field *field, uint64_t at)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number == SPAN_ATTRIBUTES &&
-            attribute_value(field.bytes, slice_of_text(MARK_KEY)).data != NULL)
-            return true;
-    assert(reader.failure == NULL);
-    return false;
-}
-
-/* pyroscope.profile.id: the span's own id, as hexadecimal text, at the end of the span. */
-static void put_mark(struct span_reader *reader, const struct span *span, uint64_t end)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t id[SPAN_ID_BYTES];
-    uint8_t text[2 * SPAN_ID_BYTES];
-    uint8_t room[2 + MARK_BYTES];
-    struct wire_writer writer = wire_writer_of(room, sizeof(room));
-    memcpy(id, &span->facts.span, sizeof(id));
-    for (size_t i = 0; i < sizeof(id); i++) {
-        text[2 * i] = (uint8_t)digits[id[i] >> 4];
-        text[2 * i + 1] = (uint8_t)digits[id[i] & 15];
-    }
-    wire_write_header(&writer, SPAN_ATTRIBUTES, MARK_BYTES - 2);
-    wire_write_bytes(&writer, KEY, slice_of_text(MARK_KEY));
-    wire_write_header(&writer, VALUE, 2 + sizeof(text));
-    wire_write_bytes(&writer, 1, slice_of(text, sizeof(text)));
-    splice_add(&reader->splices, end, 0, wire_written(&writer));
-    reader->figures.marked++;
-    assert(!writer.has_failed);
+    struct splice_list *splices = &reader->splices;
+    const struct span_mark wanted = {.url = &reader->store->settings.profile_url,
+                                     .resource = &reader->resource,
+                                     .facts = &span->facts,
+                                     .content = span->content};
+    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
+    assert(field->number == SPANS);
+    size_t opened = splice_open(splices, at, body);
+    size_t begin = splices->inserts.size;
+    reader->figures.marked += span_mark_write(&wanted, &splices->inserts);
+    if (splices->inserts.size > begin)
+        splice_add_from(splices, body + field->bytes.size, 0, begin);
+    splice_close(splices, opened, SPANS, field->bytes.size);
 }
 
 /* A scope's content in one piece; `at` is where it begins in the batch. */
@@ -434,13 +416,8 @@ static void read_scope(struct span_reader *reader, struct slice content, uint64_
         if (!read_span(reader, field.bytes, &span))
             continue;
         index_span(reader, &span);
-        if (!wants_mark(reader, &span) || has_mark(field.bytes))
-            continue;
-        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
-        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
-        size_t opened = splice_open(&reader->splices, begin, body);
-        put_mark(reader, &span, body + field.bytes.size);
-        splice_close(&reader->splices, opened, SPANS, field.bytes.size);
+        if (wants_mark(reader, &span))
+            mark(reader, &span, &field, at + (uint64_t)(field.whole.data - content.data));
     }
     assert(fields.failure == NULL);
 }

@@ -435,7 +435,10 @@ static void wrong_settings_are_told(void **state)
         {"{control: {endpoint: \":1\"}}", "control::token is missing"},
         {"{control: {endpoint: localhost}}", "control::endpoint"},
         {"{control: {token: x}}", "control::token is of no use without control::endpoint"},
-        {"{links: {profile: x}}", "links::profile is not supported yet"},
+        {"{links: {profile: x}}", "links: profile: byte 0: expected a URL that begins with"},
+        {"{links: {profile: \"http://g/{spam_id}\"}}",
+         "links: profile: byte 9: found {spam_id}, expected one of {service_name}"},
+        {"{links: {profile: \"http://g/{profile_type}\"}}", "byte 9: found {profile_type}"},
         {"{holds: 1s}", "hold"},
     };
     (void)state;

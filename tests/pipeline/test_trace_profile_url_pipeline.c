@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* links in pipelines: URLs that lead from a span to its profile. */
+#include "tests/support/join_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/batch.h"
+#include "src/mem.h"
+#include "tests/support/random_otlp.h"
+
+#define URL "http://g/a?s={service_name}&id={span_id}&t={trace_id}&f={from_ms}&u={until_ms}"
+
+/* How often the spans that are held say so. */
+static unsigned count_in(const struct test_exporter *exporter, const char *text)
+{
+    struct slice bytes = joined_parts(exporter->held[0].batch);
+    const uint8_t *at = bytes.data;
+    unsigned count = 0;
+    while ((at = memmem(at, bytes.size - (size_t)(at - bytes.data), text, strlen(text))) != NULL) {
+        count++;
+        at++;
+    }
+    mem_free((void *)(uintptr_t)bytes.data);
+    return count;
+}
+
+static struct test_exporter *offer_spans(struct harness *h, const struct sketch_span *spans,
+                                         size_t count)
+{
+    static const char *const resource[] = {"service.name", "my shop", NULL};
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
+    exporter->answer = ANSWER_HOLD;
+    join_offer_spans(h, 0, resource, spans, count);
+    assert_int_equal(exporter->held_count, 1);
+    return exporter;
+}
+
+static void a_marked_span_leads_to_its_profile(void **state)
+{
+    static const struct sketch_span spans[] = {
+        {.trace_id = TRACE_A,
+         .span_id = "span---1",
+         .name = "root",
+         .start_ns = 100 * S,
+         .end_ns = 101 * S},
+        {.trace_id = TRACE_A, .span_id = "span---2", .parent_id = "span---1", .name = "child"},
+    };
+    (void)state;
+    struct harness *h = join_start(JOIN("links: {profile: \"" URL "\"}"));
+    struct test_exporter *exporter = offer_spans(h, spans, 2);
+    assert_int_equal(count_in(exporter, "pyroscope.profile.url"), 1);
+    assert_int_equal(count_in(exporter, "pyroscope.profile.id"), 1);
+    assert_int_equal(count_in(exporter, "http://g/a?s=my%20shop&id=7370616e2d2d2d31"
+                                        "&t=41414141414141414141414141414141&f=70000&u=131000"),
+                     1);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
+static void what_a_span_has_already_stays(void **state)
+{
+    static const struct {
+        const char *attributes[4];
+        const char *url;
+    } rows[] = {
+        {{"pyroscope.profile.id", "0123456789abcdef"}, "id=0123456789abcdef&t"},
+        {{"pyroscope.profile.url", "http://own"}, "http://own"},
+        {{"pyroscope.profile.id", "0123", "pyroscope.profile.url", "http://own"}, "http://own"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct harness *h = join_start(JOIN("links: {profile: \"" URL "\"}"));
+        struct sketch_span span = {.trace_id = TRACE_A, .span_id = "span---1", .name = "root"};
+        memcpy(span.attributes, rows[i].attributes, sizeof(span.attributes));
+        struct test_exporter *exporter = offer_spans(h, &span, 1);
+        assert_int_equal(count_in(exporter, "pyroscope.profile.id"), 1);
+        assert_int_equal(count_in(exporter, "pyroscope.profile.url"), 1);
+        assert_int_equal(count_in(exporter, rows[i].url), 1);
+        assert_int_equal(join_metric(h, JOIN_METRIC "marked_spans{"), i == 1);
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+}
+
+static void spans_that_are_not_marked_get_none(void **state)
+{
+    (void)state;
+    struct harness *h = join_start(JOIN("mark: off, links: {profile: \"" URL "\"}"));
+    struct test_exporter *exporter = offer_spans(h, &join_checkout, 1);
+    assert_int_equal(count_in(exporter, "pyroscope.profile"), 0);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_marked_span_leads_to_its_profile),
+        cmocka_unit_test(what_a_span_has_already_stays),
+        cmocka_unit_test(spans_that_are_not_marked_get_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
