@@ -2,7 +2,7 @@
 /* Answers of the pyroscope receiver: Connect's JSON (connectrpc.com, "Protocol"), gRPC's trailers,
  * gRPC-web's trailers in the body, and the same JSON with plain status codes for /ingest, as the
  * server gives it. Runs on its receiver's lane. */
-#include "receivers/pyroscope_receiver.h"
+#include "receivers/pyroscope_exchange.h"
 
 #include "src/clock.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { JSON_MAX = 8192, WEB_BODY_MAX = 4096, WEB_TRAILERS = 0x80 };
+enum { JSON_MAX = 8192, WEB_TRAILERS = 0x80 };
 
 struct connect_code {
     const char *name;
@@ -146,32 +146,49 @@ static void answer_accepted(struct pyroscope_exchange *exchange)
     pyroscope_respond(exchange->receiver, exchange->request, &response);
 }
 
-/* One message and then, or only, a frame of trailers as text. */
+static const char *web_type(const struct pyroscope_exchange *exchange)
+{
+    assert(exchange->protocol == PYROSCOPE_GRPC_WEB);
+    return exchange->is_proto_named ? "application/grpc-web+proto" : "application/grpc-web";
+}
+
+/* An empty message, which is its prefix, then a frame of trailers as text. */
+static void answer_web_accepted(struct pyroscope_exchange *exchange)
+{
+    static const char trailers[] = "grpc-status: 0\r\n";
+    enum { TRAILERS_SIZE = sizeof(trailers) - 1 };
+    uint8_t body[2 * GRPC_PREFIX_BYTES + TRAILERS_SIZE] = {0};
+    assert(TRAILERS_SIZE <= UINT8_MAX);
+    body[GRPC_PREFIX_BYTES] = WEB_TRAILERS;
+    body[2 * GRPC_PREFIX_BYTES - 1] = TRAILERS_SIZE;
+    memcpy(body + 2 * GRPC_PREFIX_BYTES, trailers, TRAILERS_SIZE);
+    pyroscope_respond(exchange->receiver, exchange->request,
+                      &(struct http_response){
+                          .status = 200,
+                          .headers = {{"content-type", web_type(exchange)}},
+                          .body = slice_of(body, sizeof(body)),
+                      });
+}
+
+/* Trailers alone are headers. */
 static void answer_web(struct pyroscope_exchange *exchange, const struct outcome *outcome)
 {
-    uint8_t body[WEB_BODY_MAX] = {0};
     char message[GRPC_MESSAGE_MAX];
-    bool is_accepted = outcome->verdict == ACCEPTED;
-    rpc_message_to_grpc(is_accepted ? "" : outcome->message, message);
-    size_t begin = is_accepted ? GRPC_PREFIX_BYTES : 0; /* an empty message is its prefix */
-    char *trailers = (char *)body + begin + GRPC_PREFIX_BYTES;
-    int size = snprintf(trailers, sizeof(body) - begin - GRPC_PREFIX_BYTES, "grpc-status: %u\r\n",
-                        (unsigned)outcome->code);
-    if (!is_accepted)
-        size += snprintf(trailers + size, sizeof(body) - GRPC_PREFIX_BYTES - (size_t)size,
-                         "grpc-message: %s\r\n", message);
-    assert(size > 0 && (size_t)size < sizeof(body) - begin - GRPC_PREFIX_BYTES);
-    body[begin] = WEB_TRAILERS;
-    body[begin + 3] = (uint8_t)(size >> 8);
-    body[begin + 4] = (uint8_t)size;
-    pyroscope_respond(
-        exchange->receiver, exchange->request,
-        &(struct http_response){
-            .status = 200,
-            .headers = {{"content-type", exchange->is_proto_named ? "application/grpc-web+proto"
-                                                                  : "application/grpc-web"}},
-            .body = slice_of(body, begin + GRPC_PREFIX_BYTES + (size_t)size),
-        });
+    char code[12];
+    if (outcome->verdict == ACCEPTED) {
+        answer_web_accepted(exchange);
+        return;
+    }
+    assert(outcome->message != NULL);
+    rpc_message_to_grpc(outcome->message, message);
+    snprintf(code, sizeof(code), "%u", (unsigned)outcome->code);
+    pyroscope_respond(exchange->receiver, exchange->request,
+                      &(struct http_response){
+                          .status = 200,
+                          .headers = {{"content-type", web_type(exchange)},
+                                      {"grpc-status", code},
+                                      {"grpc-message", message}},
+                      });
 }
 
 static void answer_grpc(struct pyroscope_exchange *exchange, const struct outcome *outcome)

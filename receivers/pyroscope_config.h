@@ -7,11 +7,13 @@
 #include <stdint.h>
 
 #include "receivers/listen_config.h"
+#include "src/pyroscope/upload_check.h"
 
 struct error;
 
 struct pyroscope_receiver_config {
     struct http_listen_config server;
+    struct upload_limits limits;
 };
 
 extern const struct config_field pyroscope_receiver_fields[];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request of the pyroscope receiver from its headers to its answer. What finds no room, in the
  * budget or behind, waits a while: clients do not send it again. Runs on its receiver's lane. */
-#include "receivers/pyroscope_receiver.h"
+#include "receivers/pyroscope_exchange.h"
 
 #include "src/batch.h"
 #include "src/budget.h"
@@ -17,9 +17,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { TENANT_BYTES_MAX = 150 }; /* as servers of several tenants have it */
+enum { BODY_BYTES_FIRST = 4096 };
 
-static const char tenant_header[] = "x-scope-orgid";
 static const char no_memory[] = "the memory budget is used up, try again later";
 
 static void release(struct pyroscope_exchange *exchange)
@@ -118,12 +117,18 @@ static void wait_end(struct pyroscope_exchange *exchange)
     receiver->waiting_bytes -= exchange->waiting_bytes;
 }
 
-static void count(struct pyroscope_exchange *exchange, const struct outcome *outcome)
+static struct outlet *outlet_of(const struct pyroscope_exchange *exchange)
+{
+    assert(exchange->receiver->base.outlets[PROFILES] != NULL);
+    return exchange->receiver->base.outlets[PROFILES];
+}
+
+static void count(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver_counters *counters = exchange->receiver->base.counters;
     assert(exchange->batch != NULL);
-    bool is_accepted = outcome->verdict == ACCEPTED;
-    counter_add(is_accepted ? &counters->accepted[PROFILES] : &counters->refused[PROFILES],
+    counter_add(exchange->is_batch_refused ? &counters->refused[PROFILES]
+                                           : &counters->accepted[PROFILES],
                 exchange->batch->items);
 }
 
@@ -135,21 +140,30 @@ static void finish(struct pyroscope_exchange *exchange)
     pyroscope_exchange_answer(exchange, &exchange->worst);
 }
 
+/* One pipeline has answered; after the last one the batch is settled. */
 static void settle(struct pyroscope_exchange *exchange, const struct outcome *outcome)
 {
-    count(exchange, outcome);
+    assert(!exchange->is_kept);
     if (outcome->verdict != ACCEPTED)
         keep_worst(exchange, outcome);
+    exchange->is_batch_refused |= outcome->verdict != ACCEPTED;
+    if (++exchange->pipeline < outlet_pipelines(outlet_of(exchange)))
+        return;
+    count(exchange);
     batch_unref(exchange->batch);
     exchange->batch = NULL;
+    exchange->pipeline = 0;
+    exchange->is_batch_refused = false;
 }
 
 static void offer(struct pyroscope_exchange *exchange)
 {
     assert(!exchange->is_pending);
-    struct outlet *outlet = exchange->receiver->base.outlets[PROFILES];
+    bool is_again = exchange->is_kept;
     exchange->is_pending = true;
-    outlet_offer(outlet, exchange->batch, &exchange->receipt);
+    exchange->is_kept = false;
+    outlet_offer_patiently(outlet_of(exchange), exchange->pipeline, exchange->batch,
+                           &exchange->receipt, is_again);
 }
 
 /* One step of the walk. False: it has to wait, or is over. */
@@ -195,7 +209,10 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
     exchange->is_pending = false;
     receipt_init(receipt, receipt->fn, exchange);
     bool is_later = outcome->verdict == REFUSED && !outcome->is_permanent;
-    if (!is_later || !wait_for_room(exchange, exchange->batch->bytes))
+    exchange->is_kept = is_later && wait_for_room(exchange, exchange->batch->bytes);
+    if (is_later && !exchange->is_kept)
+        outlet_give_up(outlet_of(exchange), exchange->pipeline, exchange->batch, outcome->reason);
+    if (!exchange->is_kept)
         settle(exchange, outcome);
     pump(exchange);
 }
@@ -206,17 +223,43 @@ static bool has_room_for_body(const struct pyroscope_exchange *exchange)
     uint64_t declared = http_request_size_declared(exchange->request);
     uint64_t used = budget_used(budget);
     uint64_t limit = budget_limit(budget);
-    uint64_t bytes = declared > exchange->plan.max_bytes ? 0 : declared;
+    /* A body that names no size begins with a few bytes. */
+    uint64_t bytes = declared > exchange->plan.max_bytes ? BODY_BYTES_FIRST : declared;
     return bytes >= limit || used + bytes <= limit;
 }
 
-/* HTTP/2 sends on without being asked: there the body is read at once, or refused. */
+/* HTTP/2 sends on without being asked: there the body is read at once, if need be into the reserve,
+ * and waits then. */
 static void read_body(struct pyroscope_exchange *exchange)
 {
     assert(exchange->request != NULL);
-    if (http_request_is_http2(exchange->request) || has_room_for_body(exchange) ||
-        !wait_for_room(exchange, 0))
-        http_request_read_body(exchange->request, &exchange->plan);
+    bool has_room = has_room_for_body(exchange);
+    if (!has_room && http_request_is_http2(exchange->request))
+        exchange->plan.budget = &exchange->receiver->reserve;
+    else if (!has_room && wait_for_room(exchange, 0))
+        return;
+    http_request_read_body(exchange->request, &exchange->plan);
+}
+
+static void go_on(struct pyroscope_exchange *exchange)
+{
+    assert(exchange->step == NULL);
+    if (exchange->request == NULL || exchange->is_answered)
+        release(exchange);
+    else if (exchange->again != NULL)
+        exchange->again(exchange);
+    else
+        read_body(exchange);
+}
+
+void pyroscope_exchange_wait(struct pyroscope_exchange *exchange,
+                             void (*again)(struct pyroscope_exchange *exchange))
+{
+    assert(again != NULL);
+    struct outcome outcome = outcome_busy(no_memory);
+    exchange->again = again;
+    if (!wait_for_room(exchange, exchange->message.size))
+        pyroscope_exchange_answer(exchange, &outcome);
 }
 
 static void on_look(struct timer *timer, void *arg)
@@ -227,10 +270,8 @@ static void on_look(struct timer *timer, void *arg)
     wait_end(exchange);
     if (exchange->step != NULL)
         pump(exchange);
-    else if (exchange->request != NULL && !exchange->is_answered)
-        read_body(exchange);
     else
-        release(exchange);
+        go_on(exchange);
 }
 
 void pyroscope_exchange_read(struct pyroscope_exchange *exchange, const struct http_body_plan *plan)
@@ -245,15 +286,15 @@ static struct client_info *client_of(const struct pyroscope_receiver *receiver,
                                      const struct http_request *request)
 {
     const struct pyroscope_receiver_config *config = receiver->base.config;
-    struct slice tenant = http_request_header(request, tenant_header);
-    char text[TENANT_BYTES_MAX + 1];
+    struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
+    char text[CLIENT_TENANT_BYTES_MAX + 1];
     assert(request != NULL);
     if (config->server.listen.include_metadata)
         return http_request_client(request);
-    bool has_tenant = tenant.size > 0 && tenant.size <= TENANT_BYTES_MAX;
+    bool has_tenant = tenant.size > 0 && tenant.size <= CLIENT_TENANT_BYTES_MAX;
     snprintf(text, sizeof(text), "%.*s", has_tenant ? (int)tenant.size : 0,
              has_tenant ? (const char *)tenant.data : "");
-    const struct client_metadata row = {.key = tenant_header, .value = text};
+    const struct client_metadata row = {.key = CLIENT_TENANT_HEADER, .value = text};
     return client_info_create(http_request_peer_address(request), &row, has_tenant);
 }
 

@@ -2,7 +2,7 @@
 /* POST /ingest: pprof, bare or in a form, texts and tries of stacks, and JFR, which is passed on as
  * it came. Everything that is said of an upload stands in the query. Runs on its receiver's lane.
  */
-#include "receivers/pyroscope_receiver.h"
+#include "receivers/pyroscope_exchange.h"
 
 #include "src/batch.h"
 #include "src/buffer.h"
@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { UNPROCESSABLE = 422, BAD_REQUEST = 400, TIME_TEXT_MAX = 24 };
 
@@ -150,16 +151,26 @@ static bool read_form(const struct pyroscope_exchange *exchange, struct form_par
            error_set(error, "failed to parse the multipart form: %s", form.failure);
 }
 
+static const struct upload_limits *limits_of(const struct pyroscope_exchange *exchange)
+{
+    const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
+    assert(config != NULL);
+    return &config->limits;
+}
+
 /* What the series and the tables are in OTLP becomes the batch. */
-static enum pyroscope_step convert(struct pyroscope_exchange *exchange,
-                                   const struct pprof_upload *upload)
+static enum pyroscope_step convert(struct pyroscope_exchange *exchange, struct pprof_upload *upload)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
+    const struct upload_limits *limits = limits_of(exchange);
     struct pyroscope_receiver_counters *counters = receiver->base.counters;
+    const struct series *series = &exchange->ingest->series;
     struct error error = {.text = ""};
     struct buffer *request = NULL;
-    if (!series_check(&exchange->ingest->series, &error))
+    if (!series_check(series, &error) || !upload_check_series(series, limits, &error) ||
+        !upload_check_profile(upload, series, limits, &error))
         return refuse(exchange, error.text);
+    counter_add(&counters->negative, upload->negative);
     if (!series_to_otlp(&exchange->ingest->series, &upload->pprof, receiver->base.budget, &request))
         return PYROSCOPE_STEP_BUSY;
     counter_add(&counters->empty, request->size == 0);
@@ -243,6 +254,16 @@ static enum pyroscope_step take_stacks(struct pyroscope_exchange *exchange,
     return step;
 }
 
+/* As the server tells them apart: what no text can be, and what this one cannot. */
+static enum pyroscope_step refuse_text(struct pyroscope_exchange *exchange,
+                                       const struct stack_profile *stacks, const char *text)
+{
+    assert(exchange->ingest->form == FORM_TEXT);
+    if (!stacks->is_no_utf8)
+        exchange->http_status = UNPROCESSABLE;
+    return refuse(exchange, text);
+}
+
 static enum pyroscope_step take_text(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_ingest *ingest = exchange->ingest;
@@ -253,6 +274,7 @@ static enum pyroscope_step take_text(struct pyroscope_exchange *exchange)
     const struct slice *profile_id = series_find(&query->name.labels, "profile_id");
     if (profile_id != NULL && profile_id->size > 0)
         return PYROSCOPE_STEP_END; /* the server takes them and keeps nothing */
+    exchange->http_status = BAD_REQUEST;
     if (!ingest_type_of_text(query->name.app, query->sample_rate, &type, &error))
         return refuse(exchange, error.text);
     struct ingest_series what = {
@@ -265,7 +287,7 @@ static enum pyroscope_step take_text(struct pyroscope_exchange *exchange)
     if (text_profile_read(ingest->text_format, exchange->message, &stacks, &error))
         step = take_stacks(exchange, &stacks);
     else if (!stacks.has_no_memory)
-        step = refuse(exchange, error.text);
+        step = refuse_text(exchange, &stacks, error.text);
     stack_profile_fini(&stacks);
     return step;
 }
@@ -305,6 +327,18 @@ static size_t jfr_labels(const struct ingest_name *name, struct profile_upload_p
     return count;
 }
 
+static bool is_gzip(struct slice body)
+{
+    return body.size >= 2 && body.data[0] == 0x1f && body.data[1] == 0x8b;
+}
+
+static bool is_jfr(struct slice file)
+{
+    static const uint8_t magic[] = {'F', 'L', 'R'};
+    return is_gzip(file) ||
+           (file.size >= sizeof(magic) && memcmp(file.data, magic, sizeof(magic)) == 0);
+}
+
 static enum pyroscope_step take_jfr(struct pyroscope_exchange *exchange)
 {
     const struct ingest_query *query = &exchange->ingest->query;
@@ -318,8 +352,14 @@ static enum pyroscope_step take_jfr(struct pyroscope_exchange *exchange)
         if (!read_form(exchange, &parts, &error))
             return refuse(exchange, error.text);
     }
-    if (parts.jfr.size == 0)
+    if (parts.jfr.size == 0 && exchange->ingest->is_multipart)
         return refuse(exchange, "jfr field is required");
+    if (parts.jfr.size == 0)
+        return PYROSCOPE_STEP_END;
+    if (!is_jfr(parts.jfr))
+        return refuse(exchange, "this is no JFR: it begins neither with FLR nor as gzip");
+    if (!upload_check_time((int64_t)query->from_ns, limits_of(exchange), clock_wall_ns(), &error))
+        return refuse(exchange, error.text);
     const struct profile_upload upload = {
         .format = slice_of_text(PROFILE_UPLOAD_JFR),
         .payload = parts.jfr,
@@ -340,11 +380,6 @@ static enum pyroscope_step take_jfr(struct pyroscope_exchange *exchange)
 }
 
 /* Node's SDK names no format: its pprof is known by being gzip, which no text is. */
-static bool is_gzip(struct slice body)
-{
-    return body.size >= 2 && body.data[0] == 0x1f && body.data[1] == 0x8b;
-}
-
 static enum pyroscope_step take(struct pyroscope_exchange *exchange)
 {
     const struct pyroscope_ingest *ingest = exchange->ingest;

@@ -2,7 +2,7 @@
 /* push.v1.PusherService/Push: Connect (connectrpc.com, "Protocol", unary), gRPC and gRPC-web on one
  * path, as the server has it. Every series is tried whatever became of the others. Runs on its
  * receiver's lane. */
-#include "receivers/pyroscope_receiver.h"
+#include "receivers/pyroscope_exchange.h"
 
 #include "src/batch.h"
 #include "src/buffer.h"
@@ -77,6 +77,10 @@ static bool check_timeout(struct pyroscope_exchange *exchange)
                               "parse timeout: found \"%.*s\" in Connect-Timeout-Ms, expected at "
                               "most ten digits",
                               text);
+    if (text.size > 0 && ms == 0) {
+        pyroscope_exchange_fail(exchange, STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
+        return false;
+    }
     if (text.size > 0)
         lane_timer_start(exchange->receiver->base.lane, &exchange->deadline, ms * NS_PER_MS);
     return true;
@@ -184,6 +188,20 @@ void pyroscope_push_request(struct pyroscope_receiver *receiver, struct http_req
         refuse_type(receiver, request);
 }
 
+static const struct upload_limits *limits_of(const struct pyroscope_exchange *exchange)
+{
+    const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
+    assert(config != NULL);
+    return &config->limits;
+}
+
+static enum pyroscope_step refuse(struct pyroscope_exchange *exchange, const struct error *error)
+{
+    assert(error->text[0] != '\0');
+    pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error->text);
+    return PYROSCOPE_STEP_END;
+}
+
 /* One profile of a series. */
 static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
 {
@@ -197,10 +215,13 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
         &upload, receiver->gzip, receiver->base.budget, exchange->profile, bytes_max, &error);
     if (verdict == PPROF_UPLOAD_BUSY)
         return PYROSCOPE_STEP_BUSY;
-    if (verdict == PPROF_UPLOAD_REFUSED) {
-        pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error.text);
-        return PYROSCOPE_STEP_END;
+    if (verdict == PPROF_UPLOAD_REFUSED)
+        return refuse(exchange, &error);
+    if (!upload_check_profile(&upload, &exchange->series.labels, limits_of(exchange), &error)) {
+        pprof_upload_close(&upload);
+        return refuse(exchange, &error);
     }
+    counter_add(&counters->negative, upload.negative);
     bool is_done =
         series_to_otlp(&exchange->series.labels, &upload.pprof, receiver->base.budget, &request);
     counter_add(&counters->empty, is_done && request->size == 0);
@@ -219,7 +240,8 @@ static bool check_series(struct pyroscope_exchange *exchange)
     struct error error = {.text = ""};
     if (exchange->series.has_too_many_labels)
         error_set(&error, "more than %d labels in one series", SERIES_LABELS_MAX);
-    else if (series_check(&exchange->series.labels, &error))
+    else if (series_check(&exchange->series.labels, &error) &&
+             upload_check_series(&exchange->series.labels, limits_of(exchange), &error))
         return true;
     pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error.text);
     return false;
@@ -243,8 +265,7 @@ static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
     for (;;) {
         if (exchange->profile.data == NULL && !next_profile(exchange))
             return PYROSCOPE_STEP_END;
-        enum pyroscope_step step =
-            exchange->profile.size > 0 ? convert(exchange) : PYROSCOPE_STEP_END;
+        enum pyroscope_step step = convert(exchange);
         if (step == PYROSCOPE_STEP_BUSY)
             return step;
         exchange->profile = slice_of(NULL, 0);
@@ -262,7 +283,7 @@ static void take(struct pyroscope_exchange *exchange)
     if (!push_request_check(exchange->message, &figures, &reason)) {
         snprintf(text, sizeof(text), "unmarshal message: %s", reason);
         pyroscope_exchange_fail(exchange, STATUS_INVALID_ARGUMENT, text);
-    } else if (figures.series == 0) {
+    } else if (figures.profiles == 0) {
         pyroscope_exchange_fail(exchange, STATUS_INVALID_ARGUMENT, "no profiles received");
     } else {
         exchange->reader = wire_reader_of(exchange->message);
@@ -270,54 +291,77 @@ static void take(struct pyroscope_exchange *exchange)
     }
 }
 
-/* The message is the same in protobuf then. False: it has answered. */
-static bool transcode(struct pyroscope_exchange *exchange)
+/* What has become of a message on its way to protobuf. */
+enum opening { OPENED, ANSWERED, NO_MEMORY };
+
+static enum opening replace_body(struct pyroscope_exchange *exchange, struct buffer *body)
+{
+    assert(body != NULL);
+    buffer_unref(exchange->body);
+    exchange->body = body;
+    exchange->message = buffer_slice(body);
+    return OPENED;
+}
+
+/* The message is the same in protobuf then. */
+static enum opening transcode(struct pyroscope_exchange *exchange)
 {
     struct buffer *request = NULL;
     const char *reason = NULL;
     char text[256];
     assert(exchange->is_json);
-    enum push_json_verdict verdict =
-        push_json_read(exchange->message, exchange->receiver->base.budget, &request, &reason);
-    if (verdict == PUSH_JSON_READ) {
-        buffer_unref(exchange->body);
-        exchange->body = request;
-        exchange->message = buffer_slice(request);
-        return true;
+    switch (push_json_read(exchange->message, exchange->receiver->base.budget, &request, &reason)) {
+    case PUSH_JSON_READ:
+        return replace_body(exchange, request);
+    case PUSH_JSON_BUSY:
+        return NO_MEMORY;
+    case PUSH_JSON_MALFORMED:
+        break;
     }
     snprintf(text, sizeof(text), "unmarshal message: %s", reason != NULL ? reason : "");
-    struct outcome outcome = verdict == PUSH_JSON_BUSY
-                                 ? outcome_busy("the memory budget is used up, try again later")
-                                 : outcome_refused(STATUS_INVALID_ARGUMENT, text);
-    pyroscope_exchange_answer(exchange, &outcome);
-    return false;
+    pyroscope_exchange_fail(exchange, STATUS_INVALID_ARGUMENT, text);
+    return ANSWERED;
 }
 
-/* False: it has answered. */
-static bool inflate(struct pyroscope_exchange *exchange)
+static enum opening inflate(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
     uint64_t bytes_max = pyroscope_receiver_bytes_max(receiver->base.config);
     struct buffer *plain = NULL;
-    enum codec_result result =
-        codec_inflate(receiver->codecs, exchange->codec, exchange->message, bytes_max, &plain);
-    if (result == CODEC_OK) {
-        buffer_unref(exchange->body);
-        exchange->body = plain;
-        exchange->message = buffer_slice(plain);
-        return true;
-    }
-    struct outcome outcome = outcome_busy("the memory budget is used up, try again later");
-    if (result == CODEC_TOO_LARGE)
-        outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED,
-                                  "message is larger than configured max after decompression");
     char text[REASON_BYTES_MAX];
-    if (result == CODEC_MALFORMED) {
+    assert(exchange->codec != CODEC_NONE);
+    switch (
+        codec_inflate(receiver->codecs, exchange->codec, exchange->message, bytes_max, &plain)) {
+    case CODEC_OK:
+        exchange->codec = CODEC_NONE;
+        return replace_body(exchange, plain);
+    case CODEC_TOO_LARGE:
+        pyroscope_exchange_fail(exchange, STATUS_RESOURCE_EXHAUSTED,
+                                "message is larger than configured max after decompression");
+        return ANSWERED;
+    case CODEC_MALFORMED:
         snprintf(text, sizeof(text), "decompress: %s", codec_reason(receiver->codecs));
-        outcome = outcome_refused(STATUS_INVALID_ARGUMENT, text);
+        pyroscope_exchange_fail(exchange, STATUS_INVALID_ARGUMENT, text);
+        return ANSWERED;
+    case CODEC_NO_BUDGET:
+        break;
     }
-    pyroscope_exchange_answer(exchange, &outcome);
-    return false;
+    return NO_MEMORY;
+}
+
+/* What it has done already is not done again after a wait. */
+static void open_message(struct pyroscope_exchange *exchange)
+{
+    enum opening opening = OPENED;
+    assert(exchange->body != NULL);
+    if (exchange->codec != CODEC_NONE && exchange->message.size > 0)
+        opening = inflate(exchange);
+    if (opening == OPENED && exchange->is_json)
+        opening = transcode(exchange);
+    if (opening == OPENED)
+        take(exchange);
+    else if (opening == NO_MEMORY)
+        pyroscope_exchange_wait(exchange, open_message);
 }
 
 /* The message out of its frame. False: it has answered. */
@@ -341,8 +385,5 @@ void pyroscope_push_body(struct pyroscope_exchange *exchange)
     exchange->message = buffer_slice(exchange->body);
     if (exchange->protocol != PYROSCOPE_CONNECT && !unframe(exchange))
         return;
-    if (exchange->codec != CODEC_NONE && exchange->message.size > 0 && !inflate(exchange))
-        return;
-    if (!exchange->is_json || transcode(exchange))
-        take(exchange);
+    open_message(exchange);
 }

@@ -4,11 +4,14 @@
  * servers of all lanes. Runs on its lane. */
 #include "receivers/pyroscope_receiver.h"
 
+#include "receivers/pyroscope_exchange.h"
+#include "src/client_info.h"
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/gzip.h"
+#include "src/pyroscope/pyroscope_limits.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -26,6 +29,9 @@ static const struct counter_row pyroscope_receiver_counters[] = {
     COUNTER(struct pyroscope_receiver_counters, empty, COUNTER_SUM,
             "spanflame_pyroscope_empty_profiles",
             "Number of profiles without values, which are accepted and not passed on."),
+    COUNTER(struct pyroscope_receiver_counters, negative, COUNTER_SUM,
+            "spanflame_pyroscope_left_out_samples",
+            "Number of samples with a value below zero, which are left out as by the server."),
     LISTEN_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
     COUNTER_END,
 };
@@ -40,7 +46,13 @@ static struct pyroscope_receiver *pyroscope_receiver_of(struct component *compon
 
 static void respond_ready(struct pyroscope_receiver *self, struct http_request *request)
 {
-    pyroscope_respond_text(self, request, 200, "ready\n");
+    struct slice method = http_request_method(request);
+    assert(method.size > 0);
+    if (slice_equal_text(method, "GET") || slice_equal_text(method, "HEAD"))
+        pyroscope_respond_text(self, request, 200, "ready");
+    else
+        pyroscope_respond(self, request,
+                          &(struct http_response){.status = 405, .headers = {{"allow", "GET"}}});
 }
 
 static const struct route {
@@ -80,11 +92,14 @@ static bool is_admitted(struct pyroscope_receiver *self, struct http_request *re
         return false;
     }
     enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
-    if (verdict == AUTH_GRANTED)
+    struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
+    if (verdict == AUTH_GRANTED && tenant.size <= CLIENT_TENANT_BYTES_MAX)
         return true;
-    struct outcome outcome = verdict == AUTH_BUSY
-                                 ? outcome_busy(answer.reason)
-                                 : outcome_refused(STATUS_UNAUTHENTICATED, answer.reason);
+    struct outcome outcome =
+        outcome_refused(STATUS_UNAUTHENTICATED, "tenant ID is too long: max 150 characters");
+    if (verdict != AUTH_GRANTED)
+        outcome = verdict == AUTH_BUSY ? outcome_busy(answer.reason)
+                                       : outcome_refused(STATUS_UNAUTHENTICATED, answer.reason);
     refuse_stranger(self, request, &outcome);
     return false;
 }
@@ -159,6 +174,14 @@ static char *lower_case(const char *text)
     return copy;
 }
 
+/* Beside the budget, and small against it. */
+static uint64_t reserve_bytes(const struct budget *budget)
+{
+    uint64_t bytes = budget_limit(budget) / PYROSCOPE_RESERVE_PART;
+    assert(bytes > 0);
+    return bytes < PYROSCOPE_RESERVE_BYTES_MAX ? bytes : PYROSCOPE_RESERVE_BYTES_MAX;
+}
+
 static bool pyroscope_receiver_create(struct component *component, struct error *error)
 {
     struct pyroscope_receiver *self = pyroscope_receiver_of(component);
@@ -169,6 +192,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     assert(error != NULL);
     self->gzip = gzip_create();
     self->codecs = codec_box_create(component->budget);
+    budget_init(&self->reserve, reserve_bytes(component->budget));
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
     if (!component_is_rehearsed(component) &&
@@ -255,6 +279,7 @@ static void pyroscope_receiver_destroy(struct component *component)
         mem_free(self->response_header_names[i]);
     gzip_destroy(self->gzip);
     codec_box_destroy(self->codecs);
+    budget_fini(&self->reserve);
 }
 
 const struct component_factory pyroscope_receiver_factory = {

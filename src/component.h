@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "src/ledger.h"
 #include "src/log.h"
 #include "src/signal_kind.h"
 
@@ -107,6 +108,14 @@ void component_consume(struct component *next, struct batch *batch, struct recei
 /* Receivers: hands a request to every pipeline of its signal; the receipt gets one joined answer. A
  * full ring refuses. */
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
+/* The same for a receiver that keeps what finds no room and offers it again: to one of its
+ * pipelines at a time. After a refusal that is not for good the items count as in flight, until
+ * they are offered again, or given up, which books the refusal. */
+size_t outlet_pipelines(const struct outlet *outlet);
+void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
+                            struct receipt *receipt, bool is_again);
+void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
+                    enum loss_reason reason);
 
 /* Pages about the running service, as HTML. */
 enum status_page {

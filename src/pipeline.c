@@ -30,6 +30,7 @@ struct entry {
     struct receipt *upstream;
     struct pipeline *pipeline;
     struct batch *batch;
+    bool is_patient; /* a refusal that is not for good is its sender's to book */
 };
 
 struct outlet {
@@ -55,7 +56,8 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     struct pipeline *pipeline = entry->pipeline;
     assert(receipt == &entry->receipt);
     (void)receipt;
-    if (outcome->verdict == REFUSED)
+    bool is_later = entry->is_patient && !outcome->is_permanent;
+    if (outcome->verdict == REFUSED && !is_later)
         ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
     receipt_resolve(entry->upstream, outcome);
     batch_unref(entry->batch);
@@ -123,23 +125,30 @@ void pipeline_destroy(struct pipeline *pipeline)
     mem_free(pipeline);
 }
 
-void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
+                    bool is_patient)
 {
-    assert(pipeline != NULL);
-    assert(batch->signal < SIGNAL_KINDS);
     assert(lane_is_current(pipeline->lane));
     struct entry *entry = mem_alloc(sizeof(*entry));
     receipt_init(&entry->receipt, on_entry_resolved, entry);
     entry->upstream = receipt;
     entry->pipeline = pipeline;
     entry->batch = batch_ref(batch);
-    ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    entry->is_patient = is_patient;
     if (!ring_try_push(pipeline->ring, entry)) {
         struct outcome busy = outcome_busy("the pipeline is busy: its ring is full");
         receipt_resolve(&entry->receipt, &busy);
         return;
     }
     lane_defer(pipeline->lane, &pipeline->job);
+}
+
+void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+{
+    assert(pipeline != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
+    ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    take_in(pipeline, batch, receipt, false);
 }
 
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
@@ -182,4 +191,28 @@ void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *re
     receipt_expect(receipt, (unsigned)outlet->count - 1);
     for (size_t i = 0; i < outlet->count; i++)
         pipeline_offer(outlet->pipelines[i], batch, receipt);
+}
+
+size_t outlet_pipelines(const struct outlet *outlet)
+{
+    assert(outlet->count > 0);
+    return outlet->count;
+}
+
+void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
+                            struct receipt *receipt, bool is_again)
+{
+    assert(place < outlet->count);
+    struct pipeline *pipeline = outlet->pipelines[place];
+    if (!is_again)
+        ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    take_in(pipeline, batch, receipt, true);
+}
+
+void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
+                    enum loss_reason reason)
+{
+    assert(place < outlet->count);
+    struct pipeline *pipeline = outlet->pipelines[place];
+    ledger_reject(pipeline->ledger, batch, reason, pipeline->exporters);
 }

@@ -210,7 +210,8 @@ void http_request_read_body(struct http_request *request, const struct http_body
     request->is_reading = true;
     enum http_failure failure;
     const struct http_server_settings *settings = http_connection_settings(request->connection);
-    if (!http_body_begin(&request->body, settings->budget, plan, request->size_declared, &failure))
+    struct budget *budget = plan->budget != NULL ? plan->budget : settings->budget;
+    if (!http_body_begin(&request->body, budget, plan, request->size_declared, &failure))
         http_exchange_fail_body(request, failure);
     else if (!http_connection_is_closing(request->connection))
         request->ops->read_body(request);

@@ -117,6 +117,7 @@ void *http_request_context(const struct http_request *request);
  * it comes). */
 struct http_body_plan {
     uint64_t max_bytes;
+    struct budget *budget; /* NULL: the server's */
     /* Optional: once peek_bytes are there, on_peek sees them and returns the size of the whole body
      * that they announce (0: unknown), or answers the request with http_respond. */
     size_t peek_bytes;

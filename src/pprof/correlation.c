@@ -97,6 +97,15 @@ static bool take(struct correlation *correlation, enum id_form form, unsigned ra
     return is_id && take_span(correlation, rank, id);
 }
 
+bool correlation_is_key(struct slice key)
+{
+    assert(key.data != NULL || key.size == 0);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (slice_equal_text(key, names[i].key))
+            return true;
+    return false;
+}
+
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text)
 {
     assert(correlation != NULL);

@@ -16,5 +16,7 @@ struct correlation {
     uint8_t span_id[8];
 };
 
+/* Whether labels of that name are ids. */
+bool correlation_is_key(struct slice key);
 /* Whether a label is one of them and its text a valid id; takes it then. */
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text);

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SAMPLE_RATE_DEFAULT = 100, NUMBER_DIGITS_MAX = 9, SHOWN_BYTES_MAX = 64 };
+enum { SAMPLE_RATE_DEFAULT = 100, NUMBER_DIGITS_MAX = 19, SHOWN_BYTES_MAX = 64 };
 
 static const char *const names[INGEST_PARAMETERS] = {
     [INGEST_NAME] = "name",
@@ -111,7 +111,8 @@ static bool read_time(const struct ingest_query *query, enum ingest_parameter pa
                      (const char *)text.data);
 }
 
-/* What is no number counts as the default, as on the server. */
+/* What is no number counts as the default, and of larger ones the lower 32 bits, as on the server.
+ */
 static uint64_t read_rate(struct slice text)
 {
     uint64_t rate = 0;
@@ -122,7 +123,7 @@ static uint64_t read_rate(struct slice text)
             return SAMPLE_RATE_DEFAULT;
         rate = rate * 10 + (uint64_t)(text.data[i] - '0');
     }
-    return rate;
+    return (uint32_t)rate;
 }
 
 static bool read_values(struct ingest_query *query, uint64_t now_ns, struct error *error)

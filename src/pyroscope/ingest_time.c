@@ -104,6 +104,13 @@ static bool read_offset(const char *at, uint64_t *ret_ns)
     return true;
 }
 
+/* Of seconds, as scripts compute them; or nothing. */
+static bool is_fraction(const char *at)
+{
+    assert(at != NULL);
+    return *at == '\0' || (*at == '.' && strspn(at + 1, "0123456789") == strlen(at + 1));
+}
+
 bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
 {
     char room[TEXT_MAX];
@@ -112,9 +119,11 @@ bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
     if (!clean(text, room))
         return false;
     const char *at = room;
-    if (*at >= '0' && *at <= '9')
-        return read_number(&at, &number) && *at == '\0' &&
-               number_to_ns(strlen(room), number, ret_ns);
+    if (*at >= '0' && *at <= '9') {
+        bool is_number = read_number(&at, &number);
+        size_t digits = (size_t)(at - room);
+        return is_number && is_fraction(at) && number_to_ns(digits, number, ret_ns);
+    }
     size_t reference = strcspn(room, "+-");
     if (reference > 0 && (reference != 3 || strncmp(room, "now", 3) != 0))
         return false;

@@ -62,6 +62,23 @@ static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct
     return PPROF_UPLOAD_REFUSED;
 }
 
+/* The server leaves out the whole sample, its other values too. */
+static void leave_out_negative(struct pprof_upload *upload)
+{
+    struct pprof *pprof = &upload->pprof;
+    size_t kept = 0;
+    assert(upload->negative == 0);
+    for (size_t i = 0; i < pprof->samples_count; i++) {
+        bool is_negative = false;
+        for (size_t k = 0; k < pprof->sample_types_count; k++)
+            is_negative |= pprof->samples[i].values[k] < 0;
+        if (!is_negative)
+            pprof->samples[kept++] = pprof->samples[i];
+    }
+    upload->negative = pprof->samples_count - kept;
+    pprof->samples_count = kept;
+}
+
 enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
                                             struct budget *budget, struct slice bytes,
                                             uint64_t bytes_max, struct error *error)
@@ -81,6 +98,8 @@ enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct 
     }
     if (verdict == PPROF_UPLOAD_OPEN)
         verdict = read_tables(upload, bytes, error);
+    if (verdict == PPROF_UPLOAD_OPEN)
+        leave_out_negative(upload);
     if (verdict != PPROF_UPLOAD_OPEN)
         buffer_unref(upload->plain);
     return verdict;

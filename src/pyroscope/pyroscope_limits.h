@@ -13,6 +13,11 @@ enum { PYROSCOPE_WAITING_MAX = 256 };
 #define PYROSCOPE_PATIENCE_NS       ((uint64_t)5 * NS_PER_S)
 #define PYROSCOPE_LOOK_NS           ((uint64_t)50 * NS_PER_MS)
 
+/* Bodies that come unasked, over HTTP/2, find so much room on a lane when the budget is short: a
+ * part of it, and at most that. */
+enum { PYROSCOPE_RESERVE_PART = 16 };
+#define PYROSCOPE_RESERVE_BYTES_MAX (4 * MIB)
+
 /* What one upload may hold; stacks of tries and trees are spelt out. */
 #define UPLOAD_SPELT_BYTES_MAX (256 * MIB)
 enum {

@@ -72,6 +72,9 @@ bool series_check(const struct series *series, struct error *error)
         if (!label_check(series, i, error))
             return false;
     }
+    const struct slice *service = series_find(series, "service_name");
+    if (service != NULL && service->size == 0)
+        return error_set(error, "service name is not provided: the label service_name is empty");
     if (name == NULL || name->size == 0)
         return error_set(error, "profile series has no name: the label __name__ is missing");
     if (private_count > SERIES_PRIVATE_LABELS_MAX)

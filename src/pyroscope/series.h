@@ -13,7 +13,7 @@ struct error;
 /* More than any server takes, which by default is 30 labels. */
 enum {
     SERIES_LABELS_MAX = 128,
-    SERIES_PRIVATE_LABELS_MAX = 16, /* those that begin with "__" */
+    SERIES_PRIVATE_LABELS_MAX = 32, /* those that begin with "__" */
     SERIES_NAME_BYTES_MAX = 1024,
     SERIES_VALUE_BYTES_MAX = 65535,
 };

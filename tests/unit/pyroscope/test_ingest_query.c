@@ -97,6 +97,10 @@ static void times_come_in_every_unit(void **state)
         {"20261321", (uint64_t)20261321 * NS_PER_S}, /* no day: seconds */
         {"20260631", (uint64_t)20260631 * NS_PER_S},
         {"23260921", 0}, /* a day that nanoseconds cannot tell */
+        {"1790000000.75", NOW_NS},
+        {"1790000000.", NOW_NS},
+        {"1790000000.7x", 0},
+        {"1790000000.7.5", 0},
         {"now", NOW_NS},
         {"now-1h", NOW_NS - 3600 * (uint64_t)NS_PER_S},
         {"now-1h30min", NOW_NS - 5400 * (uint64_t)NS_PER_S},

@@ -65,11 +65,39 @@ static void keep(const struct batch *batch)
             snprintf(pyroscope.tenant, sizeof(pyroscope.tenant), "%s", client->metadata[i].value);
 }
 
+size_t outlet_pipelines(const struct outlet *outlet)
+{
+    assert_ptr_equal(outlet, &profiles);
+    return 1;
+}
+
+/* Of receivers in the same library. */
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
+{
+    (void)outlet;
+    (void)batch;
+    (void)receipt;
+    fail_msg("this receiver offers patiently");
+}
+
+void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
+                    enum loss_reason reason)
+{
+    assert_ptr_equal(outlet, &profiles);
+    assert_int_equal(place, 0);
+    assert_true(batch->items > 0);
+    assert_int_equal(reason, LOSS_BUSY);
+    pyroscope.given_up++;
+}
+
+void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
+                            struct receipt *receipt, bool is_again)
 {
     struct outcome busy = outcome_busy("the pipeline is busy");
     assert_ptr_equal(outlet, &profiles);
+    assert_int_equal(place, 0);
     pyroscope.offers++;
+    pyroscope.received += !is_again;
     keep(batch);
     bool is_busy = pyroscope.busy_times > 0;
     pyroscope.busy_times -= is_busy;

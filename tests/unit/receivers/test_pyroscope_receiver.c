@@ -55,6 +55,12 @@ enum { TURNS = 12, PATIENT_TURNS = 800 };
         (const uint8_t *)(text), sizeof(text) - 1                                                  \
     }
 
+#define LONG_100                                                                                   \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
+    "aaaaaaaa"
+#define LONG_700 LONG_100 LONG_100 LONG_100 LONG_100 LONG_100 LONG_100 LONG_100
+#define LONG     LONG_700 LONG_700 LONG_700
+
 static const char push_line[] = "POST /push.v1.PusherService/Push";
 
 static int set_up(void **state)
@@ -107,6 +113,14 @@ static void push_is_answered_as_the_server_does(void **state)
         {"nothing", NULL, PROTO, BYTES(""), 400,
          "{\"code\":\"invalid_argument\",\"message\":\"no profiles received\"}", 0},
         {"no name", NULL, PROTO, BYTES(NO_NAME), 400, "__name__ is missing", 0},
+        {"web, no name", NULL, WEB, BYTES("\0\0\0\0\x1f" NO_NAME), 200, "grpc-status: 3", 0},
+        {"no profile", NULL, PROTO, BYTES("\x0a\x11" NAME_LABEL), 400, "no profiles received", 0},
+        {"empty profile", NULL, PROTO, BYTES("\x0a\x13" NAME_LABEL "\x12\x00"), 400,
+         "empty profile", 0},
+        {"no time", NULL, PROTO "Connect-Timeout-Ms: 0\r\n", BYTES(PUSH), 504, "deadline_exceeded",
+         0},
+        {"long tenant", NULL, PROTO "X-Scope-OrgID: " LONG_100 LONG_100 "\r\n", BYTES(PUSH), 401,
+         "tenant ID is too long", 0},
         {"one of two", NULL, PROTO, BYTES(NO_NAME PUSH), 400, "__name__ is missing", 1},
         {"index out of range", NULL, PROTO, BYTES(PUSH_BROKEN), 400, "invalid_argument", 0},
         {"torn", NULL, PROTO, BYTES("\x0a\x7f"), 400, "unmarshal message: ", 0},
@@ -184,12 +198,21 @@ static void refused_uploads_are_told_why(void **state)
         {"index", "POST /ingest?name=a&format=pprof", "", BYTES(PPROF_BROKEN), 422, "unknown", 0},
         {"no gzip", "POST /ingest?name=a&format=pprof", "", BYTES("\x1f\x8bxx"), 422, "gzip", 0},
         {"count", "POST /ingest?name=a", "", BYTES("main x\n"), 422, "found \\\"x\\\"", 0},
-        {"ending", "POST /ingest?name=a.cats", "", BYTES("main 1\n"), 422,
-         "unknown profile type: cats", 0},
+        {"ending", "POST /ingest?name=a.cats", "", BYTES("main 1\n"), 400,
+         "{\"code\":\"invalid_argument\",\"message\":\"unknown profile type: cats", 0},
+        {"no text", "POST /ingest?name=a", "", BYTES("ma\xffin 1\n"), 400, "no UTF-8", 0},
+        {"old text", "POST /ingest?name=a&from=1", "", BYTES("main 1\n"), 400,
+         "outside of the ingestion window", 0},
+        {"long label", "POST /ingest?name=a%7Bb=" LONG "%7D", "", BYTES("main 1\n"), 400,
+         "label value too long: that of 'b' has 2100 bytes, expected at most 2048", 0},
         {"torn tree", "POST /ingest?name=a&format=tree", "", BYTES("\5a"), 422, "unexpected EOF",
          0},
         {"speedscope", "POST /ingest?name=a&format=speedscope", "", BYTES("{}"), 422,
          "speedscope is not supported", 0},
+        {"old jfr", "POST /ingest?name=app&format=jfr&from=1", "", BYTES("FLR"), 422,
+         "outside of the ingestion window", 0},
+        {"other jfr", "POST /ingest?name=app&format=jfr", "", BYTES("xyz"), 422, "this is no JFR",
+         0},
         {"no jfr", "POST /ingest?name=a&format=jfr", FORM, BYTES("--XY--"), 422,
          "jfr field is required", 0},
         {"GET", "GET /ingest?name=a", "", BYTES(""), 405, "allow: POST", 0},
@@ -203,7 +226,8 @@ static void refused_uploads_are_told_why(void **state)
 static void probes_and_unknown_paths_are_answered(void **state)
 {
     static const struct request_case cases[] = {
-        {"ready", "GET /ready", "", BYTES(""), 200, "\r\n\r\nready\n", 0},
+        {"ready", "GET /ready", "", BYTES(""), 200, "\r\n\r\nready", 0},
+        {"ready?", "POST /ready", "", BYTES(""), 405, "allow: GET", 0},
         {"healthz", "GET /healthz", "", BYTES(""), 200, "", 0},
         {"unknown", "POST /v1/profiles", "", BYTES(""), 404, "404 page not found\n", 0},
     };
@@ -211,7 +235,8 @@ static void probes_and_unknown_paths_are_answered(void **state)
     run_cases(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-static void grpc_comes_in_on_the_same_path(void **state)
+/* Turns both ends until the stream is closed; the clock goes on ten milliseconds a time. */
+static const struct h2_answer *ask_by_grpc(struct h2_peer *peer, unsigned turns)
 {
     static const char *const fields[] = {":method",
                                          "POST",
@@ -227,15 +252,22 @@ static void grpc_comes_in_on_the_same_path(void **state)
                                          "trailers",
                                          NULL};
     static const char body[] = "\0\0\0\0\x30" PUSH;
-    (void)state;
-    struct h2_peer *peer = h2_peer_connect(pyroscope.address, 0);
     int32_t id = h2_peer_request(peer, fields, body, sizeof(body) - 1, true);
-    for (unsigned i = 0; i < 100 && !h2_peer_answer(peer, id)->is_closed; i++) {
+    for (unsigned i = 0; i < turns && !h2_peer_answer(peer, id)->is_closed; i++) {
         h2_peer_turn(peer);
         lane_turn(pyroscope.lane);
+        clock_fake_advance(10 * (uint64_t)NS_PER_MS);
     }
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
-    assert_non_null(strstr(h2_peer_answer(peer, id)->trailers, "grpc-status: 0"));
+    return h2_peer_answer(peer, id);
+}
+
+static void grpc_comes_in_on_the_same_path(void **state)
+{
+    (void)state;
+    struct h2_peer *peer = h2_peer_connect(pyroscope.address, 0);
+    const struct h2_answer *answer = ask_by_grpc(peer, 100);
+    assert_int_equal(answer->status, 200);
+    assert_non_null(strstr(answer->trailers, "grpc-status: 0"));
     assert_int_equal(pyroscope.accepted, 1);
     h2_peer_close(peer);
 }
@@ -286,6 +318,8 @@ static void a_busy_pipeline_is_waited_for(void **state)
     pyroscope_assert_answer("a while", 200, "");
     assert_int_equal(pyroscope.offers, 4);
     assert_int_equal(pyroscope.accepted, 1);
+    assert_int_equal(pyroscope.received, 1);
+    assert_int_equal(pyroscope.given_up, 0);
 }
 
 static void patience_ends(void **state)
@@ -299,6 +333,8 @@ static void patience_ends(void **state)
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), PATIENT_TURNS);
     pyroscope_assert_answer("/ingest", 503, "retry-after: 1");
     assert_int_equal(pyroscope.accepted, 0);
+    assert_int_equal(pyroscope.received, 2);
+    assert_int_equal(pyroscope.given_up, 2);
 }
 
 static void a_refusal_for_good_is_told_at_once(void **state)
@@ -309,7 +345,7 @@ static void a_refusal_for_good_is_told_at_once(void **state)
     pyroscope_ask(push_line, PROTO, body, TURNS);
     pyroscope_assert_answer("Push", 400, "not \\\"that\\\"");
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
-    pyroscope_assert_answer("/ingest", 422, "not \\\"that\\\"");
+    pyroscope_assert_answer("/ingest", 400, "not \\\"that\\\"");
     assert_int_equal(pyroscope.offers, 2);
 }
 
@@ -331,6 +367,20 @@ static void a_short_budget_is_waited_for_before_the_body_is_read(void **state)
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
     pyroscope_assert_answer("relieved", 200, "");
     assert_int_equal(pyroscope.accepted, 1);
+}
+
+/* Its body comes unasked, and waits in the reserve. */
+static void http2_waits_for_a_short_budget_too(void **state)
+{
+    struct timer relief;
+    (void)state;
+    assert_true(budget_try_take(&pyroscope.budget, 16 * MIB - 1024));
+    timer_init(&relief, on_relief, &pyroscope.budget);
+    lane_timer_start(pyroscope.lane, &relief, (uint64_t)NS_PER_S);
+    struct h2_peer *peer = h2_peer_connect(pyroscope.address, 0);
+    assert_non_null(strstr(ask_by_grpc(peer, PATIENT_TURNS)->trailers, "grpc-status: 0"));
+    assert_int_equal(pyroscope.accepted, 1);
+    h2_peer_close(peer);
 }
 
 static void a_spent_budget_is_told(void **state)
@@ -379,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_for_good_is_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_short_budget_is_waited_for_before_the_body_is_read,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_tenant_is_context, set_up, tear_down),

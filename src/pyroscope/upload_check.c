@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's validation, in its order and close to its words. String labels of samples become
+ * labels of series there, all but ids of spans and traces. Pure functions; any thread. */
+#include "src/pyroscope/upload_check.h"
+
+#include "src/clock.h"
+#include "src/error.h"
+#include "src/pprof/correlation.h"
+#include "src/pprof/otlp_text.h"
+#include "src/pyroscope/pprof_upload.h"
+#include "src/pyroscope/series.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { SHOWN_BYTES_MAX = 64 };
+
+static bool is_beyond(uint64_t number, uint64_t limit)
+{
+    return limit > 0 && number > limit;
+}
+
+static bool check_label(struct slice name, struct slice value, const struct upload_limits *limits,
+                        struct error *error)
+{
+    struct slice shown = otlp_text_cut(name, SHOWN_BYTES_MAX);
+    assert(name.size > 0);
+    if (is_beyond(name.size, limits->label_name_bytes))
+        return error_set(
+            error, "label name too long: '%.*s' has %zu bytes, expected at most %" PRIu64,
+            (int)shown.size, (const char *)shown.data, name.size, limits->label_name_bytes);
+    if (is_beyond(value.size, limits->label_value_bytes))
+        return error_set(error,
+                         "label value too long: that of '%.*s' has %zu bytes, expected at most "
+                         "%" PRIu64,
+                         (int)shown.size, (const char *)shown.data, value.size,
+                         limits->label_value_bytes);
+    return true;
+}
+
+static uint64_t count_names(const struct series *series)
+{
+    uint64_t count = 0;
+    assert(series != NULL);
+    for (size_t i = 0; i < series->count; i++)
+        count += series->labels[i].value.size > 0;
+    return count;
+}
+
+static bool refuse_names(uint64_t count, const struct upload_limits *limits, struct error *error)
+{
+    assert(count > limits->label_names);
+    return error_set(error,
+                     "the series has %" PRIu64 " label names, limit %" PRIu64
+                     " (max_label_names_per_series)",
+                     count, limits->label_names);
+}
+
+bool upload_check_series(const struct series *series, const struct upload_limits *limits,
+                         struct error *error)
+{
+    assert(error != NULL);
+    uint64_t count = count_names(series);
+    for (size_t i = 0; i < series->count; i++)
+        if (!check_label(series->labels[i].name, series->labels[i].value, limits, error))
+            return false;
+    return !is_beyond(count, limits->label_names) || refuse_names(count, limits, error);
+}
+
+bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint64_t now_ns,
+                       struct error *error)
+{
+    uint64_t at_ns = time_ns > 0 ? (uint64_t)time_ns : now_ns;
+    bool is_old = at_ns < now_ns && is_beyond(now_ns - at_ns, limits->older_than_ns);
+    bool is_new = at_ns > now_ns && is_beyond(at_ns - now_ns, limits->newer_than_ns);
+    assert(error != NULL);
+    if (!is_old && !is_new)
+        return true;
+    return error_set(error,
+                     "the profile is outside of the ingestion window: its time is %" PRIu64
+                     " s %s; look at the sender's clock, or change %s",
+                     (is_old ? now_ns - at_ns : at_ns - now_ns) / NS_PER_S,
+                     is_old ? "ago" : "ahead",
+                     is_old ? "limits::reject_older_than" : "limits::reject_newer_than");
+}
+
+/* The walk through labels of samples: what is known of each text as a key. */
+struct label_walk {
+    const struct pprof *pprof;
+    const struct series *series;
+    const struct upload_limits *limits;
+    uint64_t series_names;
+    uint8_t *kinds; /* enum key_kind, by text */
+};
+
+enum key_kind { KEY_UNKNOWN, KEY_ADDS, KEY_ADDS_NOTHING };
+
+/* An empty key, an id, or a name that the series has: adds no name to it. */
+static enum key_kind classify(const struct label_walk *walk, struct slice key)
+{
+    assert(walk->series != NULL);
+    if (key.size == 0 || correlation_is_key(key))
+        return KEY_ADDS_NOTHING;
+    for (size_t i = 0; i < walk->series->count; i++)
+        if (slice_equal(walk->series->labels[i].name, key))
+            return KEY_ADDS_NOTHING;
+    return KEY_ADDS;
+}
+
+/* Numbers do not become labels. */
+static bool adds_name(struct label_walk *walk, const struct pprof_label *label)
+{
+    uint8_t *kind = &walk->kinds[label->key];
+    if (label->text == 0)
+        return false;
+    if (*kind == KEY_UNKNOWN)
+        *kind = (uint8_t)classify(walk, walk->pprof->strings[label->key]);
+    return *kind == KEY_ADDS;
+}
+
+static bool is_first_of_key(const struct pprof_sample *sample, size_t place)
+{
+    assert(place < sample->labels_count);
+    for (size_t i = 0; i < place; i++)
+        if (sample->labels[i].key == sample->labels[place].key && sample->labels[i].text != 0)
+            return false;
+    return true;
+}
+
+static bool check_sample(struct label_walk *walk, const struct pprof_sample *sample,
+                         struct error *error)
+{
+    uint64_t names = walk->series_names;
+    const struct upload_limits *limits = walk->limits;
+    assert(walk->kinds != NULL);
+    if (is_beyond(sample->labels_count, limits->sample_labels))
+        return error_set(error, "a sample has %zu labels, expected at most %" PRIu64,
+                         sample->labels_count, limits->sample_labels);
+    for (size_t i = 0; i < sample->labels_count; i++) {
+        const struct pprof_label *label = &sample->labels[i];
+        if (!adds_name(walk, label))
+            continue;
+        if (!check_label(walk->pprof->strings[label->key], walk->pprof->strings[label->text],
+                         limits, error))
+            return false;
+        names += is_first_of_key(sample, i);
+    }
+    return !is_beyond(names, limits->label_names) || refuse_names(names, limits, error);
+}
+
+static bool check_texts(const struct pprof *pprof, struct error *error)
+{
+    for (size_t i = 0; i < pprof->strings_count; i++)
+        if (otlp_text_valid(pprof->strings[i]) < pprof->strings[i].size)
+            return error_set(error, "text %zu of the profile is no UTF-8", i);
+    for (size_t i = 0; i < pprof->sample_types_count; i++) {
+        struct slice type = pprof->strings[pprof->sample_types[i].type];
+        struct slice shown = otlp_text_cut(type, SHOWN_BYTES_MAX);
+        if (type.size > 0 && memchr(type.data, '-', type.size) != NULL)
+            return error_set(error, "sample type contains -: '%.*s'", (int)shown.size,
+                             (const char *)shown.data);
+    }
+    return true;
+}
+
+bool upload_check_profile(struct pprof_upload *upload, const struct series *series,
+                          const struct upload_limits *limits, struct error *error)
+{
+    const struct pprof *pprof = &upload->pprof;
+    assert(error != NULL);
+    if (pprof->sample_types_count == 0)
+        return error_set(error, "empty profile: it has no sample type");
+    if (!upload_check_time(pprof->time_ns, limits, clock_wall_ns(), error) ||
+        !check_texts(pprof, error))
+        return false;
+    struct label_walk walk = {
+        .pprof = pprof,
+        .series = series,
+        .limits = limits,
+        .series_names = count_names(series),
+        .kinds = arena_try_alloc(&upload->arena, pprof->strings_count),
+    };
+    if (walk.kinds == NULL)
+        return error_set(error, "the profile has too many texts");
+    memset(walk.kinds, KEY_UNKNOWN, pprof->strings_count);
+    for (size_t i = 0; i < pprof->samples_count; i++)
+        if (!check_sample(&walk, &pprof->samples[i], error))
+            return false;
+    return true;
+}
