@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures beside the table: memory, start, overload, lanes, profiles, join. Each returns a list of
-{title, text, required, is_met, is_sound}; what is not sound (spans were lost) fails the run."""
+"""The figures beside the table: memory, start, overload, lanes, profiles, join. Each returns a list
+of {title, text, required, is_met, is_sound}; what is not sound (spans were lost) fails the run."""
 
 import dataclasses
 import statistics
@@ -129,7 +129,8 @@ def overload_once(bench, row):
         f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken, {sent['refused']} "
         f"refused retryably, {sent['rejected']} for good, {sent['broken']} without an answer; "
         f"{lost} acknowledged spans lost; {goodput:.0%} of what the sink can take; answers of OK "
-        f"after {sent['latency_ms']['p99']:.0f} ms (p99)", f"≤ {mib(LIMITED_RSS_KIB_MAX)}, none lost",
+        f"after {sent['latency_ms']['p99']:.0f} ms (p99)",
+        f"≤ {mib(LIMITED_RSS_KIB_MAX)}, none lost",
         peak_kib <= LIMITED_RSS_KIB_MAX and sent["rejected"] == 0, lost == 0)
 
 

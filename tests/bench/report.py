@@ -56,14 +56,15 @@ def table(rows, columns=range(len(HEADINGS))):
 
 def conditions(bench):
     work = "" if bench.share == 1 else f" with {bench.share:.0%} of the usual work"
-    return (f"CPU time, user and system, of the best of {bench.rounds} alternating rounds{work}; ratios "
-            f"and differences are medians of pairs of rounds. Spans of "
+    machine = (f"{platform.system()} {platform.release()}, {cpu_model()}, "
+               f"{datetime.date.today().isoformat()}, five minutes' load average {load_average()}")
+    return (f"CPU time, user and system, of the best of {bench.rounds} alternating rounds{work}; "
+            f"ratios and differences are medians of pairs of rounds. Spans of "
             f"{bench.scenarios[0].span_bytes} bytes; ns per byte of the body as it came in. System "
-            f"under test on core {SUT_CORE}, generator and sink on core {RIG_CORE}; loopback; gzip in "
-            f"by zlib 6, zstd by level 3, out by each system's default; answers wait for the sink "
-            f"unless batched; the relay of a row with another beside it does that one's work. "
-            f"{platform.system()} {platform.release()}, {cpu_model()}, load average {load_average()}, "
-            f"{datetime.date.today().isoformat()}.")
+            f"under test on core {SUT_CORE}, generator and sink on core {RIG_CORE}; loopback; gzip "
+            f"in by zlib 6, zstd by level 3, out by each system's default; answers wait for the "
+            f"sink unless batched; where another row runs beside a row, the relay does that one's "
+            f"work. {machine}.")
 
 
 def load_average():
@@ -95,7 +96,8 @@ def report(bench, rows, figures):
 
 def write_readme(path, bench, rows, figures):
     """Replaces what is between the marks, so that every number there is of the same run."""
-    lines = ["", conditions(bench), "", *table(rows, README_COLUMNS), "", *figure_lines(figures), ""]
+    lines = ["", conditions(bench), "", *table(rows, README_COLUMNS), "",
+             *figure_lines(figures), ""]
     text, count = MARKS.subn(lambda found: found[1] + "\n".join(lines) + "\n" + found[2],
                              path.read_text(encoding="utf-8"))
     assert count == 1, f"{path} lacks the marks of the figures"

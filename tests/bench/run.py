@@ -57,7 +57,7 @@ def read_arguments():
     parser.add_argument("--span-bytes", type=int, default=672)
     parser.add_argument("--only", default="", help="scenarios and figures, by name, with commas")
     parser.add_argument("--share", type=int, default=100, help="percent of the work of each round")
-    parser.add_argument("--readme", type=pathlib.Path, help="the figures go there, between its marks")
+    parser.add_argument("--readme", type=pathlib.Path, help="the figures go there, between marks")
     parser.add_argument("--quick", action="store_true", help="two short rounds: does the rig work?")
     parser.add_argument("--configs", action="store_true", help="only write the configurations")
     return parser.parse_args()
@@ -74,7 +74,7 @@ class Bench:
         self.output = arguments.output.resolve()
         self.rounds = 2 if arguments.quick else arguments.rounds
         self.share = 0.01 if arguments.quick else arguments.share / 100
-        self.seconds = 2 if arguments.quick else 20
+        self.seconds = 2 if arguments.quick else max(round(20 * min(self.share, 1)), 5)
         self.only = set(filter(None, arguments.only.split(",")))
         self.scenarios = [dataclasses.replace(scenario, span_bytes=arguments.span_bytes)
                           for scenario in SCENARIOS]
@@ -262,7 +262,8 @@ def main():
     print(text, end="")
     (bench.output / "results.md").write_text(text, encoding="utf-8")
     (bench.output / "results.json").write_text(
-        json.dumps({"conditions": report.conditions(bench), "rows": rows, "figures": extra}, indent=1),
+        json.dumps({"conditions": report.conditions(bench), "rows": rows, "figures": extra},
+                   indent=1),
         encoding="utf-8")
     if arguments.readme:
         report.write_readme(arguments.readme, bench, rows, extra)
