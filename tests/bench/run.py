@@ -78,6 +78,7 @@ class Bench:
         self.only = set(filter(None, arguments.only.split(",")))
         self.scenarios = [dataclasses.replace(scenario, span_bytes=arguments.span_bytes)
                           for scenario in SCENARIOS]
+        self.made = set()
         (self.output / "configs").mkdir(parents=True, exist_ok=True)
 
     def wants(self, name):
@@ -107,10 +108,11 @@ class Bench:
         return next((row for row in self.scenarios if row.name == scenario.above), None)
 
     def make_bodies(self, scenario):
-        """The folder with the bodies that were made ahead."""
+        """The folder with the bodies that were made ahead, once in a run."""
         folder = self.output / "bodies" / scenario.bodies
-        if scenario.bodies and not folder.exists():
+        if scenario.bodies and scenario.bodies not in self.made:
             bodies.make(self.tools, scenario, folder)
+            self.made.add(scenario.bodies)
         return folder
 
     def make_certificate(self):
