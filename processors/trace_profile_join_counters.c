@@ -46,6 +46,8 @@ const struct counter_row join_counters[] = {
                  "Number of values beyond cap that became \"other\", once per span and request"),
     JOIN_COUNTER(repaired, COUNTER_SUM, "repaired_resources",
                  "Number of resources of profiles that got the service of their process"),
+    JOIN_COUNTER(labelled, COUNTER_SUM, "labelled_resources",
+                 "Number of resources of profiles that got the only trace of their process"),
     JOIN_COUNTER(unwanted, COUNTER_SUM, "unwanted_samples", "Number of samples that keep left out"),
     JOIN_COUNTER(held_profiles, COUNTER_GAUGE, "held_requests",
                  "Number of requests of profiles that wait for spans"),

@@ -23,6 +23,7 @@ struct join_counters {
     counter timed;
     counter other_values;
     counter repaired;
+    counter labelled;
     counter unwanted;
     counter held_profiles;
     counter held_bytes;

@@ -66,8 +66,9 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
     }
     uint64_t bytes = join_store_bytes(&settings, lanes);
     if (bytes > limit / 2) {
-        error_set(error, "index::bytes%s must not be more than half of the memory that there is "
-                         "for requests (service::budget_mib)",
+        error_set(error,
+                  "index::bytes%s must not be more than half of the memory that there is "
+                  "for requests (service::budget_mib)",
                   settings.uses_window ? ", and 90 bytes for each of index::entries," : "");
         return NULL;
     }
@@ -104,6 +105,7 @@ static void count_enriched(struct join *self, const struct enrich_figures *figur
     counter_add(&counters->enriched, figures->enriched_samples);
     counter_add(&counters->other_values, figures->other_values);
     counter_add(&counters->repaired, figures->repaired);
+    counter_add(&counters->labelled, figures->labelled);
 }
 
 /* The request, opened and resolved, with all that is known by now; a new reference. */

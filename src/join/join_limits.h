@@ -13,7 +13,8 @@ enum {
     JOIN_VALUE_BYTES_MAX = 1024,
     JOIN_VALUES_MAX = 100000, /* distinct ones of an attribute */
     JOIN_SERVICES_MAX = 4096,
-    JOIN_PROCESSES_MAX = 4096, /* per lane */
+    JOIN_PROCESSES_MAX = 4096,      /* per lane */
+    JOIN_LONE_PROCESSES_MAX = 2048, /* names of processes that may have one trace */
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
 };

@@ -45,5 +45,6 @@ struct join_settings {
     struct keep_rules keep;
     bool takes_root; /* samples get the id of the local root */
     bool repairs_identity;
-    bool uses_window; /* samples that name no span get one by time */
+    bool finds_lone_traces; /* profiles of a process with one trace get its id */
+    bool uses_window;       /* samples that name no span get one by time */
 };

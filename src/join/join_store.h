@@ -9,6 +9,7 @@
 #include "src/join/id_set.h"
 #include "src/join/join_settings.h"
 #include "src/join/keep_rules.h"
+#include "src/join/lone_trace.h"
 #include "src/join/process_table.h"
 #include "src/join/service_set.h"
 #include "src/join/span_index.h"
@@ -25,6 +26,7 @@ struct join_store {
     struct id_set missed;   /* those that were not there: their spans, if any come, are late */
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];
     _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
+    struct lone_traces lone;     /* with finds_lone_traces */
     struct keep_switch keep;
     bool has_control; /* an instance on lane 0, whose own this is, listens */
 };

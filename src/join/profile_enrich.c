@@ -9,6 +9,7 @@
 
 #include "src/batch.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_resource.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
 
@@ -385,33 +386,6 @@ static void edit_sample(struct profile_enricher *enricher, const struct wire_fie
     enricher->figures.enriched_samples += link->found == SPAN_FOUND;
 }
 
-/* A process that does not say which service it is of takes that from its spans. */
-static void repair(struct profile_enricher *enricher, const struct wire_field *field, uint64_t at)
-{
-    const struct join_store *store = enricher->links.store;
-    struct splice_list *splices = &enricher->splices;
-    struct resource_facts facts = resource_facts_of(field->bytes);
-    struct fact_text text;
-    struct fact_reader reader;
-    struct slice key_value;
-    uint64_t service;
-    if (!store->settings.repairs_identity || facts.service != 0 ||
-        !process_table_find(&store->processes, &facts, &service, &text, &reader))
-        return;
-    uint64_t content = at + (uint64_t)(field->bytes.data - field->whole.data);
-    size_t opened = splice_open(splices, at, content);
-    size_t begin = splices->inserts.size;
-    while (fact_next(&reader, &key_value)) {
-        size_t one = splices->inserts.size;
-        profile_bytes_add(&splices->inserts, key_value);
-        profile_bytes_wrap(&splices->inserts, one, ATTRIBUTES);
-    }
-    splice_add_from(splices, content + field->bytes.size, 0, begin);
-    splice_close(splices, opened, RESOURCE, field->bytes.size);
-    enricher->figures.repaired++;
-    assert(splices->count > 0);
-}
-
 /* A resource, scope or profile, whose children have samples or are some. `at` is where content
  * begins in the batch. The recursion ends at SAMPLE_LEVEL. */
 static void edit_level(struct profile_enricher *enricher, struct slice content, uint64_t at,
@@ -423,7 +397,7 @@ static void edit_level(struct profile_enricher *enricher, struct slice content, 
     while (wire_next_field(&reader, &field)) {
         uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
         if (level == 0 && field.number == RESOURCE)
-            repair(enricher, &field, begin);
+            profile_resource_edit(&enricher->resources, &field, begin, content);
         if (field.number != CHILDREN || field.type != WIRE_BYTES)
             continue;
         if (level + 1 == SAMPLE_LEVEL) {
@@ -479,6 +453,10 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     struct profile_links *links = &enricher->links;
     assert(batch->bytes == links->from.request.size);
     enricher->figures = (struct enrich_figures){.hits = 0};
+    enricher->resources = (struct profile_resources){.store = links->store,
+                                                     .splices = &enricher->splices,
+                                                     .now_ns = now_ns,
+                                                     .has_links = links->linked_samples > 0};
     enricher->additions.size = 0;
     splice_list_clear(&enricher->splices);
     memcpy(enricher->counts, links->from.counts, sizeof(enricher->counts));
@@ -491,6 +469,8 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
         add_link(enricher, link);
     }
     edit_request(enricher, links->from.request);
+    enricher->figures.repaired = enricher->resources.repaired;
+    enricher->figures.labelled = enricher->resources.labelled;
     *ret_figures = enricher->figures;
     return enricher->splices.count > 0
                ? splice_apply(&enricher->splices, batch, enricher->additions.budget)

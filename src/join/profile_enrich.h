@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "src/join/profile_links.h"
+#include "src/join/profile_resource.h"
 #include "src/join/splice.h"
 
 struct batch;
@@ -19,6 +20,7 @@ struct enrich_figures {
     uint64_t enriched_samples;
     uint64_t other_values; /* beyond the cap */
     uint64_t repaired;     /* resources */
+    uint64_t labelled;     /* … that got the only trace of their process */
 };
 
 struct profile_enricher {
@@ -30,6 +32,7 @@ struct profile_enricher {
     uint32_t value_index_capacity;
     uint32_t counts[PROFILE_TABLES];         /* of the dictionary as it will be */
     uint32_t key_index[JOIN_ATTRIBUTES_MAX]; /* in the string table; 0: not there */
+    struct profile_resources resources;
     struct enrich_figures figures;
 };
 

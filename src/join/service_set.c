@@ -91,6 +91,13 @@ bool service_set_is_matched(const struct service_set *set, uint64_t key)
     return slot != NULL && (atomic_load_explicit(slot, memory_order_relaxed) & MATCHED) != 0;
 }
 
+bool service_set_is_linked(const struct service_set *set, uint64_t key)
+{
+    const _Atomic uint64_t *slot = key != 0 ? find(set, key) : NULL;
+    assert(set != NULL);
+    return slot != NULL && (atomic_load_explicit(slot, memory_order_relaxed) & LINKED) != 0;
+}
+
 bool service_set_is_warm(const struct service_set *set, uint64_t now_ns)
 {
     uint64_t first_ns = atomic_load_explicit(&set->first_ns, memory_order_relaxed);

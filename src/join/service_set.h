@@ -28,6 +28,8 @@ bool service_set_has(const struct service_set *set, uint64_t key);
 void service_set_match(struct service_set *set, uint64_t key);
 /* Whether spans of that service have been seen; false for one that is not in the set. */
 bool service_set_is_matched(const struct service_set *set, uint64_t key);
+/* Whether samples of the service have named spans. */
+bool service_set_is_linked(const struct service_set *set, uint64_t key);
 /* Whether only spans of services in the set are of use by now: some time has passed, and every
  * service with linked profiles is known by its spans. */
 bool service_set_is_warm(const struct service_set *set, uint64_t now_ns);

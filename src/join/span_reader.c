@@ -179,6 +179,10 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
         reader->resource_texts = put_resource_texts(reader, content);
     if (reader->is_indexed && store->settings.uses_window)
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
+    reader->lone.count = 0;
+    reader->now_ns = now_ns;
+    if (reader->is_indexed && store->settings.finds_lone_traces)
+        reader->lone = lone_traces_begin(&store->lone, &reader->resource, now_ns);
 }
 
 static uint64_t read_id(const uint8_t *data)
@@ -416,6 +420,8 @@ static void read_scope(struct span_reader *reader, struct slice content, uint64_
         if (!read_span(reader, field.bytes, &span))
             continue;
         index_span(reader, &span);
+        if (reader->lone.count > 0)
+            lone_traces_note(&reader->store->lone, &reader->lone, &span.facts, reader->now_ns);
         if (wants_mark(reader, &span))
             mark(reader, &span, &field, at + (uint64_t)(field.whole.data - content.data));
     }

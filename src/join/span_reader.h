@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "src/join/fact_log.h"
+#include "src/join/lone_trace.h"
 #include "src/join/resource_facts.h"
 #include "src/join/splice.h"
 
@@ -29,6 +30,8 @@ struct span_reader {
     struct splice_list splices;
     struct span_figures figures; /* of the batch at hand */
     struct resource_facts resource;
+    struct lone_keys lone; /* names of its process that may have one trace */
+    uint64_t now_ns;
     struct fact_text text;   /* of the span at hand */
     uint32_t resource_texts; /* their place in the log */
     bool is_indexed;         /* the resource at hand */

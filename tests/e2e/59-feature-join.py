@@ -73,6 +73,16 @@ def samples_of(requests):
     ]
 
 
+def resources_of(requests):
+    """The attributes of every Resource of profiles."""
+    return [
+        {key: value[1] for key, value in otlp.attributes_of(resource.resource.attributes)}
+        for request in requests
+        if request.path == profiles.PATH
+        for resource in profiles.REQUEST.FromString(request.payload).resource_profiles
+    ]
+
+
 def trace(spans, service):
     """A request of (trace id, span id, name, start, end)."""
     request = otlp.REQUESTS["traces"]()
@@ -152,6 +162,36 @@ class Sdks(Joined):
 
     def test_node(self):
         self.check("node")
+
+
+class BatchJob(Joined):
+    """One trace, of which the profiler knows nothing: 50 000 iterations under one root span."""
+
+    def test_profiles_get_the_only_trace_of_their_process(self):
+        self.start()
+        root = self.run_sdk("python", "nightly", "batch")["nightly"]
+        wanted = {"trace_id": root["trace_id"], "root_span_id": root["span_id"]}
+        requests = self.back_end.wait(
+            lambda all: any(wanted.items() <= found.items() for found in resources_of(all))
+        )
+        for found in resources_of(requests):
+            self.assertIn(found.get("trace_id"), (None, root["trace_id"]))
+            self.assertIn(found.get("root_span_id"), (None, root["span_id"]))
+        self.assertGreater(self.counter("labelled_resources"), 0)
+
+    def test_requests_of_a_server_are_not_taken_for_one(self):
+        self.start()
+        self.run_sdk("python")
+        requests = self.back_end.wait(lambda all: len(samples_of(all)) > 0)
+        self.assertEqual([f for f in resources_of(requests) if "root_span_id" in f], [])
+
+    def test_the_job_in_a_real_server(self):
+        server = pyroscope.Pyroscope(pyroscope.need())
+        service = f"nightly-{uuid.uuid4().hex[:12]}"
+        self.start({"pyroscope": f"    endpoint: {server.url}\n"})
+        root = self.run_sdk("python", service, "batch")["nightly"]
+        selector = f'{{service_name="{service}", trace_id="{root["trace_id"]}"}}'
+        self.assertIn("step", server.wait_for(CPU, selector, 1))
 
 
 class Links(Joined):

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of eight entries. A process that was quiet for longer than any two profiles are apart is
+ * another one of the same name, and begins anew. Any thread, under the lock. */
+#include "src/join/lone_trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/join/join_limits.h"
+#include "src/join/span_index.h"
+#include "src/mem.h"
+
+enum { LINE = 8, LINES = JOIN_LONE_PROCESSES_MAX / LINE, KIND_SERVER = 2, KIND_CONSUMER = 5 };
+
+bool lone_traces_init(struct lone_traces *traces)
+{
+    assert(traces->entries == NULL);
+    pthread_mutex_init(&traces->lock, NULL);
+    traces->keys = mem_try_zalloc((size_t)LINES * LINE * sizeof(traces->keys[0]));
+    traces->entries = mem_try_zalloc((size_t)LINES * LINE * sizeof(traces->entries[0]));
+    return traces->keys != NULL && traces->entries != NULL;
+}
+
+void lone_traces_fini(struct lone_traces *traces)
+{
+    assert(traces != NULL);
+    if (traces->keys != NULL)
+        pthread_mutex_destroy(&traces->lock);
+    mem_free(traces->keys);
+    mem_free(traces->entries);
+    traces->keys = NULL;
+    traces->entries = NULL;
+}
+
+/* The surest name first. */
+static struct lone_keys keys_of(const struct resource_facts *facts)
+{
+    struct lone_keys keys = {.count = 0};
+    for (unsigned i = 0; i < RESOURCE_PROCESS_NAMES; i++)
+        if (facts->processes[i] != 0)
+            keys.keys[keys.count++] = facts->processes[i];
+    if (facts->service != 0)
+        keys.keys[keys.count++] = facts->service;
+    assert(keys.count <= LONE_KEYS_MAX);
+    return keys;
+}
+
+static size_t line_of(uint64_t key)
+{
+    assert(key != 0);
+    return key % LINES * LINE;
+}
+
+/* NULL: it is not there. */
+static struct lone_entry *find(const struct lone_traces *traces, uint64_t key)
+{
+    size_t line = line_of(key);
+    assert(traces->keys != NULL);
+    for (size_t i = line; i < line + LINE; i++)
+        if (traces->keys[i] == key)
+            return &traces->entries[i];
+    return NULL;
+}
+
+static bool is_quiet(const struct lone_entry *entry, uint64_t now_ns)
+{
+    assert(now_ns > 0);
+    return now_ns > entry->seen_ns && now_ns - entry->seen_ns > JOIN_WARM_UP_NS;
+}
+
+static struct lone_entry *find_or_add(struct lone_traces *traces, uint64_t key, uint64_t now_ns)
+{
+    struct lone_entry *entry = find(traces, key);
+    size_t line = line_of(key);
+    size_t chosen = line;
+    if (entry != NULL && !is_quiet(entry, now_ns))
+        return entry;
+    assert(traces->entries != NULL);
+    for (size_t i = line + LINE; entry == NULL && i > line; i--)
+        if (traces->entries[i - 1].seen_ns <= traces->entries[chosen].seen_ns)
+            chosen = i - 1;
+    if (entry != NULL)
+        chosen = (size_t)(entry - traces->entries);
+    traces->keys[chosen] = key;
+    traces->entries[chosen] = (struct lone_entry){.seen_ns = now_ns};
+    return &traces->entries[chosen];
+}
+
+struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct resource_facts *facts,
+                                   uint64_t now_ns)
+{
+    struct lone_keys all = keys_of(facts);
+    struct lone_keys open = {.count = 0};
+    assert(now_ns > 0);
+    if (all.count == 0)
+        return open;
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < all.count; i++) {
+        struct lone_entry *entry = find_or_add(traces, all.keys[i], now_ns);
+        entry->seen_ns = now_ns;
+        if (!entry->is_shared)
+            open.keys[open.count++] = all.keys[i];
+    }
+    pthread_mutex_unlock(&traces->lock);
+    return open;
+}
+
+/* The span has come: it is no unknown parent any more, and its own may be one. */
+static void note_parents(struct lone_entry *entry, const struct span_facts *span)
+{
+    unsigned count = 0;
+    bool is_new = span->parent != 0;
+    for (unsigned i = 0; i < LONE_PARENTS_MAX && entry->parents[i] != 0; i++) {
+        uint64_t parent = entry->parents[i];
+        is_new = is_new && parent != span->parent;
+        if (parent != span->span)
+            entry->parents[count++] = parent;
+    }
+    if (is_new && count < LONE_PARENTS_MAX)
+        entry->parents[count++] = span->parent;
+    if (count < LONE_PARENTS_MAX)
+        entry->parents[count] = 0;
+    assert(count <= LONE_PARENTS_MAX);
+}
+
+static void note(struct lone_entry *entry, const struct span_facts *span)
+{
+    unsigned kind = span->flags & SPAN_KIND_MASK;
+    bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
+    assert(span->span != 0);
+    if (kind == KIND_SERVER || kind == KIND_CONSUMER || (entry->has_trace && !is_same)) {
+        entry->is_shared = true;
+        return;
+    }
+    if (!entry->has_trace || span->start_ns < entry->start_ns)
+        entry->start_ns = span->start_ns;
+    entry->has_trace = true;
+    memcpy(entry->trace, span->trace, sizeof(entry->trace));
+    if ((span->flags & SPAN_IS_LOCAL_ROOT) == 0) {
+        note_parents(entry, span);
+        return;
+    }
+    entry->root = span->span;
+    entry->end_ns = span->end_ns;
+}
+
+void lone_traces_note(struct lone_traces *traces, const struct lone_keys *keys,
+                      const struct span_facts *span, uint64_t now_ns)
+{
+    assert(keys->count > 0);
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < keys->count; i++)
+        note(find_or_add(traces, keys->keys[i], now_ns), span);
+    pthread_mutex_unlock(&traces->lock);
+}
+
+/* At least half of the time is the trace's; from its first span on as long as its root has not
+ * ended. */
+static bool covers(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+{
+    uint64_t end_ns = entry->root != 0 ? entry->end_ns : UINT64_MAX;
+    uint64_t begin = entry->start_ns > from_ns ? entry->start_ns : from_ns;
+    uint64_t end = end_ns < until_ns ? end_ns : until_ns;
+    assert(from_ns <= until_ns);
+    return begin <= end && end - begin >= (until_ns - from_ns) / 2;
+}
+
+bool lone_traces_find(struct lone_traces *traces, const struct resource_facts *facts,
+                      uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace)
+{
+    struct lone_keys keys = keys_of(facts);
+    bool is_found = false;
+    assert(ret_trace != NULL);
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < keys.count; i++) {
+        const struct lone_entry *entry = find(traces, keys.keys[i]);
+        if (entry == NULL)
+            continue;
+        is_found = entry->has_trace && !entry->is_shared && covers(entry, from_ns, until_ns);
+        if (is_found) {
+            memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
+            ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
+        }
+        break;
+    }
+    pthread_mutex_unlock(&traces->lock);
+    return is_found;
+}
+
+bool lone_traces_may_have(struct lone_traces *traces, const struct resource_facts *facts,
+                          uint64_t now_ns)
+{
+    struct lone_keys keys = keys_of(facts);
+    const struct lone_entry *entry = NULL;
+    assert(now_ns > 0);
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < keys.count && entry == NULL; i++)
+        entry = find(traces, keys.keys[i]);
+    bool may_have =
+        entry != NULL && entry->has_trace && !entry->is_shared && !is_quiet(entry, now_ns);
+    pthread_mutex_unlock(&traces->lock);
+    return may_have;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Resource of profiles gets: the service of its process, if it does not say one, and the
+ * only trace of it, if there is one. One owner, one thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/slice.h"
+
+struct join_store;
+struct splice_list;
+struct wire_field;
+
+struct profile_resources {
+    struct join_store *store;
+    struct splice_list *splices; /* borrowed */
+    uint64_t now_ns;
+    bool has_links; /* some samples of the request name spans */
+    uint64_t repaired;
+    uint64_t labelled;
+};
+
+/* The Resource field, whose tag is at `at` in the batch, of the ResourceProfiles with that content.
+ */
+void profile_resource_edit(struct profile_resources *resources, const struct wire_field *field,
+                           uint64_t at, struct slice content);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes have one trace, and from when to when: spans in their order of arrival, then the
+ * time of a profile. */
+#include "src/join/lone_trace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/clock.h"
+#include "src/join/join_limits.h"
+#include "src/join/span_index.h"
+
+#define S ((uint64_t)NS_PER_S)
+
+enum { KIND_INTERNAL = 1, KIND_SERVER = 2, SPANS_MAX = 6, SERVICE = 77, PROCESS = 99 };
+
+struct step {
+    uint64_t at_s; /* when it arrives */
+    uint64_t trace;
+    uint64_t span;
+    uint64_t parent;
+    uint64_t start_s;
+    uint64_t end_s;
+    unsigned kind;
+};
+
+static const struct resource_facts by_service = {.service = SERVICE};
+static const struct resource_facts by_process = {.service = SERVICE, .processes = {0, 0, PROCESS}};
+
+static void arrive(struct lone_traces *traces, const struct resource_facts *facts,
+                   const struct step *step)
+{
+    uint64_t now_ns = step->at_s * S;
+    struct lone_keys keys = lone_traces_begin(traces, facts, now_ns);
+    struct span_facts span = {
+        .trace = {step->trace, step->trace},
+        .span = step->span,
+        .parent = step->parent,
+        .start_ns = step->start_s * S,
+        .end_ns = step->end_s * S,
+        .flags = (uint16_t)(step->kind | (step->parent == 0 ? SPAN_IS_LOCAL_ROOT : 0)),
+    };
+    if (keys.count > 0)
+        lone_traces_note(traces, &keys, &span, now_ns);
+}
+
+static void a_process_has_one_trace_or_has_not(void **state)
+{
+    static const struct {
+        const char *what;
+        struct step steps[SPANS_MAX];
+        uint64_t from_s, until_s;
+        uint64_t trace; /* 0: none */
+        uint64_t root;
+    } rows[] = {
+        {"children tell of a root that has not ended",
+         {{12, 1, 20, 10, 6, 7, 1}, {13, 1, 21, 10, 7, 8, 1}},
+         8,
+         18,
+         1,
+         10},
+        {"the root itself", {{100, 1, 10, 0, 5, 99, 1}}, 50, 60, 1, 10},
+        {"a parent that comes is not the root",
+         {{12, 1, 30, 20, 6, 7, 1}, {13, 1, 20, 10, 6, 8, 1}, {14, 1, 31, 21, 8, 9, 1}},
+         8,
+         18,
+         1,
+         10},
+        {"two traces", {{12, 1, 20, 10, 6, 7, 1}, {13, 2, 21, 11, 7, 8, 1}}, 8, 18, 0, 0},
+        {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, 2}}, 5, 15, 0, 0},
+        {"the first request of one that does not say so", {{12, 1, 10, 0, 10, 11, 1}}, 5, 15, 0, 0},
+        {"before the trace began", {{112, 1, 20, 10, 106, 107, 1}}, 8, 18, 0, 0},
+        {"after the root has ended", {{12, 1, 10, 0, 2, 9, 1}}, 20, 30, 0, 0},
+        {"half of the time is the trace's", {{12, 1, 10, 0, 10, 100, 1}}, 5, 15, 1, 10},
+        {"less than half is", {{12, 1, 10, 0, 11, 100, 1}}, 5, 15, 0, 0},
+        {"after a long silence it is another process",
+         {{12, 1, 10, 0, 5, 11, 1}, {500, 2, 20, 11, 494, 499, 1}},
+         496,
+         506,
+         2,
+         11},
+        {"a short silence is none",
+         {{12, 1, 10, 0, 5, 11, 1}, {80, 2, 20, 11, 75, 79, 1}},
+         76,
+         80,
+         0,
+         0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct lone_traces traces = {.entries = NULL};
+        struct lone_trace found = {.root = 0};
+        assert_true(lone_traces_init(&traces));
+        for (size_t k = 0; k < SPANS_MAX && rows[i].steps[k].span != 0; k++)
+            arrive(&traces, &by_service, &rows[i].steps[k]);
+        bool is_found =
+            lone_traces_find(&traces, &by_service, rows[i].from_s * S, rows[i].until_s * S, &found);
+        if (is_found != (rows[i].trace != 0))
+            fail_msg("%s", rows[i].what);
+        if (is_found) {
+            assert_int_equal(found.trace[0], rows[i].trace);
+            assert_int_equal(found.root, rows[i].root);
+        }
+        lone_traces_fini(&traces);
+    }
+}
+
+static void processes_of_one_service_are_told_apart_by_their_names(void **state)
+{
+    static const struct resource_facts other = {.service = SERVICE,
+                                                .processes = {0, 0, PROCESS + 1}};
+    static const struct step first = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
+    static const struct step second = {13, 2, 21, 11, 6, 7, KIND_INTERNAL};
+    struct lone_traces traces = {.entries = NULL};
+    struct lone_trace found;
+    (void)state;
+    assert_true(lone_traces_init(&traces));
+    arrive(&traces, &by_process, &first);
+    arrive(&traces, &other, &second);
+    assert_true(lone_traces_find(&traces, &by_process, 8 * S, 18 * S, &found));
+    assert_int_equal(found.trace[0], 1);
+    assert_true(lone_traces_find(&traces, &other, 8 * S, 18 * S, &found));
+    assert_int_equal(found.trace[0], 2);
+    assert_false(lone_traces_find(&traces, &by_service, 8 * S, 18 * S, &found));
+    lone_traces_fini(&traces);
+}
+
+static void what_is_known_grows_old(void **state)
+{
+    static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
+    struct lone_traces traces = {.entries = NULL};
+    (void)state;
+    assert_true(lone_traces_init(&traces));
+    assert_false(lone_traces_may_have(&traces, &by_service, 12 * S));
+    arrive(&traces, &by_service, &child);
+    assert_true(lone_traces_may_have(&traces, &by_service, 12 * S + JOIN_WARM_UP_NS));
+    assert_false(lone_traces_may_have(&traces, &by_service, 13 * S + JOIN_WARM_UP_NS));
+    lone_traces_fini(&traces);
+}
+
+static void the_quietest_processes_make_room(void **state)
+{
+    struct lone_traces traces = {.entries = NULL};
+    struct lone_trace found;
+    unsigned known = 0;
+    (void)state;
+    assert_true(lone_traces_init(&traces));
+    for (uint64_t i = 1; i <= 10 * JOIN_LONE_PROCESSES_MAX; i++) {
+        struct resource_facts facts = {.service = i};
+        struct step step = {1 + i / JOIN_LONE_PROCESSES_MAX, 1, 20, 10, 1, 2, KIND_INTERNAL};
+        arrive(&traces, &facts, &step);
+    }
+    for (uint64_t i = 1; i <= 10 * JOIN_LONE_PROCESSES_MAX; i++) {
+        struct resource_facts facts = {.service = i};
+        known += lone_traces_find(&traces, &facts, 2 * S, 9 * S, &found);
+    }
+    assert_int_equal(known, JOIN_LONE_PROCESSES_MAX);
+    lone_traces_fini(&traces);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_has_one_trace_or_has_not),
+        cmocka_unit_test(processes_of_one_service_are_told_apart_by_their_names),
+        cmocka_unit_test(what_is_known_grows_old),
+        cmocka_unit_test(the_quietest_processes_make_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
