@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 enum compression {
     COMPRESSION_GZIP,
@@ -85,7 +86,8 @@ static bool texts_check(const struct otlp_grpc_config *config, struct error *err
 static bool balancer_check(const char *name, struct error *error)
 {
     assert(name != NULL);
-    if (name[0] == '\0' || strcmp(name, "round_robin") == 0 || strcmp(name, "pick_first") == 0)
+    if (name[0] == '\0' || strcasecmp(name, "round_robin") == 0 ||
+        strcasecmp(name, "pick_first") == 0)
         return true;
     return error_set(error, "invalid balancer_name: %s; round_robin or pick_first is expected",
                      name);
@@ -134,7 +136,7 @@ const char *otlp_grpc_config_encoding(const struct otlp_grpc_config *config)
 bool otlp_grpc_config_is_pick_first(const struct otlp_grpc_config *config)
 {
     assert(config != NULL);
-    return strcmp(config->balancer_name, "pick_first") == 0;
+    return strcasecmp(config->balancer_name, "pick_first") == 0;
 }
 
 bool otlp_grpc_config_has_tls(const struct otlp_grpc_config *config, bool is_https)

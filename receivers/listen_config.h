@@ -62,6 +62,7 @@ struct http_listen_config {
     uint64_t idle_timeout_ns;
     bool has_keep_alive;
     struct config_pairs response_headers;
+    bool has_cors;
     struct listen_cors_config cors;
 };
 
@@ -109,8 +110,9 @@ extern const struct config_field listen_cors_fields[];
                     "Take more than one request per connection."),                                 \
         CONFIG_HEADERS(owner, member.response_headers, "response_headers",                         \
                        "Headers of every answer."),                                                \
-        CONFIG_SECTION(owner, member.cors, struct listen_cors_config, "cors", listen_cors_fields,  \
-                       NULL, "Requests from browsers.")
+        CONFIG_OPTIONAL(owner, member.cors, struct listen_cors_config, member.has_cors,            \
+                        CONFIG_NULL_IS_OFF, "cors", listen_cors_fields, NULL,                      \
+                        "Requests from browsers.")
 
 /* Rules across the fields. */
 bool listen_config_check(const struct listen_config *listen, struct error *error);

@@ -34,12 +34,12 @@ static const struct config_field enforcement_policy_fields[] = {
 };
 
 static const struct config_field keepalive_fields[] = {
-    CONFIG_SECTION(struct otlp_keepalive_config, lifetime, struct otlp_lifetime_config,
-                   "server_parameters", server_parameters_fields, NULL,
-                   "How long connections live."),
-    CONFIG_SECTION(struct otlp_keepalive_config, ping, struct otlp_ping_config,
-                   "enforcement_policy", enforcement_policy_fields, NULL,
-                   "How often clients may ping."),
+    CONFIG_OPTIONAL(struct otlp_keepalive_config, lifetime, struct otlp_lifetime_config,
+                    has_lifetime, CONFIG_NULL_IS_OFF, "server_parameters", server_parameters_fields,
+                    NULL, "How long connections live."),
+    CONFIG_OPTIONAL(struct otlp_keepalive_config, ping, struct otlp_ping_config, has_ping,
+                    CONFIG_NULL_IS_OFF, "enforcement_policy", enforcement_policy_fields, NULL,
+                    "How often clients may ping."),
     CONFIG_END,
 };
 
@@ -54,8 +54,9 @@ static const struct config_field grpc_fields[] = {
                  "Has no effect: connections share one buffer."),
     CONFIG_COUNT(struct otlp_grpc_config, unused_bytes, "write_buffer_size", "0", 0, INT32_MAX,
                  "Has no effect."),
-    CONFIG_SECTION(struct otlp_grpc_config, keepalive, struct otlp_keepalive_config, "keepalive",
-                   keepalive_fields, NULL, "Lifetime and pings of connections."),
+    CONFIG_OPTIONAL(struct otlp_grpc_config, keepalive, struct otlp_keepalive_config, has_keepalive,
+                    CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
+                    "Lifetime and pings of connections."),
     CONFIG_END,
 };
 

@@ -22,7 +22,10 @@ struct otlp_ping_config {
     uint64_t interval_min_ns;
 };
 
+/* A section that is off may hold anything. */
 struct otlp_keepalive_config {
+    bool has_lifetime;
+    bool has_ping;
     struct otlp_lifetime_config lifetime;
     struct otlp_ping_config ping;
 };
@@ -32,6 +35,7 @@ struct otlp_grpc_config {
     uint64_t message_mib_max;
     uint64_t streams_max;
     uint64_t unused_bytes;
+    bool has_keepalive;
     struct otlp_keepalive_config keepalive;
 };
 

@@ -183,7 +183,7 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
                               : config->http.server.listen.include_metadata;
     if (!wants_metadata)
         return client_by_address(exchange->receiver, address);
-    return http_request_client(exchange->request);
+    return http_request_client(exchange->request, exchange->transport == OTLP_GRPC);
 }
 
 void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer)

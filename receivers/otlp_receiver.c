@@ -58,20 +58,33 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
     return (struct otlp_receiver *)component;
 }
 
+/* What is not there or off is all 0. */
+static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *config)
+{
+    struct otlp_keepalive_config keepalive = {.has_ping = false};
+    assert(config != NULL);
+    if (config->has_keepalive && config->keepalive.has_lifetime)
+        keepalive.lifetime = config->keepalive.lifetime;
+    if (config->has_keepalive && config->keepalive.has_ping)
+        keepalive.ping = config->keepalive.ping;
+    return keepalive;
+}
+
 static struct http_server *create_grpc_server(struct otlp_receiver *self)
 {
     assert(self->config->has_grpc);
     const struct otlp_grpc_config *config = &self->config->grpc;
+    struct otlp_keepalive_config keepalive = keepalive_of(config);
     return http_server_create(&(struct http_server_settings){
         .lane = self->base.lane,
         .budget = self->base.budget,
         .has_http2 = true,
         .has_keep_alive = true,
         .streams_max = config->streams_max,
-        .connection_idle_max_ns = config->keepalive.lifetime.idle_max_ns,
-        .connection_age_max_ns = config->keepalive.lifetime.age_max_ns,
-        .connection_age_grace_ns = config->keepalive.lifetime.age_grace_ns,
-        .ping_interval_min_ns = config->keepalive.ping.interval_min_ns,
+        .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
+        .connection_age_max_ns = keepalive.lifetime.age_max_ns,
+        .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
+        .ping_interval_min_ns = keepalive.ping.interval_min_ns,
         .tls = self->tls[OTLP_GRPC].context,
         .handler = &otlp_grpc_handler,
         .arg = self,
@@ -112,7 +125,8 @@ static void prepare_http(struct otlp_receiver *self)
 {
     const struct http_listen_config *config = &self->config->http.server;
     assert(config->response_headers.count <= RESPONSE_HEADERS_MAX);
-    listen_cors_init(&self->cors, &config->cors);
+    if (config->has_cors)
+        listen_cors_init(&self->cors, &config->cors);
     for (size_t i = 0; i < config->response_headers.count; i++)
         self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {

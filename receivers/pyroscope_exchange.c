@@ -290,7 +290,7 @@ static struct client_info *client_of(const struct pyroscope_receiver *receiver,
     char text[CLIENT_TENANT_BYTES_MAX + 1];
     assert(request != NULL);
     if (config->server.listen.include_metadata)
-        return http_request_client(request);
+        return http_request_client(request, false);
     bool has_tenant = tenant.size > 0 && tenant.size <= CLIENT_TENANT_BYTES_MAX;
     snprintf(text, sizeof(text), "%.*s", has_tenant ? (int)tenant.size : 0,
              has_tenant ? (const char *)tenant.data : "");

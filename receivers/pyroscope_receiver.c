@@ -200,7 +200,8 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
         return false;
     if (!listen_auth_init(&self->auth, component, &server->listen, error))
         return error_prefix(error, "auth");
-    listen_cors_init(&self->cors, &server->cors);
+    if (server->has_cors)
+        listen_cors_init(&self->cors, &server->cors);
     for (size_t i = 0; i < server->response_headers.count; i++)
         self->response_header_names[i] = lower_case(server->response_headers.pairs[i].key);
     self->server = http_server_create(&(struct http_server_settings){

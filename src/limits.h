@@ -93,10 +93,11 @@ enum {
 /* What client_ca_file_reload watches, and files that could not be used, are looked at so often. */
 #define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S)
 
-/* inflating: at most RATIO : 1 once FREE bytes came out; zstd windows as RFC 9659 has them (8 MiB)
- */
+/* inflating: at most RATIO : 1 once FREE bytes came out, so that limits which users raise do not
+ * raise what few bytes can cost; below stands what the Go collector takes by default, whatever its
+ * ratio. zstd windows as RFC 9659 has them (8 MiB) */
 enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
-#define INFLATE_RATIO_FREE_BYTES (1 * MIB)
+#define INFLATE_RATIO_FREE_BYTES (20 * MIB)
 
 /* exporters */
 enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };

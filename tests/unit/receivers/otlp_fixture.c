@@ -59,6 +59,9 @@ static void copy_metadata(const struct client_info *client)
             snprintf(fixture.last.tenant, sizeof(fixture.last.tenant), "%s", row->value);
         if (strcmp(row->key, "host") == 0)
             snprintf(fixture.last.host, sizeof(fixture.last.host), "%s", row->value);
+        if (strcmp(row->key, ":authority") == 0)
+            snprintf(fixture.last.authority, sizeof(fixture.last.authority), "%s", row->value);
+        fixture.last.has_te |= strcmp(row->key, "te") == 0;
     }
 }
 

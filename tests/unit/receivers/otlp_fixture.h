@@ -19,6 +19,8 @@ struct offered {
     char address[64];
     char tenant[64]; /* of the client's metadata */
     char host[64];
+    char authority[64];
+    bool has_te;
 };
 
 struct fixture {

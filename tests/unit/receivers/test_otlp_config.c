@@ -30,6 +30,8 @@ static void these_load(void **state)
         "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200, "
         "allowed_origins: ['http://*.example.com'], allowed_headers: ['*'], exposed_headers: [a]}, "
         "traces_url_path: spans}}}",
+        "{protocols: {grpc: {keepalive: {enabled: false, server_parameters: {enabled: true}, "
+        "enforcement_policy: }}, http: {cors: {enabled: false, allowed_origins: ['*']}}}}",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -433,6 +433,8 @@ static void metadata_is_kept_when_asked_for(void **state)
     assert_status(peer, call(peer, tenant, frame, frame_traces(1), true), "tenant", 200, 0, "");
     assert_string_equal(fixture.last.tenant, "acme");
     assert_string_equal(fixture.last.host, "collector:4317");
+    assert_string_equal(fixture.last.authority, "collector:4317");
+    assert_false(fixture.last.has_te);
     assert_string_equal(fixture.last.address, "127.0.0.1");
     h2_peer_close(peer);
 }
