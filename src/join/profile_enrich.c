@@ -9,6 +9,7 @@
 
 #include "src/batch.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_orphans.h"
 #include "src/join/profile_resource.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
@@ -356,11 +357,15 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     end += PROFILE_HEADER_BYTES;
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     uint64_t index;
-    while (profile_numbers_next(&reader, &index))
+    while (profile_numbers_next(&reader, &index)) {
         if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
             end = profile_put_varint(end, (uint32_t)index);
+        else
+            enricher->has_orphans = true;
+    }
     for (uint32_t left = link->given & ~(uint32_t)found->filled; left != 0; left &= left - 1)
         end = profile_put_varint(end, link->attributes[__builtin_ctz(left)]);
+    enricher->has_orphans |= sample->link != 0 && gets_link(link, sample->link);
     end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
     end = profile_put_number(end, SAMPLE_LINK,
                              gets_link(link, sample->link) ? link->index : (uint32_t)sample->link);
@@ -458,6 +463,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                                                      .now_ns = now_ns,
                                                      .has_links = links->linked_samples > 0};
     enricher->additions.size = 0;
+    enricher->has_orphans = false;
     splice_list_clear(&enricher->splices);
     memcpy(enricher->counts, links->from.counts, sizeof(enricher->counts));
     find_known(enricher);
@@ -472,7 +478,9 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     enricher->figures.repaired = enricher->resources.repaired;
     enricher->figures.labelled = enricher->resources.labelled;
     *ret_figures = enricher->figures;
-    return enricher->splices.count > 0
-               ? splice_apply(&enricher->splices, batch, enricher->additions.budget)
-               : batch_ref(batch);
+    if (enricher->splices.count == 0)
+        return batch_ref(batch);
+    struct budget *budget = enricher->additions.budget;
+    struct batch *enriched = splice_apply(&enricher->splices, batch, budget);
+    return enricher->has_orphans ? profile_without_orphans(enriched, budget) : enriched;
 }

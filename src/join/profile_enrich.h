@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes what is known of spans into the profiles that were taken in them: links instead of labels,
  * attributes of samples, the service of a process. Nothing else changes, no time stamp in
- * particular, and bytes that do not change are shared. One owner, one thread at a time. */
+ * particular, and bytes that do not change are shared; but where labels became links, the request is
+ * written anew without what nothing refers to any longer. One owner, one thread at a time. */
 #pragma once
 
 #include <stdint.h>
@@ -34,6 +35,7 @@ struct profile_enricher {
     uint32_t key_index[JOIN_ATTRIBUTES_MAX]; /* in the string table; 0: not there */
     struct profile_resources resources;
     struct enrich_figures figures;
+    bool has_orphans; /* entries of the dictionary that samples do not refer to any longer */
 };
 
 void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,

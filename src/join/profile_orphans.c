@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A merge of one: it takes along what samples refer to, and hands tables out without a copy. Any
+ * thread. */
+#include "src/join/profile_orphans.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/limits.h"
+#include "src/otlp/profile_merge.h"
+#include "src/otlp/rope.h"
+
+static struct buffer *in_one_piece(const struct batch *batch, struct budget *budget)
+{
+    struct buffer *buffer = buffer_create(budget, (size_t)batch->bytes);
+    assert(batch->bytes > 0);
+    rope_copy(rope_of(batch), batch->bytes, buffer->data);
+    buffer->size = (size_t)batch->bytes;
+    return buffer;
+}
+
+static struct batch *hand_out(struct profile_merge *merge, struct batch *batch)
+{
+    struct batch *merged = batch_create_like(batch, 1);
+    bool has_any = profile_merge_hand_out(merge, NULL, merged);
+    assert(has_any);
+    (void)has_any;
+    merged->items = batch->items;
+    batch_unref(batch);
+    return merged;
+}
+
+struct batch *profile_without_orphans(struct batch *batch, struct budget *budget)
+{
+    struct profile_merge merge;
+    struct profile_source source;
+    struct buffer *whole = in_one_piece(batch, budget);
+    const struct otlp_limit limit = {.bytes_max = 2 * batch->bytes + PROFILE_MERGED_BYTES_MAX};
+    struct batch *result = batch;
+    profile_merge_init(&merge, budget);
+    if (profile_source_open(&source, buffer_slice(whole), &merge)) {
+        bool is_whole = profile_merge_take(&merge, &source, limit) && merge.items == batch->items;
+        if (is_whole)
+            result = hand_out(&merge, batch);
+        profile_source_close(&source);
+    }
+    profile_merge_fini(&merge);
+    buffer_unref(whole);
+    return result;
+}

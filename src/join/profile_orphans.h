@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes out of the dictionary of a profiles request what nothing refers to any longer. Pure
+ * function; any thread. */
+#pragma once
+
+struct batch;
+struct budget;
+
+/* A request that has passed the door, with samples; takes the reference. A new one, which says the
+ * same; without memory for an index, the batch as it is. Charged to budget beyond its limit if need
+ * be. */
+struct batch *profile_without_orphans(struct batch *batch, struct budget *budget);
