@@ -220,7 +220,7 @@ def judge(scenario, result):
         text = f"≤ {scenario.ratio_max} × relay"
         is_met = own["ratio"]["median"] <= scenario.ratio_max
     elif scenario.us_max is not None:
-        text, is_met = f"≤ {scenario.us_max} µs", own["us_per_span"] <= scenario.us_max
+        text, is_met = f"≤ {scenario.us_max} µs", own["us_per_item"] <= scenario.us_max
     elif scenario.ns_max is not None:
         text, is_met = f"≤ {scenario.ns_max} ns/B", own["ns_per_byte"] <= scenario.ns_max
     elif scenario.above_us_max is not None:
