@@ -67,12 +67,21 @@ static bool is_there(enum codec codec)
     return (codec != CODEC_SNAPPY && codec != CODEC_SNAPPY_FRAMED) || codec_snappy_is_there();
 }
 
+/* What a sender reads, too: the daemon that it talks to lacks something, not its body. */
+static const char *missing(enum codec codec)
+{
+    assert(codec > CODEC_ZLIB && codec < CODECS);
+    if (codec == CODEC_ZSTD)
+        return "libzstd.so.1 cannot be loaded; install the package libzstd1";
+    if (codec == CODEC_LZ4)
+        return "liblz4.so.1 cannot be loaded; install the package liblz4-1";
+    return "libsnappy.so.1 cannot be loaded; install the package libsnappy1v5";
+}
+
 bool codec_prepare(enum codec codec, struct error *error)
 {
     assert(error != NULL);
-    return is_there(codec) ||
-           error_set(error, "the compression needs a library that cannot be loaded; install the "
-                            "packages libzstd1, liblz4-1 and libsnappy1v5");
+    return is_there(codec) || error_set(error, "compression: %s", missing(codec));
 }
 
 struct codec_box *codec_box_create(struct budget *budget)
@@ -161,8 +170,8 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
         result = inflate_deflated(box, codec, input, max_bytes, ret_output);
     } else {
         struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
-        result = is_there(codec) ? inflate(box, codec, &job)
-                                 : codec_job_malformed(&job, "no library for this compression");
+        result =
+            is_there(codec) ? inflate(box, codec, &job) : codec_job_malformed(&job, missing(codec));
         result = codec_job_end(&job, result, ret_output);
         box->reason = job.reason;
     }
