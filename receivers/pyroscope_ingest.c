@@ -170,9 +170,9 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, struct p
     if (!series_check(series, &error) || !upload_check_series(series, limits, &error) ||
         !upload_check_profile(upload, series, limits, &error))
         return refuse(exchange, error.text);
-    counter_add(&counters->negative, upload->negative);
     if (!series_to_otlp(&exchange->ingest->series, &upload->pprof, receiver->base.budget, &request))
         return PYROSCOPE_STEP_BUSY;
+    counter_add(&counters->negative, upload->negative);
     counter_add(&counters->empty, request->size == 0);
     if (request->size > 0)
         exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
@@ -314,16 +314,28 @@ static size_t jfr_parameters(const struct ingest_query *query, struct profile_up
     return count;
 }
 
+static struct profile_upload_pair pair_of(const char *key, struct slice value)
+{
+    assert(value.size > 0);
+    return (struct profile_upload_pair){.key = slice_of_text(key), .value = value};
+}
+
+/* An application that names its service is a label beside it. */
 static size_t jfr_labels(const struct ingest_name *name, struct profile_upload_pair *pairs)
 {
     size_t count = 0;
+    const struct slice *service = series_find(&name->labels, "service_name");
+    bool has_service = service != NULL && service->size > 0;
     assert(name->app.size > 0);
-    pairs[count++] =
-        (struct profile_upload_pair){.key = slice_of_text("service.name"), .value = name->app};
-    for (size_t i = 0; i < name->labels.count; i++)
-        if (name->labels.labels[i].value.size > 0)
-            pairs[count++] = (struct profile_upload_pair){.key = name->labels.labels[i].name,
-                                                          .value = name->labels.labels[i].value};
+    pairs[count++] = pair_of("service.name", has_service ? *service : name->app);
+    for (size_t i = 0; i < name->labels.count; i++) {
+        const struct series_label *label = &name->labels.labels[i];
+        if (label->value.size > 0 && !slice_equal_text(label->name, "service_name"))
+            pairs[count++] =
+                (struct profile_upload_pair){.key = label->name, .value = label->value};
+    }
+    if (has_service && series_find(&name->labels, "app_name") == NULL)
+        pairs[count++] = pair_of("app_name", name->app);
     return count;
 }
 
@@ -332,10 +344,11 @@ static bool is_gzip(struct slice body)
     return body.size >= 2 && body.data[0] == 0x1f && body.data[1] == 0x8b;
 }
 
-static bool is_jfr(struct slice file)
+/* Only parts of a form are unpacked by the server. */
+static bool is_jfr(struct slice file, bool is_part)
 {
     static const uint8_t magic[] = {'F', 'L', 'R'};
-    return is_gzip(file) ||
+    return (is_part && is_gzip(file)) ||
            (file.size >= sizeof(magic) && memcmp(file.data, magic, sizeof(magic)) == 0);
 }
 
@@ -356,8 +369,9 @@ static enum pyroscope_step take_jfr(struct pyroscope_exchange *exchange)
         return refuse(exchange, "jfr field is required");
     if (parts.jfr.size == 0)
         return PYROSCOPE_STEP_END;
-    if (!is_jfr(parts.jfr))
-        return refuse(exchange, "this is no JFR: it begins neither with FLR nor as gzip");
+    if (!is_jfr(parts.jfr, exchange->ingest->is_multipart))
+        return refuse(exchange, "this is no JFR: it does not begin with FLR, nor, in a form, as "
+                                "gzip");
     if (!upload_check_time((int64_t)query->from_ns, limits_of(exchange), clock_wall_ns(), &error))
         return refuse(exchange, error.text);
     const struct profile_upload upload = {

@@ -211,6 +211,8 @@ static void refused_uploads_are_told_why(void **state)
          "speedscope is not supported", 0},
         {"old jfr", "POST /ingest?name=app&format=jfr&from=1", "", BYTES("FLR"), 422,
          "outside of the ingestion window", 0},
+        {"packed jfr", "POST /ingest?name=app&format=jfr", "", BYTES("\x1f\x8bxx"), 422,
+         "this is no JFR", 0},
         {"other jfr", "POST /ingest?name=app&format=jfr", "", BYTES("xyz"), 422, "this is no JFR",
          0},
         {"no jfr", "POST /ingest?name=a&format=jfr", FORM, BYTES("--XY--"), 422,
