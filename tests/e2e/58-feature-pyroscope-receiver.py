@@ -2,9 +2,11 @@
 """Pyroscope's own SDKs against the pyroscope receiver; with PYROSCOPE_URL also into a real server."""
 
 import gzip
+import json
 import os
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
@@ -150,6 +152,7 @@ class Stored(case.Case):
 
 SPAN = {"span_id": "051a1b6c441acd00", "trace_id": "5b8aa5a2d2c872e8321cf37308d69df2"}
 PUSH = "/push.v1.PusherService/Push"
+PERIOD = ("cpu:nanoseconds", 10)
 
 
 class Equal(case.Case):
@@ -162,13 +165,13 @@ class Equal(case.Case):
         self.roads = {"direct": self.pyroscope.url, "daemon": f"http://127.0.0.1:{port}"}
         self.at_ns = time.time_ns() - 10**10
 
-    def cpu(self):
+    def cpu(self, at_ns=None):
         sketch = pprof_sketch.Sketch()
         sketch.sample(["work", "main"], [3, 30], **SPAN, span_name="GET /", thread="7")
         sketch.sample(["idle", "main"], [1, 10], profile_id="051a1b6c441acd01")
         sketch.sample(["idle", "main"], [1, 0])
         kinds = ["samples:count", "cpu:nanoseconds"]
-        return sketch.bytes(kinds, ("cpu:nanoseconds", 10), self.at_ns)
+        return sketch.bytes(kinds, PERIOD, at_ns or self.at_ns)
 
     def post(self, url, body, content_type):
         request = urllib.request.Request(url, body, {"Content-Type": content_type})
@@ -213,6 +216,71 @@ class Equal(case.Case):
             self.post(url + PUSH, body, "application/proto")
 
         self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 5 + 3 + 3 + 40 + 30 + 30)
+
+    def test_push_of_odd_samples(self):
+        """A value below zero, a frame without a name, a key that occurs twice."""
+
+        def send(url, service):
+            sketch = pprof_sketch.Sketch()
+            sketch.sample(["lost", "main"], [-1, 9])
+            sketch.sample(["", "main"], [2, 20])
+            sketch.sample(["work", "main"], [1, 10], k="a").sample(["work"], [4, 0], k="b")
+            body = sketch.bytes(["samples:count", "cpu:nanoseconds"], PERIOD, self.at_ns)
+            labels = {"__name__": "process_cpu", "service_name": service}
+            self.post(url + PUSH, pprof_sketch.push(labels, body), "application/proto")
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 7 + 30)
+
+    def answer(self, url, path, body, content_type):
+        """The status and the error's code."""
+        request = urllib.request.Request(url + path, body, {"Content-Type": content_type})
+        try:
+            with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as answer:
+                return answer.status, ""
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            return error.code, json.loads(text)["code"] if text else ""
+
+    def refused_pushes(self):
+        """What a server refuses of labels and profiles, by name."""
+        named = {"__name__": "process_cpu", "service_name": "refused"}
+        fine = self.cpu()
+        old = pprof_sketch.Sketch().sample(["a"], [1]).bytes(["a:b"], PERIOD, 1)
+        dash = pprof_sketch.Sketch().sample(["a"], [1]).bytes(["a-b:c"], PERIOD, self.at_ns)
+        typeless = pprof_sketch.Sketch().bytes([], PERIOD, self.at_ns)
+        broken = fine + pprof_sketch.field(6, b"\xff")
+        many = pprof_sketch.Sketch().sample(["a"], [1], **{f"k{i}": "v" for i in range(30)})
+        yield "no name", {"service_name": "refused"}, fine
+        yield "empty service", {**named, "service_name": ""}, fine
+        yield "31 labels", {**named, **{f"k{i}": "v" for i in range(29)}}, fine
+        yield "long value", {**named, "k": "v" * 2049}, fine
+        yield "long name", {**named, "k" * 1025: "v"}, fine
+        yield "old", named, old
+        yield "dash", named, dash
+        yield "no type", named, typeless
+        yield "no UTF-8", named, broken
+        yield "labels of samples", named, many.bytes(["a:b"], PERIOD, self.at_ns)
+
+    def test_refusals(self):
+        service, hour_ago = "refused", self.at_ns // 10**9 - 3700
+        for what, labels, profile in self.refused_pushes():
+            body = pprof_sketch.push(labels, profile)
+            answers = [self.answer(r, PUSH, body, "application/proto") for r in self.roads.values()]
+            self.assertEqual(answers, [(400, "invalid_argument")] * 2, what)
+        for what, query, body in (
+            ("no name", "", b"a 1"),
+            ("ending", f"name={service}.cats", b"a 1"),
+            ("old text", f"name={service}&from={hour_ago}", b"a 1"),
+            ("count", f"name={service}", b"a x"),
+            ("no UTF-8", f"name={service}", b"\xff 1"),
+            ("no pprof", f"name={service}&format=pprof", b"xyz"),
+            ("old pprof", f"name={service}&format=pprof&from={hour_ago}", self.cpu(1)),
+            ("no JFR", f"name={service}&format=jfr", b"xyz"),
+        ):
+            path = f"/ingest?{query}"
+            answers = [self.answer(r, path, body, "text/plain") for r in self.roads.values()]
+            self.assertEqual(answers[1], answers[0], what)
+            self.assertIn(answers[0][0], (400, 422), what)
 
     def upload(self, url, service, body, content_type="text/plain", **more):
         seconds = self.at_ns // 10**9
