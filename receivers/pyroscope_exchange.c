@@ -25,7 +25,7 @@ static void release(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
     if (exchange->request != NULL || exchange->is_pending || exchange->is_waiting ||
-        exchange->is_pumping)
+        exchange->is_pumping || exchange->is_resting)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
     batch_unref(exchange->batch);
@@ -166,13 +166,15 @@ static void offer(struct pyroscope_exchange *exchange)
                            &exchange->receipt, is_again);
 }
 
-/* One step of the walk. False: it has to wait, or is over. */
+/* One step of the walk. False: there is nothing to offer now. */
 static bool advance(struct pyroscope_exchange *exchange)
 {
     assert(exchange->batch == NULL);
     switch (exchange->step(exchange)) {
     case PYROSCOPE_STEP_BATCH:
         return true;
+    case PYROSCOPE_STEP_NONE:
+        return false;
     case PYROSCOPE_STEP_BUSY:
         if (!wait_for_room(exchange, exchange->message.size)) {
             struct outcome outcome = outcome_busy(no_memory);
@@ -187,15 +189,39 @@ static bool advance(struct pyroscope_exchange *exchange)
     return false;
 }
 
+void pyroscope_exchange_worked(struct pyroscope_exchange *exchange, uint64_t plain_bytes)
+{
+    assert(!exchange->has_ended);
+    exchange->inflated_bytes += plain_bytes;
+    exchange->turn_bytes += plain_bytes + PYROSCOPE_TURN_FILE_BYTES;
+}
+
+static void rest(struct pyroscope_exchange *exchange)
+{
+    assert(!exchange->is_resting);
+    exchange->turn_bytes = 0;
+    exchange->is_resting = true;
+    lane_timer_start(exchange->receiver->base.lane, &exchange->look, PYROSCOPE_REST_NS);
+}
+
+static bool can_go_on(const struct pyroscope_exchange *exchange)
+{
+    return !exchange->is_pending && !exchange->is_waiting && !exchange->is_resting &&
+           !exchange->has_ended;
+}
+
 /* Receipts may resolve from inside offer: the loop goes on then, whoever is called. */
 static void pump(struct pyroscope_exchange *exchange)
 {
     if (exchange->is_pumping)
         return;
     exchange->is_pumping = true;
-    while (!exchange->is_pending && !exchange->is_waiting && !exchange->has_ended)
-        if (exchange->batch != NULL || advance(exchange))
+    while (can_go_on(exchange)) {
+        if (exchange->batch == NULL && exchange->turn_bytes >= PYROSCOPE_TURN_BYTES)
+            rest(exchange);
+        else if (exchange->batch != NULL || advance(exchange))
             offer(exchange);
+    }
     if (exchange->has_ended)
         finish(exchange);
     exchange->is_pumping = false;
@@ -267,7 +293,9 @@ static void on_look(struct timer *timer, void *arg)
     struct pyroscope_exchange *exchange = arg;
     assert(timer == &exchange->look);
     (void)timer;
-    wait_end(exchange);
+    if (exchange->is_waiting)
+        wait_end(exchange);
+    exchange->is_resting = false;
     if (exchange->step != NULL)
         pump(exchange);
     else

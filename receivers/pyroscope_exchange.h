@@ -32,6 +32,7 @@ enum pyroscope_protocol {
 /* What an exchange makes of its body, one profile after the other. */
 enum pyroscope_step {
     PYROSCOPE_STEP_BATCH, /* exchange->batch is to be offered */
+    PYROSCOPE_STEP_NONE,  /* this one came to nothing, another may follow */
     PYROSCOPE_STEP_BUSY,  /* no memory: the same step again, later */
     PYROSCOPE_STEP_END,
 };
@@ -50,7 +51,8 @@ struct pyroscope_exchange {
     bool is_waiting;        /* for room; counted as such in the receiver */
     uint64_t waiting_bytes; /* the same */
     bool is_pumping;
-    bool has_ended; /* there is nothing more to offer */
+    bool is_resting; /* other requests have their turn */
+    bool has_ended;  /* there is nothing more to offer */
     struct grpc_call call;
     unsigned http_status; /* instead of the one that the code maps to; 0: that one */
     struct client_info *client;
@@ -63,6 +65,8 @@ struct pyroscope_exchange {
     bool has_series;
     struct pyroscope_ingest *ingest; /* what the query said; NULL: Push */
     struct slice profile;            /* being converted; no data: the next one is to be read */
+    uint64_t inflated_bytes;         /* of all profiles so far */
+    uint64_t turn_bytes;             /* of these and what counts as such, since it last rested */
     void (*again)(struct pyroscope_exchange *exchange); /* before step: what waits for memory */
     /* what became of it */
     struct batch *batch;   /* is being offered */
@@ -91,6 +95,8 @@ void pyroscope_exchange_wait(struct pyroscope_exchange *exchange,
                              void (*again)(struct pyroscope_exchange *exchange));
 /* Takes what step makes, until it ends; then the answer follows. */
 void pyroscope_exchange_start(struct pyroscope_exchange *exchange, pyroscope_step_fn step);
+/* A profile of so many bytes, inflated, was read. */
+void pyroscope_exchange_worked(struct pyroscope_exchange *exchange, uint64_t plain_bytes);
 /* Of several refusals one that cannot be mended is told, and of these the first. */
 void pyroscope_exchange_refuse(struct pyroscope_exchange *exchange, enum status_code code,
                                const char *text);

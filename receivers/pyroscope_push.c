@@ -13,6 +13,7 @@
 #include "src/net/media_type.h"
 #include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/push_json.h"
+#include "src/pyroscope/pyroscope_limits.h"
 #include "src/pyroscope/series_to_otlp.h"
 
 #include <assert.h>
@@ -199,39 +200,51 @@ static enum pyroscope_step refuse(struct pyroscope_exchange *exchange, const str
 {
     assert(error->text[0] != '\0');
     pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error->text);
-    return PYROSCOPE_STEP_END;
+    return PYROSCOPE_STEP_NONE;
+}
+
+static enum pyroscope_step make_batch(struct pyroscope_exchange *exchange,
+                                      struct pprof_upload *upload)
+{
+    struct pyroscope_receiver *receiver = exchange->receiver;
+    struct pyroscope_receiver_counters *counters = receiver->base.counters;
+    const struct series *series = &exchange->series.labels;
+    struct error error = {.text = ""};
+    struct buffer *request = NULL;
+    assert(exchange->batch == NULL);
+    if (!upload_check_profile(upload, series, limits_of(exchange), &error))
+        return refuse(exchange, &error);
+    if (!series_to_otlp(series, &upload->pprof, receiver->base.budget, &request))
+        return PYROSCOPE_STEP_BUSY;
+    counter_add(&counters->negative, upload->negative);
+    counter_add(&counters->empty, request->size == 0);
+    if (request->size > 0)
+        exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
+    buffer_unref(request);
+    return exchange->batch != NULL ? PYROSCOPE_STEP_BATCH : PYROSCOPE_STEP_NONE;
 }
 
 /* One profile of a series. */
 static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
-    struct pyroscope_receiver_counters *counters = receiver->base.counters;
     struct pprof_upload upload;
     struct error error = {.text = ""};
-    struct buffer *request = NULL;
+    enum pyroscope_step step = PYROSCOPE_STEP_BUSY;
     uint64_t bytes_max = pyroscope_receiver_bytes_max(receiver->base.config);
     enum pprof_upload_verdict verdict = pprof_upload_open(
         &upload, receiver->gzip, receiver->base.budget, exchange->profile, bytes_max, &error);
-    if (verdict == PPROF_UPLOAD_BUSY)
-        return PYROSCOPE_STEP_BUSY;
     if (verdict == PPROF_UPLOAD_REFUSED)
-        return refuse(exchange, &error);
-    if (!upload_check_profile(&upload, &exchange->series.labels, limits_of(exchange), &error)) {
+        step = refuse(exchange, &error);
+    if (verdict == PPROF_UPLOAD_OPEN) {
+        step = make_batch(exchange, &upload);
         pprof_upload_close(&upload);
-        return refuse(exchange, &error);
     }
-    counter_add(&counters->negative, upload.negative);
-    bool is_done =
-        series_to_otlp(&exchange->series.labels, &upload.pprof, receiver->base.budget, &request);
-    counter_add(&counters->empty, is_done && request->size == 0);
-    if (is_done && request->size > 0)
-        exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(&upload));
-    buffer_unref(request);
-    pprof_upload_close(&upload);
-    if (!is_done)
-        return PYROSCOPE_STEP_BUSY;
-    return exchange->batch != NULL ? PYROSCOPE_STEP_BATCH : PYROSCOPE_STEP_END;
+    if (step == PYROSCOPE_STEP_BUSY)
+        return step;
+    exchange->profile = slice_of(NULL, 0);
+    pyroscope_exchange_worked(exchange, upload.plain_bytes);
+    return step;
 }
 
 /* False: the labels are not those of a series, and none of its profiles is taken. */
@@ -258,20 +271,17 @@ static bool next_profile(struct pyroscope_exchange *exchange)
     return true;
 }
 
-/* Until there is something to offer. */
 static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
 {
     assert(exchange->batch == NULL);
-    for (;;) {
-        if (exchange->profile.data == NULL && !next_profile(exchange))
-            return PYROSCOPE_STEP_END;
-        enum pyroscope_step step = convert(exchange);
-        if (step == PYROSCOPE_STEP_BUSY)
-            return step;
-        exchange->profile = slice_of(NULL, 0);
-        if (step == PYROSCOPE_STEP_BATCH)
-            return step;
+    if (exchange->profile.data == NULL && !next_profile(exchange))
+        return PYROSCOPE_STEP_END;
+    if (exchange->inflated_bytes > PYROSCOPE_INFLATED_BYTES_MAX) {
+        pyroscope_exchange_refuse(exchange, STATUS_RESOURCE_EXHAUSTED,
+                                  "the profiles of this request inflate to more than 256 MiB");
+        return PYROSCOPE_STEP_END;
     }
+    return convert(exchange);
 }
 
 static void take(struct pyroscope_exchange *exchange)

@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-enum { TABLES_BYTES_MIN = 64 * 1024 };
+enum { TABLES_BYTES_MIN = 64 * 1024, DEFLATE_RATIO_MAX = 1032 };
 
 /* Tables per byte of the file: files of profilers need six, the worst that can be written forty. */
 static const uint64_t factors[] = {8, 48};
@@ -26,6 +26,10 @@ static enum pprof_upload_verdict inflate(struct pprof_upload *upload, struct gzi
                                          struct error *error)
 {
     assert(upload->plain == NULL);
+    /* How far it came before it failed is not known. */
+    upload->plain_bytes = bytes.size * DEFLATE_RATIO_MAX;
+    if (upload->plain_bytes > bytes_max)
+        upload->plain_bytes = bytes_max;
     switch (gzip_inflate(gzip, upload->budget, bytes.data, bytes.size, bytes_max, &upload->plain)) {
     case GZIP_OK:
         return PPROF_UPLOAD_OPEN;
@@ -96,6 +100,8 @@ enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct 
                   (unsigned long long)bytes_max);
         verdict = PPROF_UPLOAD_REFUSED;
     }
+    if (verdict == PPROF_UPLOAD_OPEN)
+        upload->plain_bytes = bytes.size;
     if (verdict == PPROF_UPLOAD_OPEN)
         verdict = read_tables(upload, bytes, error);
     if (verdict == PPROF_UPLOAD_OPEN)

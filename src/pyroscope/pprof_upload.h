@@ -27,7 +27,8 @@ struct pprof_upload {
     struct buffer *plain; /* NULL: it was no gzip */
     struct arena arena;   /* of the tables; who edits them has room here */
     struct pprof pprof;
-    uint64_t negative; /* samples that were left out, since one of their values is below zero */
+    uint64_t plain_bytes; /* that were read, or inflated at most before it was refused */
+    uint64_t negative;    /* samples that were left out, since one of their values is below zero */
 };
 
 /* bytes stay where they are until _close. bytes_max: inflated. */

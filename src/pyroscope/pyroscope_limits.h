@@ -18,6 +18,14 @@ enum { PYROSCOPE_WAITING_MAX = 256 };
 enum { PYROSCOPE_RESERVE_PART = 16 };
 #define PYROSCOPE_RESERVE_BYTES_MAX (4 * MIB)
 
+/* Small files can inflate to large ones, and a request holds many: all of a request's together may
+ * come to so much. Other requests have their turn after so much of it, each file counting as some
+ * more for what reading it takes at least. */
+#define PYROSCOPE_INFLATED_BYTES_MAX (256 * MIB)
+#define PYROSCOPE_TURN_BYTES         (4 * MIB)
+#define PYROSCOPE_TURN_FILE_BYTES    (16 * KIB)
+#define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
+
 /* What one upload may hold; stacks of tries and trees are spelt out. */
 #define UPLOAD_SPELT_BYTES_MAX (256 * MIB)
 enum {

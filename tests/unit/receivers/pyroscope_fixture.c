@@ -163,7 +163,10 @@ void pyroscope_start(const char *options)
 
 static void turn(void)
 {
+    unsigned before = pyroscope.offers;
     lane_turn(pyroscope.lane);
+    if (pyroscope.offers - before > pyroscope.turn_offers_max)
+        pyroscope.turn_offers_max = pyroscope.offers - before;
     clock_fake_advance(10 * (uint64_t)NS_PER_MS);
 }
 

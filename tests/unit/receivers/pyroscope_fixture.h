@@ -24,7 +24,8 @@ struct pyroscope_fixture {
     struct outcome outcome; /* what the pipeline answers … */
     unsigned busy_times;    /* … after it was busy so often */
     unsigned offers;
-    unsigned received; /* of these, those that were none of an earlier one again */
+    unsigned received;        /* of these, those that were none of an earlier one again */
+    unsigned turn_offers_max; /* in one turn of the lane */
     unsigned given_up;
     unsigned accepted;
     uint64_t items;

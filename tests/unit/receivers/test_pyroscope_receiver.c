@@ -3,12 +3,15 @@
  * request waits for room. */
 #include "receivers/pyroscope_receiver.h"
 #include "src/arena.h"
+#include "src/buffer.h"
 #include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_upload.h"
 #include "src/otlp/profile_view.h"
+#include "src/pprof/entry_table.h"
+#include "src/pyroscope/pyroscope_limits.h"
 #include "tests/support/h2_peer.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
 
@@ -409,6 +412,66 @@ static void a_client_that_has_gone_loses_nothing(void **state)
     assert_int_equal(pyroscope.accepted, 1);
 }
 
+/* A Push of one series: a file so many times, and PPROF at the end. */
+static struct buffer *push_of_many(struct slice file, unsigned count)
+{
+    const uint8_t profile[] = PPROF;
+    struct byte_run series = {.size = 0};
+    struct byte_run sample = {.size = 0};
+    struct byte_run request = {.size = 0};
+    assert_true(byte_run_append(&series, NULL, slice_of(NAME_LABEL, sizeof(NAME_LABEL) - 1)));
+    for (unsigned i = 0; i <= count; i++) {
+        sample.size = 0;
+        assert_true(byte_run_append_message(
+            &sample, NULL, 1, i < count ? file : slice_of(profile, sizeof(profile) - 1)));
+        assert_true(byte_run_append_message(&series, NULL, 2, byte_run_slice(&sample)));
+    }
+    assert_true(byte_run_append_message(&request, NULL, 1, byte_run_slice(&series)));
+    struct buffer *buffer = buffer_create(NULL, request.size);
+    memcpy(buffer->data, byte_run_slice(&request).data, request.size);
+    buffer->size = request.size;
+    scratch_fini(&series.scratch, NULL);
+    scratch_fini(&sample.scratch, NULL);
+    scratch_fini(&request.scratch, NULL);
+    return buffer;
+}
+
+static void a_request_of_many_profiles_gives_others_their_turn(void **state)
+{
+    enum { PROFILES_COUNT = 1000, IN_A_TURN = PYROSCOPE_TURN_BYTES / PYROSCOPE_TURN_FILE_BYTES };
+    const uint8_t profile[] = PPROF;
+    (void)state;
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
+    struct buffer *push = push_of_many(slice_of(profile, sizeof(profile) - 1), PROFILES_COUNT - 1);
+    pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
+    pyroscope_assert_answer("many profiles", 200, "");
+    assert_int_equal(pyroscope.accepted, PROFILES_COUNT);
+    assert_in_range(pyroscope.turn_offers_max, 1, IN_A_TURN);
+    buffer_unref(push);
+    pyroscope_stop();
+}
+
+/* Files that begin as gzip and are none: they may have been inflated to the limit before they
+ * failed. */
+static void what_a_request_inflates_to_is_bounded(void **state)
+{
+    enum { LIMIT = 1 << 24, ENOUGH = PYROSCOPE_INFLATED_BYTES_MAX / LIMIT };
+    static uint8_t file[LIMIT / 1000] = {0x1f, 0x8b};
+    (void)state;
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 16777216}");
+    struct buffer *push = push_of_many(slice_of(file, sizeof(file)), ENOUGH);
+    pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
+    pyroscope_assert_answer("just not too much", 400, "gzip");
+    assert_int_equal(pyroscope.accepted, 1);
+    buffer_unref(push);
+    push = push_of_many(slice_of(file, sizeof(file)), ENOUGH + 1);
+    pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
+    pyroscope_assert_answer("too much", 400, "gzip");
+    assert_int_equal(pyroscope.accepted, 1);
+    buffer_unref(push);
+    pyroscope_stop();
+}
+
 static void the_tenant_is_context(void **state)
 {
     struct slice body = BYTES(PUSH);
@@ -434,6 +497,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
+        cmocka_unit_test(a_request_of_many_profiles_gives_others_their_turn),
+        cmocka_unit_test(what_a_request_inflates_to_is_bounded),
         cmocka_unit_test_setup_teardown(the_tenant_is_context, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
