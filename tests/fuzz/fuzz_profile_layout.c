@@ -23,15 +23,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(request->data, data + 1, size - 1);
     request->size = size - 1;
     profile_oracle_is_plain(buffer_slice(request));
-    if (profile_door(request, buffer_slice(request), layout, NULL, &passed) == PROFILES_TAKEN) {
+    bool is_taken =
+        profile_door(request, buffer_slice(request), layout, NULL, &passed) == PROFILES_TAKEN;
+    if (is_taken && !oracle_repeats_empty_value(PROFILES, passed.request)) {
         assert(oracle_decodes(PROFILES, passed.request));
         if (passed.profiles > 0) {
             struct oracle_items items = {0};
             profile_oracle_list(&items, passed.request, PROFILE_WHOLE);
             oracle_clear(&items);
         }
-        buffer_unref(passed.owner);
     }
+    if (is_taken)
+        buffer_unref(passed.owner);
     buffer_unref(request);
     return 0;
 }

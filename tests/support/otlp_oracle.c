@@ -14,6 +14,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include "src/mem.h"
+#include "src/otlp/schema.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 
@@ -157,6 +158,40 @@ bool oracle_decodes(enum signal_kind signal, struct slice request)
         return false;
     protobuf_c_message_free_unpacked(message, NULL);
     return true;
+}
+
+static bool is_empty_value(struct slice value)
+{
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number < OTLP_SHORT_FIELDS && (otlp_any_value.one_of >> field.number & 1) != 0)
+            return false;
+    return true;
+}
+
+static bool repeats_empty_value(const struct otlp_message *message, struct slice bytes)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    bool has_empty = false;
+    assert(message != NULL);
+    while (wire_read_field(&reader, &field)) {
+        const struct otlp_field *known = otlp_field_find(message, field.number);
+        if (known == NULL || known->message == NULL || field.type != WIRE_BYTES)
+            continue;
+        bool is_empty = known->message == &otlp_any_value && known->kind == OTLP_MESSAGE &&
+                        is_empty_value(field.bytes);
+        if ((is_empty && has_empty) || repeats_empty_value(known->message, field.bytes))
+            return true;
+        has_empty |= is_empty;
+    }
+    return false;
+}
+
+bool oracle_repeats_empty_value(enum signal_kind signal, struct slice request)
+{
+    return repeats_empty_value(otlp_request(signal), request);
 }
 
 void oracle_list(struct oracle_items *items, enum signal_kind signal, struct slice request)

@@ -16,6 +16,10 @@ struct oracle_items {
 
 /* True when protobuf-c can decode it. */
 bool oracle_decodes(enum signal_kind signal, struct slice request);
+/* True when a value comes twice in one place and is empty both times, which protobuf allows and
+ * protobuf-c cannot merge: then oracle_decodes says false of a sound request. The request has
+ * passed the walker, which bounds its depth. */
+bool oracle_repeats_empty_value(enum signal_kind signal, struct slice request);
 /* Appends the request's items in order. */
 void oracle_list(struct oracle_items *items, enum signal_kind signal, struct slice request);
 void oracle_clear(struct oracle_items *items);
