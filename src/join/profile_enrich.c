@@ -24,19 +24,17 @@ enum {
     CHILDREN = 2, /* scopes, profiles, samples */
     SAMPLE_ATTRIBUTES = 2,
     SAMPLE_LINK = 3,
-    VALUES_FIRST = 64,
     SAMPLE_LEVEL = 3,
     BUCKET_TEXT_MAX = 64,
-    LINKS = JOIN_ATTRIBUTES_MAX, /* beside the numbers of attributes */
 };
 
 void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,
                            struct budget *budget)
 {
     assert(enricher != NULL);
-    *enricher = (struct profile_enricher){.additions.budget = budget};
+    *enricher = (struct profile_enricher){.has_orphans = false};
     profile_links_init(&enricher->links, store, budget);
-    profile_set_init(&enricher->values, budget);
+    profile_additions_init(&enricher->additions, &enricher->links, budget);
     splice_list_init(&enricher->splices, budget);
 }
 
@@ -44,127 +42,9 @@ void profile_enricher_fini(struct profile_enricher *enricher)
 {
     assert(enricher != NULL);
     profile_links_fini(&enricher->links);
-    profile_set_fini(&enricher->values);
+    profile_additions_fini(&enricher->additions);
     splice_list_fini(&enricher->splices);
-    profile_bytes_fini(&enricher->additions);
-    mem_free(enricher->value_index);
-    enricher->value_index = NULL;
-}
-
-/* The index of an entry that is appended: what stands in additions since `begin`. */
-static uint32_t end_entry(struct profile_enricher *enricher, enum profile_table table, size_t begin)
-{
-    assert(enricher->counts[table] > 0);
-    profile_bytes_wrap(&enricher->additions, begin, (uint32_t)table + 1);
-    return enricher->counts[table]++;
-}
-
-/* Every table that grows has a zero element. */
-static size_t begin_entry(struct profile_enricher *enricher, enum profile_table table)
-{
-    assert(table < PROFILE_TABLES);
-    if (enricher->counts[table] == 0) {
-        profile_bytes_wrap(&enricher->additions, enricher->additions.size, (uint32_t)table + 1);
-        enricher->counts[table] = 1;
-    }
-    return enricher->additions.size;
-}
-
-static uint32_t key_of(struct profile_enricher *enricher, size_t attribute)
-{
-    const struct join_settings *settings = &enricher->links.store->settings;
-    assert(attribute < settings->attributes_count);
-    if (enricher->key_index[attribute] == 0) {
-        size_t begin = begin_entry(enricher, PROFILE_STRINGS);
-        profile_bytes_add(&enricher->additions, settings->attributes[attribute].name);
-        enricher->key_index[attribute] = end_entry(enricher, PROFILE_STRINGS, begin);
-    }
-    return enricher->key_index[attribute];
-}
-
-/* Where values has (attribute, text); LINKS stands for the ids of a link. */
-static uint32_t value_place(struct profile_enricher *enricher, size_t attribute, struct slice text)
-{
-    struct profile_set *values = &enricher->values;
-    uint8_t *room = profile_set_begin(values, 1 + text.size);
-    assert(attribute <= LINKS);
-    room[0] = (uint8_t)attribute;
-    if (text.size > 0)
-        memcpy(room + 1, text.data, text.size);
-    uint32_t count = values->count;
-    uint32_t place = profile_set_end(values, room + 1 + text.size);
-    if (place >= enricher->value_index_capacity) {
-        uint32_t capacity = enricher->value_index_capacity;
-        enricher->value_index_capacity = capacity > 0 ? 2 * capacity : VALUES_FIRST;
-        enricher->value_index =
-            mem_resize(enricher->value_index,
-                       enricher->value_index_capacity * sizeof(enricher->value_index[0]));
-    }
-    if (place >= count)
-        enricher->value_index[place] = 0;
-    return place;
-}
-
-/* The entry of the attribute table that says it, added if there is none. */
-static uint32_t attribute_of(struct profile_enricher *enricher, size_t attribute, struct slice text)
-{
-    uint32_t place = value_place(enricher, attribute, text);
-    if (enricher->value_index[place] != 0)
-        return enricher->value_index[place];
-    uint32_t key = key_of(enricher, attribute);
-    size_t begin = begin_entry(enricher, PROFILE_ATTRIBUTES);
-    struct profile_bytes *out = &enricher->additions;
-    uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
-    out->size += (size_t)(profile_put_number(at, 1, key) - at);
-    size_t value = out->size;
-    profile_bytes_add(out, text);
-    profile_bytes_wrap(out, value, 1);
-    profile_bytes_wrap(out, value, 2);
-    assert(out->size > begin);
-    enricher->value_index[place] = end_entry(enricher, PROFILE_ATTRIBUTES, begin);
-    return enricher->value_index[place];
-}
-
-/* Where the link table has these ids, now or later: a number that is 0 as long as it has not. */
-static uint32_t *index_of_ids(struct profile_enricher *enricher, const uint64_t trace[2],
-                              uint64_t span)
-{
-    const uint64_t ids[] = {trace[0], trace[1], span};
-    uint32_t place = value_place(enricher, LINKS, slice_of(ids, sizeof(ids)));
-    assert(span != 0);
-    return &enricher->value_index[place];
-}
-
-/* What the dictionary has already of what samples may get. */
-static void find_known(struct profile_enricher *enricher)
-{
-    const struct profile_dictionary *from = &enricher->links.from;
-    const struct join_settings *settings = &enricher->links.store->settings;
-    memset(enricher->key_index, 0, sizeof(enricher->key_index));
-    profile_set_clear(&enricher->values);
-    for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++)
-        for (size_t k = 0; k < settings->attributes_count; k++)
-            if (enricher->key_index[k] == 0 &&
-                slice_equal(profile_string_at(from, (int32_t)i), settings->attributes[k].name))
-                enricher->key_index[k] = i;
-    for (uint32_t i = 1; i < from->counts[PROFILE_ATTRIBUTES]; i++) {
-        uint16_t fills = enricher->links.roles[i].fills;
-        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)i);
-        if (fills == 0 || attribute.unit != 0 || attribute.value.data == NULL)
-            continue;
-        struct value value = value_read(attribute.value);
-        uint32_t place = value.type == VALUE_TEXT
-                             ? value_place(enricher, (size_t)__builtin_ctz(fills), value.bytes)
-                             : 0;
-        if (place != 0 && enricher->value_index[place] == 0)
-            enricher->value_index[place] = i;
-    }
-    for (uint32_t i = 1; i < enricher->links.keys.count; i++) {
-        const struct join_link *link = &enricher->links.links[i];
-        if (link->index != 0 && link->key.has_trace)
-            *index_of_ids(enricher, link->key.trace, link->key.span) = link->index;
-    }
-    assert(enricher->values.count > 0);
+    assert(enricher->splices.items == NULL);
 }
 
 static struct slice class_text(uint16_t flags)
@@ -269,23 +149,9 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
         if (!has_value || (link->wanted >> i & 1) == 0)
             continue;
         link->given |= 1u << i;
-        link->attributes[i] = attribute_of(enricher, i, under_cap(enricher, i, value, now_ns));
+        link->attributes[i] = profile_additions_attribute(&enricher->additions, i,
+                                                          under_cap(enricher, i, value, now_ns));
     }
-}
-
-static uint32_t append_link(struct profile_enricher *enricher, const uint64_t trace[2],
-                            uint64_t span)
-{
-    struct profile_bytes *out = &enricher->additions;
-    size_t begin = begin_entry(enricher, PROFILE_LINKS);
-    size_t id = out->size;
-    profile_bytes_add(out, slice_of(trace, 2 * sizeof(trace[0])));
-    profile_bytes_wrap(out, id, 1);
-    id = out->size;
-    profile_bytes_add(out, slice_of(&span, sizeof(span)));
-    profile_bytes_wrap(out, id, 2);
-    assert(out->size > begin);
-    return end_entry(enricher, PROFILE_LINKS, begin);
 }
 
 /* An entry of the link table for what the link is now. */
@@ -299,10 +165,7 @@ static void add_link(struct profile_enricher *enricher, struct join_link *link)
     link->is_as_it_came = is_as_it_came || (!is_found && link->index != 0);
     if (is_as_it_came || (!is_found && (!link->is_lifted || !link->key.has_trace)))
         return;
-    uint32_t *index = index_of_ids(enricher, trace, span);
-    if (*index == 0)
-        *index = append_link(enricher, trace, span);
-    link->index = *index;
+    link->index = profile_additions_link(&enricher->additions, trace, span);
 }
 
 static void count_link(struct profile_enricher *enricher, const struct join_link *link)
@@ -432,7 +295,7 @@ static unsigned count_dictionaries(struct slice request)
 static void edit_request(struct profile_enricher *enricher, struct slice request)
 {
     struct splice_list *splices = &enricher->splices;
-    const struct profile_bytes *additions = &enricher->additions;
+    const struct profile_bytes *additions = &enricher->additions.bytes;
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
     unsigned dictionaries = count_dictionaries(request);
@@ -462,11 +325,9 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                                                      .splices = &enricher->splices,
                                                      .now_ns = now_ns,
                                                      .has_links = links->linked_samples > 0};
-    enricher->additions.size = 0;
     enricher->has_orphans = false;
     splice_list_clear(&enricher->splices);
-    memcpy(enricher->counts, links->from.counts, sizeof(enricher->counts));
-    find_known(enricher);
+    profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->keys.count; i++) {
         struct join_link *link = &links->links[i];
         count_link(enricher, link);
@@ -480,7 +341,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     *ret_figures = enricher->figures;
     if (enricher->splices.count == 0)
         return batch_ref(batch);
-    struct budget *budget = enricher->additions.budget;
+    struct budget *budget = enricher->splices.inserts.budget;
     struct batch *enriched = splice_apply(&enricher->splices, batch, budget);
     return enricher->has_orphans ? profile_without_orphans(enriched, budget) : enriched;
 }

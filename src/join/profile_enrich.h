@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes what is known of spans into the profiles that were taken in them: links instead of labels,
  * attributes of samples, the service of a process. Nothing else changes, no time stamp in
- * particular, and bytes that do not change are shared; but where labels became links, the request is
- * written anew without what nothing refers to any longer. One owner, one thread at a time. */
+ * particular, and bytes that do not change are shared; but where labels became links, the request
+ * is written anew without what nothing refers to any longer. One owner, one thread at a time. */
 #pragma once
 
 #include <stdint.h>
 
+#include "src/join/profile_additions.h"
 #include "src/join/profile_links.h"
 #include "src/join/profile_resource.h"
 #include "src/join/splice.h"
@@ -27,12 +28,7 @@ struct enrich_figures {
 struct profile_enricher {
     struct profile_links links;
     struct splice_list splices;
-    struct profile_bytes additions; /* to the dictionary */
-    struct profile_set values;      /* attributes: number of the configured one, then the text */
-    uint32_t *value_index;          /* by entry of values: in the attribute table */
-    uint32_t value_index_capacity;
-    uint32_t counts[PROFILE_TABLES];         /* of the dictionary as it will be */
-    uint32_t key_index[JOIN_ATTRIBUTES_MAX]; /* in the string table; 0: not there */
+    struct profile_additions additions;
     struct profile_resources resources;
     struct enrich_figures figures;
     bool has_orphans; /* entries of the dictionary that samples do not refer to any longer */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries, each added once. Runs on the owner's thread. */
+#include "src/join/profile_additions.h"
+
+#include <assert.h>
+
+#include "src/join/join_store.h"
+#include "src/mem.h"
+#include "src/otlp/value.h"
+
+/* By analogy with pyroscope.profile.url. */
+#define TRACE_URL "trace.url"
+
+/* VALUES_FIRST: how many at first; LINKS: beside the numbers of keys. */
+enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS };
+
+void profile_additions_init(struct profile_additions *additions, const struct profile_links *links,
+                            struct budget *budget)
+{
+    assert(links != NULL);
+    *additions = (struct profile_additions){.links = links, .bytes.budget = budget};
+    profile_set_init(&additions->values, budget);
+}
+
+void profile_additions_fini(struct profile_additions *additions)
+{
+    assert(additions != NULL);
+    profile_set_fini(&additions->values);
+    profile_bytes_fini(&additions->bytes);
+    mem_free(additions->value_index);
+    additions->value_index = NULL;
+}
+
+/* The index of an entry that is appended: what stands in additions since `begin`. */
+static uint32_t end_entry(struct profile_additions *additions, enum profile_table table,
+                          size_t begin)
+{
+    assert(additions->counts[table] > 0);
+    profile_bytes_wrap(&additions->bytes, begin, (uint32_t)table + 1);
+    return additions->counts[table]++;
+}
+
+/* Every table that grows has a zero element. */
+static size_t begin_entry(struct profile_additions *additions, enum profile_table table)
+{
+    assert(table < PROFILE_TABLES);
+    if (additions->counts[table] == 0) {
+        profile_bytes_wrap(&additions->bytes, additions->bytes.size, (uint32_t)table + 1);
+        additions->counts[table] = 1;
+    }
+    return additions->bytes.size;
+}
+
+static struct slice name_of(const struct join_settings *settings, size_t key)
+{
+    assert(key == ADDED_TRACE_URL || key < settings->attributes_count);
+    return key == ADDED_TRACE_URL ? slice_of_text(TRACE_URL) : settings->attributes[key].name;
+}
+
+static uint32_t key_of(struct profile_additions *additions, size_t key)
+{
+    const struct join_settings *settings = &additions->links->store->settings;
+    assert(key < ADDED_KEYS);
+    if (additions->key_index[key] == 0) {
+        size_t begin = begin_entry(additions, PROFILE_STRINGS);
+        profile_bytes_add(&additions->bytes, name_of(settings, key));
+        additions->key_index[key] = end_entry(additions, PROFILE_STRINGS, begin);
+    }
+    return additions->key_index[key];
+}
+
+/* Where values has (key, text); LINKS stands for the ids of a link. */
+static uint32_t value_place(struct profile_additions *additions, size_t key, struct slice text)
+{
+    struct profile_set *values = &additions->values;
+    uint8_t *room = profile_set_begin(values, 1 + text.size);
+    assert(key <= LINKS);
+    room[0] = (uint8_t)key;
+    if (text.size > 0)
+        memcpy(room + 1, text.data, text.size);
+    uint32_t count = values->count;
+    uint32_t place = profile_set_end(values, room + 1 + text.size);
+    if (place >= additions->value_index_capacity) {
+        uint32_t capacity = additions->value_index_capacity;
+        additions->value_index_capacity = capacity > 0 ? 2 * capacity : VALUES_FIRST;
+        additions->value_index =
+            mem_resize(additions->value_index,
+                       additions->value_index_capacity * sizeof(additions->value_index[0]));
+    }
+    if (place >= count)
+        additions->value_index[place] = 0;
+    return place;
+}
+
+uint32_t profile_additions_attribute(struct profile_additions *additions, size_t key,
+                                     struct slice text)
+{
+    uint32_t place = value_place(additions, key, text);
+    if (additions->value_index[place] != 0)
+        return additions->value_index[place];
+    uint32_t name = key_of(additions, key);
+    size_t begin = begin_entry(additions, PROFILE_ATTRIBUTES);
+    struct profile_bytes *out = &additions->bytes;
+    uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
+    out->size += (size_t)(profile_put_number(at, 1, name) - at);
+    size_t value = out->size;
+    profile_bytes_add(out, text);
+    profile_bytes_wrap(out, value, 1);
+    profile_bytes_wrap(out, value, 2);
+    assert(out->size > begin);
+    additions->value_index[place] = end_entry(additions, PROFILE_ATTRIBUTES, begin);
+    return additions->value_index[place];
+}
+
+/* Where the link table has these ids, now or later: a number that is 0 as long as it has not. */
+static uint32_t *index_of_ids(struct profile_additions *additions, const uint64_t trace[2],
+                              uint64_t span)
+{
+    const uint64_t ids[] = {trace[0], trace[1], span};
+    uint32_t place = value_place(additions, LINKS, slice_of(ids, sizeof(ids)));
+    assert(span != 0);
+    return &additions->value_index[place];
+}
+
+static void find_names(struct profile_additions *additions)
+{
+    const struct profile_dictionary *from = &additions->links->from;
+    const struct join_settings *settings = &additions->links->store->settings;
+    bool wants_url = settings->trace_url.count > 0;
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++) {
+        struct slice text = profile_string_at(from, (int32_t)i);
+        for (size_t k = 0; k < settings->attributes_count; k++)
+            if (additions->key_index[k] == 0 && slice_equal(text, settings->attributes[k].name))
+                additions->key_index[k] = i;
+        if (wants_url && slice_equal_text(text, TRACE_URL))
+            additions->key_index[ADDED_TRACE_URL] = i;
+    }
+}
+
+static void find_attributes(struct profile_additions *additions)
+{
+    const struct profile_dictionary *from = &additions->links->from;
+    for (uint32_t i = 1; i < from->counts[PROFILE_ATTRIBUTES]; i++) {
+        uint16_t fills = additions->links->roles[i].fills;
+        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)i);
+        if (fills == 0 || attribute.unit != 0 || attribute.value.data == NULL)
+            continue;
+        struct value value = value_read(attribute.value);
+        uint32_t place = value.type == VALUE_TEXT
+                             ? value_place(additions, (size_t)__builtin_ctz(fills), value.bytes)
+                             : 0;
+        if (place != 0 && additions->value_index[place] == 0)
+            additions->value_index[place] = i;
+    }
+    assert(additions->values.count > 0);
+}
+
+void profile_additions_begin(struct profile_additions *additions)
+{
+    const struct profile_links *links = additions->links;
+    additions->bytes.size = 0;
+    memcpy(additions->counts, links->from.counts, sizeof(additions->counts));
+    memset(additions->key_index, 0, sizeof(additions->key_index));
+    profile_set_clear(&additions->values);
+    find_names(additions);
+    find_attributes(additions);
+    for (uint32_t i = 1; i < links->keys.count; i++) {
+        const struct join_link *link = &links->links[i];
+        if (link->index != 0 && link->key.has_trace)
+            *index_of_ids(additions, link->key.trace, link->key.span) = link->index;
+    }
+    assert(additions->values.count > 0);
+}
+
+static uint32_t append_link(struct profile_additions *additions, const uint64_t trace[2],
+                            uint64_t span)
+{
+    struct profile_bytes *out = &additions->bytes;
+    size_t begin = begin_entry(additions, PROFILE_LINKS);
+    size_t id = out->size;
+    profile_bytes_add(out, slice_of(trace, 2 * sizeof(trace[0])));
+    profile_bytes_wrap(out, id, 1);
+    id = out->size;
+    profile_bytes_add(out, slice_of(&span, sizeof(span)));
+    profile_bytes_wrap(out, id, 2);
+    assert(out->size > begin);
+    return end_entry(additions, PROFILE_LINKS, begin);
+}
+
+uint32_t profile_additions_link(struct profile_additions *additions, const uint64_t trace[2],
+                                uint64_t span)
+{
+    uint32_t *index = index_of_ids(additions, trace, span);
+    assert(span != 0);
+    if (*index == 0)
+        *index = append_link(additions, trace, span);
+    return *index;
+}
