@@ -34,6 +34,19 @@ static bool is_secret(const struct config_field *field)
            field->type == CONFIG_TYPE_HEADERS;
 }
 
+/* Whether what stands there may be a secret: people write one where its section belongs, too. */
+static bool may_be_secret(const struct config_field *field)
+{
+    assert(field != NULL);
+    if (field->type != CONFIG_TYPE_SECTION)
+        return is_secret(field);
+    for (const struct config_field *inner = field->fields; inner != NULL && inner->key != NULL;
+         inner++)
+        if (inner->type == CONFIG_TYPE_SECRET || inner->type == CONFIG_TYPE_SECRETS)
+            return true;
+    return false;
+}
+
 void decode_mismatch(const struct site *site, const struct config_field *field,
                      const struct node *node, const char *expected)
 {
@@ -42,7 +55,7 @@ void decode_mismatch(const struct site *site, const struct config_field *field,
     if (node->kind == NODE_BROKEN)
         return;
     struct node_description found =
-        is_secret(field) ? node_describe_secret(node) : node_describe(node);
+        may_be_secret(field) ? node_describe_secret(node) : node_describe(node);
     loader_problem(site->loader, node->position, site->path, "found %s, expected %s", found.text,
                    expected);
 }

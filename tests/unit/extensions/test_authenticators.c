@@ -345,6 +345,8 @@ static void configurations_are_checked(void **state)
          "only one of `htpasswd` or `client_auth` can be specified"},
         {"basicauth", "{client_auth: {username: 'a:b'}}", "colon"},
         {"bearertokenauth", "{tokens: [{a: canary}]}", "found a map"},
+        {"bearertokenauth", "canary", "found a text, expected a map"},
+        {"basicauth", "{client_auth: canary}", "found a text, expected a map"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
