@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "src/mem.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/random.h"
 #include "src/slice.h"
 
@@ -162,17 +163,15 @@ void fact_text_begin(struct fact_text *text)
     text->words[0] = 0;
 }
 
-/* Room for so many bytes at the end, its last word padded; NULL: there is none. */
-static uint8_t *extend(struct fact_text *text, uint64_t bytes)
+/* Where so many bytes go, which fit; the last word that they reach is padded. */
+static inline uint8_t *extend(struct fact_text *text, uint64_t bytes)
 {
-    assert(text->bytes <= sizeof(text->words));
-    if (bytes > sizeof(text->words) - text->bytes)
-        return NULL;
+    assert(bytes <= sizeof(text->words) - text->bytes);
     uint8_t *at = (uint8_t *)text->words + text->bytes;
-    text->bytes += (uint32_t)bytes;
-    uint64_t last = text->bytes / sizeof(uint64_t);
-    if (text->bytes % sizeof(uint64_t) != 0 && text->bytes % sizeof(uint64_t) <= bytes)
-        text->words[last] = 0;
+    uint64_t end = text->bytes + bytes;
+    if (end / sizeof(uint64_t) > text->bytes / sizeof(uint64_t) && end < sizeof(text->words))
+        text->words[end / sizeof(uint64_t)] = 0;
+    text->bytes = (uint32_t)end;
     return at;
 }
 
@@ -183,11 +182,14 @@ void fact_text_add_number(struct fact_text *text, uint32_t number)
     memcpy(at, &number, sizeof(number));
 }
 
-static void add_header(struct fact_text *text, uint16_t bytes)
+/* False: there is no room, not even for that. */
+static inline bool add_header(struct fact_text *text, uint16_t bytes)
 {
-    uint8_t *at = extend(text, sizeof(bytes));
-    if (at != NULL)
-        memcpy(at, &bytes, sizeof(bytes));
+    if (sizeof(text->words) - text->bytes < HEADER_BYTES)
+        return false;
+    assert(sizeof(bytes) == HEADER_BYTES);
+    memcpy(extend(text, HEADER_BYTES), &bytes, HEADER_BYTES);
+    return true;
 }
 
 void fact_text_add_absent(struct fact_text *text)
@@ -201,14 +203,11 @@ void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uin
     assert(bytes_max < FIELD_ABSENT);
     uint64_t left = sizeof(text->words) - text->bytes;
     uint64_t room = left > HEADER_BYTES ? left - HEADER_BYTES : 0;
-    if (bytes > bytes_max)
-        bytes = bytes_max;
-    if (bytes > room)
-        bytes = room;
-    add_header(text, (uint16_t)bytes);
-    uint8_t *at = extend(text, bytes);
-    if (at != NULL && bytes > 0)
-        memcpy(at, data, bytes);
+    uint64_t most = bytes_max < room ? bytes_max : room;
+    if (bytes > most)
+        bytes = most;
+    if (add_header(text, (uint16_t)bytes) && bytes > 0)
+        profile_copy(extend(text, bytes), data, bytes);
 }
 
 struct fact_reader fact_text_read(const struct fact_text *text)

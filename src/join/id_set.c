@@ -65,6 +65,13 @@ void id_set_add(struct id_set *set, uint64_t id)
     atomic_store_explicit(&line[mix(id) >> 61], id, memory_order_relaxed);
 }
 
+void id_set_expect(const struct id_set *set, uint64_t id)
+{
+    assert(id != 0);
+    if (atomic_load_explicit(&set->is_used, memory_order_relaxed))
+        __builtin_prefetch(line_of(set, id));
+}
+
 bool id_set_has(const struct id_set *set, uint64_t id)
 {
     assert(id != 0);

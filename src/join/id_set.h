@@ -18,6 +18,8 @@ bool id_set_init(struct id_set *set, uint64_t places);
 void id_set_fini(struct id_set *set);
 /* id is not 0. */
 void id_set_add(struct id_set *set, uint64_t id);
+/* It will be asked for soon: memory may be fetched meanwhile. */
+void id_set_expect(const struct id_set *set, uint64_t id);
 bool id_set_has(const struct id_set *set, uint64_t id);
 /* True once for each time it was added, or less. */
 bool id_set_take(struct id_set *set, uint64_t id);

@@ -132,6 +132,25 @@ static unsigned slots_with(const _Atomic uint32_t *bucket, uint32_t tag)
     return found;
 }
 
+typedef uint32_t slot_lanes __attribute__((vector_size(16)));
+
+/* The same for the slots' only writer, who may read them four at a time. */
+static unsigned own_slots_with(const _Atomic uint32_t *bucket, uint32_t tag)
+{
+    enum { LANES = sizeof(slot_lanes) / sizeof(uint32_t) };
+    const uint32_t *slots = (const uint32_t *)(uintptr_t)bucket;
+    slot_lanes bits = {1, 2, 4, 8};
+    slot_lanes found = {0};
+    assert(bucket != NULL);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < BUCKET_SLOTS; i += LANES, bits <<= LANES) {
+        slot_lanes lanes;
+        memcpy(&lanes, slots + i, sizeof(lanes));
+        found |= (slot_lanes)(lanes >> PLACE_BITS == tag) & bits;
+    }
+    return found[0] | found[1] | found[2] | found[3];
+}
+
 static uint32_t place_in(const _Atomic uint32_t *slot)
 {
     assert(slot != NULL);
@@ -199,7 +218,7 @@ static void unlink_entry(const struct span_index *index, struct span_shard *shar
     assert(shard->buckets > 0);
     for (unsigned which = 0; which < 2; which++) {
         _Atomic uint32_t *bucket = bucket_of(shard, hash, which);
-        for (unsigned left = slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
+        for (unsigned left = own_slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
             _Atomic uint32_t *slot = &bucket[__builtin_ctz(left)];
             if (atomic_load_explicit(slot, memory_order_relaxed) != value)
                 continue;
@@ -242,14 +261,14 @@ static void choose_in(const struct span_shard *shard, _Atomic uint32_t *bucket, 
                       const struct span_facts *facts, struct choice *choice)
 {
     assert(bucket != NULL);
-    for (unsigned left = slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
+    for (unsigned left = own_slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
         _Atomic uint32_t *slot = &bucket[__builtin_ctz(left)];
         if (is_same_span(&shard->entries[place_in(slot)], facts)) {
             *choice = (struct choice){.slot = slot, .kind = CHOICE_SAME};
             return;
         }
     }
-    unsigned empty = slots_with(bucket, 0);
+    unsigned empty = own_slots_with(bucket, 0);
     if (empty != 0)
         *choice = (struct choice){.slot = &bucket[__builtin_ctz(empty)], .kind = CHOICE_EMPTY};
     else
@@ -267,14 +286,16 @@ static struct choice choose(const struct span_shard *shard, uint64_t hash,
     return choice;
 }
 
-void span_index_expect(const struct span_index *index, unsigned shard_index, uint64_t span)
+void span_index_expect(const struct span_index *index, unsigned shard_index, uint64_t span,
+                       unsigned others)
 {
     const struct span_shard *shard = &index->shards[shard_index];
     assert(shard_index < index->shards_count);
-    uint32_t place = shard->next + 1 < shard->entries_count ? shard->next + 1 : 0;
-    uint64_t next_span = load(&shard->entries[place], SPAN);
+    uint32_t left = shard->entries_count - shard->next;
+    uint32_t place = others < left ? shard->next + others : (others - left) % shard->entries_count;
+    uint64_t evicted = load(&shard->entries[place], SPAN);
     __builtin_prefetch(bucket_of(shard, hash_of(index, span), 0), 1);
-    __builtin_prefetch(bucket_of(shard, hash_of(index, next_span), 0), 1);
+    __builtin_prefetch(bucket_of(shard, hash_of(index, evicted), 0), 1);
 }
 
 void span_index_add(struct span_index *index, unsigned shard_index, const struct span_facts *facts)

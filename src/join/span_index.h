@@ -66,8 +66,10 @@ struct span_index {
 bool span_index_init(struct span_index *index, unsigned shards, uint64_t entries, uint64_t bytes);
 void span_index_fini(struct span_index *index);
 
-/* The shard's lane: that span will be added soon, so that memory may be fetched meanwhile. */
-void span_index_expect(const struct span_index *index, unsigned shard, uint64_t span);
+/* The shard's lane: that span will be added after so many others, so that memory may be fetched
+ * meanwhile. */
+void span_index_expect(const struct span_index *index, unsigned shard, uint64_t span,
+                       unsigned others);
 /* The shard's lane. A span that is there already is written anew. */
 void span_index_add(struct span_index *index, unsigned shard, const struct span_facts *facts);
 /* The shard's log, for its lane. */

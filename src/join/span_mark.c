@@ -6,13 +6,9 @@
 #include <assert.h>
 
 #include "src/join/join_limits.h"
-#include "src/join/key_value.h"
 #include "src/join/span_index.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/value.h"
-
-#define ID_KEY  "pyroscope.profile.id"
-#define URL_KEY "pyroscope.profile.url"
 
 enum { SPAN_ATTRIBUTES = 9, KEY = 1, VALUE = 2, VALUE_TEXT_FIELD = 1, SPAN_ID_BYTES = 8 };
 
@@ -53,23 +49,6 @@ static struct slice text_of(struct slice encoded)
     return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
 }
 
-/* The values that the span has already; no data: none. */
-static void find_own(struct slice content, struct slice *ret_id, struct slice *ret_url)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != SPAN_ATTRIBUTES)
-            continue;
-        struct key_value attribute = key_value_of(field.bytes);
-        if (slice_equal_text(attribute.key, ID_KEY))
-            *ret_id = attribute.value;
-        else if (slice_equal_text(attribute.key, URL_KEY))
-            *ret_url = attribute.value;
-    }
-    assert(reader.failure == NULL);
-}
-
 /* From half a minute before to half a minute after it, as Grafana looks for a span's profile. */
 static void put_url(const struct span_mark *mark, struct slice id, struct profile_bytes *out)
 {
@@ -90,20 +69,30 @@ static void put_url(const struct span_mark *mark, struct slice id, struct profil
         }};
     struct slice url = url_template_write(mark->url, &values, room);
     if (url.data != NULL)
-        put_attribute(out, URL_KEY, url);
+        put_attribute(out, SPAN_MARK_URL_KEY, url);
+}
+
+/* The attribute that most marks are, as far as it is the same for all. */
+static void put_id(struct profile_bytes *out, struct slice id)
+{
+    static const char begin[] = "\x4a\x2a\x0a\x14" SPAN_MARK_ID_KEY "\x12\x12\x0a\x10";
+    enum { BEGIN_BYTES = sizeof(begin) - 1 };
+    assert(id.size == 2 * SPAN_ID_BYTES);
+    uint8_t *room = profile_bytes_room(out, BEGIN_BYTES + id.size);
+    memcpy(room, begin, BEGIN_BYTES);
+    memcpy(room + BEGIN_BYTES, id.data, 2 * SPAN_ID_BYTES);
+    out->size += BEGIN_BYTES + id.size;
 }
 
 bool span_mark_write(const struct span_mark *mark, struct profile_bytes *out)
 {
-    struct slice own_id = {0};
-    struct slice own_url = {0};
+    bool has_id = mark->own_id.data != NULL;
     uint8_t room[2 * SPAN_ID_BYTES];
-    find_own(mark->content, &own_id, &own_url);
     struct slice id = hex_of(&mark->facts->span, SPAN_ID_BYTES, room);
     assert(id.size == sizeof(room));
-    if (own_id.data == NULL)
-        put_attribute(out, ID_KEY, id);
-    if (mark->url->count > 0 && own_url.data == NULL)
-        put_url(mark, own_id.data != NULL ? text_of(own_id) : id, out);
-    return own_id.data == NULL;
+    if (!has_id)
+        put_id(out, id);
+    if (mark->url->count > 0 && mark->own_url.data == NULL)
+        put_url(mark, has_id ? text_of(mark->own_id) : id, out);
+    return !has_id;
 }

@@ -11,11 +11,15 @@
 struct profile_bytes;
 struct span_facts;
 
+#define SPAN_MARK_ID_KEY  "pyroscope.profile.id"
+#define SPAN_MARK_URL_KEY "pyroscope.profile.url"
+
 struct span_mark {
     const struct url_template *url; /* without pieces: none is wanted */
     const struct resource_facts *resource;
     const struct span_facts *facts;
-    struct slice content; /* of the span */
+    struct slice own_id; /* encoded values that the span has already; no data: none */
+    struct slice own_url;
 };
 
 /* Appends to out, as fields of Span, those attributes that the span does not have yet. Whether it

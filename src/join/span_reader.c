@@ -15,56 +15,44 @@
 
 enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
 
-enum span_field {
-    SPAN_TRACE_ID = 1,
-    SPAN_ID = 2,
-    SPAN_PARENT_ID = 4,
-    SPAN_NAME = 5,
-    SPAN_KIND = 6,
-    SPAN_START = 7,
-    SPAN_END = 8,
-    SPAN_ATTRIBUTES = 9,
-    SPAN_STATUS = 15,
-    SPAN_FLAGS = 16,
-    STATUS_CODE_FIELD = 3,
-};
-
 /* Numbers of OTLP. */
 enum {
     KIND_SERVER = 2,
     KIND_CONSUMER = 5,
-    STATUS_OK_CODE = 1,
-    STATUS_ERROR_CODE = 2,
     FLAG_SAMPLED = 1,
     FLAG_HAS_REMOTE = 0x100,
     FLAG_IS_REMOTE = 0x200,
-    TRACE_ID_BYTES = 16,
-    SPAN_ID_BYTES = 8,
 };
 
-/* A span while it is read. */
-struct span {
-    struct slice content;
-    struct slice name;
-    struct span_facts facts;
-    uint32_t flags; /* as OTLP has them */
-    uint64_t kind;
-    struct thread_facts thread;
-    struct slice values[JOIN_ATTRIBUTES_MAX]; /* of attributes that are wanted; no data: absent */
-};
+static void want_attributes(struct span_keys *keys, const struct join_settings *settings)
+{
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    for (unsigned i = 0; i < settings->attributes_count; i++) {
+        const struct join_attribute *attribute = &settings->attributes[i];
+        if (attribute->source == JOIN_OF_SPAN)
+            span_keys_add(keys, attribute->name, i);
+        if (attribute->source != JOIN_STATUS_CLASS)
+            continue;
+        span_keys_add(keys, slice_of_text("http.response.status_code"), i);
+        span_keys_add(keys, slice_of_text("http.status_code"), i);
+    }
+    if (settings->uses_window) {
+        span_keys_add(keys, slice_of_text(THREAD_NAME_KEY), SPAN_THREAD_NAME);
+        span_keys_add(keys, slice_of_text(THREAD_ID_KEY), SPAN_THREAD_ID);
+    }
+    if (settings->mark != JOIN_MARK_OFF) {
+        span_keys_add(keys, slice_of_text(SPAN_MARK_ID_KEY), SPAN_MARK_ID);
+        span_keys_add(keys, slice_of_text(SPAN_MARK_URL_KEY), SPAN_MARK_URL);
+    }
+}
 
 void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
                       struct budget *budget)
 {
     assert(store != NULL);
     assert(shard < store->index.shards_count);
-    *reader = (struct span_reader){.store = store,
-                                   .budget = budget,
-                                   .shard = shard,
-                                   .reads_attributes = store->settings.uses_window};
-    for (size_t i = 0; i < store->settings.attributes_count; i++)
-        reader->reads_attributes |= store->settings.attributes[i].source == JOIN_OF_SPAN ||
-                                    store->settings.attributes[i].source == JOIN_STATUS_CLASS;
+    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    want_attributes(&reader->keys, &store->settings);
     reader->gathered[0].budget = budget;
     reader->gathered[1].budget = budget;
     splice_list_init(&reader->splices, budget);
@@ -185,98 +173,17 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
         reader->lone = lone_traces_begin(&store->lone, &reader->resource, now_ns);
 }
 
-static uint64_t read_id(const uint8_t *data)
-{
-    uint64_t id;
-    assert(data != NULL);
-    memcpy(&id, data, sizeof(id));
-    return id;
-}
-
-static void read_attribute(const struct join_settings *settings, struct slice encoded,
-                           struct span *span)
-{
-    struct key_value attribute = key_value_of(encoded);
-    struct slice key = attribute.key;
-    struct slice value = attribute.value;
-    assert(span->content.data != NULL);
-    if (settings->uses_window)
-        thread_facts_take(&span->thread, key, value);
-    for (size_t i = 0; i < settings->attributes_count; i++) {
-        const struct join_attribute *wanted = &settings->attributes[i];
-        if (wanted->source == JOIN_OF_SPAN && slice_equal(key, wanted->name))
-            span->values[i] = value;
-        if (wanted->source == JOIN_STATUS_CLASS &&
-            (slice_equal_text(key, "http.response.status_code") ||
-             slice_equal_text(key, "http.status_code")))
-            span->values[i] = value;
-    }
-}
-
-static void read_status(struct slice content, struct span_facts *facts)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != STATUS_CODE_FIELD)
-            continue;
-        facts->flags &= (uint16_t) ~(SPAN_IS_OK | SPAN_IS_ERROR);
-        if (field.number_value == STATUS_ERROR_CODE)
-            facts->flags |= SPAN_IS_ERROR;
-        else if (field.number_value == STATUS_OK_CODE)
-            facts->flags |= SPAN_IS_OK;
-    }
-    assert(reader.failure == NULL);
-}
-
-static void read_field(struct span *span, const struct wire_field *field)
-{
-    struct span_facts *facts = &span->facts;
-    assert(field->number > 0);
-    switch ((enum span_field)field->number) {
-    case SPAN_TRACE_ID:
-        if (field->bytes.size == TRACE_ID_BYTES) {
-            facts->trace[0] = read_id(field->bytes.data);
-            facts->trace[1] = read_id(field->bytes.data + SPAN_ID_BYTES);
-        }
-        break;
-    case SPAN_ID:
-        facts->span = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
-        break;
-    case SPAN_PARENT_ID:
-        facts->parent = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
-        break;
-    case SPAN_NAME:
-        span->name = field->bytes;
-        break;
-    case SPAN_KIND:
-        span->kind = field->number_value;
-        break;
-    case SPAN_START:
-        facts->start_ns = field->number_value;
-        break;
-    case SPAN_END:
-        facts->end_ns = field->number_value;
-        break;
-    case SPAN_STATUS:
-        read_status(field->bytes, facts);
-        break;
-    case SPAN_FLAGS:
-        span->flags = (uint32_t)field->number_value;
-        break;
-    case SPAN_ATTRIBUTES:
-    case STATUS_CODE_FIELD:
-    default:
-        break;
-    }
-}
-
-/* The first digit of an HTTP status. */
-static uint16_t class_of(struct slice value)
+/* The first digit of an HTTP status; 0: it is none. */
+static uint16_t class_of(struct slice encoded)
 {
     char room[VALUE_TEXT_BYTES];
     struct slice text;
-    if (value.data == NULL || !value_text_of(value, room, &text) || text.size != 3)
+    if (encoded.data == NULL)
+        return 0;
+    struct value value = value_read(encoded);
+    if (value.type == VALUE_INT)
+        return value.integer >= 100 && value.integer < 600 ? (uint16_t)(value.integer / 100) : 0;
+    if (!value_text_of(encoded, room, &text) || text.size != 3)
         return 0;
     assert(text.data != NULL);
     return text.data[0] >= '1' && text.data[0] <= '5' ? (uint16_t)(text.data[0] - '0') : 0;
@@ -284,9 +191,9 @@ static uint16_t class_of(struct slice value)
 
 /* A span whose parent is in another process. SDKs that do not say so yet are guessed by the kind:
  * servers and consumers are called from outside. */
-static bool is_local_root(const struct span *span)
+static bool is_local_root(const struct span_view *span)
 {
-    assert(span->content.data != NULL);
+    assert(span->facts.span != 0);
     if (span->facts.parent == 0)
         return true;
     if ((span->flags & FLAG_HAS_REMOTE) != 0)
@@ -294,69 +201,53 @@ static bool is_local_root(const struct span *span)
     return span->kind == KIND_SERVER || span->kind == KIND_CONSUMER;
 }
 
-static void finish_flags(const struct join_settings *settings, struct span *span)
+static void finish_flags(const struct join_settings *settings, struct span_view *span)
 {
     struct span_facts *facts = &span->facts;
-    assert(facts != NULL);
+    assert(facts->span != 0);
     facts->flags |= (uint16_t)(span->kind & SPAN_KIND_MASK);
     if ((span->flags & FLAG_SAMPLED) != 0)
         facts->flags |= SPAN_IS_SAMPLED;
     if (is_local_root(span))
         facts->flags |= SPAN_IS_LOCAL_ROOT;
-    for (size_t i = 0; i < settings->attributes_count; i++)
+    for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_STATUS_CLASS)
-            facts->flags |= (uint16_t)(class_of(span->values[i]) << SPAN_CLASS_SHIFT);
-}
-
-/* False: it has no id to be found by. */
-static bool read_span(struct span_reader *reader, struct slice content, struct span *ret_span)
-{
-    struct wire_reader fields = wire_reader_of(content);
-    struct wire_field field;
-    *ret_span = (struct span){.content = content, .facts.resource = reader->resource.hash};
-    while (wire_next_field(&fields, &field)) {
-        if (field.number == SPAN_ATTRIBUTES && reader->reads_attributes)
-            read_attribute(&reader->store->settings, field.bytes, ret_span);
-        else
-            read_field(ret_span, &field);
-        if (field.number == SPAN_ID && ret_span->facts.span != 0)
-            span_index_expect(&reader->store->index, reader->shard, ret_span->facts.span);
-    }
-    assert(fields.failure == NULL);
-    if (ret_span->facts.span == 0)
-        return false;
-    finish_flags(&reader->store->settings, ret_span);
-    return true;
+            facts->flags |= (uint16_t)(class_of(span_view_value(span, i)) << SPAN_CLASS_SHIFT);
 }
 
 /* For samples that say when they were taken, but not in which span. */
-static void add_to_window(struct span_reader *reader, const struct span *span)
+static void add_to_window(struct span_reader *reader, const struct span_view *span)
 {
     const struct span_facts *facts = &span->facts;
-    const struct window_span found = {
+    struct window_span found = {
         .trace = {facts->trace[0], facts->trace[1]},
         .span = facts->span,
         .parent = facts->parent,
         .start_ns = facts->start_ns,
         .end_ns = facts->end_ns,
         .resource = facts->resource,
-        .thread = span->thread,
     };
     assert(facts->span != 0);
+    thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
+                      span_view_value(span, SPAN_THREAD_NAME));
+    thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
+                      span_view_value(span, SPAN_THREAD_ID));
     span_window_add(&reader->store->window, reader->shard, &found);
 }
 
-static void index_span(struct span_reader *reader, struct span *span)
+static void index_span(struct span_reader *reader, struct span_view *span)
 {
     const struct join_settings *settings = &reader->store->settings;
     struct fact_text *text = &reader->text;
     assert(span->facts.span != 0);
+    finish_flags(settings, span);
+    span->facts.resource = reader->resource.hash;
     fact_text_begin(text);
     fact_text_add_number(text, reader->resource_texts);
     fact_text_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < settings->attributes_count; i++)
+    for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_OF_SPAN)
-            add_text_of(text, span->values[i]);
+            add_text_of(text, span_view_value(span, i));
     span->facts.texts =
         fact_log_put(span_index_log(&reader->store->index, reader->shard), text, FACT_KEEP_HALF);
     span_index_add(&reader->store->index, reader->shard, &span->facts);
@@ -366,7 +257,7 @@ static void index_span(struct span_reader *reader, struct span *span)
     reader->figures.late += id_set_take(&reader->store->missed, span->facts.span);
 }
 
-static bool wants_mark(const struct span_reader *reader, const struct span *span)
+static bool wants_mark(const struct span_reader *reader, const struct span_view *span)
 {
     const struct join_store *store = reader->store;
     assert(span->facts.span != 0);
@@ -385,23 +276,54 @@ static bool wants_mark(const struct span_reader *reader, const struct span *span
     }
 }
 
-/* The span's message stands at `at` in the batch. */
-static void mark(struct span_reader *reader, const struct span *span,
-                 const struct wire_field *field, uint64_t at)
+static void mark(struct span_reader *reader, const struct span_in_run *span)
 {
     struct splice_list *splices = &reader->splices;
-    const struct span_mark wanted = {.url = &reader->store->settings.profile_url,
-                                     .resource = &reader->resource,
-                                     .facts = &span->facts,
-                                     .content = span->content};
-    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
-    assert(field->number == SPANS);
-    size_t opened = splice_open(splices, at, body);
+    const struct span_mark wanted = {
+        .url = &reader->store->settings.profile_url,
+        .resource = &reader->resource,
+        .facts = &span->view.facts,
+        .own_id = span_view_value(&span->view, SPAN_MARK_ID),
+        .own_url = span_view_value(&span->view, SPAN_MARK_URL),
+    };
+    assert(span->content > span->begin);
+    size_t opened = splice_open(splices, span->begin, span->content);
     size_t begin = splices->inserts.size;
     reader->figures.marked += span_mark_write(&wanted, &splices->inserts);
     if (splices->inserts.size > begin)
-        splice_add_from(splices, body + field->bytes.size, 0, begin);
-    splice_close(splices, opened, SPANS, field->bytes.size);
+        splice_add_from(splices, span->content + span->content_bytes, 0, begin);
+    splice_close(splices, opened, SPANS, span->content_bytes);
+}
+
+/* Indexes and marks those of the run. What they need of the index has been fetched meanwhile. */
+static void finish_run(struct span_reader *reader)
+{
+    assert(reader->run_count <= SPAN_RUN_MAX);
+    for (unsigned i = 0; i < reader->run_count; i++) {
+        index_span(reader, &reader->run[i].view);
+        if (reader->lone.count > 0)
+            lone_traces_note(&reader->store->lone, &reader->lone, &reader->run[i].view.facts,
+                             reader->now_ns);
+        if (wants_mark(reader, &reader->run[i].view))
+            mark(reader, &reader->run[i]);
+    }
+    reader->run_count = 0;
+}
+
+static void read_span(struct span_reader *reader, const struct wire_field *field, uint64_t begin)
+{
+    struct join_store *store = reader->store;
+    struct span_in_run *span = &reader->run[reader->run_count];
+    assert(reader->run_count < SPAN_RUN_MAX);
+    if (!span_view_read(&reader->keys, field->bytes, &span->view))
+        return;
+    span_index_expect(&store->index, reader->shard, span->view.facts.span, reader->run_count);
+    id_set_expect(&store->missed, span->view.facts.span);
+    span->begin = begin;
+    span->content = begin + (uint64_t)(field->bytes.data - field->whole.data);
+    span->content_bytes = field->bytes.size;
+    if (++reader->run_count == SPAN_RUN_MAX)
+        finish_run(reader);
 }
 
 /* A scope's content in one piece; `at` is where it begins in the batch. */
@@ -409,22 +331,16 @@ static void read_scope(struct span_reader *reader, struct slice content, uint64_
 {
     struct wire_reader fields = wire_reader_of(content);
     struct wire_field field;
-    struct span span;
+    assert(reader->run_count == 0);
     while (wire_next_field(&fields, &field)) {
         if (field.number != SPANS || field.type != WIRE_BYTES)
             continue;
-        if (!reader->is_indexed) {
+        if (reader->is_indexed)
+            read_span(reader, &field, at + (uint64_t)(field.whole.data - content.data));
+        else
             reader->figures.skipped++;
-            continue;
-        }
-        if (!read_span(reader, field.bytes, &span))
-            continue;
-        index_span(reader, &span);
-        if (reader->lone.count > 0)
-            lone_traces_note(&reader->store->lone, &reader->lone, &span.facts, reader->now_ns);
-        if (wants_mark(reader, &span))
-            mark(reader, &span, &field, at + (uint64_t)(field.whole.data - content.data));
     }
+    finish_run(reader);
     assert(fields.failure == NULL);
 }
 

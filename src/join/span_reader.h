@@ -9,6 +9,7 @@
 #include "src/join/fact_log.h"
 #include "src/join/lone_trace.h"
 #include "src/join/resource_facts.h"
+#include "src/join/span_view.h"
 #include "src/join/splice.h"
 
 struct batch;
@@ -22,12 +23,26 @@ struct span_figures {
     uint64_t late; /* a profile waited for it, but not long enough */
 };
 
+/* Spans that are read before any of them is indexed: the memory that the index has to look at is
+ * fetched meanwhile. */
+enum { SPAN_RUN_MAX = 8 };
+
+struct span_in_run {
+    struct span_view view;
+    uint64_t begin; /* in the batch: of its tag, of its content */
+    uint64_t content;
+    uint64_t content_bytes;
+};
+
 struct span_reader {
     struct join_store *store;
     struct budget *budget;
     unsigned shard;
     struct profile_bytes gathered[2]; /* a resource, a scope, where a batch has them in pieces */
     struct splice_list splices;
+    struct span_keys keys; /* attributes of spans that are wanted */
+    struct span_in_run run[SPAN_RUN_MAX];
+    unsigned run_count;
     struct span_figures figures; /* of the batch at hand */
     struct resource_facts resource;
     struct lone_keys lone; /* names of its process that may have one trace */
@@ -36,7 +51,6 @@ struct span_reader {
     uint32_t resource_texts; /* their place in the log */
     bool is_indexed;         /* the resource at hand */
     bool is_marked;
-    bool reads_attributes; /* of spans: some of them are wanted */
 };
 
 void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,

@@ -23,9 +23,9 @@ void thread_facts_take(struct thread_facts *facts, struct slice key, struct slic
 {
     char room[VALUE_TEXT_BYTES];
     struct slice text;
-    bool is_name = slice_equal_text(key, "thread.name");
+    bool is_name = slice_equal_text(key, THREAD_NAME_KEY);
     assert(facts != NULL);
-    if ((!is_name && !slice_equal_text(key, "thread.id")) || value.data == NULL ||
+    if ((!is_name && !slice_equal_text(key, THREAD_ID_KEY)) || value.data == NULL ||
         !value_text_of(value, room, &text) || text.size == 0)
         return;
     if (is_name && text.size > KERNEL_NAME_BYTES)

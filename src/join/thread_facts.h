@@ -7,6 +7,9 @@
 
 #include "src/slice.h"
 
+#define THREAD_NAME_KEY "thread.name"
+#define THREAD_ID_KEY   "thread.id"
+
 /* Hashes; 0: not said. */
 struct thread_facts {
     uint16_t name; /* of as much of thread.name as a kernel keeps */

@@ -63,7 +63,7 @@ struct value value_read(struct slice encoded)
     struct value value = {.type = VALUE_EMPTY};
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
-    while (wire_read_field(&reader, &field))
+    while (wire_next_field(&reader, &field))
         if (field.number <=
             BYTES + 1) /* BYTES + 1 is string_value_strindex: empty outside profiles */
             value = value_of_field(&field);

@@ -48,7 +48,7 @@ static void add(struct span_index *index, uint64_t names)
         .start_ns = state,
         .end_ns = state + 1000,
     };
-    span_index_expect(index, 0, facts.span);
+    span_index_expect(index, 0, facts.span, 0);
     memset(name, 'n', sizeof(name));
     uint64_t which = next_random() % names;
     memcpy(name, &which, sizeof(which));
