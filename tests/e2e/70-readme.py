@@ -15,6 +15,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def anchors(page):
+    """Names that headings of a page have in links, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def blocks(language):
     found = re.findall(rf"```{language}\n(.*?)```", README, re.S)
     assert found, f"the README shows no {language}"
@@ -96,6 +105,19 @@ class Readme(case.Case):
                 file.flush()
                 done = process.run("validate", "--config", file.name)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_every_link_leads_somewhere(self):
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^):]+)\)", page.read_text(encoding="utf-8")):
+                path, _, anchor = link.partition("#")
+                target = page.parent / path if path else page
+                with self.subTest(f"{page.name}: {link}"):
+                    self.assertTrue(target.exists())
+                    self.assertTrue(not anchor or anchor in anchors(target))
+
+    def test_every_example_is_named(self):
+        for example in sorted((ROOT / "config" / "examples").glob("*.yaml")):
+            self.assertIn(f"(config/examples/{example.name})", README)
 
 
 if __name__ == "__main__":
