@@ -25,7 +25,7 @@ bool exporter_auth_create(const struct component *exporter,
                           struct authenticator **ret_authenticator, struct error *error)
 {
     assert(*ret_authenticator == NULL);
-    if (!exporter_auth_is_on(config) || component_is_rehearsed(exporter))
+    if (!config->is_on || component_is_rehearsed(exporter))
         return true;
     *ret_authenticator = authenticator_create(exporter, config->authenticator, AUTH_CLIENT, error);
     return *ret_authenticator != NULL || error_prefix(error, "auth");

@@ -27,8 +27,7 @@ bool listen_auth_init(struct listen_auth *auth, const struct component *receiver
 {
     assert(auth->authenticator == NULL);
     auth->config = &config->auth;
-    if (!config->has_auth || config->auth.authenticator[0] == '\0' ||
-        component_is_rehearsed(receiver))
+    if (!config->has_auth || component_is_rehearsed(receiver))
         return true;
     auth->authenticator =
         authenticator_create(receiver, config->auth.authenticator, AUTH_SERVER, error);

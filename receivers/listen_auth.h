@@ -19,6 +19,7 @@ struct listen_auth {
     struct authenticator *authenticator; /* NULL: everybody may */
 };
 
+/* A section without a name is an error: what was meant to be closed must not stand open. */
 bool listen_auth_init(struct listen_auth *auth, const struct component *receiver,
                       const struct listen_config *config, struct error *error);
 /* Legal without init, on what is all zero. */

@@ -154,7 +154,7 @@ static void set_field(const struct site *site, const struct config_field *field,
     assert(setters[field->type] != NULL);
     setters[field->type](site, field, node, field_at(field, owner));
     if (field->accepts != NULL)
-        extension_names_note(site, field, *(const char **)field_at(field, owner));
+        extension_names_note(site, field, node, *(const char **)field_at(field, owner));
 }
 
 /* Lists and other values that live on are parsed as whole YAML texts. */

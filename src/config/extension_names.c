@@ -38,12 +38,18 @@ static const struct path *copy_path(struct loader *loader, const struct path *pa
 }
 
 void extension_names_note(const struct site *site, const struct config_field *field,
-                          const char *name)
+                          const struct node *node, const char *name)
 {
     struct loader *loader = site->loader;
     assert(field->accepts != NULL);
-    if (name[0] == '\0' || site->is_off || loader->component == NULL)
+    if (site->is_off || loader->component == NULL)
         return;
+    if (name[0] == '\0') {
+        if (node->kind == NODE_TEXT && node->reference == NULL)
+            loader_problem(loader, node->position, site->path,
+                           "found an empty text, expected the id of an extension");
+        return;
+    }
     struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
     *noted = (struct extension_name){
         .next = loader->extension_names,

@@ -7,11 +7,12 @@ struct component_set;
 struct config;
 struct config_field;
 struct loader;
+struct node;
 struct site;
 
 /* Notes that the component which is being decoded names an extension. */
 void extension_names_note(const struct site *site, const struct config_field *field,
-                          const char *name);
+                          const struct node *node, const char *name);
 /* Reports what names no listed extension, or one that its field does not accept. Components that
  * nobody uses may name anything, as in Go. */
 void extension_names_check(struct loader *loader, const struct component_set *set,

@@ -246,6 +246,27 @@ class Gate(compare.SideBySide):
         ]
 
 
+class Unnamed(case.Case):
+    """A section that names nobody must not leave the door open: neither of the two starts."""
+
+    def check(self, section, executable=None):
+        server = self.server(
+            "receivers:\n  otlp:\n    protocols:\n      http:\n"
+            f"        endpoint: 127.0.0.1:{free_port()}\n        auth: {section}\n"
+            f"exporters:\n  nop:\nservice:\n{case.QUIET}  pipelines:\n"
+            "    traces: {receivers: [otlp], exporters: [nop]}\n",
+            executable=executable,
+        )
+        self.assertEqual(server.wait(), 1, section)
+        return server.log()
+
+    def test_a_section_without_a_name_is_an_error(self):
+        for executable in (None, peers.otelcol()):
+            for section in ("{}", "{authenticator: }", "{authenticator: '${env:NOT_SET}'}"):
+                self.assertIn('failed to resolve authenticator ""', self.check(section, executable))
+            self.assertIn("authenticator", self.check("{authenticator: ''}", executable))
+
+
 SECRETS = ("canary-token", "canary-password", "canary-file", "canary-inline")
 
 

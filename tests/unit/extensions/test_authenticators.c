@@ -365,7 +365,8 @@ static void names_of_authenticators_are_looked_up_at_load(void **state)
         const char *problem; /* NULL: it loads */
     } rows[] = {
         {"{pipe: {authenticator: basicauth}}", "basicauth", NULL},
-        {"{pipe: {authenticator: ''}}", "", NULL},
+        {"{pipe: {authenticator: ''}}", "", "found an empty text, expected the id"},
+        {"{pipe: {authenticator: }}", "", NULL},
         {"{pipe: , pipe/unused: {authenticator: nobody}}", "", NULL},
         {"{pipe: {authenticator: basicaut}}", "basicauth",
          "receivers::pipe::authenticator: failed to resolve authenticator \"basicaut\": "
