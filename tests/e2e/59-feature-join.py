@@ -2,6 +2,8 @@
 """Profiles learn their spans, with the SDKs that people have: a slow span leads to its function and
 its siblings do not. On a sink, and in a real Pyroscope server where PYROSCOPE_URL names one."""
 
+import pathlib
+import re
 import signal
 import time
 import uuid
@@ -296,10 +298,11 @@ class Stored(Joined):
     def check(self, sdk, kind):
         self.start()
         had = self.run_sdk(sdk, self.service)
-        slow = self.functions_of(kind, had[SLOW])
-        self.assertNotIn("parse", slow)
-        for name in FAST:
-            self.assertNotIn("render", self.functions_of(kind, had[name]))
+        for name in (SLOW, *FAST):
+            found = self.functions_of(kind, had[name])
+            here, elsewhere = ("render", "parse") if name == SLOW else ("parse", "render")
+            self.assertIn(here, found)
+            self.assertNotIn(elsewhere, found)
         named = f'{{service_name="{self.service}", span_name="{SLOW}"}}'
         self.assertGreater(sum(self.server_side.functions(kind, named).values()), 0)
         rows = self.server_side.series(self.selector, ["span_name", "duration_bucket"])
@@ -339,6 +342,55 @@ class Stored(Joined):
             CPU, self.selector, MS, spanSelector=[ids(NAMES)[1].hex()]
         )
         self.assertEqual(one, {"work": MS})
+
+
+class Grafana(Joined):
+    """The two files of config/examples/grafana: what its data source asks finds the flame graph."""
+
+    FILES = pathlib.Path(__file__).resolve().parents[2] / "config" / "examples" / "grafana"
+    MARGIN_MS = 30_000
+
+    def start_example(self, url):
+        self.ports = free_ports()
+        self.back_end = self.sink()
+        otlp_http = "receivers.otlp.protocols.http"
+        settings = {
+            f"{otlp_http}.endpoint": f"127.0.0.1:{self.ports['otlp']}",
+            "receivers.otlp.protocols.grpc.endpoint": f"127.0.0.1:{free_port()}",
+            "receivers.pyroscope.endpoint": f"127.0.0.1:{self.ports['pyroscope']}",
+            "service.telemetry.metrics.level": "none",
+        }
+        self.daemon(
+            (self.FILES / "spanflame.yaml").read_text(encoding="utf-8"),
+            arguments=[f"--set={key}={value}" for key, value in settings.items()],
+            environment={"TEMPO_URL": self.back_end.url, "PYROSCOPE_URL": url},
+        )
+
+    def test_the_slow_span_leads_to_its_flame_graph(self):
+        server = pyroscope.Pyroscope(pyroscope.need())
+        source = (self.FILES / "datasources.yaml").read_text(encoding="utf-8")
+        kind = re.search(r"profileTypeId: (\S+)", source).group(1)
+        key, label = re.search(r"- key: (\S+)\n\s+value: (\S+)", source).groups()
+        service = f"shop-{uuid.uuid4().hex[:12]}"
+        self.start_example(server.url)
+        had = self.run_sdk("python", service)
+        requests = self.back_end.wait(lambda all: len(spans_of(all)) == len(had))
+        resource = otlp.decode("traces", requests[0].payload).resource_spans[0].resource
+        tags = dict(otlp.attributes_of(resource.attributes))
+        selector = f'{{{label}="{tags[key][1]}"}}'
+        for span in spans_of(requests).values():
+            mark = dict(otlp.attributes_of(span.attributes))["pyroscope.profile.id"][1]
+            found = server.wait_for(
+                kind,
+                selector,
+                1,
+                spanSelector=[mark],
+                start=span.start_time_unix_nano // MS - self.MARGIN_MS,
+                end=span.end_time_unix_nano // MS + self.MARGIN_MS,
+            )
+            here, elsewhere = ("render", "parse") if span.name == SLOW else ("parse", "render")
+            self.assertIn(here, found)
+            self.assertNotIn(elsewhere, found)
 
 
 if __name__ == "__main__":

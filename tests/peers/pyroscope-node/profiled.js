@@ -12,19 +12,18 @@ const { BasicTracerProvider, BatchSpanProcessor } = require('@opentelemetry/sdk-
 
 const FLUSH_MS = 1000;
 
-function spin(ms) {
+function render(ms) {
   const until = Date.now() + ms;
   let sum = 0;
-  while (Date.now() < until) for (let i = 0; i < 10000; i++) sum += i * i;
+  while (Date.now() < until) for (let i = 0; i < 1e6; i++) sum += i * i;
   return sum;
 }
 
-function render(ms) {
-  return spin(ms);
-}
-
 function parse(ms) {
-  return spin(ms);
+  const until = Date.now() + ms;
+  let sum = 0;
+  while (Date.now() < until) for (let i = 0; i < 1e6; i++) sum ^= i * i;
+  return sum;
 }
 
 const REQUESTS = [

@@ -19,18 +19,16 @@ ITERATIONS_PER_SPAN = 1000
 UPLOAD_S = 1
 
 
-def spin(cpu_s):
+def render(cpu_s):
     until = time.thread_time() + cpu_s
     while time.thread_time() < until:
         sum(range(500))
 
 
-def render(cpu_s):
-    spin(cpu_s)
-
-
 def parse(cpu_s):
-    spin(cpu_s)
+    until = time.thread_time() + cpu_s
+    while time.thread_time() < until:
+        sum(range(600))
 
 
 def step(number):
