@@ -168,7 +168,7 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, struct p
     struct error error = {.text = ""};
     struct buffer *request = NULL;
     if (!series_check(series, &error) || !upload_check_series(series, limits, &error) ||
-        !upload_check_profile(upload, series, limits, &error))
+        !upload_check_profile(&upload->pprof, series, limits, &error))
         return refuse(exchange, error.text);
     if (!series_to_otlp(&exchange->ingest->series, &upload->pprof, receiver->base.budget, &request))
         return PYROSCOPE_STEP_BUSY;

@@ -212,7 +212,7 @@ static enum pyroscope_step make_batch(struct pyroscope_exchange *exchange,
     struct error error = {.text = ""};
     struct buffer *request = NULL;
     assert(exchange->batch == NULL);
-    if (!upload_check_profile(upload, series, limits_of(exchange), &error))
+    if (!upload_check_profile(&upload->pprof, series, limits_of(exchange), &error))
         return refuse(exchange, &error);
     if (!series_to_otlp(series, &upload->pprof, receiver->base.budget, &request))
         return PYROSCOPE_STEP_BUSY;

@@ -7,7 +7,7 @@
 #include "src/error.h"
 #include "src/pprof/correlation.h"
 #include "src/pprof/otlp_text.h"
-#include "src/pyroscope/pprof_upload.h"
+#include "src/pprof/pprof.h"
 #include "src/pyroscope/series.h"
 
 #include <assert.h>
@@ -85,38 +85,25 @@ bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint
                      is_old ? "limits::reject_older_than" : "limits::reject_newer_than");
 }
 
-/* The walk through labels of samples: what is known of each text as a key. */
-struct label_walk {
+/* What labels of samples are told by. */
+struct label_rules {
     const struct pprof *pprof;
     const struct series *series;
     const struct upload_limits *limits;
     uint64_t series_names;
-    uint8_t *kinds; /* enum key_kind, by text */
 };
 
-enum key_kind { KEY_UNKNOWN, KEY_ADDS, KEY_ADDS_NOTHING };
-
-/* An empty key, an id, or a name that the series has: adds no name to it. */
-static enum key_kind classify(const struct label_walk *walk, struct slice key)
+/* Numbers, ids, empty keys and names that the series has do not. */
+static bool adds_name(const struct label_rules *rules, const struct pprof_label *label)
 {
-    assert(walk->series != NULL);
-    if (key.size == 0 || correlation_is_key(key))
-        return KEY_ADDS_NOTHING;
-    for (size_t i = 0; i < walk->series->count; i++)
-        if (slice_equal(walk->series->labels[i].name, key))
-            return KEY_ADDS_NOTHING;
-    return KEY_ADDS;
-}
-
-/* Numbers do not become labels. */
-static bool adds_name(struct label_walk *walk, const struct pprof_label *label)
-{
-    uint8_t *kind = &walk->kinds[label->key];
-    if (label->text == 0)
+    struct slice key = rules->pprof->strings[label->key];
+    assert(rules->series != NULL);
+    if (label->text == 0 || key.size == 0 || correlation_is_key(key))
         return false;
-    if (*kind == KEY_UNKNOWN)
-        *kind = (uint8_t)classify(walk, walk->pprof->strings[label->key]);
-    return *kind == KEY_ADDS;
+    for (size_t i = 0; i < rules->series->count; i++)
+        if (slice_equal(rules->series->labels[i].name, key))
+            return false;
+    return true;
 }
 
 static bool is_first_of_key(const struct pprof_sample *sample, size_t place)
@@ -128,25 +115,37 @@ static bool is_first_of_key(const struct pprof_sample *sample, size_t place)
     return true;
 }
 
-static bool check_sample(struct label_walk *walk, const struct pprof_sample *sample,
+/* Few samples have so many labels that their names have to be counted. */
+static bool check_names(const struct label_rules *rules, const struct pprof_sample *sample,
+                        struct error *error)
+{
+    uint64_t names = rules->series_names;
+    uint64_t limit = rules->limits->label_names;
+    if (!is_beyond(names + sample->labels_count, limit))
+        return true;
+    for (size_t i = 0; i < sample->labels_count; i++)
+        names += adds_name(rules, &sample->labels[i]) && is_first_of_key(sample, i);
+    return !is_beyond(names, limit) || refuse_names(names, rules->limits, error);
+}
+
+static bool check_sample(const struct label_rules *rules, const struct pprof_sample *sample,
                          struct error *error)
 {
-    uint64_t names = walk->series_names;
-    const struct upload_limits *limits = walk->limits;
-    assert(walk->kinds != NULL);
+    const struct upload_limits *limits = rules->limits;
+    assert(rules->pprof != NULL);
     if (is_beyond(sample->labels_count, limits->sample_labels))
         return error_set(error, "a sample has %zu labels, expected at most %" PRIu64,
                          sample->labels_count, limits->sample_labels);
     for (size_t i = 0; i < sample->labels_count; i++) {
         const struct pprof_label *label = &sample->labels[i];
-        if (!adds_name(walk, label))
-            continue;
-        if (!check_label(walk->pprof->strings[label->key], walk->pprof->strings[label->text],
-                         limits, error))
-            return false;
-        names += is_first_of_key(sample, i);
+        struct slice name = rules->pprof->strings[label->key];
+        struct slice value = rules->pprof->strings[label->text];
+        bool is_long = is_beyond(name.size, limits->label_name_bytes) ||
+                       is_beyond(value.size, limits->label_value_bytes);
+        if (is_long && adds_name(rules, label))
+            return check_label(name, value, limits, error);
     }
-    return !is_beyond(names, limits->label_names) || refuse_names(names, limits, error);
+    return check_names(rules, sample, error);
 }
 
 static bool check_texts(const struct pprof *pprof, struct error *error)
@@ -164,28 +163,23 @@ static bool check_texts(const struct pprof *pprof, struct error *error)
     return true;
 }
 
-bool upload_check_profile(struct pprof_upload *upload, const struct series *series,
+bool upload_check_profile(const struct pprof *pprof, const struct series *series,
                           const struct upload_limits *limits, struct error *error)
 {
-    const struct pprof *pprof = &upload->pprof;
     assert(error != NULL);
     if (pprof->sample_types_count == 0)
         return error_set(error, "empty profile: it has no sample type");
     if (!upload_check_time(pprof->time_ns, limits, clock_wall_ns(), error) ||
         !check_texts(pprof, error))
         return false;
-    struct label_walk walk = {
+    const struct label_rules rules = {
         .pprof = pprof,
         .series = series,
         .limits = limits,
         .series_names = count_names(series),
-        .kinds = arena_try_alloc(&upload->arena, pprof->strings_count),
     };
-    if (walk.kinds == NULL)
-        return error_set(error, "the profile has too many texts");
-    memset(walk.kinds, KEY_UNKNOWN, pprof->strings_count);
     for (size_t i = 0; i < pprof->samples_count; i++)
-        if (!check_sample(&walk, &pprof->samples[i], error))
+        if (!check_sample(&rules, &pprof->samples[i], error))
             return false;
     return true;
 }

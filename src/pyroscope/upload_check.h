@@ -9,7 +9,7 @@
 #include "src/slice.h"
 
 struct error;
-struct pprof_upload;
+struct pprof;
 struct series;
 
 /* As the server's own configuration has them; 0: no limit. */
@@ -28,6 +28,6 @@ bool upload_check_series(const struct series *series, const struct upload_limits
 /* A time of 0 or below stands for now. */
 bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint64_t now_ns,
                        struct error *error);
-/* The profile as it was read, for that series. Uses the upload's arena. */
-bool upload_check_profile(struct pprof_upload *upload, const struct series *series,
+/* The profile as it was read, for that series. */
+bool upload_check_profile(const struct pprof *pprof, const struct series *series,
                           const struct upload_limits *limits, struct error *error);

@@ -11,12 +11,17 @@
 #include "src/error.h"
 #include "src/net/gzip.h"
 #include "src/otlp/profile_door.h"
+#include "src/pprof/otlp_text.h"
 #include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/push_json.h"
 #include "src/pyroscope/push_request.h"
 #include "src/pyroscope/series_to_otlp.h"
+#include "src/pyroscope/upload_check.h"
 
 enum { BUDGET_BYTES = 64 << 20, PROFILE_BYTES_MAX = 1 << 16 };
+
+static const struct upload_limits limits = {
+    .label_names = 3, .label_name_bytes = 8, .label_value_bytes = 8, .sample_labels = 2};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +40,15 @@ static void check_request(struct buffer *request, uint64_t items, struct budget 
     buffer_unref(passed.owner);
 }
 
+static void check_passed(const struct pprof *pprof)
+{
+    assert(pprof->sample_types_count > 0);
+    for (size_t i = 0; i < pprof->strings_count; i++)
+        assert(otlp_text_valid(pprof->strings[i]) == pprof->strings[i].size);
+    for (size_t i = 0; i < pprof->samples_count; i++)
+        assert(pprof->samples[i].labels_count <= limits.sample_labels);
+}
+
 static void convert(const struct series *series, struct slice profile, struct budget *budget)
 {
     static struct gzip *gzip;
@@ -46,6 +60,8 @@ static void convert(const struct series *series, struct slice profile, struct bu
     if (pprof_upload_open(&upload, gzip, budget, profile, PROFILE_BYTES_MAX, &error) !=
         PPROF_UPLOAD_OPEN)
         return;
+    if (upload_check_profile(&upload.pprof, series, &limits, &error))
+        check_passed(&upload.pprof);
     if (series_to_otlp(series, &upload.pprof, budget, &request))
         check_request(request, pprof_upload_items(&upload), budget);
     buffer_unref(request);

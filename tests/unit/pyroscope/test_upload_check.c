@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server refuses, told from what it takes. */
-#include "src/arena.h"
 #include "src/clock.h"
 #include "src/error.h"
-#include "src/pyroscope/pprof_upload.h"
+#include "src/pprof/pprof.h"
 #include "src/pyroscope/series.h"
 #include "src/pyroscope/upload_check.h"
 
@@ -108,20 +107,18 @@ static void check_profile(const struct profile_case *c)
             .key = (uint32_t)used, .text = is_number ? 0 : (uint32_t)used + 1, .number = is_number};
         used += 2;
     }
-    struct pprof_upload upload = {.pprof = {.strings = texts,
-                                            .strings_count = used,
-                                            .sample_types = &type,
-                                            .sample_types_count = c->type != NULL,
-                                            .samples = &sample,
-                                            .samples_count = 1}};
+    const struct pprof pprof = {.strings = texts,
+                                .strings_count = used,
+                                .sample_types = &type,
+                                .sample_types_count = c->type != NULL,
+                                .samples = &sample,
+                                .samples_count = 1};
     static const char *const pairs[][2] = {{"__name__", "cpu"}, {"region", "eu"}};
     struct series series = series_of(pairs, 2);
     struct error error = {.text = ""};
-    arena_init(&upload.arena, 1 << 16);
-    bool is_fine = upload_check_profile(&upload, &series, &limits, &error);
+    bool is_fine = upload_check_profile(&pprof, &series, &limits, &error);
     if (is_fine != (c->reason[0] == '\0') || strstr(error.text, c->reason) == NULL)
         fail_msg("expected \"%s\", found \"%s\"", c->reason, error.text);
-    arena_clear(&upload.arena);
 }
 
 static void profiles_keep_the_rules_of_the_server(void **state)
