@@ -205,9 +205,10 @@ static bool has_path(const struct http_request *request, const char *path)
 
 static void add_headers(struct http_response *response, const struct config_pairs *extra)
 {
+    size_t own = response->headers[1].name != NULL ? 2 : 1;
     assert(extra->count <= EXTRA_HEADERS_MAX);
     for (size_t i = 0; i < extra->count; i++)
-        response->headers[i + 1] =
+        response->headers[own + i] =
             (struct http_header){.name = extra->pairs[i].key, .value = extra->pairs[i].value};
 }
 
@@ -224,6 +225,7 @@ static void on_request(struct http_request *request, void *arg)
     note_state(self, is_now_ready);
     if (!has_path(request, config->path)) {
         response.status = 404;
+        response.headers[1] = (struct http_header){"x-content-type-options", "nosniff"};
         body = "404 page not found\n";
     } else if (config->has_response_body) {
         body = is_now_ready ? config->response_body.healthy : config->response_body.unhealthy;

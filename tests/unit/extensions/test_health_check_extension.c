@@ -233,6 +233,7 @@ static void a_path_of_its_own_leaves_404_for_others(void **state)
     expect(rig, GET("/health?full=1"), "200 ", "Server available");
     expect(rig, GET("/health/x"), "404 ", "404 page not found");
     expect(rig, GET("/"), "404 ", "404 page not found");
+    expect(rig, GET("/"), "404 ", "X-Content-Type-Options: nosniff");
     set_text(rig->config, "path", "/health/");
     expect(rig, GET("/health/x"), "200 ", "Server available");
 }
