@@ -106,6 +106,10 @@ static const char *code_of_status(unsigned status)
     switch (status) {
     case 400:
         return "invalid_argument";
+    case 401:
+        return "unauthenticated";
+    case 403:
+        return "permission_denied";
     case 408:
         return "deadline_exceeded";
     case 413:
@@ -126,7 +130,10 @@ static void answer_json(struct pyroscope_exchange *exchange, const struct outcom
     bool is_plain = exchange->protocol == PYROSCOPE_PLAIN;
     struct http_response response = {.status = code->http_status};
     assert(outcome->verdict != ACCEPTED);
-    if (exchange->http_status > 0 && outcome->is_permanent)
+    /* Who is not let in by a back-end is told that, whatever was wrong with his upload. */
+    bool is_stranger =
+        outcome->code == STATUS_UNAUTHENTICATED || outcome->code == STATUS_PERMISSION_DENIED;
+    if (exchange->http_status > 0 && outcome->is_permanent && !is_stranger)
         response.status = exchange->http_status;
     response.headers[0] = (struct http_header){"content-type", "application/json"};
     put_retry_after(&response, outcome, retry_after);

@@ -351,7 +351,10 @@ static void a_refusal_for_good_is_told_at_once(void **state)
     pyroscope_assert_answer("Push", 400, "not \\\"that\\\"");
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
     pyroscope_assert_answer("/ingest", 400, "not \\\"that\\\"");
-    assert_int_equal(pyroscope.offers, 2);
+    pyroscope.outcome = outcome_refused(STATUS_UNAUTHENTICATED, "no org id");
+    pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
+    pyroscope_assert_answer("/ingest", 401, "{\"code\":\"unauthenticated\"");
+    assert_int_equal(pyroscope.offers, 3);
 }
 
 /* Returns what somebody else holds after a while. */
