@@ -182,7 +182,7 @@ static uint16_t class_of(struct slice encoded)
         return 0;
     struct value value = value_read(encoded);
     if (value.type == VALUE_INT)
-        return value.integer >= 100 && value.integer < 600 ? (uint16_t)(value.integer / 100) : 0;
+        return (uint16_t)(value.integer >= 100 && value.integer < 600 ? value.integer / 100 : 0);
     if (!value_text_of(encoded, room, &text) || text.size != 3)
         return 0;
     assert(text.data != NULL);
