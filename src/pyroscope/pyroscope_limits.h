@@ -27,7 +27,7 @@ enum { PYROSCOPE_RESERVE_PART = 16 };
 #define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
 
 /* What one upload may hold; stacks of tries and trees are spelt out. */
-#define UPLOAD_SPELT_BYTES_MAX (256 * MIB)
+#define UPLOAD_SPELT_BYTES_MAX (64 * MIB)
 enum {
     UPLOAD_PARTS_MAX = 32,          /* of a form */
     UPLOAD_PART_HEADER_MAX = 4096,  /* bytes of the headers of one */

@@ -104,7 +104,7 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
     if (__builtin_mul_overflow(value, profile->scale, &scaled) || scaled > INT64_MAX)
         return fail(profile, "a value is beyond 64 bits once multiplied by the period");
     if (stack.size > UPLOAD_STACK_BYTES_MAX || profile->bytes > UPLOAD_SPELT_BYTES_MAX)
-        return fail(profile, "a stack is longer than 1 MiB, or all together than 256 MiB");
+        return fail(profile, "a stack is longer than 1 MiB, or all together than 64 MiB");
     if (++profile->stacks > UPLOAD_STACKS_MAX)
         return fail(profile, "more than 4000000 stacks");
     profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;

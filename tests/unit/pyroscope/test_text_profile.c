@@ -146,6 +146,40 @@ static void depth_is_bounded(void **state)
     assert_string_equal(found, "! a stack has more than 4096 frames");
 }
 
+/* Few bytes of a trie spell out to many: one long name above `children` short ones. */
+static bool is_trie_taken(unsigned children)
+{
+    enum { NAME_BYTES = 1 << 19, LEAF_BYTES = 4 };
+    struct stack_profile profile;
+    struct error error = {.text = ""};
+    uint8_t *body = mem_zalloc(NAME_BYTES + 16 + children * LEAF_BYTES);
+    size_t size = 3;
+    memcpy(body, "\x80\x80\x20", size);
+    memset(body + size, 'a', NAME_BYTES);
+    size += NAME_BYTES;
+    body[size++] = 0;
+    body[size++] = (uint8_t)(children & 0x7f) | 0x80;
+    body[size++] = (uint8_t)(children >> 7);
+    for (unsigned i = 0; i < children; i++, size += LEAF_BYTES)
+        memcpy(body + size,
+               "\x01"
+               "b\x01\x00",
+               LEAF_BYTES);
+    stack_profile_init(&profile, &head, NULL);
+    bool is_taken = text_profile_read(TEXT_TRIE, slice_of(body, size), &profile, &error);
+    assert_true(is_taken == (strstr(error.text, "all together") == NULL));
+    stack_profile_fini(&profile);
+    mem_free(body);
+    return is_taken;
+}
+
+static void what_a_trie_spells_out_to_is_bounded(void **state)
+{
+    (void)state;
+    assert_true(is_trie_taken(127));
+    assert_false(is_trie_taken(128));
+}
+
 static void memory_is_charged_and_may_be_refused(void **state)
 {
     struct budget budget;
@@ -173,6 +207,7 @@ int main(void)
         cmocka_unit_test(texts_become_samples),
         cmocka_unit_test(tries_and_trees_become_samples),
         cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(what_a_trie_spells_out_to_is_bounded),
         cmocka_unit_test(memory_is_charged_and_may_be_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
