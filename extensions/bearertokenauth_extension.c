@@ -76,8 +76,13 @@ static bool check_tokens(const struct bearertokenauth_extension_config *config, 
 {
     bool is_fine = is_token_text(config->token) && is_header_value(config->scheme);
     assert(error != NULL);
-    for (size_t i = 0; i < config->tokens.count; i++)
+    for (size_t i = 0; i < config->tokens.count; i++) {
+        if (config->tokens.texts[i][0] == '\0')
+            return error_set(error,
+                             "tokens: found an empty token, which would let everybody in; is "
+                             "an environment variable not set?");
         is_fine = is_fine && is_header_value(config->tokens.texts[i]);
+    }
     return is_fine || error_set(error, "a token or the scheme holds a line end or another control "
                                        "character; a file read with ${file:…} keeps its final "
                                        "newline: use token or filename, which tolerate it");

@@ -338,6 +338,7 @@ static void configurations_are_checked(void **state)
         {"bearertokenauth", "{token: a, tokens: [b]}", "either tokens or token should be provided"},
         {"bearertokenauth", "{token: \"a\\x01\"}", "line end"},
         {"bearertokenauth", "{tokens: [\"a\\n\"]}", "line end"},
+        {"bearertokenauth", "{tokens: [a, '']}", "empty token"},
         {"bearertokenauth", "{token: a, header: 'a b'}", "no header name"},
         {"basicauth", "{}", "no credential source provided"},
         {"basicauth", "{htpasswd: {}}", "no credential source provided"},
