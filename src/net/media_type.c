@@ -51,20 +51,44 @@ static bool skip_value(struct slice *rest)
     return false;
 }
 
-static bool is_known(const struct slice *names, size_t count, struct slice name)
+struct parameter {
+    struct slice name;
+    struct slice value; /* as it stands there */
+};
+
+/* Whether the last one says something else than an earlier one of that name. The same again is fine
+ * to Go.
+ */
+static bool is_contradicted(const struct parameter *parameters, size_t last)
 {
-    assert(count <= PARAMETERS_MAX);
-    for (size_t i = 0; i < count; i++)
-        if (names[i].size == name.size &&
-            strncasecmp((const char *)names[i].data, (const char *)name.data, name.size) == 0)
+    const struct parameter *new = &parameters[last];
+    assert(last < PARAMETERS_MAX);
+    for (size_t i = 0; i < last; i++)
+        if (parameters[i].name.size == new->name.size &&
+            strncasecmp((const char *)parameters[i].name.data, (const char *)new->name.data,
+                        new->name.size) == 0 &&
+            !slice_equal(parameters[i].value, new->value))
             return true;
     return false;
+}
+
+static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
+{
+    assert(ret_parameter != NULL);
+    ret_parameter->name = take_token(rest);
+    if (ret_parameter->name.size == 0 || !skip_char(rest, '='))
+        return false;
+    ret_parameter->value = *rest;
+    if (!skip_value(rest))
+        return false;
+    ret_parameter->value.size -= rest->size;
+    return true;
 }
 
 /* "; name=value" until the end; a lone semicolon at the end is fine. */
 static bool are_parameters(struct slice rest)
 {
-    struct slice names[PARAMETERS_MAX];
+    struct parameter parameters[PARAMETERS_MAX];
     for (size_t count = 0; count < PARAMETERS_MAX; count++) {
         skip_blanks(&rest);
         if (rest.size == 0)
@@ -74,9 +98,7 @@ static bool are_parameters(struct slice rest)
         skip_blanks(&rest);
         if (rest.size == 0)
             return true;
-        names[count] = take_token(&rest);
-        if (names[count].size == 0 || is_known(names, count, names[count]) ||
-            !skip_char(&rest, '=') || !skip_value(&rest))
+        if (!take_parameter(&rest, &parameters[count]) || is_contradicted(parameters, count))
             return false;
     }
     return false;

@@ -32,6 +32,8 @@ static void a_type_is_known_whatever_its_case_and_parameters(void **state)
         {"application/json; a=\"b", false},
         {"application/json; a=\"b\\", false},
         {"application/json; a=b; A=c", false},
+        {"application/json; a=b; A=b", true},
+        {"application/json; a=b; c=d; a=\"b", false},
         {"application/json; a=b;; c=d", false},
     };
     (void)state;
