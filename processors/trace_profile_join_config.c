@@ -29,9 +29,12 @@ static const struct config_field index_fields[] = {
 
 static const struct config_field links_fields[] = {
     CONFIG_TEXT(struct join_links_config, profile, "profile", NULL,
-                "URL template of the profile's view, put on spans. Empty: none."),
-    CONFIG_TEXT(struct join_links_config, trace, "trace", NULL,
-                "URL template of the trace's view, put on profiles. Empty: none."),
+                "URL of the profile's view with places such as {span_id}, put on marked spans as "
+                "pyroscope.profile.url. Empty: none."),
+    CONFIG_TEXT(
+        struct join_links_config, trace, "trace", NULL,
+        "URL of the trace's view with places such as {trace_id}, put on profiles as trace.url. "
+        "Empty: none."),
     CONFIG_END,
 };
 
@@ -169,22 +172,6 @@ static bool read_buckets(const struct config_texts *texts, struct join_settings 
     return true;
 }
 
-/* What a later version will do must not be asked for in vain. */
-static bool check_unbuilt(const struct trace_profile_join_config *config, struct error *error)
-{
-    const struct {
-        bool is_set;
-        const char *key;
-    } rows[] = {
-        {config->links.trace[0] != '\0', "links::trace"},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].is_set)
-            return error_set(error, "%s is not supported yet: leave it out", rows[i].key);
-    assert(config->control.token != NULL);
-    return true;
-}
-
 static bool read_link(const char *key, const char *text, unsigned allowed,
                       struct url_template *template, struct error *error)
 {
@@ -220,7 +207,7 @@ bool trace_profile_join_check(const void *section, struct error *error)
     return read_attributes(&config->attributes, &settings, error) &&
            read_buckets(&config->duration_buckets, &settings, error) &&
            read_keep(config, &settings, error) && read_links(&config->links, &settings, error) &&
-           trace_profile_control_check(&config->control, error) && check_unbuilt(config, error);
+           trace_profile_control_check(&config->control, error);
 }
 
 void trace_profile_join_settings(const struct trace_profile_join_config *config,

@@ -144,12 +144,13 @@ static void find_attributes(struct profile_additions *additions)
     for (uint32_t i = 1; i < from->counts[PROFILE_ATTRIBUTES]; i++) {
         uint16_t fills = additions->links->roles[i].fills;
         struct profile_attribute attribute = profile_attribute_at(from, (int32_t)i);
-        if (fills == 0 || attribute.unit != 0 || attribute.value.data == NULL)
+        bool is_url = additions->key_index[ADDED_TRACE_URL] != 0 &&
+                      (uint32_t)attribute.key == additions->key_index[ADDED_TRACE_URL];
+        if ((fills == 0 && !is_url) || attribute.unit != 0 || attribute.value.data == NULL)
             continue;
+        size_t key = fills != 0 ? (size_t)__builtin_ctz(fills) : ADDED_TRACE_URL;
         struct value value = value_read(attribute.value);
-        uint32_t place = value.type == VALUE_TEXT
-                             ? value_place(additions, (size_t)__builtin_ctz(fills), value.bytes)
-                             : 0;
+        uint32_t place = value.type == VALUE_TEXT ? value_place(additions, key, value.bytes) : 0;
         if (place != 0 && additions->value_index[place] == 0)
             additions->value_index[place] = i;
     }

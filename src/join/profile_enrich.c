@@ -24,6 +24,7 @@ enum {
     CHILDREN = 2, /* scopes, profiles, samples */
     SAMPLE_ATTRIBUTES = 2,
     SAMPLE_LINK = 3,
+    PROFILE_ATTRIBUTES_FIELD = 11,
     SAMPLE_LEVEL = 3,
     BUCKET_TEXT_MAX = 64,
 };
@@ -43,6 +44,7 @@ void profile_enricher_fini(struct profile_enricher *enricher)
     assert(enricher != NULL);
     profile_links_fini(&enricher->links);
     profile_additions_fini(&enricher->additions);
+    profile_urls_fini(&enricher->urls);
     splice_list_fini(&enricher->splices);
     assert(enricher->splices.items == NULL);
 }
@@ -254,6 +256,21 @@ static void edit_sample(struct profile_enricher *enricher, const struct wire_fie
     enricher->figures.enriched_samples += link->found == SPAN_FOUND;
 }
 
+/* At the end of a Profile. */
+static void put_url(struct profile_enricher *enricher, uint64_t at)
+{
+    struct splice_list *splices = &enricher->splices;
+    size_t begin = splices->inserts.size;
+    uint32_t index = profile_urls_next(&enricher->urls);
+    if (index == 0)
+        return;
+    uint8_t *room = profile_bytes_room(&splices->inserts, 1 + WIRE_VARINT_BYTES_MAX);
+    uint8_t *end = profile_put_number(room, PROFILE_ATTRIBUTES_FIELD, index);
+    splices->inserts.size += (size_t)(end - room);
+    splice_add_from(splices, at, 0, begin);
+    assert(splices->inserts.size > begin);
+}
+
 /* A resource, scope or profile, whose children have samples or are some. `at` is where content
  * begins in the batch. The recursion ends at SAMPLE_LEVEL. */
 static void edit_level(struct profile_enricher *enricher, struct slice content, uint64_t at,
@@ -277,6 +294,8 @@ static void edit_level(struct profile_enricher *enricher, struct slice content, 
         edit_level(enricher, field.bytes, body, level + 1);
         splice_close(&enricher->splices, opened, CHILDREN, field.bytes.size);
     }
+    if (level + 1 == SAMPLE_LEVEL)
+        put_url(enricher, at + content.size);
     assert(reader.failure == NULL);
 }
 
@@ -335,6 +354,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
             add_attributes(enricher, link, now_ns);
         add_link(enricher, link);
     }
+    profile_urls_collect(&enricher->urls, links, &enricher->additions);
     edit_request(enricher, links->from.request);
     enricher->figures.repaired = enricher->resources.repaired;
     enricher->figures.labelled = enricher->resources.labelled;

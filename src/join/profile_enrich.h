@@ -10,6 +10,7 @@
 #include "src/join/profile_additions.h"
 #include "src/join/profile_links.h"
 #include "src/join/profile_resource.h"
+#include "src/join/profile_url.h"
 #include "src/join/splice.h"
 
 struct batch;
@@ -29,6 +30,7 @@ struct profile_enricher {
     struct profile_links links;
     struct splice_list splices;
     struct profile_additions additions;
+    struct profile_urls urls;
     struct profile_resources resources;
     struct enrich_figures figures;
     bool has_orphans; /* entries of the dictionary that samples do not refer to any longer */

@@ -12,20 +12,6 @@
 
 enum { SPAN_ATTRIBUTES = 9, KEY = 1, VALUE = 2, VALUE_TEXT_FIELD = 1, SPAN_ID_BYTES = 8 };
 
-/* As hexadecimal text. */
-static struct slice hex_of(const uint64_t *ids, size_t bytes, uint8_t *room)
-{
-    static const char digits[] = "0123456789abcdef";
-    uint8_t id[2 * SPAN_ID_BYTES];
-    assert(bytes <= sizeof(id));
-    memcpy(id, ids, bytes);
-    for (size_t i = 0; i < bytes; i++) {
-        room[2 * i] = (uint8_t)digits[id[i] >> 4];
-        room[2 * i + 1] = (uint8_t)digits[id[i] & 15];
-    }
-    return slice_of(room, 2 * bytes);
-}
-
 static void put_attribute(struct profile_bytes *out, const char *key, struct slice text)
 {
     size_t whole = out->size;
@@ -53,7 +39,7 @@ static struct slice text_of(struct slice encoded)
 static void put_url(const struct span_mark *mark, struct slice id, struct profile_bytes *out)
 {
     const struct span_facts *facts = mark->facts;
-    uint8_t trace[4 * SPAN_ID_BYTES];
+    char trace[4 * SPAN_ID_BYTES];
     uint8_t room[URL_BYTES_MAX];
     char times[2][URL_MS_BYTES];
     uint64_t from_ns = facts->start_ns > JOIN_VIEW_NS ? facts->start_ns - JOIN_VIEW_NS : 0;
@@ -62,7 +48,7 @@ static void put_url(const struct span_mark *mark, struct slice id, struct profil
         .texts = {
             [URL_SERVICE_NAME] = text_of(mark->resource->values[RESOURCE_SERVICE_NAME]),
             [URL_SERVICE_NAMESPACE] = text_of(mark->resource->values[RESOURCE_SERVICE_NAMESPACE]),
-            [URL_TRACE_ID] = hex_of(facts->trace, sizeof(facts->trace), trace),
+            [URL_TRACE_ID] = url_id(facts->trace, sizeof(facts->trace), trace),
             [URL_SPAN_ID] = id,
             [URL_FROM_MS] = url_ms(from_ns, times[0]),
             [URL_UNTIL_MS] = url_ms(facts->end_ns + JOIN_VIEW_NS, times[1]),
@@ -87,8 +73,8 @@ static void put_id(struct profile_bytes *out, struct slice id)
 bool span_mark_write(const struct span_mark *mark, struct profile_bytes *out)
 {
     bool has_id = mark->own_id.data != NULL;
-    uint8_t room[2 * SPAN_ID_BYTES];
-    struct slice id = hex_of(&mark->facts->span, SPAN_ID_BYTES, room);
+    char room[2 * SPAN_ID_BYTES];
+    struct slice id = url_id(&mark->facts->span, SPAN_ID_BYTES, room);
     assert(id.size == sizeof(room));
     if (!has_id)
         put_id(out, id);

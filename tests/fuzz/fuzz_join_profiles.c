@@ -3,11 +3,13 @@
  * that it names are known, the rest is the request. What comes out passes the door as it is, has
  * the same samples, and learns nothing more from the same spans. */
 #include <assert.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "src/batch.h"
 #include "src/buffer.h"
+#include "src/error.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_enrich.h"
 #include "src/mem.h"
@@ -35,6 +37,12 @@ static struct join_store *make_store(uint8_t settings)
     struct join_settings wanted = made;
     wanted.takes_root = (settings & 1) != 0;
     wanted.uses_window = (settings & 2) != 0;
+    if ((settings & 4) != 0) {
+        struct error error;
+        bool is_fine = url_template_read("http://g/{trace_id}/{profile_type}", UINT_MAX,
+                                         &wanted.trace_url, &error);
+        assert(is_fine);
+    }
     struct join_store *store = join_store_create(&wanted, 1);
     assert(store != NULL);
     return store;

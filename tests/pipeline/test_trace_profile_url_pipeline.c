@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* links in pipelines: URLs that lead from a span to its profile. */
+/* links in pipelines: URLs that lead from a span to its profile, and from a profile to its trace.
+ */
 #include "tests/support/join_fixture.h"
 
 #include <setjmp.h>
@@ -96,12 +97,66 @@ static void spans_that_are_not_marked_get_none(void **state)
     harness_destroy(h);
 }
 
+#define TRACE_URL "http://g/t/{trace_id}?n={service_name}&y={profile_type}&f={from_ms}"
+
+/* Sends a profile with these samples, and what came out of it. */
+static struct test_exporter *offer_profile(struct harness *h, const struct sketch_sample *samples,
+                                           size_t count)
+{
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_samples(h, 0, "service.name=shop", samples, count);
+    harness_advance(h, 7 * S);
+    assert_int_equal(exporter->held_count, 1);
+    return exporter;
+}
+
+static void a_profile_of_one_trace_leads_to_it(void **state)
+{
+    (void)state;
+    struct harness *h = join_start(JOIN("links: {trace: \"" TRACE_URL "\"}"));
+    const struct sketch_sample samples[] = {join_work, {.stack = "main", .values_count = 1}};
+    struct test_exporter *exporter = offer_profile(h, samples, 2);
+    assert_int_equal(count_in(exporter, "trace.url"), 1);
+    assert_int_equal(count_in(exporter, "http://g/t/41414141414141414141414141414141?n=shop&y="
+                                        "process_cpu%3Acpu%3Ananoseconds%3Acpu%3Ananoseconds&f=0"),
+                     1);
+    assert_true(join_says(exporter, 0, 0, "trace.url"));
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
+static void a_profile_of_several_traces_gets_only_what_is_true_of_all(void **state)
+{
+    static const struct {
+        const char *yaml;
+        unsigned urls;
+    } rows[] = {
+        {JOIN("links: {trace: \"http://g/{trace_id}\"}"), 0},
+        {JOIN("links: {trace: \"http://g/{span_id}\"}"), 0},
+        {JOIN("links: {trace: \"http://g/{service_name}\"}"), 1},
+        {JOIN(""), 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct harness *h = join_start(rows[i].yaml);
+        struct sketch_sample samples[] = {join_work, join_work};
+        samples[1].trace_id = TRACE_B;
+        samples[1].span_id = "span---2";
+        struct test_exporter *exporter = offer_profile(h, samples, 2);
+        assert_int_equal(count_in(exporter, "trace.url"), rows[i].urls);
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_marked_span_leads_to_its_profile),
         cmocka_unit_test(what_a_span_has_already_stays),
         cmocka_unit_test(spans_that_are_not_marked_get_none),
+        cmocka_unit_test(a_profile_of_one_trace_leads_to_it),
+        cmocka_unit_test(a_profile_of_several_traces_gets_only_what_is_true_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* URLs that lead from the Profiles of a request to the trace that they are of. An attribute of the
+ * Profile, not of samples: no exporter makes a label of it. One owner, one thread at a time. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/join/profile_additions.h"
+
+struct profile_urls {
+    uint32_t *indices; /* in the attribute table, by Profile; 0: none */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t next; /* which Profile is asked for next */
+};
+
+void profile_urls_fini(struct profile_urls *urls);
+/* Makes them for the request of links (resolved). Where the template wants a trace or a span, only
+ * for Profiles whose samples name one and no other; a Profile that has one keeps it. */
+void profile_urls_collect(struct profile_urls *urls, struct profile_links *links,
+                          struct profile_additions *additions);
+/* Of the next Profile, in the order of the request. */
+uint32_t profile_urls_next(struct profile_urls *urls);
