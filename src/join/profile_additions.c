@@ -127,8 +127,13 @@ static void find_names(struct profile_additions *additions)
     const struct profile_dictionary *from = &additions->links->from;
     const struct join_settings *settings = &additions->links->store->settings;
     bool wants_url = settings->trace_url.count > 0;
+    uint64_t sizes = (uint64_t)wants_url << (sizeof(TRACE_URL) - 1) % 64; /* of names, modulo 64 */
+    for (size_t k = 0; k < settings->attributes_count; k++)
+        sizes |= (uint64_t)1 << settings->attributes[k].name.size % 64;
     assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
     for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++) {
+        if ((sizes >> from->entries[PROFILE_STRINGS][i].size % 64 & 1) == 0)
+            continue;
         struct slice text = profile_string_at(from, (int32_t)i);
         for (size_t k = 0; k < settings->attributes_count; k++)
             if (additions->key_index[k] == 0 && slice_equal(text, settings->attributes[k].name))

@@ -192,6 +192,13 @@ static bool gets_link(const struct join_link *link, int32_t index)
     return link->index != 0 && (index == 0 || !link->is_as_it_came);
 }
 
+/* Whether some of its samples may get anything. */
+static bool may_change(const struct join_link *link)
+{
+    assert(link->key.span != 0);
+    return link->given != 0 || (link->index != 0 && (link->is_lifted || !link->is_as_it_came));
+}
+
 /* Whether the sample gets anything. */
 static bool changes(const struct sample_link *found, const struct join_link *link, int32_t index)
 {
@@ -199,42 +206,80 @@ static bool changes(const struct sample_link *found, const struct join_link *lin
     return (link->given & ~(uint32_t)found->filled) != 0 || gets_link(link, index);
 }
 
+static uint8_t *put_kept(uint8_t *at, const uint8_t *begin, const uint8_t *end)
+{
+    assert(begin <= end);
+    if (begin < end)
+        profile_copy(at, begin, (size_t)(end - begin));
+    return at + (end - begin);
+}
+
+/* What a sample keeps as it is: all but its attributes and, if it gets another, its link. */
+static uint8_t *put_other_fields(const struct profile_sample *sample, bool keeps_link, uint8_t *at)
+{
+    const uint8_t *kept = sample->bytes.data; /* up to what was copied or left out last */
+    const uint8_t *packed = sample->attributes.packed.data;
+    size_t packed_bytes = sample->attributes.packed.size;
+    struct wire_reader fields = wire_reader_of(sample->bytes);
+    struct wire_field field;
+    if (keeps_link && sample->attributes.number == 0)
+        return put_kept(at, kept, fields.end);
+    /* As nearly all attributes lie: in one place, of less than 128 bytes. */
+    if (keeps_link && packed_bytes > 0 && packed_bytes < 0x80 && packed - kept >= 2 &&
+        packed[-1] == packed_bytes && packed[-2] == (SAMPLE_ATTRIBUTES << 3 | WIRE_BYTES)) {
+        at = put_kept(at, kept, packed - 2);
+        return put_kept(at, packed + packed_bytes, fields.end);
+    }
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != SAMPLE_ATTRIBUTES && (keeps_link || field.number != SAMPLE_LINK))
+            continue;
+        at = put_kept(at, kept, field.whole.data);
+        kept = fields.at;
+    }
+    assert(fields.failure == NULL);
+    return put_kept(at, kept, fields.end);
+}
+
+/* Its attributes; without those that name the span when `is_lifted`. */
+static uint8_t *put_own_attributes(struct profile_enricher *enricher,
+                                   const struct profile_numbers *attributes, bool is_lifted,
+                                   uint8_t *at)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(attributes);
+    uint64_t index;
+    assert(at != NULL);
+    if (!is_lifted && attributes->parent.data == NULL)
+        return put_kept(at, reader.at, reader.end);
+    while (profile_numbers_next(&reader, &index)) {
+        if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
+            at = profile_put_varint(at, (uint32_t)index);
+        else
+            enricher->has_orphans = true;
+    }
+    return at;
+}
+
 /* A sample that changes, whole, in the place of the one that came. */
 static void put_sample(struct profile_enricher *enricher, const struct profile_sample *sample,
                        const struct sample_link *found, const struct join_link *link)
 {
     struct profile_bytes *out = &enricher->splices.inserts;
-    struct wire_reader fields = wire_reader_of(sample->bytes);
-    struct wire_field field;
     bool is_lifted = found->is_by_labels && link->index != 0;
+    bool is_linked = gets_link(link, sample->link);
     size_t indices = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX + 1;
     size_t most = sample->bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
                   (size_t)2 * PROFILE_HEADER_BYTES_MAX;
     uint8_t *begin = profile_bytes_room(out, most);
-    uint8_t *end = begin + PROFILE_HEADER_BYTES;
-    while (wire_next_field(&fields, &field)) {
-        if (field.number == SAMPLE_ATTRIBUTES || field.number == SAMPLE_LINK)
-            continue;
-        memcpy(end, field.whole.data, field.whole.size);
-        end += field.whole.size;
-    }
+    uint8_t *end = put_other_fields(sample, !is_linked, begin + PROFILE_HEADER_BYTES);
     uint8_t *list = end;
-    end += PROFILE_HEADER_BYTES;
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
-        if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
-            end = profile_put_varint(end, (uint32_t)index);
-        else
-            enricher->has_orphans = true;
-    }
+    end = put_own_attributes(enricher, &sample->attributes, is_lifted, end + PROFILE_HEADER_BYTES);
     for (uint32_t left = link->given & ~(uint32_t)found->filled; left != 0; left &= left - 1)
         end = profile_put_varint(end, link->attributes[__builtin_ctz(left)]);
-    enricher->has_orphans |= sample->link != 0 && gets_link(link, sample->link);
+    enricher->has_orphans |= sample->link != 0 && is_linked;
     end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
-    end = profile_put_number(end, SAMPLE_LINK,
-                             gets_link(link, sample->link) ? link->index : (uint32_t)sample->link);
-    end = profile_close(begin, end, CHILDREN);
+    if (is_linked)
+        end = profile_put_number(end, SAMPLE_LINK, link->index);
+    end = profile_close_short(begin, end, CHILDREN);
     out->size += (size_t)(end - begin);
     assert(out->size <= out->capacity);
 }
@@ -278,8 +323,9 @@ static void edit_level(struct profile_enricher *enricher, struct slice content, 
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
+    bool is_read = level + 1 < SAMPLE_LEVEL || enricher->changes_samples;
     assert(level < SAMPLE_LEVEL);
-    while (wire_next_field(&reader, &field)) {
+    while (is_read && wire_next_field(&reader, &field)) {
         uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
         if (level == 0 && field.number == RESOURCE)
             profile_resource_edit(&enricher->resources, &field, begin, content);
@@ -345,6 +391,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                                                      .now_ns = now_ns,
                                                      .has_links = links->linked_samples > 0};
     enricher->has_orphans = false;
+    enricher->changes_samples = links->timed_count > 0;
     splice_list_clear(&enricher->splices);
     profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->keys.count; i++) {
@@ -353,6 +400,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
         if (link->found == SPAN_FOUND)
             add_attributes(enricher, link, now_ns);
         add_link(enricher, link);
+        enricher->changes_samples |= may_change(link);
     }
     profile_urls_collect(&enricher->urls, links, &enricher->additions);
     edit_request(enricher, links->from.request);

@@ -33,6 +33,7 @@ struct profile_enricher {
     struct profile_urls urls;
     struct profile_resources resources;
     struct enrich_figures figures;
+    bool changes_samples; /* some of them, perhaps */
     bool has_orphans; /* entries of the dictionary that samples do not refer to any longer */
 };
 

@@ -11,7 +11,7 @@
 #include "src/otlp/value.h"
 #include "src/pprof/correlation.h"
 
-enum { LINKS_FIRST = 64 };
+enum { LINKS_FIRST = 64, SCOPE_PROFILES = 2 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -63,6 +63,8 @@ static bool read_attributes(struct profile_links *links)
     if (links->roles == NULL)
         return false;
     memset(links->roles, 0, bytes);
+    links->has_roles = false;
+    links->names_spans = links->from.counts[PROFILE_LINKS] > 1;
     for (uint32_t i = 1; i < count; i++) {
         struct correlation none = {.has_span = false};
         struct profile_attribute attribute = profile_attribute_at(&links->from, (int32_t)i);
@@ -72,6 +74,8 @@ static bool read_attributes(struct profile_links *links)
             .fills = fills(&links->store->settings, profile_string_at(&links->from, attribute.key)),
             .names_span = take_label(&links->from, (int32_t)i, &none),
         };
+        links->names_spans |= links->roles[i].names_span;
+        links->has_roles |= links->roles[i].names_span || links->roles[i].fills != 0;
     }
     assert(links->roles != NULL);
     return true;
@@ -156,7 +160,7 @@ struct sample_link profile_links_of(struct profile_links *links,
     struct sample_link found = {.link = LINK_NONE};
     bool names_span = false;
     uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
+    while (links->has_roles && profile_numbers_next(&reader, &index)) {
         const struct attribute_role *role = role_of(links, index);
         found.filled |= role->fills;
         names_span |= role->names_span;
@@ -178,6 +182,8 @@ static uint64_t collect_profile(struct profile_links *links, struct slice bytes,
     uint64_t linked = 0;
     bool uses_window = links->store->settings.uses_window;
     uint32_t all = (1u << links->store->settings.attributes_count) - 1;
+    if (!links->names_spans && !uses_window)
+        return 0;
     while (profile_next_sample(&reader, &sample)) {
         struct sample_link found = profile_links_of(links, &sample);
         if (found.link == LINK_NONE && uses_window)
@@ -215,7 +221,7 @@ static void collect_resource(struct profile_links *links, const struct profile_r
 {
     struct wire_reader scopes = wire_reader_of(resource->bytes);
     struct profile_scope scope;
-    struct profile profile;
+    struct wire_field field;
     uint64_t service = service_of(links, resource->resource);
     bool is_known = service_set_is_matched(&links->store->services, service);
     if (links->store->settings.uses_window)
@@ -223,8 +229,9 @@ static void collect_resource(struct profile_links *links, const struct profile_r
     uint64_t linked = 0;
     while (profile_next_scope(&scopes, &scope)) {
         struct wire_reader profiles = wire_reader_of(scope.bytes);
-        while (profile_next_profile(&profiles, &profile))
-            linked += collect_profile(links, profile.bytes, is_known);
+        while (wire_next_field(&profiles, &field))
+            if (field.number == SCOPE_PROFILES)
+                linked += collect_profile(links, field.bytes, is_known);
     }
     assert(scopes.failure == NULL);
     links->linked_samples += linked;

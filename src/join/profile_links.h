@@ -68,6 +68,8 @@ struct profile_links {
     struct arena arena;
     struct profile_dictionary from;
     struct attribute_role *roles; /* by attribute */
+    bool has_roles;               /* some attributes have one */
+    bool names_spans;             /* there are attributes or links that name a span */
     uint32_t *by_link;            /* by entry of the link table: place in links, plus one; 0: new */
     struct profile_set keys;      /* struct link_key, the zero element being none */
     struct join_link *links;      /* by place in keys */

@@ -133,22 +133,75 @@ bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile
     return true;
 }
 
+static void read_sample_field(struct profile_sample *sample, const struct wire_field *field)
+{
+    assert(field->number > 0);
+    if (field->number == 1)
+        sample->stack = (int32_t)field->number_value;
+    else if (field->number == 2)
+        profile_numbers_add(&sample->attributes, sample->bytes, field);
+    else if (field->number == 3)
+        sample->link = (int32_t)field->number_value;
+    else if (field->number == 4)
+        profile_numbers_add(&sample->values, sample->bytes, field);
+    else if (field->number == 5)
+        profile_numbers_add(&sample->timestamps, sample->bytes, field);
+}
+
+/* The only occurrence, so far, of packed numbers. False: it is not. */
+static inline bool take_packed(struct profile_numbers *numbers, uint32_t number,
+                               struct slice elements)
+{
+    if (numbers->number != 0)
+        return false;
+    numbers->number = number;
+    numbers->packed = elements;
+    return true;
+}
+
+/* Takes fields as nearly all samples have them: a number of one or two bytes, or packed numbers of
+ * less than 128 bytes. Where something else begins. */
+static const uint8_t *read_usual_fields(struct profile_sample *sample, const uint8_t *at,
+                                        const uint8_t *end)
+{
+    enum { TAG_STACK = 1 << 3, TAG_LINK = 3 << 3, HEADER_BYTES = 2, LEFT_MIN = 3 };
+    while (end - at >= LEFT_MIN) {
+        const uint8_t tag = at[0];
+        if (tag == TAG_STACK || tag == TAG_LINK) {
+            bool is_short = at[1] < 0x80;
+            if (!is_short && at[2] >= 0x80)
+                break;
+            int32_t index = is_short ? at[1] : (at[1] & 0x7f) | at[2] << 7;
+            *(tag == TAG_STACK ? &sample->stack : &sample->link) = index;
+            at += is_short ? HEADER_BYTES : HEADER_BYTES + 1;
+            continue;
+        }
+        struct profile_numbers *numbers = NULL;
+        if (tag == (2 << 3 | WIRE_BYTES))
+            numbers = &sample->attributes;
+        else if (tag == (4 << 3 | WIRE_BYTES))
+            numbers = &sample->values;
+        else if (tag == (5 << 3 | WIRE_BYTES))
+            numbers = &sample->timestamps;
+        if (numbers == NULL || at[1] >= 0x80 || at[1] > end - at - HEADER_BYTES ||
+            !take_packed(numbers, tag >> 3, slice_of(at + HEADER_BYTES, at[1])))
+            break;
+        at += HEADER_BYTES + at[1];
+    }
+    assert(at <= end);
+    return at;
+}
+
 struct profile_sample profile_sample_of(struct slice bytes)
 {
     struct profile_sample sample = {.bytes = bytes, .timestamps.is_fixed64 = true};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == 1)
-            sample.stack = (int32_t)field.number_value;
-        else if (field.number == 2)
-            profile_numbers_add(&sample.attributes, bytes, &field);
-        else if (field.number == 3)
-            sample.link = (int32_t)field.number_value;
-        else if (field.number == 4)
-            profile_numbers_add(&sample.values, bytes, &field);
-        else if (field.number == 5)
-            profile_numbers_add(&sample.timestamps, bytes, &field);
+    for (;;) {
+        reader.at = read_usual_fields(&sample, reader.at, reader.end);
+        if (reader.at == reader.end || !wire_next_field(&reader, &field))
+            break;
+        read_sample_field(&sample, &field);
     }
     assert(reader.failure == NULL);
     return sample;
