@@ -153,6 +153,8 @@ static void draw_profile(struct drawing *drawing, const struct sketch_profile *s
     wire_write_fixed64(&writer, 3, sketch->time_ns);
     wire_write_number(&writer, 4, sketch->duration_ns);
     wire_write_number(&writer, 6, (uint64_t)sketch->period);
+    for (size_t i = 0; i < 4 && sketch->attributes[i] != NULL; i++)
+        wire_write_number(&writer, 11, attribute(drawing, sketch->attributes[i]));
     bool is_done = byte_run_append(&profile, NULL, wire_written(&writer));
     assert(is_done);
     draw_type(drawing, 5, sketch->period_type, &profile);

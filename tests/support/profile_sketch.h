@@ -28,6 +28,7 @@ struct sketch_profile {
     uint64_t duration_ns;
     size_t samples_count;
     const struct sketch_sample *samples;
+    const char *attributes[4]; /* as those of samples */
 };
 
 struct sketch {

@@ -161,6 +161,23 @@ static void labels_follow_the_rules(void **state)
     }
 }
 
+/* A URL for each trace would be a series for each. */
+static void attributes_of_profiles_are_no_labels(void **state)
+{
+    struct sketch_profile linked = one_profile[0];
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &linked};
+    struct fixture fixture;
+    (void)state;
+    linked.attributes[0] = "trace.url=http://grafana/t/1";
+    set_up(&fixture, "labels: {allow: [trace.url]}");
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_string_equal(fixture.server->stored[0].labels, BASE ", service_name=\"shop\"}");
+    tear_down(&fixture);
+}
+
 static const struct sketch_sample odd_samples[] = {
     {.stack = "a;main", .values_count = 2, .values = {3, 4}, .timestamps_count = 2},
     {.stack = "b;main", .timestamps_count = 5},
@@ -718,6 +735,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_follow_the_rules),
+        cmocka_unit_test(attributes_of_profiles_are_no_labels),
         cmocka_unit_test(samples_are_summed_counted_linked_and_dropped),
         cmocka_unit_test(trace_ids_can_be_left_out),
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
