@@ -56,9 +56,7 @@ struct parameter {
     struct slice value; /* as it stands there */
 };
 
-/* Whether the last one says something else than an earlier one of that name. The same again is fine
- * to Go.
- */
+/* Whether the last one says something else than an earlier one of its name; the same is fine. */
 static bool is_contradicted(const struct parameter *parameters, size_t last)
 {
     const struct parameter *new = &parameters[last];
