@@ -72,7 +72,7 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
                   settings.uses_window ? ", and 90 bytes for each of index::entries," : "");
         return NULL;
     }
-    struct join_store *store = join_store_create(&settings, lanes);
+    struct join_store *store = join_store_open(first->id, &settings, lanes);
     if (store == NULL)
         error_set(error, "no memory for the index of spans");
     else
@@ -83,7 +83,7 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
 static void join_unshare(void *shared)
 {
     assert(shared != NULL);
-    join_store_destroy(shared);
+    join_store_close(shared);
 }
 
 static void show_held(struct join *self)

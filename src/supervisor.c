@@ -13,6 +13,7 @@
 #include "src/config/config.h"
 #include "src/error.h"
 #include "src/fileops.h"
+#include "src/kept_objects.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/log.h"
@@ -230,6 +231,7 @@ static void reload(struct supervisor *self)
         return;
     }
     kept_sockets_begin();
+    kept_objects_begin();
     stop(self, END_RELOAD);
 }
 
@@ -290,6 +292,7 @@ static void run_once(struct supervisor *self)
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
     kept_sockets_end();
+    kept_objects_end();
     if (!is_started) {
         assert(error.text[0] != '\0');
         fprintf(stderr, "Error: %s\n", error.text);

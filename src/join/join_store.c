@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "src/kept_objects.h"
 #include "src/mem.h"
 
 uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
@@ -13,6 +14,27 @@ uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
            (settings->uses_window ? span_window_bytes(lanes, settings->index_entries) : 0);
 }
 
+/* What the tables, and the texts in them, were made for. */
+static void put_shape(struct profile_bytes *shape, const struct join_settings *settings,
+                      unsigned lanes)
+{
+    const uint64_t numbers[] = {lanes,
+                                settings->index_entries,
+                                settings->index_bytes,
+                                settings->values_max,
+                                settings->uses_window,
+                                settings->finds_lone_traces,
+                                settings->attributes_count};
+    assert(shape->size == 0);
+    profile_bytes_add(shape, slice_of(numbers, sizeof(numbers)));
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        const struct join_attribute *attribute = &settings->attributes[i];
+        const uint64_t head[] = {attribute->source, attribute->name.size};
+        profile_bytes_add(shape, slice_of(head, sizeof(head)));
+        profile_bytes_add(shape, attribute->name);
+    }
+}
+
 struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes)
 {
     assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
@@ -20,6 +42,7 @@ struct join_store *join_store_create(const struct join_settings *settings, unsig
     struct join_store *store = mem_zalloc(sizeof(*store));
     store->settings = *settings;
     keep_switch_init(&store->keep, &settings->keep);
+    put_shape(&store->shape, settings, lanes);
     bool is_made =
         span_index_init(&store->index, lanes, settings->index_entries, settings->index_bytes) &&
         (!settings->uses_window ||
@@ -50,5 +73,50 @@ void join_store_destroy(struct join_store *store)
     process_table_fini(&store->processes);
     span_window_fini(&store->window);
     span_index_fini(&store->index);
+    profile_bytes_fini(&store->shape);
+    mem_free(store->id);
     mem_free(store);
+}
+
+static bool is_made_for(const struct join_store *store, const struct join_settings *settings,
+                        unsigned lanes)
+{
+    struct profile_bytes shape = {.budget = NULL};
+    put_shape(&shape, settings, lanes);
+    assert(store->shape.size > 0);
+    bool is_same = slice_equal(slice_of(shape.data, shape.size),
+                               slice_of(store->shape.data, store->shape.size));
+    profile_bytes_fini(&shape);
+    return is_same;
+}
+
+struct join_store *join_store_open(const char *id, const struct join_settings *settings,
+                                   unsigned lanes)
+{
+    struct join_store *store = kept_objects_take(id);
+    if (store != NULL && is_made_for(store, settings, lanes)) {
+        store->settings = *settings;
+        keep_switch_init(&store->keep, &settings->keep);
+        store->has_control = false;
+        return store;
+    }
+    join_store_destroy(store);
+    store = join_store_create(settings, lanes);
+    if (store != NULL)
+        store->id = mem_copy_text(id);
+    assert(store == NULL || store->id != NULL);
+    return store;
+}
+
+static void destroy_kept(void *object)
+{
+    assert(object != NULL);
+    join_store_destroy(object);
+}
+
+void join_store_close(struct join_store *store)
+{
+    assert(atomic_load(&store->held_bytes) == 0);
+    if (store->id == NULL || !kept_objects_put(store->id, store, destroy_kept))
+        join_store_destroy(store);
 }

@@ -15,6 +15,7 @@
 #include "src/join/span_index.h"
 #include "src/join/span_window.h"
 #include "src/join/value_cap.h"
+#include "src/otlp/profile_bytes.h"
 
 struct join_store {
     struct join_settings settings;
@@ -28,7 +29,9 @@ struct join_store {
     _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
     struct lone_traces lone;     /* with finds_lone_traces */
     struct keep_switch keep;
-    bool has_control; /* an instance on lane 0, whose own this is, listens */
+    bool has_control;           /* an instance on lane 0, whose own this is, listens */
+    char *id;                   /* of the component; NULL: it is not kept */
+    struct profile_bytes shape; /* what all of this was made for */
 };
 
 /* Memory for spans, which is taken at once. */
@@ -37,3 +40,8 @@ uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes);
 struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes);
 /* NULL is tolerated. */
 void join_store_destroy(struct join_store *store);
+/* The same for a component of that id, but what is known stays known over a reload that changes
+ * neither what of spans is remembered nor how many. */
+struct join_store *join_store_open(const char *id, const struct join_settings *settings,
+                                   unsigned lanes);
+void join_store_close(struct join_store *store);
