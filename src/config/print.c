@@ -73,6 +73,17 @@ static const struct config_field *find_field(const struct config_field *fields, 
     return NULL;
 }
 
+/* "scheme://user:password@host". */
+static bool has_userinfo(const struct node *node)
+{
+    const char *authority = node->kind == NODE_TEXT ? strstr(node->text, "://") : NULL;
+    assert(node->kind != NODE_TEXT || node->text != NULL);
+    if (authority == NULL)
+        return false;
+    authority += strlen("://");
+    return memchr(authority, '@', strcspn(authority, "/?#")) != NULL;
+}
+
 static void prepare_leaf(const struct config_field *field, struct node *node, bool is_unredacted)
 {
     bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET ||
@@ -85,7 +96,7 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
         adapt_elements(node);
     if (is_unredacted)
         return;
-    if (field->type == CONFIG_TYPE_SECRET)
+    if (field->type == CONFIG_TYPE_SECRET || has_userinfo(node))
         redact_text(node);
     else if (field->type == CONFIG_TYPE_HEADERS)
         redact_headers(node);

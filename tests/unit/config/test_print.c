@@ -68,6 +68,18 @@ static void secrets_are_redacted_by_the_option_tables(void **state)
     assert_printed("        endpoint: http://h\n");
 }
 
+static void a_password_in_a_url_is_redacted(void **state)
+{
+    (void)state;
+    assert_true(
+        print(false, false,
+              "receivers: {nop: }\n"
+              "exporters: {otlphttp: {endpoint: 'http://me:hunter7@h/a'}}\n"
+              "service: {pipelines: {traces: {receivers: [nop], exporters: [otlphttp]}}}\n"));
+    assert_null(strstr(output, "hunter"));
+    assert_printed("        endpoint: '[REDACTED]'\n");
+}
+
 static void unredacted_output_reads_back_as_the_same(void **state)
 {
     static char first[OUTPUT_MAX];
@@ -176,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_are_redacted_by_the_option_tables),
+        cmocka_unit_test(a_password_in_a_url_is_redacted),
         cmocka_unit_test(unredacted_output_reads_back_as_the_same),
         cmocka_unit_test(json_has_the_same_values),
         cmocka_unit_test(defaults_are_written_out),
