@@ -54,29 +54,42 @@ static struct join *join_of(struct component *component)
     return (struct join *)component;
 }
 
+/* On a small machine fewer spans are remembered: the store takes half of the budget at most. */
+static uint64_t index_bytes_that_fit(const struct join_settings *settings, uint64_t limit,
+                                     unsigned lanes)
+{
+    uint64_t others = join_store_bytes(settings, lanes) - settings->index_bytes;
+    assert(lanes > 0);
+    uint64_t room = limit / 2 > others ? limit / 2 - others : 0;
+    return settings->index_bytes < room ? settings->index_bytes : room;
+}
+
+static bool fit_index(struct join_settings *settings, uint64_t limit, unsigned lanes,
+                      struct error *error)
+{
+    assert(error != NULL);
+    settings->index_bytes = index_bytes_that_fit(settings, limit, lanes);
+    return settings->index_bytes / lanes >= SPAN_SHARD_BYTES_MIN ||
+           error_set(error,
+                     "the index of spans needs 256KiB for each of %u lanes, and may take half of "
+                     "the memory that there is for requests%s: raise index::bytes or "
+                     "service::budget_mib",
+                     lanes, settings->uses_window ? ", with 90 bytes for each of its entries" : "");
+}
+
 static void *join_share(const struct component *first, unsigned lanes, struct error *error)
 {
     struct join_settings settings;
     uint64_t limit = budget_limit(first->budget);
     trace_profile_join_settings(first->config, &settings);
     assert(error != NULL);
-    if (settings.index_bytes / lanes < SPAN_SHARD_BYTES_MIN) {
-        error_set(error, "index::bytes must be at least 256KiB for each of %u lanes", lanes);
+    if (!fit_index(&settings, limit, lanes, error))
         return NULL;
-    }
-    uint64_t bytes = join_store_bytes(&settings, lanes);
-    if (bytes > limit / 2) {
-        error_set(error,
-                  "index::bytes%s must not be more than half of the memory that there is "
-                  "for requests (service::budget_mib)",
-                  settings.uses_window ? ", and 90 bytes for each of index::entries," : "");
-        return NULL;
-    }
     struct join_store *store = join_store_open(first->id, &settings, lanes);
     if (store == NULL)
         error_set(error, "no memory for the index of spans");
     else
-        budget_lower(first->budget, limit - bytes);
+        budget_lower(first->budget, limit - join_store_bytes(&settings, lanes));
     return store;
 }
 
@@ -390,12 +403,25 @@ static bool join_create(struct component *component, struct error *error)
     return true;
 }
 
+static void tell_of_small_index(const struct join *self)
+{
+    const struct trace_profile_join_config *config = self->base.config;
+    assert(self->store != NULL);
+    uint64_t bytes = self->store->settings.index_bytes;
+    if (bytes < config->index.bytes && self->base.first == &self->base &&
+        self->base.signal == TRACES)
+        log_warn(&self->base.logger,
+                 "The index of spans is smaller than index::bytes: half of the memory for requests",
+                 log_int("bytes", (int64_t)bytes));
+}
+
 /* The instance that is the first to start listens for all. */
 static bool join_start(struct component *component, struct error *error)
 {
     struct join *self = join_of(component);
     const struct trace_profile_join_config *config = component->config;
     assert(self->control == NULL);
+    tell_of_small_index(self);
     if (config->control.endpoint[0] == '\0' || lane_index(component->lane) != 0 ||
         self->store->has_control)
         return true;
