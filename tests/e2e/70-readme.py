@@ -31,7 +31,7 @@ def blocks(language):
 
 
 class Readme(case.Case):
-    def start(self):
+    def start(self, **further):
         """The default configuration on ports of ours."""
         self.http, self.pyroscope, health = free_port(), free_port(), free_port()
         text = (ROOT / "config" / "otel-collector-config.yaml").read_text(encoding="utf-8")
@@ -41,6 +41,7 @@ class Readme(case.Case):
             "receivers.pyroscope.endpoint": f"127.0.0.1:{self.pyroscope}",
             "extensions.health_check.endpoint": f"127.0.0.1:{health}",
             "service.telemetry.metrics.level": "none",
+            **further,
         }
         arguments = [f"--set={key}={value}" for key, value in settings.items()]
         daemon = self.daemon(text, arguments=arguments)
@@ -54,6 +55,10 @@ class Readme(case.Case):
         self.assertIn(" 200 OK", done.stdout, done.stderr)
         daemon.wait_for_line("hello")
         self.assertIn("service.name: Str(curl)", daemon.log())
+
+    def test_the_configuration_fits_a_small_machine(self):
+        daemon = self.start(**{"service.budget_mib": 16})
+        self.assertIn("The index of spans is smaller than index::bytes", daemon.log())
 
     def environment(self):
         return {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.http}"}
