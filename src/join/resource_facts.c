@@ -4,7 +4,6 @@
 #include "src/join/resource_facts.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "src/join/key_value.h"
@@ -16,18 +15,23 @@
 
 enum { ATTRIBUTES = 1 };
 
-static const char *const names[RESOURCE_KEYS] = {
-    [RESOURCE_SERVICE_NAME] = "service.name",
-    [RESOURCE_SERVICE_NAMESPACE] = "service.namespace",
-    [RESOURCE_SERVICE_INSTANCE] = "service.instance.id",
-    [RESOURCE_ENVIRONMENT] = "deployment.environment",
-    [RESOURCE_ENVIRONMENT_NAME] = "deployment.environment.name",
-    [RESOURCE_CONTAINER] = "container.id",
-    [RESOURCE_POD] = "k8s.pod.uid",
-    [RESOURCE_POD_CONTAINER] = "k8s.container.name",
-    [RESOURCE_HOST_ID] = "host.id",
-    [RESOURCE_HOST_NAME] = "host.name",
-    [RESOURCE_PID] = "process.pid",
+#define NAME(text)                                                                                 \
+    {                                                                                              \
+        .data = (const uint8_t *)(text), .size = sizeof(text) - 1                                  \
+    }
+
+static const struct slice names[RESOURCE_KEYS] = {
+    [RESOURCE_SERVICE_NAME] = NAME("service.name"),
+    [RESOURCE_SERVICE_NAMESPACE] = NAME("service.namespace"),
+    [RESOURCE_SERVICE_INSTANCE] = NAME("service.instance.id"),
+    [RESOURCE_ENVIRONMENT] = NAME("deployment.environment"),
+    [RESOURCE_ENVIRONMENT_NAME] = NAME("deployment.environment.name"),
+    [RESOURCE_CONTAINER] = NAME("container.id"),
+    [RESOURCE_POD] = NAME("k8s.pod.uid"),
+    [RESOURCE_POD_CONTAINER] = NAME("k8s.container.name"),
+    [RESOURCE_HOST_ID] = NAME("host.id"),
+    [RESOURCE_HOST_NAME] = NAME("host.name"),
+    [RESOURCE_PID] = NAME("process.pid"),
 };
 
 static const enum resource_key processes[RESOURCE_NAMES][2] = {
@@ -38,14 +42,30 @@ static const enum resource_key processes[RESOURCE_NAMES][2] = {
     {RESOURCE_SERVICE_NAME, RESOURCE_SERVICE_INSTANCE},
 };
 
+/* At the end of the room. */
+static struct slice decimal_of(int64_t integer, char room[VALUE_TEXT_BYTES])
+{
+    uint64_t left = integer < 0 ? -(uint64_t)integer : (uint64_t)integer;
+    size_t at = VALUE_TEXT_BYTES;
+    assert(room != NULL);
+    do
+        room[--at] = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (integer < 0)
+        room[--at] = '-';
+    return slice_of(room + at, VALUE_TEXT_BYTES - at);
+}
+
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text)
 {
     assert(room != NULL);
     struct value value = value_read(encoded);
     int bytes = 0;
-    if (value.type == VALUE_INT)
-        bytes = snprintf(room, VALUE_TEXT_BYTES, "%" PRId64, value.integer);
-    else if (value.type == VALUE_DOUBLE)
+    if (value.type == VALUE_INT) {
+        *ret_text = decimal_of(value.integer, room);
+        return true;
+    }
+    if (value.type == VALUE_DOUBLE)
         bytes = snprintf(room, VALUE_TEXT_BYTES, "%.15g", value.real);
     else if (value.type == VALUE_BOOL)
         bytes = snprintf(room, VALUE_TEXT_BYTES, "%s", value.boolean ? "true" : "false");
@@ -72,7 +92,7 @@ static void read_attribute(struct resource_facts *facts, struct slice encoded)
     struct key_value attribute = key_value_of(encoded);
     assert(facts != NULL);
     for (int i = 0; attribute.value.data != NULL && i < RESOURCE_KEYS; i++) {
-        if (facts->values[i].data != NULL || !slice_equal_text(attribute.key, names[i]))
+        if (facts->values[i].data != NULL || !slice_equal(attribute.key, names[i]))
             continue;
         facts->values[i] = attribute.value;
         if (i < RESOURCE_IDENTITY_KEYS)
