@@ -47,6 +47,7 @@ def command(sdk, endpoint, service, seconds):
         ),
         "node": (["node", f"{built}/emit.js", *arguments], {}),
         "python": ([f"{built}/venv/bin/python", f"{sources}/emit.py", *arguments], {}),
+        "rust": ([f"{built}/target/release/uploader-rust", *arguments], {}),
         "java": (
             ["java", f"-javaagent:{built}/target/lib/agent-2.1.2.jar", "-cp"]
             + [f"{built}/target/peer-uploader-java-1.jar", "peer.Work", str(seconds)],
@@ -109,6 +110,9 @@ class Sdks(case.Case):
         rows = self.received("python", {"cpu"}, 13)
         self.assertTrue(any(linked for _, _, _, linked in rows))
 
+    def test_rust(self):
+        self.received("rust", {"cpu"}, 13)
+
     def test_java_is_passed_on_as_jfr(self):
         sink = self.sink()
         port = free_port()
@@ -145,6 +149,9 @@ class Stored(case.Case):
 
     def test_python(self):
         self.check("python", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 13)
+
+    def test_rust(self):
+        self.check("rust", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 13)
 
     def test_java(self):
         self.check("java", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 6)
