@@ -169,7 +169,7 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
     reader->lone.count = 0;
     reader->now_ns = now_ns;
-    if (reader->is_indexed && store->settings.finds_lone_traces)
+    if (store->settings.finds_lone_traces)
         reader->lone = lone_traces_begin(&store->lone, &reader->resource, now_ns);
 }
 
@@ -326,6 +326,18 @@ static void read_span(struct span_reader *reader, const struct wire_field *field
         finish_run(reader);
 }
 
+/* A span of a service without profiles. That of a batch job may come when the job ends. */
+static void skip_span(struct span_reader *reader, const struct wire_field *field)
+{
+    struct span_view *view = &reader->run[0].view;
+    assert(reader->run_count == 0);
+    reader->figures.skipped++;
+    if (reader->lone.count == 0 || !span_view_read(&reader->keys, field->bytes, view))
+        return;
+    finish_flags(&reader->store->settings, view);
+    lone_traces_note(&reader->store->lone, &reader->lone, &view->facts, reader->now_ns);
+}
+
 /* A scope's content in one piece; `at` is where it begins in the batch. */
 static void read_scope(struct span_reader *reader, struct slice content, uint64_t at)
 {
@@ -338,7 +350,7 @@ static void read_scope(struct span_reader *reader, struct slice content, uint64_
         if (reader->is_indexed)
             read_span(reader, &field, at + (uint64_t)(field.whole.data - content.data));
         else
-            reader->figures.skipped++;
+            skip_span(reader, &field);
     }
     finish_run(reader);
     assert(fields.failure == NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiles side of the join on any request that passes the door: byte 0 says which of the spans
  * that it names are known, the rest is the request. What comes out passes the door as it is, has
- * the same samples, and learns nothing more from the same spans. */
+ * the same samples, or those that are kept, and learns nothing more from the same spans. */
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include "src/error.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_enrich.h"
+#include "src/join/profile_keep.h"
 #include "src/mem.h"
 #include "src/otlp/profile_door.h"
 #include "tests/support/random_otlp.h"
@@ -143,6 +144,32 @@ static bool pass(struct buffer *buffer, bool is_ours, struct profile_passed *ret
     return true;
 }
 
+/* What keep leaves passes the door as it is, and has as many samples as it says. */
+static void check_keep(struct join_store *store, struct batch *batch, uint8_t which)
+{
+    const struct keep_rules rules = {.slow_ns = (uint64_t)1 + which % 8,
+                                     .keeps_unlinked = (which & 8) != 0};
+    struct profile_links links;
+    struct profile_passed passed;
+    profile_links_init(&links, store, NULL);
+    bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
+    assert(is_open);
+    profile_links_resolve(&links);
+    struct batch *kept = profile_keep(&links, batch, &rules, NULL);
+    assert(kept->items <= batch->items);
+    if (kept->items > 0) {
+        assert(kept->parts_count == 1);
+        struct buffer *buffer = buffer_of(kept->parts[0].bytes);
+        bool is_fine = pass(buffer, true, &passed);
+        assert(is_fine);
+        assert(passed.samples == kept->items);
+        buffer_unref(passed.owner);
+        buffer_unref(buffer);
+    }
+    batch_unref(kept);
+    profile_links_fini(&links);
+}
+
 static void check(struct buffer *input, uint8_t which)
 {
     struct profile_passed passed;
@@ -154,6 +181,7 @@ static void check(struct buffer *input, uint8_t which)
         struct join_store *store = make_store(which);
         struct batch *batch = batch_of(passed.owner, passed.request, passed.samples);
         struct buffer *first = enrich(store, batch, &which, &enriched);
+        check_keep(store, batch, which);
         batch_unref(batch);
         bool is_fine = pass(first, true, &again);
         assert(is_fine);

@@ -373,6 +373,39 @@ static void spans_are_marked(void **state)
     }
 }
 
+static void a_batch_job_gets_its_trace_even_when_others_are_long_known(void **state)
+{
+    static const char *const job[] = {"service.name", "job", NULL};
+    static const struct sketch_span rows = {.trace_id = TRACE_B,
+                                            .span_id = "rows---1",
+                                            .parent_id = "nightly-",
+                                            .name = "rows",
+                                            .kind = KIND_INTERNAL,
+                                            .start_ns = 10,
+                                            .end_ns = 20};
+    static const struct sketch_sample step = {
+        .stack = "step;main", .values_count = 1, .values = {5}};
+    (void)state;
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    harness_advance(h, 80 * S);
+    join_offer_spans(h, 0, job, &rows, 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 1);
+    join_offer_samples(h, 0, "service.name=job", &step, 1);
+    assert_int_equal(exporter->held_count, 2);
+    assert_false(join_says(exporter, 0, 0, "trace_id"));
+    assert_true(join_says(exporter, 1, 0, "trace_id"));
+    assert_true(join_says(exporter, 1, 0, "42424242424242424242424242424242"));
+    assert_true(join_says(exporter, 1, 0, "root_span_id"));
+    assert_true(join_says(exporter, 1, 0, "6e696768746c792d"));
+    assert_int_equal(join_metric(h, JOIN_METRIC "labelled_resources{"), 1);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 static void lanes_share_the_index(void **state)
 {
     (void)state;
@@ -467,6 +500,7 @@ int main(void)
         cmocka_unit_test(a_sample_may_get_the_id_of_the_local_root),
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
         cmocka_unit_test(spans_are_marked),
+        cmocka_unit_test(a_batch_job_gets_its_trace_even_when_others_are_long_known),
         cmocka_unit_test(lanes_share_the_index),
         cmocka_unit_test(values_beyond_the_cap_are_other),
         cmocka_unit_test(wrong_settings_are_told),
