@@ -7,7 +7,6 @@
 
 #include "src/join/join_store.h"
 #include "src/mem.h"
-#include "src/otlp/value.h"
 #include "src/pprof/profile_type.h"
 
 enum { FIRST = 16, TRACE_HEX = 32, SPAN_HEX = 16, TYPE_TEXT_MAX = 5 * PROFILE_TYPE_TEXT_MAX };
@@ -99,15 +98,6 @@ static struct slice type_of(const struct profile_dictionary *from, const struct 
     return slice_of(room, (size_t)bytes);
 }
 
-static struct slice text_of(struct slice encoded)
-{
-    struct value value = {.type = VALUE_EMPTY};
-    if (encoded.data != NULL)
-        value = value_read(encoded);
-    assert(value.type <= VALUE_BYTES);
-    return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
-}
-
 /* Its own attribute of that key, which is 0 when nobody has one. */
 static bool has_own(const struct profile_dictionary *from, const struct profile *profile,
                     uint32_t key)
@@ -136,8 +126,9 @@ static uint32_t url_of(struct profile_links *links, struct profile_additions *ad
     uint64_t until_ns = profile->time_unix_ns + profile->duration_ns + JOIN_VIEW_NS;
     struct url_values values = {
         .texts = {
-            [URL_SERVICE_NAME] = text_of(resource->values[RESOURCE_SERVICE_NAME]),
-            [URL_SERVICE_NAMESPACE] = text_of(resource->values[RESOURCE_SERVICE_NAMESPACE]),
+            [URL_SERVICE_NAME] = value_text_or_empty(resource->values[RESOURCE_SERVICE_NAME]),
+            [URL_SERVICE_NAMESPACE] =
+                value_text_or_empty(resource->values[RESOURCE_SERVICE_NAMESPACE]),
             [URL_FROM_MS] = url_ms(from_ns, times[0]),
             [URL_UNTIL_MS] = url_ms(until_ns, times[1]),
             [URL_PROFILE_TYPE] = type_of(&links->from, profile, type),

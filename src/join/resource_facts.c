@@ -75,6 +75,15 @@ bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct sli
     return true;
 }
 
+struct slice value_text_or_empty(struct slice encoded)
+{
+    struct value value = {.type = VALUE_EMPTY};
+    if (encoded.data != NULL)
+        value = value_read(encoded);
+    assert(value.type <= VALUE_BYTES);
+    return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
+}
+
 /* 0: it has no text, or an empty one. */
 static uint64_t hash_value(struct slice value, uint64_t seed)
 {

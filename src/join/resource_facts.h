@@ -42,3 +42,5 @@ struct resource_facts resource_facts_of(struct slice content);
  * already; false: it is none. */
 enum { VALUE_TEXT_BYTES = 32 };
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text);
+/* Of a text value; empty for all others, and for none. */
+struct slice value_text_or_empty(struct slice encoded);

@@ -8,7 +8,6 @@
 #include "src/join/join_limits.h"
 #include "src/join/span_index.h"
 #include "src/otlp/profile_bytes.h"
-#include "src/otlp/value.h"
 
 enum { SPAN_ATTRIBUTES = 9, KEY = 1, VALUE = 2, VALUE_TEXT_FIELD = 1, SPAN_ID_BYTES = 8 };
 
@@ -25,16 +24,6 @@ static void put_attribute(struct profile_bytes *out, const char *key, struct sli
     assert(out->size > whole);
 }
 
-/* Empty when there is none. */
-static struct slice text_of(struct slice encoded)
-{
-    struct value value = {.type = VALUE_EMPTY};
-    if (encoded.data != NULL)
-        value = value_read(encoded);
-    assert(value.type <= VALUE_BYTES);
-    return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
-}
-
 /* From half a minute before to half a minute after it, as Grafana looks for a span's profile. */
 static void put_url(const struct span_mark *mark, struct slice id, struct profile_bytes *out)
 {
@@ -46,8 +35,9 @@ static void put_url(const struct span_mark *mark, struct slice id, struct profil
     assert(facts->span != 0);
     struct url_values values = {
         .texts = {
-            [URL_SERVICE_NAME] = text_of(mark->resource->values[RESOURCE_SERVICE_NAME]),
-            [URL_SERVICE_NAMESPACE] = text_of(mark->resource->values[RESOURCE_SERVICE_NAMESPACE]),
+            [URL_SERVICE_NAME] = value_text_or_empty(mark->resource->values[RESOURCE_SERVICE_NAME]),
+            [URL_SERVICE_NAMESPACE] =
+                value_text_or_empty(mark->resource->values[RESOURCE_SERVICE_NAMESPACE]),
             [URL_TRACE_ID] = url_id(facts->trace, sizeof(facts->trace), trace),
             [URL_SPAN_ID] = id,
             [URL_FROM_MS] = url_ms(from_ns, times[0]),
@@ -79,6 +69,6 @@ bool span_mark_write(const struct span_mark *mark, struct profile_bytes *out)
     if (!has_id)
         put_id(out, id);
     if (mark->url->count > 0 && mark->own_url.data == NULL)
-        put_url(mark, has_id ? text_of(mark->own_id) : id, out);
+        put_url(mark, has_id ? value_text_or_empty(mark->own_id) : id, out);
     return !has_id;
 }
