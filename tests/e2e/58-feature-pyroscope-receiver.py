@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 import uuid
 
-from support import case, peers, pprof_sketch, profiles, pyroscope
+from support import case, client, metrics, peers, pprof_sketch, profiles, pyroscope
 from support.ports import free_port
 
 WORK_WITHIN_S = 120
@@ -160,6 +160,35 @@ class Stored(case.Case):
 SPAN = {"span_id": "051a1b6c441acd00", "trace_id": "5b8aa5a2d2c872e8321cf37308d69df2"}
 PUSH = "/push.v1.PusherService/Push"
 PERIOD = ("cpu:nanoseconds", 10)
+
+
+class Waiting(case.Case):
+    """What finds no room waits for it, is booked once, and goes only where it was not taken."""
+
+    def test_one_of_two_pipelines_has_no_room(self):
+        sink, port, figures = self.sink(), free_port(), free_port()
+        exporters = (
+            f"  pyroscope/fine:\n    endpoint: {sink.url}\n"
+            f"  pyroscope/full:\n    endpoint: http://127.0.0.1:{free_port()}\n"
+            "    sending_queue: {queue_size: 1, num_consumers: 1}\n"
+        )
+        self.daemon(
+            f"receivers:\n  pyroscope:\n    endpoint: 127.0.0.1:{port}\nexporters:\n{exporters}"
+            f"service:\n{case.metrics_service(figures)}  pipelines:\n"
+            "    profiles/fine: {receivers: [pyroscope], exporters: [pyroscope/fine]}\n"
+            "    profiles/full: {receivers: [pyroscope], exporters: [pyroscope/full]}\n"
+        )
+        sketch = pprof_sketch.Sketch().sample(["work", "main"], [1])
+        profile = sketch.bytes(["cpu:nanoseconds"], PERIOD, time.time_ns())
+        body = pprof_sketch.push({"__name__": "process_cpu"}, profile)
+        answers = [
+            client.request(port, "POST", PUSH, body, {"content-type": "application/proto"}).status
+            for _ in range(3)
+        ]
+        self.assertEqual(answers, [200, 503, 503])
+        sink.wait_for_requests(3)
+        received, _, rejected, _, _ = metrics.assert_conserved(self, figures, "profiles")
+        self.assertEqual((received, rejected, len(sink.requests)), (6, 2, 3))
 
 
 class Equal(case.Case):
