@@ -2,6 +2,7 @@
 /* spanflame: parses the command line and does what it says. */
 #include <assert.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "src/cli.h"
 #include "src/components.h"
@@ -92,6 +93,14 @@ static int run(const struct cli *cli)
     return with_config(cli);
 }
 
+/* As it was started: the program may have been replaced on disk meanwhile. */
+static int begin_anew(char **arguments)
+{
+    assert(arguments[0] != NULL);
+    execv("/proc/self/exe", arguments);
+    return fail("the process cannot begin anew after a reload: /proc/self/exe cannot be executed");
+}
+
 int main(int count, char **arguments)
 {
     static struct cli cli;
@@ -99,5 +108,6 @@ int main(int count, char **arguments)
     assert(count > 0);
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);
-    return run(&cli);
+    int result = run(&cli);
+    return result == SUPERVISOR_BEGIN_ANEW ? begin_anew(arguments) : result;
 }

@@ -281,6 +281,22 @@ static void run_lanes(struct supervisor *self)
         lane_join(self->lanes[i]);
 }
 
+/* Requests, timers and sockets may still be under way: the process ends around them. A reload means
+ * to go on, which it can in another one. */
+static void end_forced(const struct supervisor *self)
+{
+    assert(self->is_forced);
+    log_warn(NULL, "Shutdown was cut short.",
+             log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
+    if (self->end_reason == END_RELOAD) {
+        kept_sockets_end();
+        log_warn(NULL, "The process begins anew with the new configuration.");
+        return;
+    }
+    log_info(NULL, "Shutdown complete.");
+    _exit(self->end_reason == END_FAILED ? 1 : 0);
+}
+
 /* One configuration from start to stop. */
 static void run_once(struct supervisor *self)
 {
@@ -304,11 +320,8 @@ static void run_once(struct supervisor *self)
         run_lanes(self);
     }
     if (self->is_forced) {
-        /* Requests, timers and sockets may still be under way: the process ends around them. */
-        log_warn(NULL, "Shutdown was cut short.",
-                 log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
-        log_info(NULL, "Shutdown complete.");
-        _exit(self->end_reason == END_FAILED ? 1 : 0);
+        end_forced(self);
+        return;
     }
     service_destroy(self->service);
     self->service = NULL;
@@ -330,6 +343,8 @@ int supervisor_run(const struct config_request *request)
              log_int("NumCPU", machine_cores()));
     for (;;) {
         run_once(&self);
+        if (self.is_forced)
+            return SUPERVISOR_BEGIN_ANEW;
         if (self.end_reason != END_RELOAD)
             break;
         config_destroy(self.config);

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reloads and stops in the middle of everything: handshakes, requests, answers, streams of gRPC."""
+
+import contextlib
+import signal
+import socket
+import ssl
+import threading
+
+from support import case, certificates, client, otlp, process
+from support.ports import free_port
+
+TIMEOUT_S = 30
+SPANS = otlp.traces(1).SerializeToString()
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+# One series of one pprof profile with one sample.
+PUSH = (
+    b"\x0a\x2e\x0a\x0f\x0a\x08__name__\x12\x03cpu\x12\x1b\x0a\x19"
+    b"\x0a\x04\x08\x01\x10\x02\x12\x03\x12\x01\x05\x32\x00\x32\x03cpu\x32\x05count"
+)
+CONFIG = """receivers:
+  otlp:
+    protocols:
+      http: {{endpoint: '127.0.0.1:{http}', tls: {tls}}}
+      grpc: {{endpoint: '127.0.0.1:{grpc}', tls: {tls}}}
+  pyroscope: {{endpoint: '127.0.0.1:{pyroscope}', tls: {tls}}}
+exporters:
+  otlp_grpc:
+    endpoint: 127.0.0.1:{backend}
+    tls: {{insecure: true}}
+    timeout: {timeout}
+    sending_queue: {{enabled: false}}
+    retry_on_failure: {{enabled: false}}
+service:
+  lanes: 2
+  drain_timeout: {drain}
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], exporters: [otlp_grpc]}}
+    profiles: {{receivers: [pyroscope], exporters: [otlp_grpc]}}
+"""
+
+
+class MuteBackend:
+    """Takes connections of HTTP/2 and streams on them, and never answers."""
+
+    def __init__(self, port):
+        self.listener = socket.create_server(("127.0.0.1", port))
+        self.connections = []
+        self.received = 0
+        self.changed = threading.Condition()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections.append(connection)
+                connection.sendall(SETTINGS)
+                threading.Thread(target=self._read, args=(connection,), daemon=True).start()
+
+    def _read(self, connection):
+        with contextlib.suppress(OSError):
+            while data := connection.recv(65536):
+                with self.changed:
+                    # The names of both services begin so, and paths are not in HPACK's tables.
+                    self.received += data.count(b"\x00\x00\x00\x00\x01") + (len(data) > 100)
+                    self.changed.notify_all()
+
+    def wait_for_streams(self, count):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.received >= count, TIMEOUT_S):
+                raise AssertionError(f"the back-end saw {self.received} streams")
+
+    def close(self):
+        self.listener.close()
+        for connection in self.connections:
+            connection.close()
+
+
+def post(path, media, body):
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+class Interruptions(case.Case):
+    def setUp(self):
+        files = certificates.Certificates(self)
+        self.context = ssl.create_default_context(cafile=files.path("ca.pem"))
+        self.ports = {name: free_port() for name in ("http", "grpc", "pyroscope", "backend")}
+        self.backend = MuteBackend(self.ports["backend"])
+        self.addCleanup(self.backend.close)
+        self.tls = (
+            f"{{cert_file: {files.path('server.pem')}, key_file: {files.path('server.key')}}}"
+        )
+        self.sockets = []
+
+    def start(self, timeout="1s", drain="60s"):
+        """timeout: after which requests at the back-end are given up."""
+        self.server = self.daemon(
+            CONFIG.format(tls=self.tls, timeout=timeout, drain=drain, **self.ports),
+            arguments=["--feature-gates=service.profilesSupport"],
+        )
+
+    def tearDown(self):
+        for one in self.sockets:
+            one.close()
+
+    def connect(self, port):
+        plain = socket.create_connection(("127.0.0.1", self.ports[port]), TIMEOUT_S)
+        self.sockets.append(plain)
+        return plain
+
+    def begin_handshake(self, port, size):
+        """The first bytes of a ClientHello."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        shaking = self.context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with contextlib.suppress(ssl.SSLWantReadError):
+            shaking.do_handshake()
+        plain = self.connect(port)
+        plain.sendall(outgoing.read()[:size])
+        return plain
+
+    def say(self, port, data):
+        stream = self.context.wrap_socket(self.connect(port), server_hostname="localhost")
+        self.sockets.append(stream)
+        stream.sendall(data)
+        return stream
+
+    def hang(self, streams):
+        """Clients that stand still everywhere, and two whose requests are at the back-end."""
+        traces = post("/v1/traces", client.PROTOBUF, SPANS)
+        push = post("/push.v1.PusherService/Push", "application/proto", PUSH)
+        for port in ("http", "grpc", "pyroscope"):
+            self.connect(port)
+            self.begin_handshake(port, 1)
+            self.begin_handshake(port, 100)
+            self.begin_handshake(port, None)
+            self.say(port, b"PO")
+        self.say("http", traces[:-3])
+        self.say("pyroscope", push[:-3])
+        waiting = [self.say("http", traces), self.say("pyroscope", push)]
+        self.backend.wait_for_streams(streams)
+        return waiting
+
+    def assert_told(self, stream):
+        """That it may be sent again."""
+        self.assertIn(stream.recv(4096).split(b" ")[1], (b"503", b"504"))
+
+    def assert_serves(self):
+        ready = self.say("pyroscope", b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertEqual(ready.recv(4096).split(b" ")[1], b"200")
+
+    def wait_for_starts(self, count):
+        process.poll_until(
+            lambda: self.server.log().count(process.READY) == count,
+            process.READY_WITHIN_S,
+            f"start {count}",
+        )
+
+    def test_reloads(self):
+        self.start()
+        for reloads in (1, 2):
+            waiting = self.hang(2 * reloads)
+            self.server.signal(signal.SIGHUP)
+            self.wait_for_starts(1 + reloads)
+            for stream in waiting:
+                self.assert_told(stream)
+            self.assert_serves()
+
+    def test_a_reload_that_cannot_end_in_time_begins_anew(self):
+        self.start(timeout="0s", drain="1s")
+        waiting = self.hang(2)
+        self.server.signal(signal.SIGHUP)
+        self.wait_for_starts(2)
+        for stream in waiting:
+            self.assertEqual(stream.recv(4096), b"")
+        self.assertIn("begins anew", self.server.log())
+        self.assert_serves()
+
+    def test_a_stop(self):
+        self.start()
+        waiting = self.hang(2)
+        self.assertEqual(self.server.stop(), 0)
+        for stream in waiting:
+            self.assert_told(stream)
+
+    def test_a_stop_while_a_reload_waits(self):
+        self.start()
+        self.hang(2)
+        self.server.signal(signal.SIGHUP)
+        self.server.wait_for_line("Starting shutdown")
+        self.assertEqual(self.server.stop(), 0)
+
+    def test_clients_that_go_before_their_answer(self):
+        self.start()
+        for stream in self.hang(2):
+            stream.close()
+        self.tearDown()
+        self.assert_serves()
+        self.assertEqual(self.server.stop(), 0)
+
+
+if __name__ == "__main__":
+    case.main()
