@@ -8,10 +8,13 @@
 #include "src/buffer.h"
 #include "src/client_info.h"
 #include "src/clock.h"
+#include "src/error.h"
 #include "src/lane.h"
 #include "src/mem.h"
 #include "src/net/http_request_client.h"
+#include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/pyroscope_limits.h"
+#include "src/pyroscope/series_to_otlp.h"
 #include "src/random.h"
 
 #include <assert.h>
@@ -367,6 +370,13 @@ void pyroscope_exchange_start(struct pyroscope_exchange *exchange, pyroscope_ste
     pump(exchange);
 }
 
+const struct upload_limits *pyroscope_exchange_limits(const struct pyroscope_exchange *exchange)
+{
+    const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
+    assert(config != NULL);
+    return &config->limits;
+}
+
 struct batch *pyroscope_exchange_batch(struct pyroscope_exchange *exchange, struct buffer *request,
                                        uint64_t items)
 {
@@ -377,4 +387,28 @@ struct batch *pyroscope_exchange_batch(struct pyroscope_exchange *exchange, stru
     batch->arrival_ns = clock_now_ns();
     batch->client = client_info_ref(exchange->client);
     return batch;
+}
+
+enum pyroscope_step pyroscope_exchange_convert(struct pyroscope_exchange *exchange,
+                                               const struct series *series,
+                                               const struct pprof_upload *upload)
+{
+    struct pyroscope_receiver *receiver = exchange->receiver;
+    struct pyroscope_receiver_counters *counters = receiver->base.counters;
+    struct error error = {.text = ""};
+    struct buffer *request = NULL;
+    assert(exchange->batch == NULL);
+    if (!upload_check_profile(&upload->pprof, series, pyroscope_exchange_limits(exchange),
+                              &error)) {
+        pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error.text);
+        return PYROSCOPE_STEP_NONE;
+    }
+    if (!series_to_otlp(series, &upload->pprof, receiver->base.budget, &request))
+        return PYROSCOPE_STEP_BUSY;
+    counter_add(&counters->negative, upload->negative);
+    counter_add(&counters->empty, request->size == 0);
+    if (request->size > 0)
+        exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
+    buffer_unref(request);
+    return exchange->batch != NULL ? PYROSCOPE_STEP_BATCH : PYROSCOPE_STEP_NONE;
 }

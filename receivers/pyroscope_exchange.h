@@ -19,6 +19,7 @@
 struct batch;
 struct buffer;
 struct client_info;
+struct pprof_upload;
 struct pyroscope_ingest;
 
 /* How the client speaks, and so how it is answered. */
@@ -108,3 +109,10 @@ void pyroscope_exchange_fail(struct pyroscope_exchange *exchange, enum status_co
 /* A batch of what was converted. */
 struct batch *pyroscope_exchange_batch(struct pyroscope_exchange *exchange, struct buffer *request,
                                        uint64_t items);
+/* What the configuration refuses. */
+const struct upload_limits *pyroscope_exchange_limits(const struct pyroscope_exchange *exchange);
+/* What the tables of a series are in OTLP becomes exchange->batch. NONE: they were refused, or hold
+ * nothing; BUSY: no memory. */
+enum pyroscope_step pyroscope_exchange_convert(struct pyroscope_exchange *exchange,
+                                               const struct series *series,
+                                               const struct pprof_upload *upload);

@@ -15,7 +15,6 @@
 #include "src/pyroscope/ingest_type.h"
 #include "src/pyroscope/multipart.h"
 #include "src/pyroscope/pprof_upload.h"
-#include "src/pyroscope/series_to_otlp.h"
 #include "src/pyroscope/text_profile.h"
 
 #include <assert.h>
@@ -151,33 +150,17 @@ static bool read_form(const struct pyroscope_exchange *exchange, struct form_par
            error_set(error, "failed to parse the multipart form: %s", form.failure);
 }
 
-static const struct upload_limits *limits_of(const struct pyroscope_exchange *exchange)
+/* The series is filled, and the tables are open. */
+static enum pyroscope_step convert(struct pyroscope_exchange *exchange,
+                                   const struct pprof_upload *upload)
 {
-    const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
-    assert(config != NULL);
-    return &config->limits;
-}
-
-/* What the series and the tables are in OTLP becomes the batch. */
-static enum pyroscope_step convert(struct pyroscope_exchange *exchange, struct pprof_upload *upload)
-{
-    struct pyroscope_receiver *receiver = exchange->receiver;
-    const struct upload_limits *limits = limits_of(exchange);
-    struct pyroscope_receiver_counters *counters = receiver->base.counters;
     const struct series *series = &exchange->ingest->series;
     struct error error = {.text = ""};
-    struct buffer *request = NULL;
-    if (!series_check(series, &error) || !upload_check_series(series, limits, &error) ||
-        !upload_check_profile(&upload->pprof, series, limits, &error))
+    if (!series_check(series, &error) ||
+        !upload_check_series(series, pyroscope_exchange_limits(exchange), &error))
         return refuse(exchange, error.text);
-    if (!series_to_otlp(&exchange->ingest->series, &upload->pprof, receiver->base.budget, &request))
-        return PYROSCOPE_STEP_BUSY;
-    counter_add(&counters->negative, upload->negative);
-    counter_add(&counters->empty, request->size == 0);
-    if (request->size > 0)
-        exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
-    buffer_unref(request);
-    return exchange->batch != NULL ? PYROSCOPE_STEP_BATCH : PYROSCOPE_STEP_END;
+    enum pyroscope_step step = pyroscope_exchange_convert(exchange, series, upload);
+    return step == PYROSCOPE_STEP_NONE ? PYROSCOPE_STEP_END : step;
 }
 
 /* The tables are open. */
@@ -372,7 +355,8 @@ static enum pyroscope_step take_jfr(struct pyroscope_exchange *exchange)
     if (!is_jfr(parts.jfr, exchange->ingest->is_multipart))
         return refuse(exchange, "this is no JFR: it does not begin with FLR, nor, in a form, as "
                                 "gzip");
-    if (!upload_check_time((int64_t)query->from_ns, limits_of(exchange), clock_wall_ns(), &error))
+    if (!upload_check_time((int64_t)query->from_ns, pyroscope_exchange_limits(exchange),
+                           clock_wall_ns(), &error))
         return refuse(exchange, error.text);
     const struct profile_upload upload = {
         .format = slice_of_text(PROFILE_UPLOAD_JFR),

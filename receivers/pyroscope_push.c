@@ -14,7 +14,6 @@
 #include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/push_json.h"
 #include "src/pyroscope/pyroscope_limits.h"
-#include "src/pyroscope/series_to_otlp.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -189,39 +188,11 @@ void pyroscope_push_request(struct pyroscope_receiver *receiver, struct http_req
         refuse_type(receiver, request);
 }
 
-static const struct upload_limits *limits_of(const struct pyroscope_exchange *exchange)
-{
-    const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
-    assert(config != NULL);
-    return &config->limits;
-}
-
 static enum pyroscope_step refuse(struct pyroscope_exchange *exchange, const struct error *error)
 {
     assert(error->text[0] != '\0');
     pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error->text);
     return PYROSCOPE_STEP_NONE;
-}
-
-static enum pyroscope_step make_batch(struct pyroscope_exchange *exchange,
-                                      struct pprof_upload *upload)
-{
-    struct pyroscope_receiver *receiver = exchange->receiver;
-    struct pyroscope_receiver_counters *counters = receiver->base.counters;
-    const struct series *series = &exchange->series.labels;
-    struct error error = {.text = ""};
-    struct buffer *request = NULL;
-    assert(exchange->batch == NULL);
-    if (!upload_check_profile(&upload->pprof, series, limits_of(exchange), &error))
-        return refuse(exchange, &error);
-    if (!series_to_otlp(series, &upload->pprof, receiver->base.budget, &request))
-        return PYROSCOPE_STEP_BUSY;
-    counter_add(&counters->negative, upload->negative);
-    counter_add(&counters->empty, request->size == 0);
-    if (request->size > 0)
-        exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
-    buffer_unref(request);
-    return exchange->batch != NULL ? PYROSCOPE_STEP_BATCH : PYROSCOPE_STEP_NONE;
 }
 
 /* One profile of a series. */
@@ -237,7 +208,7 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
     if (verdict == PPROF_UPLOAD_REFUSED)
         step = refuse(exchange, &error);
     if (verdict == PPROF_UPLOAD_OPEN) {
-        step = make_batch(exchange, &upload);
+        step = pyroscope_exchange_convert(exchange, &exchange->series.labels, &upload);
         pprof_upload_close(&upload);
     }
     if (step == PYROSCOPE_STEP_BUSY)
@@ -254,7 +225,8 @@ static bool check_series(struct pyroscope_exchange *exchange)
     if (exchange->series.has_too_many_labels)
         error_set(&error, "more than %d labels in one series", SERIES_LABELS_MAX);
     else if (series_check(&exchange->series.labels, &error) &&
-             upload_check_series(&exchange->series.labels, limits_of(exchange), &error))
+             upload_check_series(&exchange->series.labels, pyroscope_exchange_limits(exchange),
+                                 &error))
         return true;
     pyroscope_exchange_refuse(exchange, STATUS_INVALID_ARGUMENT, error.text);
     return false;
