@@ -122,7 +122,7 @@ static void answers_are_those_of_the_contract(void **state)
         {"POST /v1/traces", "Content-Type: application/protobuf\r\n", "", 0, "415", "415 unsup"},
         {"POST /v1/traces", "Content-Type: application/grpc\r\n", "", 0, "415", "415 unsup"},
         {"POST /v1/traces", "Content-Type: application/x-protobuf; a\r\n", "", 0, "415", "415"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf; a=b; a=b\r\n", "", 0, "415",
+        {"POST /v1/traces", "Content-Type: application/x-protobuf; a=b; a=c\r\n", "", 0, "415",
          "415"},
         {"POST /v1/traces", "Content-Type: application/json\r\n", "{}", 2, "200",
          "\r\n\r\n{\"partialSuccess\":{}}"},
