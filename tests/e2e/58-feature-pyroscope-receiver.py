@@ -47,7 +47,7 @@ def command(sdk, endpoint, service, seconds):
         ),
         "node": (["node", f"{built}/emit.js", *arguments], {}),
         "python": ([f"{built}/venv/bin/python", f"{sources}/emit.py", *arguments], {}),
-        "rust": ([f"{built}/target/release/uploader-rust", *arguments], {}),
+        "rust": ([f"{built}/target/debug/uploader-rust", *arguments], {}),
         "java": (
             ["java", f"-javaagent:{built}/target/lib/agent-2.1.2.jar", "-cp"]
             + [f"{built}/target/peer-uploader-java-1.jar", "peer.Work", str(seconds)],
