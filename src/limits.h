@@ -74,6 +74,7 @@ enum {
 #define HTTP1_LINGER_BODY_NS       ((uint64_t)5 * NS_PER_S) /* … while it still sends a body */
 #define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)
 #define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
+#define HTTP_STOP_READ_NS          ((uint64_t)10 * NS_PER_S) /* for bodies, once the server stops */
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
 #define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */

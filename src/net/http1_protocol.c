@@ -354,6 +354,12 @@ static void http1_stop(void *state)
     struct http1 *http1 = state;
     assert(lane_is_current(http1->lane));
     http1->is_stopping = true;
+    /* Whoever sends just fast enough must not hold up what others have sent and been promised. */
+    uint64_t until_ns = clock_now_ns() + HTTP_STOP_READ_NS;
+    if (http1->read_until_ns > until_ns)
+        http1->read_until_ns = until_ns;
+    if (http1->state == HTTP1_BODY)
+        extend_body_deadline(http1, 0);
     bool is_idle = http1->state == HTTP1_HEAD && http1->exchange == NULL && http1->stash == NULL;
     if (is_idle || http1->state == HTTP1_DISCARD)
         http_connection_close(http1->connection);

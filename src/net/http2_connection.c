@@ -161,6 +161,8 @@ static uint64_t body_deadline(const struct http2_session *session, uint64_t now_
         due_ns = earlier(due_ns, first_ns > now_ns ? first_ns : now_ns + NS_PER_S);
         if (read_deadline_ns > 0)
             due_ns = earlier(due_ns, stream->reading_ns + read_deadline_ns);
+        if (session->read_until_ns > 0)
+            due_ns = earlier(due_ns, session->read_until_ns);
     }
     return due_ns;
 }
@@ -380,8 +382,11 @@ static void expire(void *state)
 
 static void stop(void *state)
 {
-    assert(state != NULL);
-    drain(state);
+    struct http2_session *session = state;
+    assert(session->read_until_ns == 0);
+    session->read_until_ns = clock_now_ns() + HTTP_STOP_READ_NS;
+    drain(session);
+    http2_session_flush_later(session);
 }
 
 static void closed(void *state)

@@ -72,6 +72,7 @@ struct http2_session {
     bool is_lingering; /* half-closed, waiting for the peer to do the same */
     uint64_t now_ns;   /* when this pass over the connection began: read once, not per frame */
     uint64_t begun_ns;
+    uint64_t read_until_ns;   /* all bodies must be here: the server stops; 0: it does not */
     uint64_t headers_ns;      /* since when a header block is incomplete; 0: none is */
     uint64_t idle_ns;         /* since when there is no stream */
     uint64_t idle_default_ns; /* with its jitter */

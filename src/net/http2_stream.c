@@ -401,6 +401,9 @@ bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
         return false;
     uint64_t deadline_ns = http_connection_settings(stream->base.connection)->read_deadline_ns;
     uint64_t waited_ns = now_ns - stream->reading_ns;
+    uint64_t until_ns = stream->session->read_until_ns;
+    if (until_ns > 0 && now_ns >= until_ns)
+        return true;
     if (deadline_ns > 0 && waited_ns >= deadline_ns)
         return true;
     if (waited_ns < BODY_GRACE_NS)

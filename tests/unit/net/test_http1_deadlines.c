@@ -97,6 +97,27 @@ static void slow_bodies_fall_under_the_minimum_rate(void **state)
     loopback_close(client);
 }
 
+static void a_slow_body_does_not_hold_up_a_stop(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    char kilobytes[2049] = {0};
+    memset(kilobytes, 'k', 2048);
+    loopback_send(client, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 200000\r\n\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    http_fixture_stop(fixture);
+    for (unsigned second = 0; second + 1 < HTTP_STOP_READ_NS / NS_PER_S; second++) {
+        clock_fake_advance(NS_PER_S);
+        loopback_send(client, kilobytes);
+        loopback_settle(client);
+        assert_int_equal(fixture->failures, 0);
+    }
+    clock_fake_advance(NS_PER_S);
+    loopback_expect(client, "HTTP/1.1 408 ");
+    loopback_close(client);
+    loopback_turn_until(fixture->lane, &fixture->has_stopped);
+}
+
 static void a_client_that_does_not_read_is_cut_off(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -195,6 +216,7 @@ int main(void)
         LIVE(slow_heads_end_after_ten_seconds_in_all),
         LIVE(idle_connections_end_quietly),
         LIVE(slow_bodies_fall_under_the_minimum_rate),
+        LIVE(a_slow_body_does_not_hold_up_a_stop),
         LIVE(a_client_that_does_not_read_is_cut_off),
         LIVE(a_slow_reader_gets_all_of_a_large_answer),
         IMPATIENT(keep_alive_can_be_switched_off),

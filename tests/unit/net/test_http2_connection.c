@@ -862,6 +862,28 @@ static void stopping_lets_requests_finish(void **state)
     assert_true(is_stopped);
 }
 
+static void a_slow_body_cannot_delay_the_stop(void **state)
+{
+    static const uint8_t body[1 << 14];
+    (void)state;
+    mode = READ_AND_HOLD;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    h2_peer_request(peer, post_fields, body, sizeof(body), false);
+    turn(peer, 5);
+    http_server_stop(server, on_stopped, NULL);
+    turn(peer, 10);
+    clock_fake_advance(HTTP_STOP_READ_NS - 1);
+    turn(peer, 10);
+    assert_false(is_stopped);
+    clock_fake_advance(1);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+    for (unsigned i = 0; i < TURNS_MAX && !is_stopped; i++)
+        lane_turn(lane);
+    assert_true(is_stopped);
+}
+
 static void a_deaf_client_cannot_delay_the_stop(void **state)
 {
     (void)state;
@@ -929,6 +951,7 @@ int main(void)
         ROW(an_old_connection_is_drained),
         ROW(grace_ends_an_old_connection),
         ROW(stopping_lets_requests_finish),
+        ROW(a_slow_body_cannot_delay_the_stop),
         ROW(a_deaf_client_cannot_delay_the_stop),
         ROW(refused_allocations_end_requests_or_connections),
     };
