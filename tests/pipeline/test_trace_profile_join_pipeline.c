@@ -160,12 +160,21 @@ static void the_index_is_set_aside_from_the_budget(void **state)
     assert_int_equal(limit_with(JOIN("index: {bytes: 8MiB}")) -
                          limit_with(JOIN("index: {bytes: 24MiB}")),
                      16 << 20);
-    assert_null(harness_try_build("processors: {trace_profile_join: {index: {bytes: 8MiB}}}\n"
-                                  "exporters: {test: }\n"
-                                  "service: {budget_mib: 15, pipelines: {profiles: {receivers: "
-                                  "[test], processors: [trace_profile_join], exporters: "
-                                  "[test]}}}\n",
-                                  1));
+}
+
+/* It takes half of a small budget, unless that is too little for each lane. */
+static void an_index_that_does_not_fit_is_smaller(void **state)
+{
+    static const char small[] = "processors: {trace_profile_join: {index: {bytes: 8MiB}}}\n"
+                                "exporters: {test: }\n"
+                                "service: {budget_mib: 1, pipelines: {profiles: {receivers: "
+                                "[test], processors: [trace_profile_join], exporters: [test]}}}\n";
+    (void)state;
+    struct harness *h = harness_try_build(small, 1);
+    assert_non_null(h);
+    assert_int_equal(budget_limit(harness_receiver(h, "test", 0)->budget), 512 << 10);
+    harness_destroy(h);
+    assert_null(harness_try_build(small, 4));
 }
 
 static void what_the_next_stage_refuses_for_now_is_offered_again(void **state)
@@ -456,6 +465,10 @@ static void wrong_settings_are_told(void **state)
         {"{hold_bytes: lots}", "expected a number of bytes from 0 to 64GiB, such as \"64MiB\""},
         {"{mark: roots}", "expected one of"},
         {"{cap: 0}", "expected a whole number from 1 to 100000"},
+        {"{count_for: [span, roots]}", "count_for: found \"roots\", expected span, root or"},
+        {"{count_for: [span, root, root]}", "count_for: \"root\" stands there twice"},
+        {"{count_for: [root]}", "count_for: span is missing"},
+        {"{count_for: []}", "count_for: span is missing"},
         {"{keep: error}", "keep: expected a list"},
         {"{keep: [errors]}", "keep: found \"errors\", expected slow: <duration>, error or sampled"},
         {"{keep: [error, error]}", "keep: \"error\" stands there twice"},
@@ -493,6 +506,7 @@ int main(void)
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
         cmocka_unit_test(nothing_waits_while_memory_is_scarce),
         cmocka_unit_test(the_index_is_set_aside_from_the_budget),
+        cmocka_unit_test(an_index_that_does_not_fit_is_smaller),
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),
         cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_books),
         cmocka_unit_test(labels_of_profilers_become_links),
