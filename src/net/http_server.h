@@ -140,9 +140,8 @@ struct http_response {
     unsigned status;
     struct http_header headers[HTTP_RESPONSE_HEADERS_MAX]; /* up to the first without name */
     struct slice body;                                     /* copied */
-    struct http_header
-        trailers[4]; /* HTTP/2 only; a response with trailers and no body is "trailers-only" */
-    bool closes;     /* close the connection afterwards (HTTP/1.1) */
+    struct http_header trailers[4]; /* HTTP/2 only; without a body it is "trailers-only" */
+    bool closes;                    /* close the connection afterwards (HTTP/1.1) */
 };
 /* Answers, exactly once; the request is gone afterwards unless on_end is still to come.
  * Content-Length, Date and Connection are the server's. What is left of an unread body is
