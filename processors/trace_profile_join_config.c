@@ -63,6 +63,9 @@ const struct config_field trace_profile_join_fields[] = {
                  "10ms,100ms,1s,10s", "Bounds of duration_bucket, ascending."),
     CONFIG_CHOICE(struct trace_profile_join_config, span_id, "span_id", "received", span_ids,
                   "Whether samples keep the span that they name, or get its local root."),
+    CONFIG_TEXTS(struct trace_profile_join_config, count_for, "count_for", "span",
+                 "Which spans samples count for: span, and besides root, ancestors: in profiles of "
+                 "types of their own, as cpu_root and cpu_ancestors."),
     CONFIG_BOOL(struct trace_profile_join_config, repair_identity, "repair_identity", "true",
                 "Profiles without service.name take it from spans of the same container, pod or "
                 "process."),
@@ -172,6 +175,29 @@ static bool read_buckets(const struct config_texts *texts, struct join_settings 
     return true;
 }
 
+/* Without the span itself there would be nothing to copy. */
+static bool read_count_for(const struct config_texts *texts, struct join_settings *settings,
+                           struct error *error)
+{
+    bool counts_span = false;
+    assert(settings != NULL);
+    for (size_t i = 0; i < texts->count; i++) {
+        struct slice text = slice_of_text(texts->texts[i]);
+        bool *counts = slice_equal_text(text, "span")        ? &counts_span
+                       : slice_equal_text(text, "root")      ? &settings->counts_root
+                       : slice_equal_text(text, "ancestors") ? &settings->counts_ancestors
+                                                             : NULL;
+        if (counts == NULL)
+            return error_set(error, "count_for: found \"%s\", expected span, root or ancestors",
+                             texts->texts[i]);
+        if (*counts)
+            return error_set(error, "count_for: \"%s\" stands there twice", texts->texts[i]);
+        *counts = true;
+    }
+    return counts_span ||
+           error_set(error, "count_for: span is missing: samples always count for their own span");
+}
+
 static bool read_link(const char *key, const char *text, unsigned allowed,
                       struct url_template *template, struct error *error)
 {
@@ -206,6 +232,7 @@ bool trace_profile_join_check(const void *section, struct error *error)
     assert(config != NULL);
     return read_attributes(&config->attributes, &settings, error) &&
            read_buckets(&config->duration_buckets, &settings, error) &&
+           read_count_for(&config->count_for, &settings, error) &&
            read_keep(config, &settings, error) && read_links(&config->links, &settings, error) &&
            trace_profile_control_check(&config->control, error);
 }
@@ -228,6 +255,7 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
     };
     bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&
                    read_buckets(&config->duration_buckets, ret_settings, &error) &&
+                   read_count_for(&config->count_for, ret_settings, &error) &&
                    read_keep(config, ret_settings, &error) &&
                    read_links(&config->links, ret_settings, &error);
     assert(is_fine);

@@ -21,6 +21,7 @@ struct trace_profile_join_config {
     uint64_t cap;
     struct config_texts duration_buckets;
     int span_id; /* enum join_span_id */
+    struct config_texts count_for;
     bool repair_identity;
     int single_trace; /* enum join_single_trace */
     int mark;         /* enum join_mark */

@@ -24,6 +24,8 @@ struct join_counters {
     counter other_values;
     counter repaired;
     counter labelled;
+    counter copied;
+    counter uncopied;
     counter unwanted;
     counter held_profiles;
     counter held_bytes;

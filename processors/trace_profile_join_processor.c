@@ -7,24 +7,22 @@
 #include <assert.h>
 
 #include "processors/trace_profile_control.h"
+#include "processors/trace_profile_finish.h"
 #include "processors/trace_profile_hold.h"
 #include "processors/trace_profile_join_config.h"
 #include "processors/trace_profile_join_counters.h"
 #include "processors/trace_profile_keep.h"
 #include "src/batch.h"
 #include "src/budget.h"
-#include "src/buffer.h"
 #include "src/clock.h"
 #include "src/component.h"
 #include "src/error.h"
 #include "src/handover.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_enrich.h"
-#include "src/join/profile_keep.h"
 #include "src/join/span_reader.h"
 #include "src/lane.h"
 #include "src/mem.h"
-#include "src/otlp/rope.h"
 #include "src/receipt.h"
 
 struct join {
@@ -107,77 +105,6 @@ static void show_held(struct join *self)
     counter_set(&counters->held_bytes, self->hold.bytes);
 }
 
-static void count_enriched(struct join *self, const struct enrich_figures *figures)
-{
-    struct join_counters *counters = self->base.counters;
-    assert(counters != NULL);
-    counter_add(&counters->hits, figures->hits);
-    counter_add(&counters->absent, figures->absent);
-    counter_add(&counters->unknown_services, figures->unknown_services);
-    counter_add(&counters->ambiguous, figures->ambiguous);
-    counter_add(&counters->enriched, figures->enriched_samples);
-    counter_add(&counters->other_values, figures->other_values);
-    counter_add(&counters->repaired, figures->repaired);
-    counter_add(&counters->labelled, figures->labelled);
-}
-
-/* The request, opened and resolved, with all that is known by now; a new reference. */
-static struct batch *enrich(struct join *self, struct profile_enricher *enricher,
-                            struct batch *batch)
-{
-    struct join_counters *counters = self->base.counters;
-    struct enrich_figures figures;
-    struct batch *enriched = profile_enrich(enricher, batch, clock_now_ns(), &figures);
-    assert(enriched->items == batch->items);
-    count_enriched(self, &figures);
-    counter_add(&counters->timed, enricher->links.timed_found);
-    counter_add(&counters->outgoing[PROFILES], enriched->items);
-    return enriched;
-}
-
-/* Opened and resolved, or false: there is no memory to index it. */
-static bool look_up(struct profile_enricher *enricher, const struct batch *batch,
-                    uint32_t *ret_missing)
-{
-    assert(batch->parts_count == 1);
-    if (!profile_links_open(&enricher->links, batch->parts[0].bytes, clock_now_ns()))
-        return false;
-    uint32_t missing = profile_links_resolve(&enricher->links);
-    *ret_missing = missing + profile_keep_unsettled(&enricher->links);
-    return true;
-}
-
-/* The request, looked up, without what nobody wants, and with all that is known by now. A new
- * reference. */
-static struct batch *finish(struct join *self, struct profile_enricher *enricher,
-                            struct batch *batch)
-{
-    struct keep_rules rules = keep_switch_read(&self->store->keep);
-    struct batch *kept = profile_keep(&enricher->links, batch, &rules, self->base.budget);
-    struct batch *finished = NULL;
-    uint32_t missing;
-    assert(kept->items <= batch->items);
-    if (kept == batch || (kept->items > 0 && look_up(enricher, kept, &missing)))
-        finished = enrich(self, enricher, kept);
-    else
-        finished = batch_ref(kept);
-    batch_unref(kept);
-    return finished;
-}
-
-/* As it will be; when there is no memory to index it, as it came. A new reference. */
-static struct batch *finished_of(struct join *self, struct batch *batch)
-{
-    struct profile_enricher enricher;
-    uint32_t missing;
-    profile_enricher_init(&enricher, self->store, self->base.budget);
-    struct batch *finished =
-        look_up(&enricher, batch, &missing) ? finish(self, &enricher, batch) : batch_ref(batch);
-    assert(finished->items <= batch->items);
-    profile_enricher_fini(&enricher);
-    return finished;
-}
-
 static void end_released(struct join *self, struct released *released,
                          const struct outcome *outcome)
 {
@@ -201,8 +128,10 @@ static void release(struct join *self, struct batch *batch, enum release why)
     struct released *released = mem_zalloc(sizeof(*released));
     assert(!handover_is_blocked(&self->handover));
     released->held_bytes = batch->bytes;
-    released->handed.batch = finished_of(self, batch);
-    released->lost = trace_profile_keep_lost(batch, released->handed.batch);
+    struct finished finished = trace_profile_finish_anew(&self->base, self->store, batch);
+    released->handed.batch = finished.batch;
+    released->lost = finished.lost;
+    batch_unref(finished.copies);
     batch_unref(batch);
     counter_add(&counters->released[why], 1);
     if (released->lost != NULL && released->handed.batch->items == 0)
@@ -283,22 +212,6 @@ static void on_timer(struct timer *timer, void *arg)
     release_due(self);
 }
 
-/* The batch's bytes in one part; a new reference. */
-static struct batch *in_one_part(const struct join *self, struct batch *batch)
-{
-    if (batch->parts_count == 1)
-        return batch_ref(batch);
-    struct buffer *buffer = buffer_create(self->base.budget, (size_t)batch->bytes);
-    struct batch *joined = batch_create_like(batch, 1);
-    rope_copy(rope_of(batch), batch->bytes, buffer->data);
-    buffer->size = (size_t)batch->bytes;
-    batch_append(joined, buffer, buffer_slice(buffer));
-    joined->items = batch->items;
-    buffer_unref(buffer);
-    assert(joined->bytes == batch->bytes);
-    return joined;
-}
-
 /* Room for a profile that has to wait, made by letting older ones go. */
 static bool make_room(struct join *self, uint64_t bytes)
 {
@@ -333,22 +246,20 @@ static void hold(struct join *self, struct batch *batch, const struct profile_li
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
     struct profile_enricher enricher;
-    struct batch *whole = in_one_part(self, batch);
-    struct batch *finished = NULL;
+    struct batch *whole = trace_profile_in_one_part(&self->base, batch);
+    struct finished finished = {.batch = NULL};
     uint32_t missing;
     assert(batch->signal == PROFILES);
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (!look_up(&enricher, whole, &missing))
-        finished = batch_ref(whole);
+    if (!trace_profile_look_up(&enricher, whole, &missing))
+        finished.batch = batch_ref(whole);
     else if (missing > 0 && make_room(self, whole->bytes))
         hold(self, whole, &enricher.links, receipt);
     else
-        finished = finish(self, &enricher, whole);
+        finished = trace_profile_finish(&self->base, &enricher, whole);
     profile_enricher_fini(&enricher);
-    if (finished != NULL)
-        trace_profile_keep_pass(&self->base, finished, trace_profile_keep_lost(whole, finished),
-                                receipt);
-    batch_unref(finished);
+    if (finished.batch != NULL)
+        trace_profile_keep_pass(&self->base, &finished, receipt);
     batch_unref(whole);
 }
 

@@ -18,6 +18,8 @@ enum {
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
 };
+/* Copies of samples that a request gets (count_for), and their bytes. */
+enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
 /* Of one look by time: spans to choose from, spans looked at, slots of time looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How long everything is indexed after the first linked profile: the longest time between two

@@ -11,8 +11,8 @@
 /* By analogy with pyroscope.profile.url. */
 #define TRACE_URL "trace.url"
 
-/* VALUES_FIRST: how many at first; LINKS: beside the numbers of keys. */
-enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS };
+/* VALUES_FIRST: how many at first; LINKS, STRINGS: beside the numbers of keys. */
+enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS, STRINGS };
 
 void profile_additions_init(struct profile_additions *additions, const struct profile_links *links,
                             struct budget *budget)
@@ -69,12 +69,12 @@ static uint32_t key_of(struct profile_additions *additions, size_t key)
     return additions->key_index[key];
 }
 
-/* Where values has (key, text); LINKS stands for the ids of a link. */
+/* Where values has (key, text); LINKS stands for the ids of a link, STRINGS for a mere text. */
 static uint32_t value_place(struct profile_additions *additions, size_t key, struct slice text)
 {
     struct profile_set *values = &additions->values;
     uint8_t *room = profile_set_begin(values, 1 + text.size);
-    assert(key <= LINKS);
+    assert(key <= STRINGS);
     room[0] = (uint8_t)key;
     if (text.size > 0)
         memcpy(room + 1, text.data, text.size);
@@ -109,6 +109,31 @@ uint32_t profile_additions_attribute(struct profile_additions *additions, size_t
     profile_bytes_wrap(out, value, 2);
     assert(out->size > begin);
     additions->value_index[place] = end_entry(additions, PROFILE_ATTRIBUTES, begin);
+    return additions->value_index[place];
+}
+
+/* 0: the request does not have it. */
+static uint32_t own_string(const struct profile_dictionary *from, struct slice text)
+{
+    assert(text.size > 0);
+    for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++)
+        if (from->entries[PROFILE_STRINGS][i].size == text.size &&
+            slice_equal(profile_string_at(from, (int32_t)i), text))
+            return i;
+    return 0;
+}
+
+uint32_t profile_additions_string(struct profile_additions *additions, struct slice text)
+{
+    uint32_t place = value_place(additions, STRINGS, text);
+    assert(text.size > 0);
+    if (additions->value_index[place] == 0)
+        additions->value_index[place] = own_string(&additions->links->from, text);
+    if (additions->value_index[place] == 0) {
+        size_t begin = begin_entry(additions, PROFILE_STRINGS);
+        profile_bytes_add(&additions->bytes, text);
+        additions->value_index[place] = end_entry(additions, PROFILE_STRINGS, begin);
+    }
     return additions->value_index[place];
 }
 

@@ -31,6 +31,8 @@ void profile_additions_begin(struct profile_additions *additions);
 /* The entry of the attribute table that says it, added if there is none. */
 uint32_t profile_additions_attribute(struct profile_additions *additions, size_t key,
                                      struct slice text);
+/* The entry of the string table. */
+uint32_t profile_additions_string(struct profile_additions *additions, struct slice text);
 /* The entry of the link table with these ids. */
 uint32_t profile_additions_link(struct profile_additions *additions, const uint64_t trace[2],
                                 uint64_t span);

@@ -8,6 +8,7 @@
 #include "src/batch.h"
 #include "src/buffer.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_copies.h"
 #include "src/join/profile_links.h"
 #include "src/join/splice.h"
 #include "src/otlp/profile_shape.h"
@@ -43,6 +44,8 @@ bool profile_keep_is_settled(const struct join_store *store, const struct span_f
     struct keep_rules rules = keep_switch_read(&store->keep);
     struct span_facts root = *facts;
     assert(facts->span != 0);
+    if (profile_copies_are_on(&store->settings))
+        return span_index_root(&store->index, &root);
     return !keep_rules_are_on(&rules) || keep_rules_want(&rules, facts) ||
            span_index_root(&store->index, &root);
 }

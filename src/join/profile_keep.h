@@ -11,8 +11,8 @@ struct join_store;
 struct profile_links;
 struct span_facts;
 
-/* Whether all is known of a span that its samples are kept or left out for: with rules, that of its
- * local root, too, which ends later. */
+/* Whether all is known of a span that its samples are kept, left out or copied for: with rules, or
+ * with copies, that of its local root, too, which ends later. */
 bool profile_keep_is_settled(const struct join_store *store, const struct span_facts *facts);
 /* Says of each of the resolved links whether it is found, but not settled; returns how many are. */
 uint32_t profile_keep_unsettled(struct profile_links *links);

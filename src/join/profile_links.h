@@ -41,6 +41,7 @@ struct join_link {
     bool is_lifted;     /* some of its samples name it by labels */
     bool is_as_it_came; /* samples that have a link keep it */
     bool is_unsettled;  /* FOUND, but keep wants to know more (profile_keep_unsettled) */
+    uint32_t above;     /* place of its parent in the same process (profile_copies); 0: none */
     uint32_t index;     /* in the link table as it will be; 0: not there */
     uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
 };

@@ -75,6 +75,20 @@ static const struct type_row {
     {FROM(NULL, NULL, NULL), TO(NULL, NULL, NULL, NULL, NULL)},
 };
 
+const char *const profile_type_ends[PROFILE_TYPE_ENDS] = {"_root", "_ancestors"};
+
+size_t profile_type_stem_bytes(struct slice type)
+{
+    assert(type.data != NULL || type.size == 0);
+    for (size_t i = 0; i < PROFILE_TYPE_ENDS; i++) {
+        size_t size = strlen(profile_type_ends[i]);
+        if (type.size > size &&
+            memcmp(type.data + type.size - size, profile_type_ends[i], size) == 0)
+            return type.size - size;
+    }
+    return type.size;
+}
+
 static bool fits(const char *pattern, const char *text)
 {
     assert(text != NULL);
@@ -170,18 +184,29 @@ bool profile_type_is_cpu_time(struct slice type, struct slice unit)
            (slice_equal_text(unit, "nanoseconds") || slice_equal_text(unit, "ns"));
 }
 
+static void put_end(char text[PROFILE_TYPE_TEXT_MAX], struct slice end)
+{
+    size_t size = strlen(text);
+    assert(size < PROFILE_TYPE_TEXT_MAX);
+    snprintf(text + size, PROFILE_TYPE_TEXT_MAX - size, "%.*s", (int)end.size,
+             end.size > 0 ? (const char *)end.data : "");
+}
+
 struct profile_type profile_type_canonical(const struct profile_type_texts *texts, bool has_period,
                                            bool has_time_beside)
 {
     assert(texts != NULL);
     struct profile_type type = {.counts_periods = false};
     const struct type_row *row = rows;
-    copy_word(type.type, texts->type);
+    size_t stem = profile_type_stem_bytes(texts->type);
+    copy_word(type.type, slice_of(texts->type.data, stem));
     copy_unit(type.unit, texts->unit);
     copy_word(type.period_type, texts->period_type);
     copy_unit(type.period_unit, texts->period_unit);
     while (!row_fits(&row->from, &type, has_period, has_time_beside))
         row++;
     apply(&row->to, &type);
+    if (stem < texts->type.size)
+        put_end(type.type, slice_of(texts->type.data + stem, texts->type.size - stem));
     return type;
 }

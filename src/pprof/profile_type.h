@@ -10,6 +10,12 @@
 
 enum { PROFILE_TYPE_TEXT_MAX = 128 };
 
+/* How types end that count samples once more, for other spans than their own. */
+enum profile_type_end { PROFILE_OF_ROOT, PROFILE_OF_ANCESTORS, PROFILE_TYPE_ENDS };
+extern const char *const profile_type_ends[PROFILE_TYPE_ENDS];
+/* Bytes of the type without such an end. */
+size_t profile_type_stem_bytes(struct slice type);
+
 /* As a profile says it. */
 struct profile_type_texts {
     struct slice type;
@@ -29,7 +35,8 @@ struct profile_type {
 };
 
 /* has_time_beside: the same measurement comes as cpu time too, so that a count of samples stays
- * one. What the table does not know keeps its words, in letters that every server takes. */
+ * one. What the table does not know keeps its words, in letters that every server takes. An end
+ * stays, on the type alone: name and units are those of the profile without. */
 struct profile_type profile_type_canonical(const struct profile_type_texts *texts, bool has_period,
                                            bool has_time_beside);
 /* Everything as it came, without a name. */

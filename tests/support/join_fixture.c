@@ -57,8 +57,8 @@ static void put_span(struct wire_writer *out, const struct sketch_span *span)
     wire_write_bytes(out, 2, wire_written(&message));
 }
 
-static struct test_request *offer(struct harness *h, unsigned lane, enum signal_kind signal,
-                                  struct slice bytes, uint64_t items)
+struct test_request *join_offer(struct harness *h, unsigned lane, enum signal_kind signal,
+                                struct slice bytes, uint64_t items)
 {
     struct buffer *buffer = buffer_create(NULL, bytes.size);
     struct batch *batch = batch_create(signal, 1);
@@ -93,7 +93,7 @@ struct test_request *join_offer_spans(struct harness *h, unsigned lane, const ch
     wire_write_bytes(&message, 2, wire_written(&scope));
     wire_write_bytes(&request, 1, wire_written(&message));
     assert_false(request.has_failed);
-    return offer(h, lane, TRACES, wire_written(&request), count);
+    return join_offer(h, lane, TRACES, wire_written(&request), count);
 }
 
 const char *const join_shop[] = {"service.name", "shop", "container.id", "c1", NULL};
@@ -116,7 +116,7 @@ struct test_request *join_offer_samples(struct harness *h, unsigned lane, const 
         .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples, .time_ns = 77};
     struct sketch sketch = {.resource = {resource}, .profiles_count = 1, .profiles = &profile};
     struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = offer(h, lane, PROFILES, bytes, count);
+    struct test_request *request = join_offer(h, lane, PROFILES, bytes, count);
     mem_free((void *)(uintptr_t)bytes.data);
     return request;
 }

@@ -49,6 +49,9 @@ struct harness *join_start_on(const char *yaml, unsigned lanes);
 struct harness *join_start(const char *yaml);
 struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
                                       const struct sketch_span *spans, size_t count);
+/* A request of those bytes. */
+struct test_request *join_offer(struct harness *h, unsigned lane, enum signal_kind signal,
+                                struct slice bytes, uint64_t items);
 /* A request with these samples of one profile; resource: "key=text". */
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is above whom is found out once per span; then copies are written Profile by Profile. Runs on
+ * the owner's thread. */
+#include "src/join/profile_copies.h"
+
+#include <assert.h>
+
+#include "src/batch.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_additions.h"
+#include "src/join/profile_links.h"
+#include "src/join/splice.h"
+#include "src/pprof/profile_type.h"
+
+enum {
+    REQUEST_RESOURCES = 1,
+    REQUEST_DICTIONARY = 2,
+    CHILDREN = 2, /* scopes, profiles, samples */
+    PROFILE_LEVEL = 2,
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_ID = 7,
+    PROFILE_PAYLOAD_FORMAT = 9,
+    PROFILE_PAYLOAD = 10,
+    SAMPLE_ATTRIBUTES = 2,
+    SAMPLE_LINK = 3,
+    TYPE_TEXT_MAX = 256, /* Profiles of longer ones, which nobody has, get no copies */
+    TYPE_END_MAX = 16,
+};
+
+struct copies {
+    struct profile_links *links;
+    struct profile_additions additions;
+    size_t additions_placed; /* bytes of these that splices have */
+    struct splice_list splices;
+    struct profile_bytes body;  /* of the sample at hand, without its link */
+    enum profile_type_end kind; /* that is being written */
+    struct copies_figures figures;
+};
+
+bool profile_copies_are_on(const struct join_settings *settings)
+{
+    assert(settings != NULL);
+    return settings->counts_root || settings->counts_ancestors;
+}
+
+static bool is_kind_on(const struct join_settings *settings, enum profile_type_end kind)
+{
+    assert(kind < PROFILE_TYPE_ENDS);
+    return kind == PROFILE_OF_ROOT ? settings->counts_root : settings->counts_ancestors;
+}
+
+static bool is_local_root(const struct join_link *link)
+{
+    assert(link->found == SPAN_FOUND);
+    return (link->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
+}
+
+/* Parents become links of their own, whose parents are looked for in turn. */
+static void find_parents(struct profile_links *links)
+{
+    assert(links->keys.count > 0);
+    for (uint32_t i = 1; i < links->keys.count && links->keys.count < JOIN_LINKS_MAX; i++) {
+        const struct join_link *link = &links->links[i];
+        if (link->found != SPAN_FOUND || is_local_root(link) || link->facts.parent == 0)
+            continue;
+        const struct link_key key = {.trace = {link->facts.trace[0], link->facts.trace[1]},
+                                     .span = link->facts.parent,
+                                     .has_trace = 1};
+        uint32_t above = profile_links_place(links, &key); /* links may have moved */
+        const struct join_link *parent = &links->links[above];
+        if (parent->found == SPAN_FOUND && parent->facts.resource == links->links[i].facts.resource)
+            links->links[i].above = above;
+    }
+}
+
+/* Places in links of those spans that a sample of the link at `place` is counted for. */
+static uint32_t counted_spans(const struct copies *copies, uint32_t place,
+                              uint32_t spans[JOIN_ANCESTORS_MAX])
+{
+    const struct join_link *links = copies->links->links;
+    uint32_t count = 0;
+    assert(place > 0);
+    while (!is_local_root(&links[place]) && links[place].above != 0) {
+        if (count == JOIN_ANCESTORS_MAX - 1)
+            return 0; /* a circle, or deeper than any program calls */
+        place = links[place].above;
+        spans[count++] = place;
+    }
+    if (copies->kind == PROFILE_OF_ANCESTORS)
+        return count;
+    spans[0] = place;
+    return is_local_root(&links[place]) ? 1 : 0;
+}
+
+/* What the copy keeps: neither what names the span nor what was said of it. */
+static uint8_t *put_attributes(const struct copies *copies,
+                               const struct profile_numbers *attributes, uint8_t *at)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(attributes);
+    uint64_t index;
+    assert(at != NULL);
+    while (profile_numbers_next(&reader, &index)) {
+        const struct attribute_role *role = &copies->links->roles[(uint32_t)index];
+        if (!role->names_span && role->fills == 0)
+            at = profile_put_varint(at, (uint32_t)index);
+    }
+    return at;
+}
+
+static void write_body(struct copies *copies, const struct profile_sample *sample)
+{
+    struct profile_bytes *body = &copies->body;
+    size_t indices = profile_numbers_count_max(&sample->attributes);
+    size_t most = sample->bytes.size + indices * WIRE_SHORT_VARINT_BYTES_MAX +
+                  (size_t)PROFILE_HEADER_BYTES_MAX;
+    struct wire_reader fields = wire_reader_of(sample->bytes);
+    struct wire_field field;
+    body->size = 0;
+    profile_bytes_room(body, most);
+    while (wire_next_field(&fields, &field))
+        if (field.number != SAMPLE_ATTRIBUTES && field.number != SAMPLE_LINK)
+            profile_bytes_add(body, field.whole);
+    uint8_t *list = profile_bytes_room(body, most - body->size);
+    uint8_t *end = put_attributes(copies, &sample->attributes, list + PROFILE_HEADER_BYTES);
+    end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
+    body->size += (size_t)(end - list);
+    assert(fields.failure == NULL);
+    assert(body->size <= body->capacity);
+}
+
+static void put_copy(struct copies *copies, const struct join_link *link)
+{
+    struct profile_bytes *out = &copies->splices.inserts;
+    const struct profile_bytes *body = &copies->body;
+    uint32_t index =
+        profile_additions_link(&copies->additions, link->facts.trace, link->facts.span);
+    size_t most = (size_t)PROFILE_HEADER_BYTES_MAX + body->size + 1 + WIRE_VARINT_BYTES_MAX;
+    uint8_t *begin = profile_bytes_room(out, most);
+    uint8_t *end = begin + PROFILE_HEADER_BYTES;
+    assert(index != 0);
+    if (body->size > 0)
+        profile_copy(end, body->data, body->size);
+    end = profile_put_number(end + body->size, SAMPLE_LINK, index);
+    end = profile_close_short(begin, end, CHILDREN);
+    out->size += (size_t)(end - begin);
+    assert(out->size <= out->capacity);
+}
+
+static void put_copies(struct copies *copies, struct slice bytes)
+{
+    struct profile_sample sample = profile_sample_of(bytes);
+    struct sample_link found = profile_links_of(copies->links, &sample);
+    const struct join_link *links = copies->links->links;
+    uint32_t spans[JOIN_ANCESTORS_MAX];
+    if (found.link == LINK_NONE || links[found.link].found != SPAN_FOUND)
+        return;
+    uint32_t count = counted_spans(copies, found.link, spans);
+    assert(count <= JOIN_ANCESTORS_MAX);
+    if (count == 0)
+        return;
+    if (copies->figures.made + count > JOIN_COPIES_MAX ||
+        copies->splices.inserts.size + count * bytes.size > JOIN_COPIES_BYTES_MAX) {
+        copies->figures.left_out += count;
+        return;
+    }
+    write_body(copies, &sample);
+    for (uint32_t i = 0; i < count; i++)
+        put_copy(copies, &links[spans[i]]);
+    copies->figures.made += count;
+}
+
+/* Who reads them by their id or as their payload wants the Profile that came. */
+static bool is_kept(const struct wire_field *field)
+{
+    assert(field->number > 0);
+    return field->number != PROFILE_SAMPLE_TYPE && field->number != CHILDREN &&
+           field->number != PROFILE_ID && field->number != PROFILE_PAYLOAD_FORMAT &&
+           field->number != PROFILE_PAYLOAD;
+}
+
+static void put_type(struct copies *copies, struct slice type, int32_t unit)
+{
+    struct profile_bytes *out = &copies->splices.inserts;
+    size_t suffix = strlen(profile_type_ends[copies->kind]);
+    uint8_t text[TYPE_TEXT_MAX + TYPE_END_MAX];
+    assert(type.size > 0 && type.size <= TYPE_TEXT_MAX);
+    assert(suffix <= TYPE_END_MAX);
+    memcpy(text, type.data, type.size);
+    memcpy(text + type.size, profile_type_ends[copies->kind], suffix);
+    uint32_t index =
+        profile_additions_string(&copies->additions, slice_of(text, type.size + suffix));
+    size_t begin = out->size;
+    uint8_t *room = profile_bytes_room(out, 2 * (size_t)(1 + WIRE_VARINT_BYTES_MAX));
+    uint8_t *end = profile_put_number(room, 1, index);
+    end = profile_put_number(end, 2, (uint32_t)unit);
+    out->size += (size_t)(end - room);
+    profile_bytes_wrap(out, begin, PROFILE_SAMPLE_TYPE);
+}
+
+/* The Profile's copy of the kind at hand, if it has any samples. */
+static void put_profile(struct copies *copies, const struct profile *profile, struct slice type)
+{
+    struct profile_bytes *out = &copies->splices.inserts;
+    struct wire_reader samples = wire_reader_of(profile->bytes);
+    struct wire_reader others = samples;
+    struct wire_field field;
+    struct slice bytes;
+    size_t begin = out->size;
+    while (profile_next_sample_bytes(&samples, &bytes))
+        put_copies(copies, bytes);
+    if (out->size == begin)
+        return;
+    while (wire_next_field(&others, &field))
+        if (is_kept(&field))
+            profile_bytes_add(out, field.whole);
+    assert(others.failure == NULL);
+    put_type(copies, type, profile->sample_type.unit);
+    profile_bytes_wrap(out, begin, CHILDREN);
+}
+
+/* Without a type there is none to tell copies by; those of a join before this one are not copied
+ * again. */
+static bool may_be_copied(const struct profile_dictionary *from, const struct profile *profile,
+                          struct slice *ret_type)
+{
+    int32_t index = profile->sample_type.type;
+    assert(from != NULL);
+    *ret_type = index != 0 && profile_has(from, PROFILE_STRINGS, index)
+                    ? profile_string_at(from, index)
+                    : slice_of_text("");
+    return ret_type->size > 0 && ret_type->size <= TYPE_TEXT_MAX &&
+           profile_type_stem_bytes(*ret_type) == ret_type->size;
+}
+
+/* Its copies, of all kinds, stand behind a Profile. */
+static void copy_profile(struct copies *copies, struct slice bytes, uint64_t end)
+{
+    struct profile profile = profile_of(bytes);
+    size_t begin = copies->splices.inserts.size;
+    struct slice type;
+    if (!may_be_copied(&copies->links->from, &profile, &type))
+        return;
+    for (enum profile_type_end kind = 0; kind < PROFILE_TYPE_ENDS; kind++) {
+        copies->kind = kind;
+        if (is_kind_on(&copies->links->store->settings, kind))
+            put_profile(copies, &profile, type);
+    }
+    assert(copies->splices.inserts.size >= begin);
+    if (copies->splices.inserts.size > begin)
+        splice_add_from(&copies->splices, end, 0, begin);
+}
+
+/* A resource or a scope; `at` is where content begins in the batch. The recursion ends at
+ * PROFILE_LEVEL. */
+static void copy_level(struct copies *copies, struct slice content, uint64_t at, unsigned level)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    assert(level <= PROFILE_LEVEL);
+    while (wire_next_field(&reader, &field)) {
+        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
+        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
+        if (field.number != CHILDREN || field.type != WIRE_BYTES)
+            continue;
+        if (level == PROFILE_LEVEL) {
+            copy_profile(copies, field.bytes, begin + field.whole.size);
+            continue;
+        }
+        size_t opened = splice_open(&copies->splices, begin, body);
+        copy_level(copies, field.bytes, body, level + 1);
+        splice_close(&copies->splices, opened, CHILDREN, field.bytes.size);
+    }
+    assert(reader.failure == NULL);
+}
+
+/* Where the last dictionary ends: several are one, in their order. 0: there is none. */
+static uint64_t dictionary_end(struct slice request)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    uint64_t end = 0;
+    while (wire_next_field(&reader, &field))
+        if (field.number == REQUEST_DICTIONARY && field.type == WIRE_BYTES)
+            end = (uint64_t)(field.bytes.data - request.data) + field.bytes.size;
+    assert(reader.failure == NULL);
+    return end;
+}
+
+static void copy_request(struct copies *copies, struct slice request)
+{
+    struct splice_list *splices = &copies->splices;
+    const struct profile_bytes *additions = &copies->additions.bytes;
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    uint64_t end = dictionary_end(request);
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        uint64_t begin = (uint64_t)(field.whole.data - request.data);
+        uint64_t body = (uint64_t)(field.bytes.data - request.data);
+        size_t opened = splice_open(splices, begin, body);
+        if (field.number == REQUEST_RESOURCES) {
+            copy_level(copies, field.bytes, body, 1);
+        } else if (body + field.bytes.size == end && additions->size > 0) {
+            splice_add(splices, end, 0, slice_of(additions->data, additions->size));
+            copies->additions_placed = additions->size;
+        }
+        splice_close(splices, opened, field.number, field.bytes.size);
+    }
+    assert(reader.failure == NULL);
+}
+
+/* What the dictionary gets is known only behind the samples. Where it stands before some of them,
+ * the second time finds everything in its place. */
+static void copy_all(struct copies *copies, struct slice request)
+{
+    copy_request(copies, request);
+    if (copies->additions_placed == copies->additions.bytes.size)
+        return;
+    splice_list_clear(&copies->splices);
+    copies->figures = (struct copies_figures){.made = 0};
+    copy_request(copies, request);
+    assert(copies->additions_placed == copies->additions.bytes.size);
+}
+
+struct batch *profile_copies_add(struct profile_links *links, struct batch *batch,
+                                 struct budget *budget, struct copies_figures *ret_figures)
+{
+    struct copies copies = {.links = links, .body.budget = budget};
+    struct batch *copied = batch;
+    assert(profile_copies_are_on(&links->store->settings));
+    assert(batch->bytes == links->from.request.size);
+    find_parents(links);
+    splice_list_init(&copies.splices, budget);
+    profile_additions_init(&copies.additions, links, budget);
+    profile_additions_begin(&copies.additions);
+    copy_all(&copies, links->from.request);
+    if (copies.figures.made == 0) {
+        batch_ref(batch);
+    } else {
+        copied = splice_apply(&copies.splices, batch, budget);
+        copied->items = batch->items + copies.figures.made;
+    }
+    *ret_figures = copies.figures;
+    profile_additions_fini(&copies.additions);
+    profile_bytes_fini(&copies.body);
+    splice_list_fini(&copies.splices);
+    return copied;
+}
