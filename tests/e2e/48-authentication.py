@@ -397,7 +397,7 @@ class Chain(case.Case):
 
 
 class Sdks(case.Case):
-    """Told of their token by the environment, which the Java peer does not read."""
+    """Told of their token by the environment."""
 
     def check(self, sdk):
         peers.need(sdk)
@@ -441,6 +441,9 @@ class Sdks(case.Case):
 
     def test_go(self):
         self.check("go")
+
+    def test_java(self):
+        self.check("java")
 
 
 def name_of(section):

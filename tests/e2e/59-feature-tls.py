@@ -278,6 +278,12 @@ class Clients(case.Case):
     def test_go_sdk(self):
         self.check_sdk("go")
 
+    def test_node_sdk(self):
+        self.check_sdk("node")
+
+    def test_java_sdk(self):
+        self.check_sdk("java")
+
     def collector(self, exporter):
         port = free_port()
         self.server(

@@ -5,7 +5,6 @@
 'use strict';
 
 const { parseArgs } = require('node:util');
-const grpc = require('@grpc/grpc-js');
 const { SeverityNumber } = require('@opentelemetry/api-logs');
 const { resourceFromAttributes } = require('@opentelemetry/resources');
 const { BasicTracerProvider, BatchSpanProcessor } = require('@opentelemetry/sdk-trace-base');
@@ -23,15 +22,9 @@ function exporterOf(options, signal) {
   const [name, type] = PACKAGES[signal];
   const wire = { grpc: 'grpc', http: 'proto', json: 'http' }[options.protocol];
   const Exporter = require(`@opentelemetry/exporter-${name}-otlp-${wire}`)[type];
-  if (options.protocol === 'grpc') {
-    return new Exporter({
-      url: `http://${options.endpoint}`,
-      credentials: grpc.credentials.createInsecure(),
-      compression: options.compression,
-    });
-  }
+  const base = `${options.tls ? 'https' : 'http'}://${options.endpoint}`;
   return new Exporter({
-    url: `http://${options.endpoint}/v1/${signal}`,
+    url: options.protocol === 'grpc' ? base : `${base}/v1/${signal}`,
     compression: options.compression,
   });
 }
@@ -96,6 +89,7 @@ async function main() {
     options: {
       protocol: { type: 'string', default: 'http' },
       endpoint: { type: 'string', default: '127.0.0.1:4318' },
+      tls: { type: 'boolean', default: false },
       compression: { type: 'string', default: 'none' },
       service: { type: 'string', default: 'peer-node' },
       spans: { type: 'string', default: '10' },
