@@ -2,6 +2,7 @@
 /* debug: prints what passes, as a line of figures, a line per item, or every field. To the log, or
  * to files of its own. One instance per lane and signal, on its lane. */
 #include "src/batch.h"
+#include "src/buffer.h"
 #include "src/clock.h"
 #include "src/component.h"
 #include "src/error.h"
@@ -224,51 +225,25 @@ static void tell_spans(struct debug_exporter *exporter, struct slice request)
     text_fini(&text);
 }
 
-/* The parts as one range: they are cut anywhere, and only here does somebody read through them.
- * *ret_copy is freed with mem_free. False when memory is short. */
-static bool join_parts(const struct batch *batch, struct slice *ret_request, uint8_t **ret_copy)
-{
-    assert(ret_request != NULL && ret_copy != NULL);
-    *ret_copy = NULL;
-    *ret_request = batch->parts_count == 0 ? (struct slice){0} : batch->parts[0].bytes;
-    if (batch->parts_count <= 1)
-        return true;
-    uint8_t *copy = mem_try_alloc(batch->bytes);
-    if (copy == NULL)
-        return false;
-    size_t size = 0;
-    for (size_t i = 0; i < batch->parts_count; i++) {
-        struct slice bytes = batch->parts[i].bytes;
-        assert(bytes.size <= batch->bytes - size);
-        if (bytes.size > 0)
-            memcpy(copy + size, bytes.data, bytes.size);
-        size += bytes.size;
-    }
-    *ret_copy = copy;
-    *ret_request = slice_of(copy, size);
-    return true;
-}
-
 static void debug_exporter_consume(struct component *self, struct batch *batch,
                                    struct receipt *receipt)
 {
     struct debug_exporter *exporter = debug_exporter_of(self);
     const struct debug_exporter_config *config = self->config;
-    struct slice request;
-    uint8_t *copy;
+    struct batch_part whole;
     assert(batch->signal == self->signal);
-    if (!join_parts(batch, &request, &copy)) {
+    if (!batch_join(batch, NULL, &whole)) {
         struct outcome outcome = outcome_busy("no memory left to print a batch");
         receipt_resolve(receipt, &outcome);
         return;
     }
-    struct figures figures = figures_of(batch, request);
+    struct figures figures = figures_of(batch, whole.bytes);
     tell_figures(exporter, &figures);
     if (config->verbosity != VERBOSITY_BASIC)
-        tell_items(exporter, batch->signal, request);
+        tell_items(exporter, batch->signal, whole.bytes);
     if (batch->signal == PROFILES && config->top_functions > 0)
-        tell_spans(exporter, request);
-    mem_free(copy);
+        tell_spans(exporter, whole.bytes);
+    buffer_unref(whole.owner);
     receipt_resolve(receipt, &outcome_accepted);
 }
 

@@ -13,22 +13,6 @@
 #include "src/join/profile_copies.h"
 #include "src/join/profile_enrich.h"
 #include "src/join/profile_keep.h"
-#include "src/otlp/rope.h"
-
-struct batch *trace_profile_in_one_part(const struct component *owner, struct batch *batch)
-{
-    if (batch->parts_count == 1)
-        return batch_ref(batch);
-    struct buffer *buffer = buffer_create(owner->budget, (size_t)batch->bytes);
-    struct batch *joined = batch_create_like(batch, 1);
-    rope_copy(rope_of(batch), batch->bytes, buffer->data);
-    buffer->size = (size_t)batch->bytes;
-    batch_append(joined, buffer, buffer_slice(buffer));
-    joined->items = batch->items;
-    buffer_unref(buffer);
-    assert(joined->bytes == batch->bytes);
-    return joined;
-}
 
 bool trace_profile_look_up(struct profile_enricher *enricher, const struct batch *batch,
                            uint32_t *ret_missing)
@@ -89,7 +73,7 @@ static struct batch *add_copies(const struct component *owner, struct profile_li
     struct join_counters *counters = owner->counters;
     struct copies_figures figures;
     struct batch *copied = profile_copies_add(links, batch, owner->budget, &figures);
-    struct batch *whole = trace_profile_in_one_part(owner, copied);
+    struct batch *whole = batch_in_one_part(copied, owner->budget);
     assert(whole->items == batch->items + figures.made);
     counter_add(&counters->copied, figures.made);
     counter_add(&counters->uncopied, figures.left_out);

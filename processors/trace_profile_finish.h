@@ -22,5 +22,3 @@ struct finished trace_profile_finish(const struct component *owner,
 /* Looks it up first; when there is no memory to index it, it stays as it came. */
 struct finished trace_profile_finish_anew(const struct component *owner, struct join_store *store,
                                           struct batch *batch);
-/* The batch's bytes in one part; a new reference. */
-struct batch *trace_profile_in_one_part(const struct component *owner, struct batch *batch);

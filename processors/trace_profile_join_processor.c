@@ -246,7 +246,7 @@ static void hold(struct join *self, struct batch *batch, const struct profile_li
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
     struct profile_enricher enricher;
-    struct batch *whole = trace_profile_in_one_part(&self->base, batch);
+    struct batch *whole = batch_in_one_part(batch, self->base.budget);
     struct finished finished = {.batch = NULL};
     uint32_t missing;
     assert(batch->signal == PROFILES);

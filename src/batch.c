@@ -98,6 +98,17 @@ void batch_append_batch(struct batch *batch, const struct batch *other)
         batch->arrival_ns = other->arrival_ns;
 }
 
+static void fill_whole(const struct batch *batch, struct buffer *whole)
+{
+    assert(whole->size == 0);
+    assert(whole->capacity >= batch->bytes);
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        memcpy(whole->data + whole->size, bytes.data, bytes.size);
+        whole->size += bytes.size;
+    }
+}
+
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
 {
     assert(ret_whole != NULL);
@@ -109,11 +120,21 @@ bool batch_join(const struct batch *batch, struct budget *budget, struct batch_p
     struct buffer *whole = buffer_try_create(budget, batch->bytes);
     if (whole == NULL)
         return false;
-    for (size_t i = 0; i < batch->parts_count; i++) {
-        struct slice bytes = batch->parts[i].bytes;
-        memcpy(whole->data + whole->size, bytes.data, bytes.size);
-        whole->size += bytes.size;
-    }
+    fill_whole(batch, whole);
     *ret_whole = (struct batch_part){.owner = whole, .bytes = buffer_slice(whole)};
     return true;
+}
+
+struct batch *batch_in_one_part(struct batch *batch, struct budget *budget)
+{
+    assert(batch->bytes > 0);
+    if (batch->parts_count == 1)
+        return batch_ref(batch);
+    struct buffer *buffer = buffer_create(budget, batch->bytes);
+    struct batch *whole = batch_create_like(batch, 1);
+    fill_whole(batch, buffer);
+    batch_append(whole, buffer, buffer_slice(buffer));
+    whole->items = batch->items;
+    buffer_unref(buffer);
+    return whole;
 }

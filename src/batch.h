@@ -59,3 +59,6 @@ void batch_append_batch(struct batch *batch, const struct batch *other);
  * False: the budget refuses the copy. */
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
+/* The same as a batch, a new reference: batch itself when it has one part. Never refused: for the
+ * few bytes that finish what was already taken. */
+struct batch *batch_in_one_part(struct batch *batch, struct budget *budget);

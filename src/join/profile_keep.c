@@ -12,7 +12,6 @@
 #include "src/join/profile_links.h"
 #include "src/join/splice.h"
 #include "src/otlp/profile_shape.h"
-#include "src/otlp/rope.h"
 
 enum { REQUEST_RESOURCES = 1, CHILDREN = 2, PROFILE_LEVEL = 2 };
 
@@ -159,31 +158,22 @@ static void filter_level(struct keep *keep, struct slice content, uint64_t at, u
     assert(reader.failure == NULL);
 }
 
-static struct buffer *in_one_piece(const struct batch *batch, struct budget *budget)
-{
-    struct buffer *buffer = buffer_create(budget, (size_t)batch->bytes);
-    assert(batch->bytes > 0);
-    rope_copy(rope_of(batch), batch->bytes, buffer->data);
-    buffer->size = (size_t)batch->bytes;
-    return buffer;
-}
-
 /* The batch without what only dropped samples referred to, which is most of it. */
 static struct batch *shrink(struct batch *batch, struct budget *budget)
 {
     static const struct profile_shape_rules no_limits = {.depth_max = 0};
     struct profile_shape_figures figures;
-    struct batch *shrunk = batch_create_like(batch, 1);
-    struct buffer *whole = in_one_piece(batch, budget);
-    struct buffer *shaped = profile_shape(&no_limits, buffer_slice(whole), budget, &figures);
-    struct buffer *result = shaped != NULL ? shaped : whole;
-    assert(shaped == NULL || figures.samples == batch->items);
-    batch_append(shrunk, result, buffer_slice(result));
-    shrunk->items = batch->items;
-    if (shaped != NULL)
-        buffer_unref(shaped);
-    buffer_unref(whole);
+    struct batch *whole = batch_in_one_part(batch, budget);
+    struct buffer *shaped = profile_shape(&no_limits, whole->parts[0].bytes, budget, &figures);
     batch_unref(batch);
+    if (shaped == NULL)
+        return whole;
+    struct batch *shrunk = batch_create_like(whole, 1);
+    assert(figures.samples == whole->items);
+    batch_append(shrunk, shaped, buffer_slice(shaped));
+    shrunk->items = whole->items;
+    buffer_unref(shaped);
+    batch_unref(whole);
     return shrunk;
 }
 

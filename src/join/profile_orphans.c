@@ -9,16 +9,6 @@
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/otlp/profile_merge.h"
-#include "src/otlp/rope.h"
-
-static struct buffer *in_one_piece(const struct batch *batch, struct budget *budget)
-{
-    struct buffer *buffer = buffer_create(budget, (size_t)batch->bytes);
-    assert(batch->bytes > 0);
-    rope_copy(rope_of(batch), batch->bytes, buffer->data);
-    buffer->size = (size_t)batch->bytes;
-    return buffer;
-}
 
 static struct batch *hand_out(struct profile_merge *merge, struct batch *batch)
 {
@@ -35,17 +25,17 @@ struct batch *profile_without_orphans(struct batch *batch, struct budget *budget
 {
     struct profile_merge merge;
     struct profile_source source;
-    struct buffer *whole = in_one_piece(batch, budget);
+    struct batch *whole = batch_in_one_part(batch, budget);
     const struct otlp_limit limit = {.bytes_max = 2 * batch->bytes + PROFILE_MERGED_BYTES_MAX};
     struct batch *result = batch;
     profile_merge_init(&merge, budget);
-    if (profile_source_open(&source, buffer_slice(whole), &merge)) {
+    if (profile_source_open(&source, whole->parts[0].bytes, &merge)) {
         bool is_whole = profile_merge_take(&merge, &source, limit) && merge.items == batch->items;
         if (is_whole)
             result = hand_out(&merge, batch);
         profile_source_close(&source);
     }
     profile_merge_fini(&merge);
-    buffer_unref(whole);
+    batch_unref(whole);
     return result;
 }

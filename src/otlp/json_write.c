@@ -269,29 +269,13 @@ struct buffer *json_write(const struct otlp_message *message, struct slice encod
     return buffer_shrink(writer.out.buffer);
 }
 
-/* A message may lie in several parts, after edits. */
-static struct buffer *join_parts(const struct batch *batch, struct budget *budget)
-{
-    struct buffer *joined = buffer_try_create(budget, batch->bytes);
-    for (size_t i = 0; joined != NULL && i < batch->parts_count; i++) {
-        struct slice part = batch->parts[i].bytes;
-        assert(joined->capacity - joined->size >= part.size);
-        memcpy(joined->data + joined->size, part.data, part.size);
-        joined->size += part.size;
-    }
-    return joined;
-}
-
 struct buffer *json_write_batch(const struct batch *batch, struct budget *budget)
 {
-    const struct otlp_message *message = otlp_request(batch->signal);
+    struct batch_part whole;
     assert(batch->parts_count > 0);
-    if (batch->parts_count == 1)
-        return json_write(message, batch->parts[0].bytes, budget);
-    struct buffer *joined = join_parts(batch, budget);
-    if (joined == NULL)
+    if (!batch_join(batch, budget, &whole))
         return NULL;
-    struct buffer *text = json_write(message, buffer_slice(joined), budget);
-    buffer_unref(joined);
+    struct buffer *text = json_write(otlp_request(batch->signal), whole.bytes, budget);
+    buffer_unref(whole.owner);
     return text;
 }

@@ -146,6 +146,12 @@ static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
     uint64_t left = budget_limit(&budget) - budget_used(&budget);
     assert_true(budget_try_take(&budget, left));
     assert_false(batch_join(batch, &budget, &whole));
+    struct batch *one = batch_in_one_part(batch, &budget);
+    assert_int_equal(one->parts_count, 1);
+    assert_true(slice_equal_text(one->parts[0].bytes, "abcxyz"));
+    assert_ptr_equal(batch_in_one_part(one, &budget), one);
+    batch_unref(one);
+    batch_unref(one);
     budget_return(&budget, left);
     buffer_unref(first);
     buffer_unref(second);
