@@ -2,15 +2,13 @@
 /* pprof: the daemon's own heap profile at /debug/pprof/heap, for `go tool pprof`. The allocator
  * samples only when the process was started with MALLOC_CONF=prof:true; else the answer says so.
  * Runs on lane 0. */
+#include "extensions/page_extension.h"
 #include "src/buffer.h"
 #include "src/clock.h"
-#include "src/component.h"
 #include "src/config/field.h"
 #include "src/error.h"
 #include "src/fileops.h"
-#include "src/lane.h"
 #include "src/limits.h"
-#include "src/log.h"
 #include "src/mem.h"
 #include "src/mem_stats.h"
 #include "src/net/http_server.h"
@@ -27,11 +25,6 @@ struct pprof_extension_config {
     int64_t block_profile_fraction;
     int64_t mutex_profile_fraction;
     const char *save_to_file;
-};
-
-struct pprof_extension {
-    struct component base;
-    struct http_server *server;
 };
 
 #define OWNER struct pprof_extension_config
@@ -61,30 +54,10 @@ static const char off_page[] =
 static const char other_page[] =
     "404 page not found; there are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
 
-extern const struct component_factory pprof_extension_factory;
-
-static struct pprof_extension *pprof_extension_of(struct component *base)
-{
-    assert(base->factory == &pprof_extension_factory);
-    return (struct pprof_extension *)base;
-}
-
-static void respond(struct http_request *request, unsigned status, const char *type,
-                    struct slice body)
-{
-    assert(status >= 200);
-    http_respond(request,
-                 &(struct http_response){
-                     .status = status,
-                     .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
-                     .body = body,
-                 });
-}
-
 static void respond_text(struct http_request *request, unsigned status, const char *text)
 {
     assert(text != NULL);
-    respond(request, status, "text/plain; charset=utf-8", slice_of_text(text));
+    page_respond(request, status, "text/plain; charset=utf-8", slice_of_text(text));
 }
 
 /* The allocator's dump by way of a file that only memory holds. False: it does not sample. */
@@ -102,18 +75,18 @@ static bool read_dump(char **ret_text, size_t *ret_size)
     return is_fine;
 }
 
-static void respond_heap(struct pprof_extension *self, struct http_request *request)
+static void respond_heap(struct http_request *request)
 {
     char *text;
     size_t size;
     struct error error;
-    assert(self->server != NULL);
+    assert(request != NULL);
     if (!read_dump(&text, &size)) {
         respond_text(request, 501, off_page);
         return;
     }
     if (slice_equal_text(http_request_query(request), "debug=1")) {
-        respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size));
+        page_respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size));
         mem_free(text);
         return;
     }
@@ -122,7 +95,7 @@ static void respond_heap(struct pprof_extension *self, struct http_request *requ
     if (profile == NULL)
         respond_text(request, 500, error.text);
     else
-        respond(request, 200, "application/octet-stream", buffer_slice(profile));
+        page_respond(request, 200, "application/octet-stream", buffer_slice(profile));
     buffer_unref(profile);
 }
 
@@ -136,16 +109,17 @@ static void respond_command(struct http_request *request)
     assert(size <= sizeof(text));
     if (file != NULL)
         fclose(file);
-    respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size > 0 ? size - 1 : 0));
+    page_respond(request, 200, "text/plain; charset=utf-8",
+                 slice_of(text, size > 0 ? size - 1 : 0));
 }
 
 static void on_request(struct http_request *request, void *arg)
 {
-    struct pprof_extension *self = arg;
     struct slice path = http_request_path(request);
-    assert(self->base.lane != NULL);
+    assert(arg != NULL);
+    (void)arg;
     if (slice_equal_text(path, "/debug/pprof/heap"))
-        respond_heap(self, request);
+        respond_heap(request);
     else if (slice_equal_text(path, "/debug/pprof/cmdline"))
         respond_command(request);
     else if (slice_equal_text(path, "/debug/pprof/"))
@@ -173,62 +147,30 @@ static bool pprof_extension_check(const void *config, struct error *error)
 
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
-    struct pprof_extension *self = pprof_extension_of(base);
-    assert(base->budget != NULL);
+    assert(base->service != NULL);
     (void)error;
-    self->server = http_server_create(&(struct http_server_settings){
-        .lane = base->lane,
-        .budget = base->budget,
-        .has_http1 = true,
-        .has_keep_alive = true,
-        .handler = &pprof_handler,
-        .arg = self,
-    });
+    page_extension_prepare(base, &pprof_handler);
     return true;
 }
 
 static bool pprof_extension_start(struct component *base, struct error *error)
 {
-    struct pprof_extension *self = pprof_extension_of(base);
     const struct pprof_extension_config *config = base->config;
-    assert(error != NULL);
-    if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
-        return error_prefix(error, "failed to bind to address %s", config->endpoint);
-    log_info(&base->logger, "Starting net/http/pprof server",
-             log_text("endpoint", http_server_address(self->server)));
-    return true;
-}
-
-static void on_stopped(void *arg)
-{
-    assert(arg != NULL);
-    component_stopped(arg);
-}
-
-static void pprof_extension_stop(struct component *base)
-{
-    struct pprof_extension *self = pprof_extension_of(base);
-    assert(lane_is_current(base->lane));
-    http_server_stop(self->server, on_stopped, base);
-}
-
-static void pprof_extension_destroy(struct component *base)
-{
-    struct pprof_extension *self = pprof_extension_of(base);
-    assert(base->factory != NULL);
-    http_server_destroy(self->server);
+    assert(config != NULL);
+    return page_extension_listen(base, config->transport, config->endpoint,
+                                 "Starting net/http/pprof server", error);
 }
 
 const struct component_factory pprof_extension_factory = {
     .type = "pprof",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct pprof_extension),
+    .instance_size = sizeof(struct page_extension),
     .config_size = sizeof(struct pprof_extension_config),
     .fields = pprof_extension_fields,
     .check = pprof_extension_check,
     .create = pprof_extension_create,
     .start = pprof_extension_start,
-    .stop = pprof_extension_stop,
-    .destroy = pprof_extension_destroy,
+    .stop = page_extension_stop,
+    .destroy = page_extension_destroy,
 };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zpages: pages about the running service for a person with a browser: pipelines with their rings,
  * the budget, the last warnings and errors. The paths are the Go collector's. Runs on lane 0. */
-#include "src/component.h"
+#include "extensions/page_extension.h"
 #include "src/config/field.h"
 #include "src/error.h"
-#include "src/lane.h"
-#include "src/log.h"
 #include "src/net/http_server.h"
 
 #include <assert.h>
@@ -20,11 +18,6 @@ struct zpages_extension_config {
     const char *endpoint;
     const char *transport;
     struct zpages_expvar_config expvar;
-};
-
-struct zpages_extension {
-    struct component base;
-    struct http_server *server;
 };
 
 static const struct config_field zpages_expvar_fields[] = {
@@ -60,54 +53,30 @@ static const struct {
     {"/debug/featurez", STATUS_FEATURES},
 };
 
-extern const struct component_factory zpages_extension_factory;
-
-static struct zpages_extension *zpages_extension_of(struct component *base)
-{
-    assert(base->factory == &zpages_extension_factory);
-    return (struct zpages_extension *)base;
-}
-
-static void respond_page(struct zpages_extension *self, struct http_request *request,
+static void respond_page(const struct service_view *service, struct http_request *request,
                          enum status_page page)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert(out != NULL);
-    self->base.service->print_page(self->base.service, page, out);
+    service->print_page(service, page, out);
     fclose(out);
-    http_respond(request, &(struct http_response){
-                              .status = 200,
-                              .headers = {{"content-type", "text/html; charset=utf-8"},
-                                          {"x-content-type-options", "nosniff"}},
-                              .body = slice_of(text, size),
-                          });
+    page_respond(request, 200, "text/html; charset=utf-8", slice_of(text, size));
     free(text);
-}
-
-static void respond_not_found(struct http_request *request)
-{
-    assert(request != NULL);
-    http_respond(request, &(struct http_response){
-                              .status = 404,
-                              .headers = {{"content-type", "text/plain; charset=utf-8"},
-                                          {"x-content-type-options", "nosniff"}},
-                              .body = slice_of_text("404 page not found\n"),
-                          });
 }
 
 static void on_request(struct http_request *request, void *arg)
 {
-    struct zpages_extension *self = arg;
+    const struct component *self = arg;
     struct slice path = http_request_path(request);
-    assert(self->server != NULL);
+    assert(self->service != NULL);
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
         if (slice_equal_text(path, routes[i].path)) {
-            respond_page(self, request, routes[i].page);
+            respond_page(self->service, request, routes[i].page);
             return;
         }
-    respond_not_found(request);
+    page_respond(request, 404, "text/plain; charset=utf-8", slice_of_text("404 page not found\n"));
 }
 
 /* Bodies are not read: nothing else can come. */
@@ -127,62 +96,30 @@ static bool zpages_extension_check(const void *config, struct error *error)
 
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
-    struct zpages_extension *self = zpages_extension_of(base);
     assert(base->service != NULL);
     (void)error;
-    self->server = http_server_create(&(struct http_server_settings){
-        .lane = base->lane,
-        .budget = base->budget,
-        .has_http1 = true,
-        .has_keep_alive = true,
-        .handler = &zpages_handler,
-        .arg = self,
-    });
+    page_extension_prepare(base, &zpages_handler);
     return true;
 }
 
 static bool zpages_extension_start(struct component *base, struct error *error)
 {
-    struct zpages_extension *self = zpages_extension_of(base);
     const struct zpages_extension_config *config = base->config;
-    assert(error != NULL);
-    if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
-        return error_prefix(error, "failed to bind to address %s", config->endpoint);
-    log_info(&base->logger, "Starting zPages extension",
-             log_text("endpoint", http_server_address(self->server)));
-    return true;
-}
-
-static void on_stopped(void *arg)
-{
-    assert(arg != NULL);
-    component_stopped(arg);
-}
-
-static void zpages_extension_stop(struct component *base)
-{
-    struct zpages_extension *self = zpages_extension_of(base);
-    assert(lane_is_current(base->lane));
-    http_server_stop(self->server, on_stopped, base);
-}
-
-static void zpages_extension_destroy(struct component *base)
-{
-    struct zpages_extension *self = zpages_extension_of(base);
-    assert(base->factory != NULL);
-    http_server_destroy(self->server);
+    assert(config != NULL);
+    return page_extension_listen(base, config->transport, config->endpoint,
+                                 "Starting zPages extension", error);
 }
 
 const struct component_factory zpages_extension_factory = {
     .type = "zpages",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct zpages_extension),
+    .instance_size = sizeof(struct page_extension),
     .config_size = sizeof(struct zpages_extension_config),
     .fields = zpages_extension_fields,
     .check = zpages_extension_check,
     .create = zpages_extension_create,
     .start = zpages_extension_start,
-    .stop = zpages_extension_stop,
-    .destroy = zpages_extension_destroy,
+    .stop = page_extension_stop,
+    .destroy = page_extension_destroy,
 };
