@@ -2,7 +2,7 @@
 """The otlp_grpc exporter: to the Go collector, to a strict back-end, and beside the Go collector's."""
 
 import itertools
-import time
+import threading
 
 import grpc
 
@@ -123,14 +123,16 @@ class ToAStrictBackEnd(GrpcCase):
         self.assertEqual(sink.metadata["user-agent"], "mine/1")
 
     def test_one_stream_at_a_time(self):
+        all_are_posted = threading.Event()
         sink = self.grpc_sink(
-            refuse=lambda signal: time.sleep(0.01),
+            refuse=lambda signal: None if all_are_posted.wait(client.TIMEOUT_S) else "never posted",
             options=(("grpc.max_concurrent_streams", 1),),
         )
         http = self.exporter(f"127.0.0.1:{sink.port}")
         sent = [otlp.traces(2).SerializeToString() for _ in range(40)]
         for body in sent:
             self.assertEqual(client.post(http, "traces", body).status, 200)
+        all_are_posted.set()
         sink.wait(lambda sink: len(sink.requests) == len(sent))
         self.assertEqual(sink.at_once, 1)
         self.assertEqual(otlp.spans_of(sink.bodies("traces")), otlp.spans_of(sent))
