@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "receivers/listen_config.h"
 #include "src/config/field.h"
+#include "src/listen_config.h"
 #include "src/signal_kind.h"
 
 struct error;

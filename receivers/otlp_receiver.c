@@ -11,7 +11,6 @@
 #include "src/net/codec.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES };
@@ -94,41 +93,20 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
 static struct http_server *create_http_server(struct otlp_receiver *self)
 {
     assert(self->config->has_http);
-    const struct http_listen_config *config = &self->config->http.server;
-    return http_server_create(&(struct http_server_settings){
-        .lane = self->base.lane,
-        .budget = self->base.budget,
-        .has_http1 = true,
-        .has_http2 = true,
-        .has_keep_alive = config->has_keep_alive,
-        .header_deadline_ns = config->read_header_timeout_ns,
-        .read_deadline_ns = config->read_timeout_ns,
-        .write_deadline_ns = config->write_timeout_ns,
-        .idle_ns = config->idle_timeout_ns,
-        .tls = self->tls[OTLP_HTTP].context,
-        .handler = &otlp_http_handler,
-        .arg = self,
-    });
-}
-
-/* HTTP/2 knows no capitals in names. */
-static char *lower_case(const char *text)
-{
-    assert(text != NULL);
-    char *copy = mem_copy_text(text);
-    for (char *at = copy; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return copy;
+    struct http_server_settings settings =
+        http_listen_config_settings(&self->config->http.server, &self->base);
+    settings.tls = self->tls[OTLP_HTTP].context;
+    settings.handler = &otlp_http_handler;
+    return http_server_create(&settings);
 }
 
 static void prepare_http(struct otlp_receiver *self)
 {
     const struct http_listen_config *config = &self->config->http.server;
-    assert(config->response_headers.count <= RESPONSE_HEADERS_MAX);
+    assert(self->servers[OTLP_HTTP] == NULL);
     if (config->has_cors)
         listen_cors_init(&self->cors, &config->cors);
-    for (size_t i = 0; i < config->response_headers.count; i++)
-        self->response_header_names[i] = lower_case(config->response_headers.pairs[i].key);
+    http_listen_config_name_headers(config, self->response_header_names);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
         self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
         assert(self->url_paths[signal] != NULL);

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "receivers/listen_auth.h"
-#include "receivers/listen_cors.h"
-#include "receivers/listen_tls.h"
 #include "receivers/otlp_config.h"
 #include "src/component.h"
 #include "src/counter.h"
+#include "src/listen_auth.h"
+#include "src/listen_cors.h"
+#include "src/listen_tls.h"
 #include "src/net/codec.h"
 #include "src/net/grpc.h"
 #include "src/net/http_server.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "receivers/listen_config.h"
+#include "src/listen_config.h"
 #include "src/pyroscope/upload_check.h"
 
 struct error;

@@ -14,7 +14,6 @@
 #include "src/pyroscope/pyroscope_limits.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <string.h>
 
 static const struct counter_row pyroscope_receiver_counters[] = {
@@ -164,16 +163,6 @@ static const struct http_handler handler = {
     .on_end = on_end,
 };
 
-/* HTTP/2 knows no capitals in names. */
-static char *lower_case(const char *text)
-{
-    assert(text != NULL);
-    char *copy = mem_copy_text(text);
-    for (char *at = copy; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return copy;
-}
-
 /* Beside the budget, and small against it. */
 static uint64_t reserve_bytes(const struct budget *budget)
 {
@@ -187,7 +176,6 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     struct pyroscope_receiver *self = pyroscope_receiver_of(component);
     const struct pyroscope_receiver_config *config = component->config;
     const struct http_listen_config *server = &config->server;
-    assert(server->response_headers.count <= RESPONSE_HEADERS_MAX);
     struct pyroscope_receiver_counters *counters = component->counters;
     assert(error != NULL);
     self->gzip = gzip_create();
@@ -202,22 +190,11 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
         return error_prefix(error, "auth");
     if (server->has_cors)
         listen_cors_init(&self->cors, &server->cors);
-    for (size_t i = 0; i < server->response_headers.count; i++)
-        self->response_header_names[i] = lower_case(server->response_headers.pairs[i].key);
-    self->server = http_server_create(&(struct http_server_settings){
-        .lane = component->lane,
-        .budget = component->budget,
-        .has_http1 = true,
-        .has_http2 = true,
-        .has_keep_alive = server->has_keep_alive,
-        .header_deadline_ns = server->read_header_timeout_ns,
-        .read_deadline_ns = server->read_timeout_ns,
-        .write_deadline_ns = server->write_timeout_ns,
-        .idle_ns = server->idle_timeout_ns,
-        .tls = self->tls.context,
-        .handler = &handler,
-        .arg = self,
-    });
+    http_listen_config_name_headers(server, self->response_header_names);
+    struct http_server_settings settings = http_listen_config_settings(server, component);
+    settings.tls = self->tls.context;
+    settings.handler = &handler;
+    self->server = http_server_create(&settings);
     return true;
 }
 

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "receivers/listen_auth.h"
-#include "receivers/listen_cors.h"
-#include "receivers/listen_tls.h"
 #include "receivers/pyroscope_config.h"
 #include "src/budget.h"
 #include "src/component.h"
 #include "src/counter.h"
+#include "src/listen_auth.h"
+#include "src/listen_cors.h"
+#include "src/listen_tls.h"
 #include "src/net/http_server.h"
 
 struct codec_box;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS of a receiver's servers. Whatever goes wrong while it runs is logged and counted here, and
- * concerns one client, or none. On the lane of the receiver's instance. */
-#include "receivers/listen_tls.h"
+/* TLS of a servers. Whatever goes wrong while it runs is logged and counted here, and
+ * concerns one client, or none. On the lane of the component's instance. */
+#include "src/listen_tls.h"
 
-#include "receivers/listen_config.h"
 #include "src/error.h"
+#include "src/listen_config.h"
 #include "src/log.h"
 #include "src/net/tls_context.h"
 

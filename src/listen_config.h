@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings that servers of several receivers share, with the rows of their option tables: where to
+/* Settings that servers of several components share, with the rows of their option tables: where to
  * listen, TLS and authentication, and what HTTP servers have besides. Constant once loaded; any
  * thread. */
 #pragma once
@@ -12,8 +12,10 @@
 #include "src/slice.h"
 #include "src/tls_server_config.h"
 
+struct component;
 struct error;
 struct http_response;
+struct http_server_settings;
 
 enum { RESPONSE_HEADERS_MAX = 7 };
 
@@ -120,6 +122,12 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
 /* What bodies with that Content-Encoding, empty for none, are inflated with; CODECS: they are not
  * taken. */
 enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding);
+/* A server of that component, whose handlers get it; without handler and TLS. */
+struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,
+                                                        struct component *component);
+/* The names of response_headers in lower case, for HTTP/2 knows no capitals; to be freed. */
+void http_listen_config_name_headers(const struct http_listen_config *http,
+                                     char *ret_names[RESPONSE_HEADERS_MAX]);
 /* Adds the headers that the user wants in every answer, named as in lower_names, to the answer's
  * own, which win. */
 void http_listen_config_add_headers(const struct http_listen_config *http,

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option tables and rules that servers of several receivers share. Keys whose feature is not built
+/* Option tables and rules that servers of several components share. Keys whose feature is not built
  * in are accepted where they change nothing, and refused in clear words where they would. Constants
  * and pure functions; the main thread runs them while it loads the configuration. */
-#include "receivers/listen_config.h"
+#include "src/listen_config.h"
 
 #include "src/authenticator.h"
+#include "src/component.h"
 #include "src/error.h"
+#include "src/mem.h"
 #include "src/net/endpoint.h"
 #include "src/net/http_server.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +109,41 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
         return error_set(error, "response_headers: found %zu headers, expected at most %d",
                          http->response_headers.count, RESPONSE_HEADERS_MAX);
     return true;
+}
+
+struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,
+                                                        struct component *component)
+{
+    assert(component->lane != NULL);
+    return (struct http_server_settings){
+        .lane = component->lane,
+        .budget = component->budget,
+        .has_http1 = true,
+        .has_http2 = true,
+        .has_keep_alive = http->has_keep_alive,
+        .header_deadline_ns = http->read_header_timeout_ns,
+        .read_deadline_ns = http->read_timeout_ns,
+        .write_deadline_ns = http->write_timeout_ns,
+        .idle_ns = http->idle_timeout_ns,
+        .arg = component,
+    };
+}
+
+static char *lower_case(const char *text)
+{
+    assert(text != NULL);
+    char *copy = mem_copy_text(text);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return copy;
+}
+
+void http_listen_config_name_headers(const struct http_listen_config *http,
+                                     char *ret_names[RESPONSE_HEADERS_MAX])
+{
+    assert(http->response_headers.count <= RESPONSE_HEADERS_MAX);
+    for (size_t i = 0; i < http->response_headers.count; i++)
+        ret_names[i] = lower_case(http->response_headers.pairs[i].key);
 }
 
 /* Vary is a list: what the user has there does not take the place of ours. */

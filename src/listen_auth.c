@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks authenticators about requests. On the server's lane. */
-#include "receivers/listen_auth.h"
+#include "src/listen_auth.h"
 
-#include "receivers/listen_config.h"
 #include "src/client_info.h"
 #include "src/component.h"
 #include "src/limits.h"
+#include "src/listen_config.h"
 #include "src/net/http_path.h"
 #include "src/net/http_server.h"
 

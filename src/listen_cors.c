@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CORS. Which headers are there when, and in which form, is rs/cors 1.11's doing. On the server's
  * lane. */
-#include "receivers/listen_cors.h"
+#include "src/listen_cors.h"
 
-#include "receivers/listen_config.h"
+#include "src/listen_config.h"
 #include "src/mem.h"
 #include "src/net/http_server.h"
 

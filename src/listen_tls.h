@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS of a receiver's servers: their contexts, and what is told of them in logs and metrics. On the
- * lane of the receiver's instance. */
+/* TLS of a servers: their contexts, and what is told of them in logs and metrics. On the
+ * lane of the component's instance. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct listen_tls_counters {
         COUNTER(owner, field.reloads_failed, COUNTER_SUM, "spanflame_receiver_tls_reloads_failed", \
                 "Number of times that changed certificate files could not be used.")
 
-/* Embedded by its receiver, one per server. */
+/* Embedded by its component, one per server. */
 struct listen_tls {
     struct tls_context *context; /* NULL: cleartext */
     const struct logger *logger;

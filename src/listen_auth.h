@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may send to a receiver's server: its authenticator, asked about each request when its headers
+/* Who may send to a server: its authenticator, asked about each request when its headers
  * are there and before anything else is looked at. One per server, on its lane. */
 #pragma once
 
