@@ -148,7 +148,8 @@ static void put_copy(struct copies *copies, const struct join_link *link)
 
 static void put_copies(struct copies *copies, struct slice bytes)
 {
-    struct profile_sample sample = profile_sample_of(bytes);
+    struct profile_sample sample;
+    profile_read_sample(bytes, &sample);
     struct sample_link found = profile_links_of(copies->links, &sample);
     const struct join_link *links = copies->links->links;
     uint32_t spans[JOIN_ANCESTORS_MAX];

@@ -287,7 +287,8 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
 static void edit_sample(struct profile_enricher *enricher, const struct wire_field *field,
                         uint64_t at)
 {
-    struct profile_sample sample = profile_sample_of(field->bytes);
+    struct profile_sample sample;
+    profile_read_sample(field->bytes, &sample);
     struct sample_link found = profile_links_of(&enricher->links, &sample);
     if (found.link == LINK_NONE)
         return;

@@ -74,7 +74,8 @@ static bool find_wanted(struct keep *keep)
 
 static bool is_sample_wanted(const struct keep *keep, struct slice bytes)
 {
-    struct profile_sample sample = profile_sample_of(bytes);
+    struct profile_sample sample;
+    profile_read_sample(bytes, &sample);
     struct sample_link found = profile_links_of(keep->links, &sample);
     assert(keep->is_wanted != NULL);
     return found.link == LINK_NONE ? keep->rules->keeps_unlinked : keep->is_wanted[found.link];

@@ -11,7 +11,9 @@
 #include "src/otlp/value.h"
 #include "src/pprof/correlation.h"
 
-enum { LINKS_FIRST = 64, SCOPE_PROFILES = 2 };
+/* Ahead of a look-up, by links: slots are fetched SLOTS_AHEAD before, and the entries that they
+ * name ENTRIES_BEHIND later, when the slots are there. */
+enum { LINKS_FIRST = 64, SCOPE_PROFILES = 2, SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -49,10 +51,19 @@ static bool take_label(const struct profile_dictionary *from, int32_t index,
     struct profile_attribute attribute = profile_attribute_at(from, index);
     if (attribute.value.data == NULL || !profile_has(from, PROFILE_STRINGS, attribute.key))
         return false;
-    struct value value = value_read(attribute.value);
+    struct slice key = profile_string_at(from, attribute.key);
+    struct value value = value_read_single(attribute.value);
     assert(correlation != NULL);
-    return value.type == VALUE_TEXT &&
-           correlation_take(correlation, profile_string_at(from, attribute.key), value.bytes);
+    switch (value.type) {
+    case VALUE_TEXT:
+        return correlation_take(correlation, key, value.bytes);
+    case VALUE_INT:
+        return correlation_take_number(correlation, key, value.integer);
+    case VALUE_BYTES:
+        return correlation_take_bytes(correlation, key, value.bytes);
+    default:
+        return false;
+    }
 }
 
 static bool read_attributes(struct profile_links *links)
@@ -293,11 +304,20 @@ uint32_t profile_links_place(struct profile_links *links, const struct link_key 
 
 uint32_t profile_links_resolve(struct profile_links *links)
 {
+    const struct span_index *index = &links->store->index;
     uint32_t missing = 0;
-    for (uint32_t i = 1; i < links->keys.count; i++) {
-        resolve(links, &links->links[i]);
-        missing += links->links[i].found == SPAN_MISSED;
+    uint32_t count = links->keys.count;
+    assert(count > 0);
+    for (uint32_t i = 1; i < count + SLOTS_AHEAD; i++) {
+        if (i < count)
+            span_index_fetch_slots(index, links->links[i].key.span);
+        if (i > ENTRIES_BEHIND && i - ENTRIES_BEHIND < count)
+            span_index_fetch_entries(index, links->links[i - ENTRIES_BEHIND].key.span);
+        if (i <= SLOTS_AHEAD)
+            continue;
+        struct join_link *link = &links->links[i - SLOTS_AHEAD];
+        resolve(links, link);
+        missing += link->found == SPAN_MISSED;
     }
-    assert(links->keys.count > 0);
     return missing + profile_window_resolve(links);
 }

@@ -327,6 +327,34 @@ static bool is_same_trace(const struct span_facts *a, const struct span_facts *b
     return a->trace[0] == b->trace[0] && a->trace[1] == b->trace[1];
 }
 
+void span_index_fetch_slots(const struct span_index *index, uint64_t span)
+{
+    uint64_t hash = hash_of(index, span);
+    assert(index->shards != NULL);
+    for (unsigned i = 0; i < index->shards_count; i++) {
+        __builtin_prefetch(bucket_of(&index->shards[i], hash, 0));
+        __builtin_prefetch(bucket_of(&index->shards[i], hash, 1));
+    }
+}
+
+static void fetch_entries_in(const struct span_shard *shard, const _Atomic uint32_t *bucket,
+                             uint32_t tag)
+{
+    assert(bucket != NULL);
+    for (unsigned left = slots_with(bucket, tag); left != 0; left &= left - 1)
+        __builtin_prefetch(&shard->entries[place_in(&bucket[__builtin_ctz(left)])]);
+}
+
+void span_index_fetch_entries(const struct span_index *index, uint64_t span)
+{
+    uint64_t hash = hash_of(index, span);
+    assert(index->shards != NULL);
+    for (unsigned i = 0; i < index->shards_count; i++)
+        for (unsigned which = 0; which < 2; which++)
+            fetch_entries_in(&index->shards[i], bucket_of(&index->shards[i], hash, which),
+                             tag_of(hash));
+}
+
 /* Adds what one bucket knows of the span to what was found so far. */
 static enum span_found find_in(const struct span_shard *shard, const _Atomic uint32_t *bucket,
                                uint64_t hash, const struct span_facts *wanted, bool has_trace,
@@ -367,9 +395,9 @@ enum span_found span_index_find(const struct span_index *index, const uint64_t t
                             found, ret_facts);
             if (found != before)
                 ret_facts->shard = i;
+            if (found != SPAN_MISSED && trace != NULL)
+                return found;
         }
-        if (found != SPAN_MISSED && trace != NULL)
-            break;
     }
     return found;
 }

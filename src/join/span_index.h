@@ -80,6 +80,10 @@ static inline struct fact_log *span_index_log(struct span_index *index, unsigned
 
 /* What follows may be called on any thread. */
 
+/* That span will be looked for soon, so that memory may be fetched meanwhile: first, well before,
+ * where it may be noted; then, a little before, what it may be. */
+void span_index_fetch_slots(const struct span_index *index, uint64_t span);
+void span_index_fetch_entries(const struct span_index *index, uint64_t span);
 enum span_found { SPAN_MISSED, SPAN_FOUND, SPAN_AMBIGUOUS };
 /* trace NULL: whatever trace the span is in, if there is only one. */
 enum span_found span_index_find(const struct span_index *index, const uint64_t trace[2],

@@ -264,7 +264,8 @@ static void take_all_samples(struct profile_merge *merge, struct profile_source 
             body->size += (size_t)(end - begin);
             continue;
         }
-        struct profile_sample sample = profile_sample_of(bytes);
+        struct profile_sample sample;
+        profile_read_sample(bytes, &sample);
         put_sample(merge, source, &sample);
     }
     merge->items += source->samples_left;

@@ -192,19 +192,30 @@ static const uint8_t *read_usual_fields(struct profile_sample *sample, const uin
     return at;
 }
 
-struct profile_sample profile_sample_of(struct slice bytes)
+/* Field by field: to clear the whole of it first costs as much as reading it. */
+static void begin_sample(struct profile_sample *sample, struct slice bytes)
 {
-    struct profile_sample sample = {.bytes = bytes, .timestamps.is_fixed64 = true};
+    sample->bytes = bytes;
+    sample->stack = 0;
+    sample->link = 0;
+    sample->attributes = (struct profile_numbers){.is_fixed64 = false};
+    sample->values = (struct profile_numbers){.is_fixed64 = false};
+    sample->timestamps = (struct profile_numbers){.is_fixed64 = true};
+    assert(sample->attributes.number == 0);
+}
+
+void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
+{
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
+    begin_sample(ret_sample, bytes);
     for (;;) {
-        reader.at = read_usual_fields(&sample, reader.at, reader.end);
+        reader.at = read_usual_fields(ret_sample, reader.at, reader.end);
         if (reader.at == reader.end || !wire_next_field(&reader, &field))
             break;
-        read_sample_field(&sample, &field);
+        read_sample_field(ret_sample, &field);
     }
     assert(reader.failure == NULL);
-    return sample;
 }
 
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample)
@@ -213,7 +224,7 @@ bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret
     assert(ret_sample != NULL);
     if (!next_message(profile, 2, &bytes))
         return false;
-    *ret_sample = profile_sample_of(bytes);
+    profile_read_sample(bytes, ret_sample);
     return true;
 }
 

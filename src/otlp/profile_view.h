@@ -66,4 +66,4 @@ bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_by
 
 /* What the messages hold, from their bytes. */
 struct profile profile_of(struct slice bytes);
-struct profile_sample profile_sample_of(struct slice bytes);
+void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample);
