@@ -54,16 +54,11 @@ static bool take_label(const struct profile_dictionary *from, int32_t index,
     struct slice key = profile_string_at(from, attribute.key);
     struct value value = value_read_single(attribute.value);
     assert(correlation != NULL);
-    switch (value.type) {
-    case VALUE_TEXT:
-        return correlation_take(correlation, key, value.bytes);
-    case VALUE_INT:
+    if (value.type == VALUE_INT)
         return correlation_take_number(correlation, key, value.integer);
-    case VALUE_BYTES:
+    if (value.type == VALUE_BYTES)
         return correlation_take_bytes(correlation, key, value.bytes);
-    default:
-        return false;
-    }
+    return value.type == VALUE_TEXT && correlation_take(correlation, key, value.bytes);
 }
 
 static bool read_attributes(struct profile_links *links)

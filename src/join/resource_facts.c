@@ -59,7 +59,7 @@ static struct slice decimal_of(int64_t integer, char room[VALUE_TEXT_BYTES])
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text)
 {
     assert(room != NULL);
-    struct value value = value_read(encoded);
+    struct value value = value_read_single(encoded);
     int bytes = 0;
     if (value.type == VALUE_INT) {
         *ret_text = decimal_of(value.integer, room);

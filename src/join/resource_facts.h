@@ -38,8 +38,8 @@ struct resource_facts {
 /* content: of an encoded Resource whose attributes have texts, not references. */
 struct resource_facts resource_facts_of(struct slice content);
 
-/* The text of a scalar attribute value (an encoded AnyValue), in room where it is not a text
- * already; false: it is none. */
+/* The text of an attribute value (an encoded AnyValue) that is a scalar or a list of one, in room
+ * where it is not a text already; false: it is neither. */
 enum { VALUE_TEXT_BYTES = 32 };
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text);
 /* Of a text value; empty for all others, and for none. */

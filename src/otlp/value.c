@@ -71,6 +71,26 @@ struct value value_read(struct slice encoded)
     return value;
 }
 
+struct value value_read_single(struct slice encoded)
+{
+    enum { LIST_VALUES = 1 };
+    struct value value = value_read(encoded);
+    struct slice element = {.data = NULL};
+    struct wire_field field;
+    if (value.type != VALUE_LIST)
+        return value;
+    struct wire_reader reader = wire_reader_of(value.bytes);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != LIST_VALUES || field.type != WIRE_BYTES)
+            continue;
+        if (element.data != NULL)
+            return value;
+        element = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    return element.data != NULL ? value_read(element) : value;
+}
+
 static void write_value(struct wire_writer *writer, const struct value *value)
 {
     switch (value->type) {

@@ -34,6 +34,8 @@ struct value {
 
 /* The last field wins, as in every decoder. */
 struct value value_read(struct slice encoded);
+/* The same, but a list of one is what its element is, as where translators make lists of labels. */
+struct value value_read_single(struct slice encoded);
 /* The encoded form, in arena; false when its cap does not allow it. Not for LIST and MAP made of
  * parts: their bytes are taken as they are. */
 bool value_write(struct arena *arena, const struct value *value, struct slice *ret_encoded);

@@ -4,29 +4,31 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
+
+enum { TRACE_BYTES = 16, SPAN_BYTES = 8 };
 
 enum id_form { TRACE_HEX, SPAN_HEX, SPAN_DECIMAL };
 
-/* A label that names the local root is second to one that names the span itself. */
-static const struct {
+enum rank { RANK_TRACE = 1, RANK_ROOT = 1, RANK_PROFILE, RANK_OTHER, RANK_SPAN };
+
+/* eBPF profilers put it before all labels that a program has given its threads. */
+#define PREFIX "process.context.label."
+
+struct id_name {
     const char *key;
     enum id_form form;
     unsigned rank;
-} names[] = {
-    {"trace_id", TRACE_HEX, 1},
-    {"traceid", TRACE_HEX, 1},
-    {"trace.id", TRACE_HEX, 1},
-    {"trace id", TRACE_HEX, 1},
-    {"otel.traceid", TRACE_HEX, 1},
-    {"process.context.label.trace_id", TRACE_HEX, 1},
-    {"span_id", SPAN_HEX, 4},
-    {"spanid", SPAN_HEX, 3},
-    {"span.id", SPAN_HEX, 3},
-    {"otel.spanid", SPAN_HEX, 3},
-    {"process.context.label.span_id", SPAN_HEX, 3},
-    {"span id", SPAN_DECIMAL, 3},
-    {"profile_id", SPAN_HEX, 2},
-    {"local root span id", SPAN_DECIMAL, 1},
+};
+
+/* A label that names the local root is second to one that names the span itself. */
+static const struct id_name names[] = {
+    {"trace_id", TRACE_HEX, RANK_TRACE},     {"traceid", TRACE_HEX, RANK_TRACE},
+    {"trace.id", TRACE_HEX, RANK_TRACE},     {"trace id", TRACE_HEX, RANK_TRACE},
+    {"otel.traceid", TRACE_HEX, RANK_TRACE}, {"span_id", SPAN_HEX, RANK_SPAN},
+    {"spanid", SPAN_HEX, RANK_OTHER},        {"span.id", SPAN_HEX, RANK_OTHER},
+    {"otel.spanid", SPAN_HEX, RANK_OTHER},   {"span id", SPAN_DECIMAL, RANK_OTHER},
+    {"profile_id", SPAN_HEX, RANK_PROFILE},  {"local root span id", SPAN_DECIMAL, RANK_ROOT},
 };
 
 static int digit_of(uint8_t byte)
@@ -54,9 +56,16 @@ static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
     return any != 0;
 }
 
-static bool read_decimal(struct slice text, uint8_t ret_id[8])
+static bool read_number(uint64_t number, uint8_t ret_id[SPAN_BYTES])
 {
     assert(ret_id != NULL);
+    for (size_t i = 0; i < SPAN_BYTES; i++)
+        ret_id[i] = (uint8_t)(number >> (56 - 8 * i));
+    return number != 0;
+}
+
+static bool read_decimal(struct slice text, uint8_t ret_id[SPAN_BYTES])
+{
     uint64_t number = 0;
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] < '0' || text.data[i] > '9' ||
@@ -64,53 +73,100 @@ static bool read_decimal(struct slice text, uint8_t ret_id[8])
             __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
             return false;
     }
-    for (size_t i = 0; i < 8; i++)
-        ret_id[i] = (uint8_t)(number >> (56 - 8 * i));
-    return number != 0;
+    assert(text.size > 0 || number == 0);
+    return read_number(number, ret_id);
 }
 
-static bool take_span(struct correlation *correlation, unsigned rank, const uint8_t id[8])
+static bool is_zero(struct slice id)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < id.size; i++)
+        any |= id.data[i];
+    assert(id.size > 0);
+    return any == 0;
+}
+
+static bool take_trace(struct correlation *correlation, const uint8_t id[TRACE_BYTES])
+{
+    assert(correlation != NULL);
+    memcpy(correlation->trace_id, id, TRACE_BYTES);
+    correlation->has_trace = true;
+    return true;
+}
+
+static bool take_span(struct correlation *correlation, unsigned rank, const uint8_t id[SPAN_BYTES])
 {
     assert(rank > 0);
     if (correlation->has_span && correlation->span_rank >= rank)
         return true;
-    for (size_t i = 0; i < 8; i++)
-        correlation->span_id[i] = id[i];
+    memcpy(correlation->span_id, id, SPAN_BYTES);
     correlation->has_span = true;
     correlation->span_rank = rank;
     return true;
 }
 
-static bool take(struct correlation *correlation, enum id_form form, unsigned rank,
-                 struct slice text)
+static bool take_text(struct correlation *correlation, const struct id_name *name,
+                      struct slice text)
 {
-    uint8_t id[16];
-    if (form == TRACE_HEX) {
-        if (!read_hex(text, id, 16))
-            return false;
-        for (size_t i = 0; i < 16; i++)
-            correlation->trace_id[i] = id[i];
-        correlation->has_trace = true;
+    uint8_t id[TRACE_BYTES];
+    assert(name != NULL);
+    if (name->form == TRACE_HEX)
+        return read_hex(text, id, TRACE_BYTES) && take_trace(correlation, id);
+    bool is_id = name->form == SPAN_HEX ? read_hex(text, id, SPAN_BYTES) : read_decimal(text, id);
+    return is_id && take_span(correlation, name->rank, id);
+}
+
+/* False: labels of that key are none. */
+static bool find_name(struct slice key, struct id_name *ret_name)
+{
+    const size_t prefix = sizeof(PREFIX) - 1;
+    bool has_prefix = key.size > prefix && memcmp(key.data, PREFIX, prefix) == 0;
+    assert(key.data != NULL || key.size == 0);
+    if (has_prefix)
+        key = slice_of(key.data + prefix, key.size - prefix);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!slice_equal_text(key, names[i].key))
+            continue;
+        *ret_name = names[i];
+        if (has_prefix && ret_name->rank > RANK_OTHER)
+            ret_name->rank = RANK_OTHER;
         return true;
     }
-    bool is_id = form == SPAN_HEX ? read_hex(text, id, 8) : read_decimal(text, id);
-    return is_id && take_span(correlation, rank, id);
+    return false;
 }
 
 bool correlation_is_key(struct slice key)
 {
+    struct id_name name;
     assert(key.data != NULL || key.size == 0);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (slice_equal_text(key, names[i].key))
-            return true;
-    return false;
+    return find_name(key, &name);
 }
 
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text)
 {
+    struct id_name name;
     assert(correlation != NULL);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (slice_equal_text(key, names[i].key))
-            return take(correlation, names[i].form, names[i].rank, text);
-    return false;
+    return find_name(key, &name) && take_text(correlation, &name, text);
+}
+
+bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number)
+{
+    struct id_name name;
+    uint8_t id[SPAN_BYTES];
+    assert(correlation != NULL);
+    return find_name(key, &name) && name.form == SPAN_DECIMAL &&
+           read_number((uint64_t)number, id) && take_span(correlation, name.rank, id);
+}
+
+bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes)
+{
+    struct id_name name;
+    assert(correlation != NULL);
+    if (!find_name(key, &name) || name.form == SPAN_DECIMAL)
+        return false;
+    size_t size = name.form == TRACE_HEX ? TRACE_BYTES : SPAN_BYTES;
+    if (bytes.size != size || is_zero(bytes))
+        return false;
+    return name.form == TRACE_HEX ? take_trace(correlation, bytes.data)
+                                  : take_span(correlation, name.rank, bytes.data);
 }

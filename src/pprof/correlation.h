@@ -20,3 +20,7 @@ struct correlation {
 bool correlation_is_key(struct slice key);
 /* Whether a label is one of them and its text a valid id; takes it then. */
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text);
+/* The same for numbers, as Datadog's libraries write span ids: 64 bits, whatever their sign. */
+bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number);
+/* The same for the bytes of an id. */
+bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes);

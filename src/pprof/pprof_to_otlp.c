@@ -111,6 +111,17 @@ static uint32_t add_correlation(struct translation *translation,
     return 0;
 }
 
+static bool take_id(const struct translation *translation, const struct pprof_label *label,
+                    struct correlation *correlation)
+{
+    struct slice key = otlp_tables_source_text(&translation->tables, label->key);
+    assert(correlation != NULL);
+    if (label->text == 0)
+        return correlation_take_number(correlation, key, label->number);
+    return correlation_take(correlation, key,
+                            otlp_tables_source_text(&translation->tables, label->text));
+}
+
 static bool is_first_of_key(const struct translation *translation,
                             const struct pprof_sample *sample, size_t place)
 {
@@ -131,10 +142,7 @@ static uint32_t add_labels(struct translation *translation, const struct pprof_s
     for (size_t i = 0; i < sample->labels_count; i++) {
         const struct pprof_label *label = &sample->labels[i];
         bool is_nothing = label->text == 0 && label->number == 0 && label->unit == 0;
-        bool is_id = label->text != 0 &&
-                     correlation_take(&correlation,
-                                      otlp_tables_source_text(&translation->tables, label->key),
-                                      otlp_tables_source_text(&translation->tables, label->text));
+        bool is_id = take_id(translation, label, &correlation);
         if (!is_nothing && !is_id && label->key != 0 && is_first_of_key(translation, sample, i))
             indices[count++] = add_label(translation, sample, label);
     }

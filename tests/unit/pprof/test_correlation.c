@@ -24,6 +24,11 @@ static const struct label_case cases[] = {
     {{"trace.id", TRACE, "span.id", SPAN}, true, SPAN},
     {{"otel.traceid", TRACE}, true, NULL},
     {{"process.context.label.trace_id", TRACE, "process.context.label.span_id", SPAN}, true, SPAN},
+    {{"process.context.label.otel.traceid", TRACE, "process.context.label.profile_id", SPAN},
+     true,
+     SPAN},
+    {{"process.context.label.span_id", "0000000000000001", "span_id", SPAN}, false, SPAN},
+    {{"process.context.label.span id", "10"}, false, "000000000000000a"},
     {{"profile_id", SPAN}, false, SPAN},
     {{"profile_id", "0000000000000001", "span_id", SPAN}, false, SPAN},
     {{"span_id", SPAN, "profile_id", "0000000000000001"}, false, SPAN},
@@ -40,6 +45,8 @@ static const struct label_case cases[] = {
     {{"trace_id", SPAN}, false, NULL},
     {{"SPAN_ID", SPAN}, false, NULL},
     {{"thread", SPAN}, false, NULL},
+    {{"process.context.label.", SPAN}, false, NULL},
+    {{"process.context.label.process.context.label.span_id", SPAN}, false, NULL},
 };
 
 static void every_spelling_is_known_and_nothing_else(void **state)
@@ -62,8 +69,49 @@ static void every_spelling_is_known_and_nothing_else(void **state)
     }
 }
 
+static void numbers_are_ids_where_texts_are_decimal(void **state)
+{
+    struct correlation correlation = {.has_span = false};
+    static const uint8_t last[8] = {255, 255, 255, 255, 255, 255, 255, 254};
+    (void)state;
+    assert_false(correlation_take_number(&correlation, slice_of_text("span_id"), 1));
+    assert_false(correlation_take_number(&correlation, slice_of_text("trace id"), 1));
+    assert_false(correlation_take_number(&correlation, slice_of_text("span id"), 0));
+    assert_false(correlation.has_span);
+    assert_true(correlation_take_number(&correlation, slice_of_text("local root span id"), 1));
+    assert_true(correlation_take_number(&correlation, slice_of_text("span id"), -2));
+    assert_memory_equal(correlation.span_id, last, sizeof(last));
+}
+
+static void bytes_are_ids_of_their_length(void **state)
+{
+    struct correlation correlation = {.has_span = false};
+    static const uint8_t bytes[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static const uint8_t zeros[16];
+    (void)state;
+    assert_false(
+        correlation_take_bytes(&correlation, slice_of_text("trace_id"), slice_of(bytes, 8)));
+    assert_false(
+        correlation_take_bytes(&correlation, slice_of_text("span_id"), slice_of(bytes, 16)));
+    assert_false(
+        correlation_take_bytes(&correlation, slice_of_text("span id"), slice_of(bytes, 8)));
+    assert_false(
+        correlation_take_bytes(&correlation, slice_of_text("span_id"), slice_of(zeros, 8)));
+    assert_false(
+        correlation_take_bytes(&correlation, slice_of_text("trace_id"), slice_of(zeros, 16)));
+    assert_true(correlation_take_bytes(&correlation, slice_of_text("span_id"), slice_of(bytes, 8)));
+    assert_true(
+        correlation_take_bytes(&correlation, slice_of_text("trace_id"), slice_of(bytes, 16)));
+    assert_memory_equal(correlation.span_id, bytes, 8);
+    assert_memory_equal(correlation.trace_id, bytes, 16);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_spelling_is_known_and_nothing_else)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_spelling_is_known_and_nothing_else),
+        cmocka_unit_test(numbers_are_ids_where_texts_are_decimal),
+        cmocka_unit_test(bytes_are_ids_of_their_length),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
