@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health_check: tells probes over HTTP/1.1 whether the service is ready. Answers as the Go
+/* health_check: tells probes over HTTP whether the service is ready. Answers as the Go
  * collector's extension does: 200 once pipelines run, 503 before and while they stop. Runs on
  * lane 0. */
+#include "extensions/page_extension.h"
 #include "src/clock.h"
 #include "src/component.h"
 #include "src/config/field.h"
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/log.h"
-#include "src/net/http1_chars.h"
 #include "src/net/http_server.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 /* How often it looks whether the service has become ready; once it has, never again. */
 #define READY_CHECK_NS ((uint64_t)20 * NS_PER_MS)
 
-enum { EXTRA_HEADERS_MAX = 8, TIME_TEXT_MAX = 64, ANSWER_TEXT_MAX = 256 };
+enum { TIME_TEXT_MAX = 64, ANSWER_TEXT_MAX = 256 };
 
 struct health_check_body_config {
     const char *healthy;
@@ -28,22 +28,14 @@ struct health_check_body_config {
 };
 
 struct health_check_extension_config {
-    const char *endpoint;
-    const char *transport;
+    struct http_listen_config server;
     const char *path;
     bool has_response_body;
     struct health_check_body_config response_body;
-    struct config_pairs response_headers;
-    bool keep_alives_enabled;
-    uint64_t read_timeout_ns;
-    uint64_t read_header_timeout_ns;
-    uint64_t write_timeout_ns;
-    uint64_t idle_timeout_ns;
 };
 
 struct health_check_extension {
-    struct component base;
-    struct http_server *server;
+    struct page_extension page;
     struct timer ready_check;
     bool was_ready;
     bool is_stopping;
@@ -59,31 +51,14 @@ static const struct config_field health_check_body_fields[] = {
 
 #define OWNER struct health_check_extension_config
 static const struct config_field health_check_extension_fields[] = {
-    CONFIG_TEXT(OWNER, endpoint, "endpoint", "localhost:13133", "Where to listen."),
-    CONFIG_TEXT(OWNER, transport, "transport", "tcp", "tcp, tcp4 or tcp6."),
+    PAGE_ROWS(OWNER, server, "localhost:13133", "false"),
     CONFIG_TEXT(OWNER, path, "path", "/",
                 "Path of the answer; one that ends in / stands for all paths below it."),
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
                     CONFIG_NULL_IS_OFF, "response_body", health_check_body_fields, NULL,
                     "Fixed bodies instead of the JSON status."),
-    CONFIG_HEADERS(OWNER, response_headers, "response_headers",
-                   "Headers of every answer, at most eight."),
-    CONFIG_BOOL(OWNER, keep_alives_enabled, "keep_alives_enabled", "true",
-                "Keep connections open between requests."),
-    CONFIG_DURATION(OWNER, read_timeout_ns, "read_timeout", "0s", 0, INT64_MAX,
-                    "Time for a whole request; 0 is no limit but the minimum rate."),
-    CONFIG_DURATION(OWNER, read_header_timeout_ns, "read_header_timeout", "10s", 0, INT64_MAX,
-                    "Time for the head of a request; 0 is 10s."),
-    CONFIG_DURATION(OWNER, write_timeout_ns, "write_timeout", "30s", 0, INT64_MAX,
-                    "Time for writing an answer; 0 is 30s without progress."),
-    CONFIG_DURATION(OWNER, idle_timeout_ns, "idle_timeout", "1m", 0, INT64_MAX,
-                    "Time between requests; 0 is 1m."),
     CONFIG_IGNORED("check_collector_pipeline",
                    "It never worked in the Go collector, which ignores it too."),
-    CONFIG_IGNORED("max_request_body_size", "Request bodies are not read."),
-    CONFIG_IGNORED("compression_algorithms", "Request bodies are not read."),
-    CONFIG_IGNORED("include_metadata", "Nothing behind this extension sees request headers."),
-    CONFIG_IGNORED("dialer", "Servers do not dial."),
     CONFIG_END,
 };
 #undef OWNER
@@ -99,13 +74,13 @@ static struct health_check_extension *health_check_extension_of(struct component
 static const struct health_check_extension_config *config_of(
     const struct health_check_extension *self)
 {
-    assert(self->base.config != NULL);
-    return self->base.config;
+    assert(self->page.base.config != NULL);
+    return self->page.base.config;
 }
 
 static bool is_ready(const struct health_check_extension *self)
 {
-    const struct service_view *service = self->base.service;
+    const struct service_view *service = self->page.base.service;
     assert(service != NULL);
     return !self->is_stopping && service->is_ready(service);
 }
@@ -113,11 +88,11 @@ static bool is_ready(const struct health_check_extension *self)
 /* Logs a change since the last look. */
 static void note_state(struct health_check_extension *self, bool is_now_ready)
 {
-    assert(lane_is_current(self->base.lane));
+    assert(lane_is_current(self->page.base.lane));
     if (is_now_ready == self->was_ready)
         return;
     self->was_ready = is_now_ready;
-    log_info(&self->base.logger, "Health Check state change",
+    log_info(&self->page.base.logger, "Health Check state change",
              log_text("status", is_now_ready ? "ready" : "unavailable"));
 }
 
@@ -127,7 +102,7 @@ static void on_ready_check(struct timer *timer, void *arg)
     assert(timer == &self->ready_check);
     note_state(self, is_ready(self));
     if (!self->was_ready)
-        lane_timer_start(self->base.lane, timer, READY_CHECK_NS);
+        lane_timer_start(self->page.base.lane, timer, READY_CHECK_NS);
 }
 
 /* The fraction of a second as Go prints it: ".5", or nothing. */
@@ -183,8 +158,9 @@ static void print_status(const struct health_check_extension *self, bool is_now_
     char since[TIME_TEXT_MAX] = "0001-01-01T00:00:00Z";
     char uptime[TIME_TEXT_MAX] = "";
     if (is_now_ready) {
+        const struct service_view *service = self->page.base.service;
         uint64_t now_ns = clock_wall_ns();
-        uint64_t since_ns = self->base.service->ready_since_wall_ns(self->base.service);
+        uint64_t since_ns = service->ready_since_wall_ns(service);
         print_time(since, since_ns);
         print_uptime(uptime, now_ns > since_ns ? now_ns - since_ns : 0);
     }
@@ -203,71 +179,39 @@ static bool has_path(const struct http_request *request, const char *path)
     return slice_equal_text(asked, path);
 }
 
-static void add_headers(struct http_response *response, const struct config_pairs *extra)
+static void answer(struct component *base, struct http_request *request)
 {
-    size_t own = response->headers[1].name != NULL ? 2 : 1;
-    assert(extra->count <= EXTRA_HEADERS_MAX);
-    for (size_t i = 0; i < extra->count; i++)
-        response->headers[own + i] =
-            (struct http_header){.name = extra->pairs[i].key, .value = extra->pairs[i].value};
-}
-
-static void on_request(struct http_request *request, void *arg)
-{
-    assert(request != NULL);
-    struct health_check_extension *self = arg;
+    struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = config_of(self);
     bool is_now_ready = is_ready(self);
     char status[ANSWER_TEXT_MAX];
     const char *body = status;
     struct http_response response = {.status = is_now_ready ? 200 : 503};
-    response.headers[0] = (struct http_header){"content-type", "text/plain; charset=utf-8"};
+    assert(request != NULL);
     note_state(self, is_now_ready);
     if (!has_path(request, config->path)) {
-        response.status = 404;
-        response.headers[1] = (struct http_header){"x-content-type-options", "nosniff"};
-        body = "404 page not found\n";
-    } else if (config->has_response_body) {
+        page_respond_text(base, request, 404, "404 page not found\n");
+        return;
+    }
+    response.headers[0] = (struct http_header){"content-type", "text/plain; charset=utf-8"};
+    if (config->has_response_body) {
         body = is_now_ready ? config->response_body.healthy : config->response_body.unhealthy;
     } else {
         response.headers[0].value = "application/json";
         print_status(self, is_now_ready, status);
     }
     response.body = slice_of_text(body);
-    add_headers(&response, &config->response_headers);
-    http_respond(request, &response);
-}
-
-/* Bodies are not read: nothing else can come. */
-static const struct http_handler health_check_handler = {.on_request = on_request};
-
-static bool check_headers(const struct config_pairs *headers, struct error *error)
-{
-    assert(error != NULL);
-    if (headers->count > EXTRA_HEADERS_MAX)
-        return error_set(error, "response_headers: found %zu headers, expected at most %d",
-                         headers->count, EXTRA_HEADERS_MAX);
-    for (size_t i = 0; i < headers->count; i++)
-        if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
-            return error_set(error, "response_headers: \"%s\" is no header name",
-                             headers->pairs[i].key);
-    return true;
+    page_respond(base, request, &response);
 }
 
 static bool health_check_extension_check(const void *config, struct error *error)
 {
     assert(config != NULL);
     const struct health_check_extension_config *self = config;
-    if (self->endpoint[0] == '\0')
-        return error_set(error, "endpoint: missing, expected host:port such as localhost:13133");
     if (self->path[0] != '/')
         return error_set(error, "path: found \"%s\", expected a path that starts with /",
                          self->path);
-    if (strcmp(self->transport, "tcp") != 0 && strcmp(self->transport, "tcp4") != 0 &&
-        strcmp(self->transport, "tcp6") != 0)
-        return error_set(error, "transport: found \"%s\", expected tcp, tcp4 or tcp6",
-                         self->transport);
-    return check_headers(&self->response_headers, error);
+    return page_extension_check(&self->server, "localhost:13133", error);
 }
 
 static bool health_check_extension_create(struct component *base, struct error *error)
@@ -276,40 +220,18 @@ static bool health_check_extension_create(struct component *base, struct error *
     const struct health_check_extension_config *config = config_of(self);
     assert(base->service != NULL);
     assert(lane_is_current(base->lane));
-    (void)error;
     timer_init(&self->ready_check, on_ready_check, self);
-    self->server = http_server_create(&(struct http_server_settings){
-        .lane = base->lane,
-        .budget = base->budget,
-        .has_http1 = true,
-        .has_keep_alive = config->keep_alives_enabled,
-        .header_deadline_ns = config->read_header_timeout_ns,
-        .read_deadline_ns = config->read_timeout_ns,
-        .write_deadline_ns = config->write_timeout_ns,
-        .idle_ns = config->idle_timeout_ns,
-        .handler = &health_check_handler,
-        .arg = self,
-    });
-    return true;
+    return page_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
-    assert(error != NULL);
     struct health_check_extension *self = health_check_extension_of(base);
-    const struct health_check_extension_config *config = config_of(self);
-    if (!http_server_listen(&self->server, 1, config->transport, config->endpoint, error))
-        return error_prefix(error, "failed to bind to address %s", config->endpoint);
-    log_info(&base->logger, "Starting health_check extension",
-             log_text("endpoint", http_server_address(self->server)));
+    assert(error != NULL);
+    if (!page_extension_listen(base, "Starting health_check extension", error))
+        return false;
     lane_timer_start(base->lane, &self->ready_check, 0);
     return true;
-}
-
-static void on_stopped(void *arg)
-{
-    assert(arg != NULL);
-    component_stopped(arg);
 }
 
 static void health_check_extension_stop(struct component *base)
@@ -319,14 +241,14 @@ static void health_check_extension_stop(struct component *base)
     self->is_stopping = true;
     note_state(self, false);
     lane_timer_stop(base->lane, &self->ready_check);
-    http_server_stop(self->server, on_stopped, base);
+    page_extension_stop(base);
 }
 
 static void health_check_extension_destroy(struct component *base)
 {
     struct health_check_extension *self = health_check_extension_of(base);
     assert(!timer_is_running(&self->ready_check));
-    http_server_destroy(self->server);
+    page_extension_destroy(base);
 }
 
 const struct component_factory health_check_extension_factory = {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of an extension that shows pages, from create to destroy. Runs on lane 0. */
+/* The server of an extension that answers requests, from create to destroy. Runs on lane 0. */
 #include "extensions/page_extension.h"
 
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/log.h"
+#include "src/mem.h"
 #include "src/net/http_server.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+enum { REASON_MAX = 512 };
 
 static struct page_extension *page_extension_of(struct component *base)
 {
@@ -15,26 +19,114 @@ static struct page_extension *page_extension_of(struct component *base)
     return (struct page_extension *)base;
 }
 
-void page_extension_prepare(struct component *base, const struct http_handler *handler)
+bool page_extension_check(const struct http_listen_config *config, const char *example,
+                          struct error *error)
 {
-    assert(handler->on_request != NULL);
-    page_extension_of(base)->server = http_server_create(&(struct http_server_settings){
-        .lane = base->lane,
-        .budget = base->budget,
-        .has_http1 = true,
-        .has_keep_alive = true,
-        .handler = handler,
-        .arg = base,
-    });
+    assert(example != NULL);
+    if (config->listen.endpoint[0] == '\0')
+        return error_set(error, "endpoint: missing, expected host:port such as %s", example);
+    return http_listen_config_check(config, error);
 }
 
-bool page_extension_listen(struct component *base, const char *transport, const char *endpoint,
-                           const char *message, struct error *error)
+/* The answer lacks only the headers that the user wants in all of them. */
+static void finish(struct page_extension *self, struct http_request *request,
+                   struct http_response *response)
+{
+    assert(response->status >= 200);
+    http_listen_config_add_headers(self->config, self->header_names, response);
+    http_respond(request, response);
+}
+
+void page_respond(struct component *base, struct http_request *request,
+                  struct http_response *response)
 {
     struct page_extension *self = page_extension_of(base);
+    struct listen_cors_room room;
+    assert(request != NULL);
+    listen_cors_add(&self->cors, request, &room, response);
+    finish(self, request, response);
+}
+
+void page_respond_typed(struct component *base, struct http_request *request, unsigned status,
+                        const char *type, struct slice body)
+{
+    assert(type != NULL);
+    page_respond(base, request,
+                 &(struct http_response){
+                     .status = status,
+                     .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
+                     .body = body,
+                 });
+}
+
+void page_respond_text(struct component *base, struct http_request *request, unsigned status,
+                       const char *text)
+{
+    assert(text != NULL);
+    page_respond_typed(base, request, status, "text/plain; charset=utf-8", slice_of_text(text));
+}
+
+/* Browsers ask first, without credentials. True: it has answered. */
+static bool answer_preflight(struct page_extension *self, struct http_request *request)
+{
+    struct listen_cors_room room;
+    struct http_response response;
+    assert(self->config != NULL);
+    if (!listen_cors_preflight(&self->cors, request, &room, &response))
+        return false;
+    finish(self, request, &response);
+    return true;
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct page_extension *self = arg;
+    struct auth_answer answer;
+    assert(self->answer != NULL);
+    if (answer_preflight(self, request))
+        return;
+    enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
+    if (verdict == AUTH_GRANTED) {
+        self->answer(&self->base, request);
+        return;
+    }
+    char text[REASON_MAX];
+    snprintf(text, sizeof(text), "%s\n", answer.reason);
+    page_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
+}
+
+/* Bodies are not read: nothing else can come. */
+static const struct http_handler page_handler = {.on_request = on_request};
+
+bool page_extension_prepare(struct component *base, const struct http_listen_config *config,
+                            page_answer_fn answer, struct error *error)
+{
+    struct page_extension *self = page_extension_of(base);
+    assert(answer != NULL);
+    self->config = config;
+    self->answer = answer;
+    self->tls.logger = &base->logger;
+    if (!component_is_rehearsed(base) && !listen_tls_init(&self->tls, &config->listen, true, error))
+        return false;
+    if (!listen_auth_init(&self->auth, base, &config->listen, error))
+        return error_prefix(error, "auth");
+    if (config->has_cors)
+        listen_cors_init(&self->cors, &config->cors);
+    http_listen_config_name_headers(config, self->header_names);
+    struct http_server_settings settings = http_listen_config_settings(config, base);
+    settings.tls = self->tls.context;
+    settings.handler = &page_handler;
+    self->server = http_server_create(&settings);
+    return true;
+}
+
+bool page_extension_listen(struct component *base, const char *message, struct error *error)
+{
+    struct page_extension *self = page_extension_of(base);
+    const struct listen_config *listen = &self->config->listen;
     assert(message != NULL);
-    if (!http_server_listen(&self->server, 1, transport, endpoint, error))
-        return error_prefix(error, "failed to bind to address %s", endpoint);
+    if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
+        return error_prefix(error, "failed to bind to address %s", listen->endpoint);
     log_info(&base->logger, message, log_text("endpoint", http_server_address(self->server)));
     return true;
 }
@@ -53,18 +145,11 @@ void page_extension_stop(struct component *base)
 
 void page_extension_destroy(struct component *base)
 {
-    assert(base->factory != NULL);
-    http_server_destroy(page_extension_of(base)->server);
-}
-
-void page_respond(struct http_request *request, unsigned status, const char *type,
-                  struct slice body)
-{
-    assert(status >= 200);
-    http_respond(request,
-                 &(struct http_response){
-                     .status = status,
-                     .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
-                     .body = body,
-                 });
+    struct page_extension *self = page_extension_of(base);
+    http_server_destroy(self->server);
+    listen_tls_fini(&self->tls);
+    listen_auth_fini(&self->auth);
+    listen_cors_fini(&self->cors);
+    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
+        mem_free(self->header_names[i]);
 }

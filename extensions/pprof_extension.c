@@ -20,8 +20,7 @@
 #include <unistd.h>
 
 struct pprof_extension_config {
-    const char *endpoint;
-    const char *transport;
+    struct http_listen_config server;
     int64_t block_profile_fraction;
     int64_t mutex_profile_fraction;
     const char *save_to_file;
@@ -29,15 +28,13 @@ struct pprof_extension_config {
 
 #define OWNER struct pprof_extension_config
 static const struct config_field pprof_extension_fields[] = {
-    CONFIG_TEXT(OWNER, endpoint, "endpoint", "localhost:1777", "Where to listen."),
-    CONFIG_TEXT(OWNER, transport, "transport", "tcp", "tcp, tcp4, tcp6 or unix."),
+    PAGE_ROWS(OWNER, server, "localhost:1777", "true"),
     CONFIG_INT(OWNER, block_profile_fraction, "block_profile_fraction", "0", INT32_MIN, INT32_MAX,
                "Accepted; there is no profile of blocking here."),
     CONFIG_INT(OWNER, mutex_profile_fraction, "mutex_profile_fraction", "0", INT32_MIN, INT32_MAX,
                "Accepted; there is no profile of mutexes here."),
     CONFIG_TEXT(OWNER, save_to_file, "save_to_file", "",
                 "A file for a CPU profile; not supported, so anything but empty is an error."),
-    CONFIG_IGNORED("dialer", "Servers do not dial."),
     CONFIG_END,
 };
 #undef OWNER
@@ -54,12 +51,6 @@ static const char off_page[] =
 static const char other_page[] =
     "404 page not found; there are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
 
-static void respond_text(struct http_request *request, unsigned status, const char *text)
-{
-    assert(text != NULL);
-    page_respond(request, status, "text/plain; charset=utf-8", slice_of_text(text));
-}
-
 /* The allocator's dump by way of a file that only memory holds. False: it does not sample. */
 static bool read_dump(char **ret_text, size_t *ret_size)
 {
@@ -75,33 +66,33 @@ static bool read_dump(char **ret_text, size_t *ret_size)
     return is_fine;
 }
 
-static void respond_heap(struct http_request *request)
+static void respond_heap(struct component *base, struct http_request *request)
 {
     char *text;
     size_t size;
     struct error error;
     assert(request != NULL);
     if (!read_dump(&text, &size)) {
-        respond_text(request, 501, off_page);
+        page_respond_text(base, request, 501, off_page);
         return;
     }
     if (slice_equal_text(http_request_query(request), "debug=1")) {
-        page_respond(request, 200, "text/plain; charset=utf-8", slice_of(text, size));
+        page_respond_typed(base, request, 200, "text/plain; charset=utf-8", slice_of(text, size));
         mem_free(text);
         return;
     }
     struct buffer *profile = heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
     mem_free(text);
     if (profile == NULL)
-        respond_text(request, 500, error.text);
+        page_respond_text(base, request, 500, error.text);
     else
-        page_respond(request, 200, "application/octet-stream", buffer_slice(profile));
+        page_respond_typed(base, request, 200, "application/octet-stream", buffer_slice(profile));
     buffer_unref(profile);
 }
 
 /* Arguments with a NUL between them, as Go's handler prints them. They hold no secrets that `ps`
  * would not show. */
-static void respond_command(struct http_request *request)
+static void respond_command(struct component *base, struct http_request *request)
 {
     char text[4096];
     FILE *file = fopen("/proc/self/cmdline", "re");
@@ -109,56 +100,47 @@ static void respond_command(struct http_request *request)
     assert(size <= sizeof(text));
     if (file != NULL)
         fclose(file);
-    page_respond(request, 200, "text/plain; charset=utf-8",
-                 slice_of(text, size > 0 ? size - 1 : 0));
+    page_respond_typed(base, request, 200, "text/plain; charset=utf-8",
+                       slice_of(text, size > 0 ? size - 1 : 0));
 }
 
-static void on_request(struct http_request *request, void *arg)
+static void answer(struct component *base, struct http_request *request)
 {
     struct slice path = http_request_path(request);
-    assert(arg != NULL);
-    (void)arg;
+    assert(base != NULL);
     if (slice_equal_text(path, "/debug/pprof/heap"))
-        respond_heap(request);
+        respond_heap(base, request);
     else if (slice_equal_text(path, "/debug/pprof/cmdline"))
-        respond_command(request);
+        respond_command(base, request);
     else if (slice_equal_text(path, "/debug/pprof/"))
-        respond_text(request, 200, index_page);
+        page_respond_text(base, request, 200, index_page);
     else
-        respond_text(request, 404, other_page);
+        page_respond_text(base, request, 404, other_page);
 }
-
-/* Bodies are not read: nothing else can come. */
-static const struct http_handler pprof_handler = {.on_request = on_request};
 
 static bool pprof_extension_check(const void *config, struct error *error)
 {
     const struct pprof_extension_config *self = config;
     assert(self != NULL);
-    if (self->endpoint[0] == '\0')
-        return error_set(error, "endpoint: missing, expected host:port such as localhost:1777");
     if (self->save_to_file[0] != '\0')
         return error_set(error,
                          "save_to_file: found \"%s\", but there is no CPU profile to save; "
                          "leave it out, and see /debug/pprof/heap",
                          self->save_to_file);
-    return true;
+    return page_extension_check(&self->server, "localhost:1777", error);
 }
 
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
+    const struct pprof_extension_config *config = base->config;
     assert(base->service != NULL);
-    (void)error;
-    page_extension_prepare(base, &pprof_handler);
-    return true;
+    return page_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool pprof_extension_start(struct component *base, struct error *error)
 {
-    const struct pprof_extension_config *config = base->config;
-    assert(config != NULL);
-    return page_extension_listen(base, config->transport, config->endpoint,
-                                 "Starting net/http/pprof server", error);
+    assert(error != NULL);
+    return page_extension_listen(base, "Starting net/http/pprof server", error);
 }
 
 const struct component_factory pprof_extension_factory = {

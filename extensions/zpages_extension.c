@@ -15,8 +15,7 @@ struct zpages_expvar_config {
 };
 
 struct zpages_extension_config {
-    const char *endpoint;
-    const char *transport;
+    struct http_listen_config server;
     struct zpages_expvar_config expvar;
 };
 
@@ -28,17 +27,9 @@ static const struct config_field zpages_expvar_fields[] = {
 
 #define OWNER struct zpages_extension_config
 static const struct config_field zpages_extension_fields[] = {
-    CONFIG_TEXT(OWNER, endpoint, "endpoint", "localhost:55679", "Where to listen."),
-    CONFIG_TEXT(OWNER, transport, "transport", "tcp", "tcp, tcp4, tcp6 or unix."),
+    PAGE_ROWS(OWNER, server, "localhost:55679", "true"),
     CONFIG_SECTION(OWNER, expvar, struct zpages_expvar_config, "expvar", zpages_expvar_fields, NULL,
                    "Go's variables."),
-    CONFIG_IGNORED("read_timeout", "The server's own limits hold."),
-    CONFIG_IGNORED("read_header_timeout", "The server's own limits hold."),
-    CONFIG_IGNORED("write_timeout", "The server's own limits hold."),
-    CONFIG_IGNORED("idle_timeout", "The server's own limits hold."),
-    CONFIG_IGNORED("max_request_body_size", "Request bodies are not read."),
-    CONFIG_IGNORED("compression_algorithms", "Request bodies are not read."),
-    CONFIG_IGNORED("include_metadata", "Nothing behind this extension sees request headers."),
     CONFIG_END,
 };
 #undef OWNER
@@ -53,61 +44,53 @@ static const struct {
     {"/debug/featurez", STATUS_FEATURES},
 };
 
-static void respond_page(const struct service_view *service, struct http_request *request,
+static void respond_page(struct component *base, struct http_request *request,
                          enum status_page page)
 {
+    const struct service_view *service = base->service;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert(out != NULL);
     service->print_page(service, page, out);
     fclose(out);
-    page_respond(request, 200, "text/html; charset=utf-8", slice_of(text, size));
+    page_respond_typed(base, request, 200, "text/html; charset=utf-8", slice_of(text, size));
     free(text);
 }
 
-static void on_request(struct http_request *request, void *arg)
+static void answer(struct component *base, struct http_request *request)
 {
-    const struct component *self = arg;
     struct slice path = http_request_path(request);
-    assert(self->service != NULL);
+    assert(base->service != NULL);
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
         if (slice_equal_text(path, routes[i].path)) {
-            respond_page(self->service, request, routes[i].page);
+            respond_page(base, request, routes[i].page);
             return;
         }
-    page_respond(request, 404, "text/plain; charset=utf-8", slice_of_text("404 page not found\n"));
+    page_respond_text(base, request, 404, "404 page not found\n");
 }
-
-/* Bodies are not read: nothing else can come. */
-static const struct http_handler zpages_handler = {.on_request = on_request};
 
 static bool zpages_extension_check(const void *config, struct error *error)
 {
     const struct zpages_extension_config *self = config;
     assert(self != NULL);
-    if (self->endpoint[0] == '\0')
-        return error_set(error, "endpoint: missing, expected host:port such as localhost:55679");
     if (self->expvar.enabled)
         return error_set(error, "expvar: enabled: true is not supported, for there are no Go "
                                 "variables here; see /debug/servicez and the metrics page");
-    return true;
+    return page_extension_check(&self->server, "localhost:55679", error);
 }
 
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
+    const struct zpages_extension_config *config = base->config;
     assert(base->service != NULL);
-    (void)error;
-    page_extension_prepare(base, &zpages_handler);
-    return true;
+    return page_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool zpages_extension_start(struct component *base, struct error *error)
 {
-    const struct zpages_extension_config *config = base->config;
-    assert(config != NULL);
-    return page_extension_listen(base, config->transport, config->endpoint,
-                                 "Starting zPages extension", error);
+    assert(error != NULL);
+    return page_extension_listen(base, "Starting zPages extension", error);
 }
 
 const struct component_factory zpages_extension_factory = {

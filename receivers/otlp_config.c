@@ -70,7 +70,7 @@ static const struct config_field http_fields[] = {
                 "Path of logs."),
     CONFIG_TEXT(struct otlp_http_config, url_paths[PROFILES], "profiles_url_path",
                 "/v1development/profiles", "Path of profiles. Not a key of the Go collector."),
-    HTTP_LISTEN_ROWS(struct otlp_http_config, server, "20971520"),
+    HTTP_LISTEN_ROWS(struct otlp_http_config, server, "20971520", "true"),
     CONFIG_END,
 };
 

@@ -25,7 +25,7 @@ static const struct config_field limits_fields[] = {
 
 const struct config_field pyroscope_receiver_fields[] = {
     LISTEN_ROWS(struct pyroscope_receiver_config, server.listen, "localhost:4040"),
-    HTTP_LISTEN_ROWS(struct pyroscope_receiver_config, server, "20971520"),
+    HTTP_LISTEN_ROWS(struct pyroscope_receiver_config, server, "20971520", "true"),
     CONFIG_SECTION(struct pyroscope_receiver_config, limits, struct upload_limits, "limits",
                    limits_fields, NULL,
                    "What is refused, so that its sender hears of it: names and defaults are "

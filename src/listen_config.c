@@ -9,6 +9,7 @@
 #include "src/error.h"
 #include "src/mem.h"
 #include "src/net/endpoint.h"
+#include "src/net/http1_chars.h"
 #include "src/net/http_server.h"
 
 #include <assert.h>
@@ -99,16 +100,25 @@ static bool check_compressions(const struct config_texts *names, struct error *e
     return true;
 }
 
+static bool check_headers(const struct config_pairs *headers, struct error *error)
+{
+    assert(error != NULL);
+    if (headers->count > RESPONSE_HEADERS_MAX)
+        return error_set(error, "response_headers: found %zu headers, expected at most %d",
+                         headers->count, RESPONSE_HEADERS_MAX);
+    for (size_t i = 0; i < headers->count; i++)
+        if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
+            return error_set(error, "response_headers: \"%s\" is no header name",
+                             headers->pairs[i].key);
+    return true;
+}
+
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error)
 {
     assert(http != NULL);
-    if (!listen_config_check(&http->listen, error) ||
-        !check_compressions(&http->compressions, error))
-        return false;
-    if (http->response_headers.count > RESPONSE_HEADERS_MAX)
-        return error_set(error, "response_headers: found %zu headers, expected at most %d",
-                         http->response_headers.count, RESPONSE_HEADERS_MAX);
-    return true;
+    return listen_config_check(&http->listen, error) &&
+           check_compressions(&http->compressions, error) &&
+           check_headers(&http->response_headers, error);
 }
 
 struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,

@@ -91,7 +91,7 @@ extern const struct config_field listen_cors_fields[];
                         listen_middleware_fields, NULL, "Not supported by this build.")
 
 /* Rows for what a struct http_listen_config has besides. */
-#define HTTP_LISTEN_ROWS(owner, member, body_default)                                              \
+#define HTTP_LISTEN_ROWS(owner, member, body_default, keep_alive)                                  \
     CONFIG_INT(owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,     \
                UINT32_MAX,                                                                         \
                "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),   \
@@ -108,7 +108,7 @@ extern const struct config_field listen_cors_fields[];
                         "For an answer. 0: 30 seconds without progress."),                         \
         CONFIG_DURATION(owner, member.idle_timeout_ns, "idle_timeout", "0", 0, INT64_MAX,          \
                         "Between requests. 0: 1 minute."),                                         \
-        CONFIG_BOOL(owner, member.has_keep_alive, "keep_alives_enabled", "true",                   \
+        CONFIG_BOOL(owner, member.has_keep_alive, "keep_alives_enabled", keep_alive,               \
                     "Take more than one request per connection."),                                 \
         CONFIG_HEADERS(owner, member.response_headers, "response_headers",                         \
                        "Headers of every answer."),                                                \

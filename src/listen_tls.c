@@ -14,12 +14,13 @@
 static void on_reload(void *arg, const struct error *error)
 {
     struct listen_tls *tls = arg;
-    assert(tls->counters != NULL);
+    assert(tls->logger != NULL);
     if (error == NULL) {
         log_info(tls->logger, "TLS certificates were read anew");
         return;
     }
-    counter_add(&tls->counters->reloads_failed, 1);
+    if (tls->counters != NULL)
+        counter_add(&tls->counters->reloads_failed, 1);
     log_error(tls->logger, "Changed TLS certificates cannot be used, the old ones stay",
               log_text("error", error->text));
 }
@@ -28,7 +29,8 @@ static void on_handshake_failed(void *arg, const char *peer, const char *reason)
 {
     struct listen_tls *tls = arg;
     assert(reason != NULL);
-    counter_add(&tls->counters->handshakes_failed, 1);
+    if (tls->counters != NULL)
+        counter_add(&tls->counters->handshakes_failed, 1);
     log_warn(tls->logger, "TLS handshake failed", log_text("peer", peer),
              log_text("error", reason));
 }
@@ -39,7 +41,7 @@ bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config,
     static const char *const protocols[] = {"h2", "http/1.1", NULL};
     static const char *const http2_only[] = {"h2", NULL};
     assert(tls->context == NULL);
-    assert(tls->counters != NULL);
+    assert(tls->logger != NULL);
     if (!config->has_tls)
         return true;
     const struct tls_context_settings settings = {.protocols = has_http1 ? protocols : http2_only,

@@ -29,7 +29,7 @@ struct listen_tls_counters {
 struct listen_tls {
     struct tls_context *context; /* NULL: cleartext */
     const struct logger *logger;
-    struct listen_tls_counters *counters;
+    struct listen_tls_counters *counters; /* NULL: logged only */
 };
 
 /* Reads the certificates when the configuration has them. has_http1: beside HTTP/2. The fields but

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the zpages and pprof extensions, over a running service."""
 
+import socket
+import ssl
 import subprocess
 import tempfile
 
-from support import case, client, otlp, peers, process
+from support import case, certificates, client, compare, otlp, peers, process
+from support.compare import Question
 from support.ports import free_port
 
 CONFIG = """
@@ -14,6 +17,94 @@ extensions:
   pprof:
     endpoint: 127.0.0.1:{pprof}
 """
+
+
+PAGE = "http://app.example.com"
+MISMATCH = b"provided authorization does not match expected scheme or token\n"
+MISSING = b"missing or empty authorization header: Authorization\n"
+BROKEN = "health_check of 0.155 takes the key and then drops what it makes of it"
+
+
+class Doors(compare.SideBySide):
+    """TLS, authentication, CORS and headers of extensions that listen."""
+
+    def start(self, executable):
+        self.files = certificates.Certificates(self)
+        names = ["health_check", "zpages"] + ([] if executable else ["pprof"])
+        self.ports = {name: free_port() for name in names}
+        pair = f"cert_file: {self.files.path('server.pem')}, key_file: {self.files.path('server.key')}"
+        text = "extensions:\n  bearertokenauth: {token: sesame}\n" + "".join(
+            f"  {name}:\n    endpoint: 127.0.0.1:{self.ports[name]}\n    tls: {{{pair}}}\n"
+            "    auth: {authenticator: bearertokenauth}\n"
+            "    cors: {allowed_origins: ['http://*.example.com'], max_age: 60}\n"
+            "    response_headers: {X-Told: always, content-type: text/never}\n"
+            for name in names
+        )
+        return self.server(
+            text + "receivers:\n  nop:\nexporters:\n  nop:\nservice:\n"
+            f"  extensions: [bearertokenauth, {', '.join(names)}]\n{case.QUIET}"
+            "  pipelines:\n    traces:\n      receivers: [nop]\n      exporters: [nop]\n",
+            executable=executable,
+        ).wait_until_ready()
+
+    def ask(self, name, path, method="GET", **headers):
+        """Status, headers that matter, and the page unless it says 200."""
+
+        def asking(_):
+            context = ssl.create_default_context(cafile=self.files.path("ca.pem"))
+            lines = "".join(f"{key.replace('_', '-')}: {value}\r\n" for key, value in headers.items())
+            with socket.create_connection(("127.0.0.1", self.ports[name]), 30) as plain:
+                with context.wrap_socket(plain, server_hostname="localhost") as stream:
+                    stream.sendall(
+                        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+                        f"Connection: close\r\n{lines}\r\n".encode()
+                    )
+                    told = b"".join(iter(lambda: stream.recv(65536), b""))
+            head, _, body = told.partition(b"\r\n\r\n")
+            first, *rest = head.decode().split("\r\n")
+            found = dict(line.lower().split(": ", 1) for line in rest)
+            status = int(first.split()[1])
+            seen = {
+                key: found[key]
+                for key in ("access-control-allow-origin", "access-control-max-age", "x-told")
+                if key in found
+            }
+            return status, seen, found.get("content-type"), b"" if status == 200 else body
+
+        return asking
+
+    def questions(self):
+        told, plain = {"x-told": "always"}, "text/plain; charset=utf-8"
+        cors = {"access-control-allow-origin": PAGE, **told}
+        preflight = {"Origin": PAGE, "Access_Control_Request_Method": "GET"}
+        rows = []
+        for name, path, media in (
+            ("zpages", "/debug/servicez", "text/html; charset=utf-8"),
+            ("pprof", "/debug/pprof/", plain),
+            ("health_check", "/", "application/json"),
+        ):
+            if name not in self.ports:
+                continue  # the collector's pprof has no such keys
+            go = {"go": (200, {}, media, b""), "why": BROKEN} if name == "health_check" else {}
+            rows += [
+                Question(f"{name}: {asked}", self.ask(name, path, **headers), answer, **go)
+                for asked, headers, answer in (
+                    ("nobody", {}, (401, told, plain, MISSING)),
+                    ("a stranger", {"Authorization": "Bearer x"}, (401, told, plain, MISMATCH)),
+                    ("a friend", {"Authorization": "Bearer sesame"}, (200, told, media, b"")),
+                    (
+                        "a page of a friend",
+                        {"Authorization": "Bearer sesame", "Origin": PAGE},
+                        (200, cors, media, b""),
+                    ),
+                    (
+                        "a page that asks first",
+                        {"method": "OPTIONS", **preflight},
+                        (204, {**cors, "access-control-max-age": "60"}, "text/never", b""),
+                    ),
+                )
+            ]
+        return rows
 
 
 class Pages(case.Case):

@@ -256,7 +256,7 @@ static void wrong_settings_are_named(void **state)
     } rows[] = {
         {"endpoint", "", "endpoint: missing"},
         {"path", "health", "path: found \"health\", expected a path that starts with /"},
-        {"transport", "udp", "transport: found \"udp\", expected tcp, tcp4 or tcp6"},
+        {"transport", "udp", "unsupported transport type \"udp\", expected tcp, tcp4, tcp6"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
