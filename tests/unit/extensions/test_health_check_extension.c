@@ -108,7 +108,7 @@ static void find_port(char address[32])
     snprintf(address, 32, "127.0.0.1:%u", ntohs(any.sin_port));
 }
 
-static int start(void **state)
+static int start_with(void **state, void (*adjust)(void *config))
 {
     struct rig *rig = mem_zalloc(sizeof(*rig));
     clock_fake_start(NS_PER_S, ready_wall_ns);
@@ -118,6 +118,8 @@ static int start(void **state)
     rig->config = make_config();
     find_port(rig->address);
     set_text(rig->config, "endpoint", rig->address);
+    if (adjust != NULL)
+        adjust(rig->config);
     rig->component = mem_zalloc(health_check_extension_factory.instance_size);
     *rig->component = (struct component){
         .factory = &health_check_extension_factory,
@@ -134,6 +136,23 @@ static int start(void **state)
         fail_msg("%s", error.text);
     *state = rig;
     return 0;
+}
+
+static int start(void **state)
+{
+    return start_with(state, NULL);
+}
+
+static void add_headers(void *config)
+{
+    static const struct config_pair pairs[] = {{"X-Probe", "yes"}, {"cache-control", "no-store"}};
+    *(struct config_pairs *)field_of(config, "response_headers") =
+        (struct config_pairs){.count = 2, .pairs = pairs};
+}
+
+static int start_with_headers(void **state)
+{
+    return start_with(state, add_headers);
 }
 
 static void on_stopped(void *arg)
@@ -241,9 +260,6 @@ static void a_path_of_its_own_leaves_404_for_others(void **state)
 static void headers_of_the_user_are_sent(void **state)
 {
     struct rig *rig = *state;
-    static const struct config_pair pairs[] = {{"X-Probe", "yes"}, {"cache-control", "no-store"}};
-    *(struct config_pairs *)field_of(rig->config, "response_headers") =
-        (struct config_pairs){.count = 2, .pairs = pairs};
     expect(rig, GET("/"), "X-Probe: yes\r\n", "Cache-Control: no-store\r\n");
 }
 
@@ -291,9 +307,12 @@ static void a_taken_port_fails_the_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LIVE(readiness_is_answered_as_json), LIVE(uptime_is_printed_as_go_prints_it),
-        LIVE(fixed_bodies_replace_the_json), LIVE(a_path_of_its_own_leaves_404_for_others),
-        LIVE(headers_of_the_user_are_sent),  cmocka_unit_test(wrong_settings_are_named),
+        LIVE(readiness_is_answered_as_json),
+        LIVE(uptime_is_printed_as_go_prints_it),
+        LIVE(fixed_bodies_replace_the_json),
+        LIVE(a_path_of_its_own_leaves_404_for_others),
+        cmocka_unit_test_setup_teardown(headers_of_the_user_are_sent, start_with_headers, finish),
+        cmocka_unit_test(wrong_settings_are_named),
         LIVE(a_taken_port_fails_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
