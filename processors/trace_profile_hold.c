@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/clock.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_keep.h"
 #include "src/join/profile_links.h"
@@ -24,10 +25,9 @@ void profile_hold_fini(struct profile_hold *hold)
     hold->store = NULL;
 }
 
-bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes)
+static bool try_take_of(struct profile_hold *hold, uint64_t bytes, uint64_t most)
 {
     _Atomic uint64_t *held = &hold->store->held_bytes;
-    uint64_t most = hold->store->settings.hold_bytes;
     uint64_t before = atomic_load_explicit(held, memory_order_relaxed);
     assert(bytes <= UINT64_MAX / 2);
     do {
@@ -38,6 +38,18 @@ bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes)
     return true;
 }
 
+bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes)
+{
+    assert(hold->store != NULL);
+    return try_take_of(hold, bytes, hold->store->settings.hold_bytes);
+}
+
+bool profile_hold_try_take_spare(struct profile_hold *hold, uint64_t bytes)
+{
+    assert(hold->store != NULL);
+    return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_AWAITED_SHARE);
+}
+
 void profile_hold_return(struct profile_hold *hold, uint64_t bytes)
 {
     assert(bytes <= hold->bytes);
@@ -46,11 +58,14 @@ void profile_hold_return(struct profile_hold *hold, uint64_t bytes)
 }
 
 void profile_hold_add(struct profile_hold *hold, struct batch *batch,
-                      const struct profile_links *links, uint64_t deadline_ns)
+                      const struct profile_links *links, struct profile_awaits *awaits,
+                      uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
-    assert(links->keys.count > 1 || links->timed_count > 0);
+    assert(links->keys.count > 0);
     held->batch = batch;
+    held->awaits = *awaits;
+    *awaits = (struct profile_awaits){.items = NULL};
     held->deadline_ns = deadline_ns;
     held->waits_for_all = links->timed_count > 0;
     held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
@@ -62,7 +77,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
-    assert(held->missing_count > 0 || held->waits_for_all);
+    assert(held->missing_count > 0 || held->waits_for_all || held->awaits.count > 0);
 }
 
 /* Takes the one that *at points to out of the list. */
@@ -76,6 +91,7 @@ static struct batch *pop_at(struct profile_hold *hold, struct held **at)
         hold->end = at;
     hold->count--;
     mem_free(held->missing);
+    profile_awaits_fini(&held->awaits);
     mem_free(held);
     return batch;
 }
@@ -102,7 +118,7 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
             return false;
         held->missing_count--;
     }
-    return true;
+    return profile_awaits_are_over(&held->awaits, hold->store, clock_now_ns());
 }
 
 struct batch *profile_hold_pop_complete(struct profile_hold *hold)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/join/profile_awaits.h"
+
 struct batch;
 struct join_store;
 struct profile_links;
@@ -16,6 +18,7 @@ struct held {
     uint64_t deadline_ns;
     struct link_key *missing;
     uint32_t missing_count;
+    struct profile_awaits awaits;
     bool waits_for_all; /* a span that comes may still make another one the wrong choice */
     struct held *next;
 };
@@ -35,11 +38,14 @@ void profile_hold_fini(struct profile_hold *hold);
 /* Whether so many bytes more may be held, over all lanes; then they are taken until
  * profile_hold_return. */
 bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes);
+/* The same for what may wait in vain: only if a small share is taken by all. */
+bool profile_hold_try_take_spare(struct profile_hold *hold, uint64_t bytes);
 void profile_hold_return(struct profile_hold *hold, uint64_t bytes);
-/* The batch's bytes were taken. Takes the reference. links, of which some are not found or not
- * settled, are those of the batch. */
+/* The batch's bytes were taken. Takes the reference, and what awaits has. links are those of the
+ * batch; some are not found or not settled, or there are processes to wait for. */
 void profile_hold_add(struct profile_hold *hold, struct batch *batch,
-                      const struct profile_links *links, uint64_t deadline_ns);
+                      const struct profile_links *links, struct profile_awaits *awaits,
+                      uint64_t deadline_ns);
 /* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */
 struct batch *profile_hold_pop(struct profile_hold *hold);
 /* Looks for what is missing, if there are new spans. The next one that misses nothing any more, to

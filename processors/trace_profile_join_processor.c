@@ -19,6 +19,7 @@
 #include "src/error.h"
 #include "src/handover.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_awaits.h"
 #include "src/join/profile_enrich.h"
 #include "src/join/span_reader.h"
 #include "src/lane.h"
@@ -212,14 +213,18 @@ static void on_timer(struct timer *timer, void *arg)
     release_due(self);
 }
 
+static bool may_wait(const struct join *self, uint64_t bytes)
+{
+    const struct join_settings *settings = &self->store->settings;
+    assert(bytes > 0);
+    return settings->hold_ns != 0 && !self->is_stopping && bytes <= settings->hold_bytes &&
+           !is_under_pressure(self);
+}
+
 /* Room for a profile that has to wait, made by letting older ones go. */
 static bool make_room(struct join *self, uint64_t bytes)
 {
-    const struct join_settings *settings = &self->store->settings;
-    if (settings->hold_ns == 0 || self->is_stopping || bytes > settings->hold_bytes ||
-        is_under_pressure(self))
-        return false;
-    assert(bytes > 0);
+    assert(may_wait(self, bytes));
     for (;;) {
         if (profile_hold_try_take(&self->hold, bytes))
             return true;
@@ -231,21 +236,37 @@ static bool make_room(struct join *self, uint64_t bytes)
 
 /* Its bytes are taken. Its sender is told OK: from now on it is ours. */
 static void hold(struct join *self, struct batch *batch, const struct profile_links *links,
-                 struct receipt *receipt)
+                 struct profile_awaits *awaits, struct receipt *receipt)
 {
     struct batch *owned = batch_create_like(batch, 1);
     assert(batch->parts_count == 1);
     batch_append_batch(owned, batch);
     owned->is_acknowledged = true;
-    profile_hold_add(&self->hold, owned, links, clock_now_ns() + self->store->settings.hold_ns);
+    profile_hold_add(&self->hold, owned, links, awaits,
+                     clock_now_ns() + self->store->settings.hold_ns);
     arm(self);
     show_held(self);
     receipt_resolve(receipt, &outcome_accepted);
 }
 
+/* Whether the batch, looked up, is to wait; then its bytes are taken. awaits has what it waits for
+ * besides spans that are missing. */
+static bool is_to_wait(struct join *self, const struct profile_enricher *enricher,
+                       const struct batch *batch, uint32_t missing, struct profile_awaits *awaits)
+{
+    assert(awaits->items == NULL);
+    if (!may_wait(self, batch->bytes))
+        return false;
+    if (missing > 0)
+        return make_room(self, batch->bytes);
+    profile_awaits_collect(awaits, &enricher->links, clock_now_ns());
+    return awaits->count > 0 && profile_hold_try_take_spare(&self->hold, batch->bytes);
+}
+
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
     struct profile_enricher enricher;
+    struct profile_awaits awaits = {.items = NULL};
     struct batch *whole = batch_in_one_part(batch, self->base.budget);
     struct finished finished = {.batch = NULL};
     uint32_t missing;
@@ -253,11 +274,12 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     profile_enricher_init(&enricher, self->store, self->base.budget);
     if (!trace_profile_look_up(&enricher, whole, &missing))
         finished.batch = batch_ref(whole);
-    else if (missing > 0 && make_room(self, whole->bytes))
-        hold(self, whole, &enricher.links, receipt);
+    else if (is_to_wait(self, &enricher, whole, missing, &awaits))
+        hold(self, whole, &enricher.links, &awaits, receipt);
     else
         finished = trace_profile_finish(&self->base, &enricher, whole);
     profile_enricher_fini(&enricher);
+    profile_awaits_fini(&awaits);
     if (finished.batch != NULL)
         trace_profile_keep_pass(&self->base, &finished, receipt);
     batch_unref(whole);

@@ -15,6 +15,9 @@ enum {
     JOIN_SERVICES_MAX = 4096,
     JOIN_PROCESSES_MAX = 4096,      /* per lane */
     JOIN_LONE_PROCESSES_MAX = 2048, /* names of processes that may have one trace */
+    JOIN_PATIENCE_MAX = 2048,       /* … that send profiles but no spans */
+    JOIN_AWAITED_MAX = 64,          /* of these, that a held request waits for */
+    JOIN_AWAITED_SHARE = 4,         /* of hold_bytes, what such requests may take: a quarter */
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
 };
@@ -22,8 +25,9 @@ enum {
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
 /* Of one look by time: spans to choose from, spans looked at, slots of time looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
-/* How long everything is indexed after the first linked profile: the longest time between two
- * profiles of an SDK and some more; how often held profiles are looked at again; after which time
+/* How long everything is indexed after the first linked profile, and how long spans are waited for
+ * after the first profile of a process that has none: the longest time between two profiles of an
+ * SDK and some more; how often held profiles are looked at again; after which time
  * the count of distinct values begins anew. */
 #define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)

@@ -51,7 +51,7 @@ struct join_store *join_store_create(const struct join_settings *settings, unsig
         id_set_init(&store->observed, JOIN_SEEN_IDS_MAX) &&
         id_set_init(&store->missed, JOIN_SEEN_IDS_MAX);
     if (settings->finds_lone_traces)
-        is_made = is_made && lone_traces_init(&store->lone);
+        is_made = is_made && lone_traces_init(&store->lone) && patience_init(&store->patience);
     for (size_t i = 0; is_made && i < settings->attributes_count; i++)
         is_made = value_cap_init(&store->caps[i], settings->values_max);
     if (is_made)
@@ -68,6 +68,7 @@ void join_store_destroy(struct join_store *store)
     for (size_t i = 0; i < store->settings.attributes_count; i++)
         value_cap_fini(&store->caps[i]);
     lone_traces_fini(&store->lone);
+    patience_fini(&store->patience);
     id_set_fini(&store->observed);
     id_set_fini(&store->missed);
     process_table_fini(&store->processes);

@@ -10,6 +10,7 @@
 #include "src/join/join_settings.h"
 #include "src/join/keep_rules.h"
 #include "src/join/lone_trace.h"
+#include "src/join/patience.h"
 #include "src/join/process_table.h"
 #include "src/join/service_set.h"
 #include "src/join/span_index.h"
@@ -28,6 +29,7 @@ struct join_store {
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];
     _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
     struct lone_traces lone;     /* with finds_lone_traces */
+    struct patience patience;    /* the same */
     struct keep_switch keep;
     bool has_control;           /* an instance on lane 0, whose own this is, listens */
     char *id;                   /* of the component; NULL: it is not kept */

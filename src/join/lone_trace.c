@@ -32,17 +32,27 @@ void lone_traces_fini(struct lone_traces *traces)
     traces->entries = NULL;
 }
 
-/* The surest name first. */
-static struct lone_keys keys_of(const struct resource_facts *facts)
+/* The last name. */
+enum { OF_SERVICE = RESOURCE_PROCESS_NAMES };
+
+struct lone_names lone_names_of(const struct resource_facts *facts)
 {
-    struct lone_keys keys = {.count = 0};
-    for (unsigned i = 0; i < RESOURCE_PROCESS_NAMES; i++)
-        if (facts->processes[i] != 0)
-            keys.keys[keys.count++] = facts->processes[i];
-    if (facts->service != 0)
-        keys.keys[keys.count++] = facts->service;
-    assert(keys.count <= LONE_KEYS_MAX);
-    return keys;
+    struct lone_names names = {.keys = {[OF_SERVICE] = facts->service}};
+    for (unsigned i = 0; i < OF_SERVICE; i++)
+        names.keys[i] = facts->processes[i];
+    assert(names.keys[OF_SERVICE] == facts->service);
+    return names;
+}
+
+/* Which of its names are of a process, bit by bit. */
+static uint8_t kinds_of(const struct lone_names *names)
+{
+    uint8_t kinds = 0;
+    assert(names != NULL);
+    for (unsigned i = 0; i < OF_SERVICE; i++)
+        if (names->keys[i] != 0)
+            kinds |= (uint8_t)(1u << i);
+    return kinds;
 }
 
 static size_t line_of(uint64_t key)
@@ -89,15 +99,17 @@ static struct lone_entry *find_or_add(struct lone_traces *traces, uint64_t key, 
 struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct resource_facts *facts,
                                    uint64_t now_ns)
 {
-    struct lone_keys all = keys_of(facts);
+    struct lone_names all = lone_names_of(facts);
     struct lone_keys open = {.count = 0};
     assert(now_ns > 0);
-    if (all.count == 0)
-        return open;
     pthread_mutex_lock(&traces->lock);
-    for (unsigned i = 0; i < all.count; i++) {
+    for (unsigned i = 0; i < LONE_KEYS_MAX; i++) {
+        if (all.keys[i] == 0)
+            continue;
         struct lone_entry *entry = find_or_add(traces, all.keys[i], now_ns);
         entry->seen_ns = now_ns;
+        if (i == OF_SERVICE)
+            entry->kinds |= kinds_of(&all);
         if (!entry->is_shared)
             open.keys[open.count++] = all.keys[i];
     }
@@ -165,39 +177,63 @@ static bool covers(const struct lone_entry *entry, uint64_t from_ns, uint64_t un
     return begin <= end && end - begin >= (until_ns - from_ns) / 2;
 }
 
-bool lone_traces_find(struct lone_traces *traces, const struct resource_facts *facts,
-                      uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace)
+/* What is known by its surest name. A process that is named as others of its service are, but has
+ * another name, is another one. NULL: nothing. */
+static const struct lone_entry *entry_of(const struct lone_traces *traces,
+                                         const struct lone_names *names)
 {
-    struct lone_keys keys = keys_of(facts);
-    bool is_found = false;
-    assert(ret_trace != NULL);
-    pthread_mutex_lock(&traces->lock);
-    for (unsigned i = 0; i < keys.count; i++) {
-        const struct lone_entry *entry = find(traces, keys.keys[i]);
-        if (entry == NULL)
-            continue;
-        is_found = entry->has_trace && !entry->is_shared && covers(entry, from_ns, until_ns);
-        if (is_found) {
-            memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
-            ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
-        }
-        break;
-    }
-    pthread_mutex_unlock(&traces->lock);
-    return is_found;
+    const struct lone_entry *entry = NULL;
+    assert(names != NULL);
+    for (unsigned i = 0; i < LONE_KEYS_MAX && entry == NULL; i++)
+        if (names->keys[i] != 0)
+            entry = find(traces, names->keys[i]);
+    return entry != NULL && (entry->kinds & kinds_of(names)) == 0 ? entry : NULL;
 }
 
-bool lone_traces_may_have(struct lone_traces *traces, const struct resource_facts *facts,
-                          uint64_t now_ns)
+/* Not long ago. */
+static bool has_spans(const struct lone_entry *entry, uint64_t now_ns)
 {
-    struct lone_keys keys = keys_of(facts);
-    const struct lone_entry *entry = NULL;
+    assert(now_ns > 0);
+    return entry != NULL && (entry->has_trace || entry->is_shared) && !is_quiet(entry, now_ns);
+}
+
+enum lone_state lone_traces_state(struct lone_traces *traces, const struct lone_names *names,
+                                  uint64_t now_ns)
+{
+    enum lone_state state = LONE_STRANGER;
+    uint64_t service = names->keys[OF_SERVICE];
     assert(now_ns > 0);
     pthread_mutex_lock(&traces->lock);
-    for (unsigned i = 0; i < keys.count && entry == NULL; i++)
-        entry = find(traces, keys.keys[i]);
-    bool may_have =
-        entry != NULL && entry->has_trace && !entry->is_shared && !is_quiet(entry, now_ns);
+    const struct lone_entry *entry = entry_of(traces, names);
+    if (has_spans(entry, now_ns))
+        state = entry->is_shared ? LONE_SHARED : LONE_HAS_TRACE;
+    else if (service != 0 && has_spans(find(traces, service), now_ns))
+        state = LONE_NEWCOMER;
     pthread_mutex_unlock(&traces->lock);
-    return may_have;
+    return state;
+}
+
+static enum lone_found found_in(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+{
+    assert(from_ns <= until_ns);
+    if (!entry->has_trace || entry->is_shared)
+        return LONE_NONE;
+    if (covers(entry, from_ns, until_ns))
+        return LONE_FOUND;
+    return entry->root == 0 ? LONE_UNDECIDED : LONE_NONE;
+}
+
+enum lone_found lone_traces_find(struct lone_traces *traces, const struct lone_names *names,
+                                 uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace)
+{
+    assert(ret_trace != NULL);
+    pthread_mutex_lock(&traces->lock);
+    const struct lone_entry *entry = entry_of(traces, names);
+    enum lone_found found = entry != NULL ? found_in(entry, from_ns, until_ns) : LONE_NONE;
+    if (found == LONE_FOUND) {
+        memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
+        ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
+    }
+    pthread_mutex_unlock(&traces->lock);
+    return found;
 }

@@ -24,6 +24,7 @@ struct lone_entry {
     uint64_t start_ns;                  /* of its first span, as far as known */
     uint64_t end_ns;                    /* of its root */
     uint64_t seen_ns;                   /* when the last span came, on clock_now_ns's scale */
+    uint8_t kinds;                      /* of a service: how its processes are named, bit by bit */
     bool has_trace;
     bool is_shared; /* by several traces, or by whoever calls: it is a server */
 };
@@ -34,7 +35,12 @@ struct lone_traces {
     struct lone_entry *entries;
 };
 
-/* The keys of a resource that are worth noting spans for. */
+/* All names that one resource gives: the surest first, the service last; 0: none. */
+struct lone_names {
+    uint64_t keys[LONE_KEYS_MAX];
+};
+
+/* Those of a resource that are worth noting spans for. */
 struct lone_keys {
     uint64_t keys[LONE_KEYS_MAX];
     unsigned count;
@@ -54,9 +60,22 @@ struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct reso
 /* One of its spans. */
 void lone_traces_note(struct lone_traces *traces, const struct lone_keys *keys,
                       const struct span_facts *span, uint64_t now_ns);
-/* The only trace of the process that a resource names, if most of the time between is its. */
-bool lone_traces_find(struct lone_traces *traces, const struct resource_facts *facts,
-                      uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace);
-/* Whether any of its names is known to have one trace, now. */
-bool lone_traces_may_have(struct lone_traces *traces, const struct resource_facts *facts,
-                          uint64_t now_ns);
+/* What spans say of a process, now. */
+enum lone_state {
+    LONE_STRANGER, /* nobody of that service has sent any lately */
+    LONE_NEWCOMER, /* others have, but this one has not */
+    LONE_SHARED,
+    LONE_HAS_TRACE,
+};
+struct lone_names lone_names_of(const struct resource_facts *facts);
+enum lone_state lone_traces_state(struct lone_traces *traces, const struct lone_names *names,
+                                  uint64_t now_ns);
+
+enum lone_found {
+    LONE_NONE,
+    LONE_UNDECIDED, /* there is one: its root, which has not ended, may say that it began earlier */
+    LONE_FOUND,
+};
+/* The only trace of the process, if most of the time between is its. */
+enum lone_found lone_traces_find(struct lone_traces *traces, const struct lone_names *names,
+                                 uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace);

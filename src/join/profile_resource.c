@@ -78,8 +78,13 @@ static void add_id(struct profile_bytes *inserts, const char *key, struct slice 
     profile_bytes_wrap(inserts, begin, ATTRIBUTES);
 }
 
-/* From when to when the profiles were taken. False: there are none that say it. */
-static bool find_window(struct slice content, uint64_t *ret_from_ns, uint64_t *ret_until_ns)
+bool profile_resource_may_get_trace(struct slice resource)
+{
+    assert(resource.data != NULL || resource.size == 0);
+    return !has_key(resource, TRACE_KEY) || !has_key(resource, ROOT_KEY);
+}
+
+bool profile_resource_window(struct slice content, uint64_t *ret_from_ns, uint64_t *ret_until_ns)
 {
     struct wire_reader scopes = wire_reader_of(content);
     struct profile_scope scope;
@@ -119,14 +124,15 @@ static bool add_trace(struct profile_resources *resources, const struct resource
 {
     struct join_store *store = resources->store;
     struct profile_bytes *inserts = &resources->splices->inserts;
+    const struct lone_names names = lone_names_of(facts);
     struct lone_trace trace;
     uint64_t from_ns;
     uint64_t until_ns;
     assert(resources->now_ns > 0);
     if (!store->settings.finds_lone_traces || names_spans(resources, facts) ||
-        !lone_traces_may_have(&store->lone, facts, resources->now_ns) ||
-        !find_window(content, &from_ns, &until_ns) ||
-        !lone_traces_find(&store->lone, facts, from_ns, until_ns, &trace))
+        lone_traces_state(&store->lone, &names, resources->now_ns) != LONE_HAS_TRACE ||
+        !profile_resource_window(content, &from_ns, &until_ns) ||
+        lone_traces_find(&store->lone, &names, from_ns, until_ns, &trace) != LONE_FOUND)
         return false;
     bool adds_trace = !has_key(resource, TRACE_KEY);
     bool adds_root = trace.root != 0 && !has_key(resource, ROOT_KEY);

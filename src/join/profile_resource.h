@@ -21,6 +21,12 @@ struct profile_resources {
     uint64_t labelled;
 };
 
+/* Whether the resource, an encoded one, has neither the trace's id nor that of its root, or only
+ * one of them. */
+bool profile_resource_may_get_trace(struct slice resource);
+/* From when to when the profiles of a ResourceProfiles with that content were taken. False: there
+ * are none that say it. */
+bool profile_resource_window(struct slice content, uint64_t *ret_from_ns, uint64_t *ret_until_ns);
 /* The Resource field, whose tag is at `at` in the batch, of the ResourceProfiles with that content.
  */
 void profile_resource_edit(struct profile_resources *resources, const struct wire_field *field,

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "src/join/id_set.h"
+#include "src/join/patience.h"
 #include "src/join/value_cap.h"
 
 enum { NOW = 1000 };
@@ -58,6 +59,52 @@ static void too_many_services_open_the_door_for_all(void **state)
     service_set_add(&set, (uint64_t)4 * JOIN_SERVICES_MAX + 4, true, NOW);
     assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
     assert_true(service_set_may_have(&set, 1 << 30));
+}
+
+static void patience_ends_and_comes_back_after_a_silence(void **state)
+{
+    static const struct {
+        uint64_t after_ns; /* since the one before */
+        bool lasts;
+    } rows[] = {
+        {0, true},
+        {JOIN_WARM_UP_NS, true},
+        {1, false},
+        {JOIN_WARM_UP_NS, false},
+        {JOIN_WARM_UP_NS + 1, true},
+        {JOIN_WARM_UP_NS / 2, true},
+        {JOIN_WARM_UP_NS, false},
+    };
+    struct patience patience = {.entries = NULL};
+    uint64_t now_ns = NOW;
+    (void)state;
+    assert_true(patience_init(&patience));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        now_ns += rows[i].after_ns;
+        if (patience_lasts(&patience, 5, now_ns) != rows[i].lasts)
+            fail_msg("row %zu", i);
+    }
+    assert_true(patience_lasts(&patience, 6, now_ns)); /* to each its own */
+    patience_fini(&patience);
+}
+
+static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
+{
+    struct patience patience = {.entries = NULL};
+    uint64_t now_ns = NOW;
+    unsigned remembered = 0;
+    (void)state;
+    assert_true(patience_init(&patience));
+    for (uint64_t key = 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+        assert_true(patience_lasts(&patience, key, now_ns++));
+    now_ns = NOW + JOIN_WARM_UP_NS;
+    for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+        assert_true(patience_lasts(&patience, key, now_ns));
+    now_ns = NOW + 2 * JOIN_WARM_UP_NS;
+    for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+        remembered += !patience_lasts(&patience, key, now_ns);
+    assert_int_equal(remembered, JOIN_PATIENCE_MAX);
+    patience_fini(&patience);
 }
 
 static void an_id_is_there_until_it_is_taken_or_pushed_out(void **state)
@@ -109,6 +156,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_of_use_until_all_linked_services_are_known),
         cmocka_unit_test(too_many_services_open_the_door_for_all),
+        cmocka_unit_test(patience_ends_and_comes_back_after_a_silence),
+        cmocka_unit_test(who_was_not_asked_about_for_longest_is_forgotten),
         cmocka_unit_test(an_id_is_there_until_it_is_taken_or_pushed_out),
         cmocka_unit_test(the_first_values_of_each_epoch_pass),
     };

@@ -17,7 +17,14 @@
 
 #define S ((uint64_t)NS_PER_S)
 
-enum { KIND_INTERNAL = 1, KIND_SERVER = 2, SPANS_MAX = 6, SERVICE = 77, PROCESS = 99 };
+enum {
+    KIND_INTERNAL = 1,
+    KIND_SERVER = 2,
+    SPANS_MAX = 6,
+    SERVICE = 77,
+    PROCESS = 99,
+    UNDECIDED = 9
+};
 
 struct step {
     uint64_t at_s; /* when it arrives */
@@ -49,13 +56,27 @@ static void arrive(struct lone_traces *traces, const struct resource_facts *fact
         lone_traces_note(traces, &keys, &span, now_ns);
 }
 
+static enum lone_found find(struct lone_traces *traces, const struct resource_facts *facts,
+                            uint64_t from_s, uint64_t until_s, struct lone_trace *ret_trace)
+{
+    const struct lone_names names = lone_names_of(facts);
+    return lone_traces_find(traces, &names, from_s * S, until_s * S, ret_trace);
+}
+
+static enum lone_state state_at(struct lone_traces *traces, const struct resource_facts *facts,
+                                uint64_t now_ns)
+{
+    const struct lone_names names = lone_names_of(facts);
+    return lone_traces_state(traces, &names, now_ns);
+}
+
 static void a_process_has_one_trace_or_has_not(void **state)
 {
     static const struct {
         const char *what;
         struct step steps[SPANS_MAX];
         uint64_t from_s, until_s;
-        uint64_t trace; /* 0: none */
+        uint64_t trace; /* 0: none; or UNDECIDED */
         uint64_t root;
     } rows[] = {
         {"children tell of a root that has not ended",
@@ -74,7 +95,13 @@ static void a_process_has_one_trace_or_has_not(void **state)
         {"two traces", {{12, 1, 20, 10, 6, 7, 1}, {13, 2, 21, 11, 7, 8, 1}}, 8, 18, 0, 0},
         {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, 2}}, 5, 15, 0, 0},
         {"the first request of one that does not say so", {{12, 1, 10, 0, 10, 11, 1}}, 5, 15, 0, 0},
-        {"before the trace began", {{112, 1, 20, 10, 106, 107, 1}}, 8, 18, 0, 0},
+        {"before the trace began, as far as a child tells",
+         {{112, 1, 20, 10, 106, 107, 1}},
+         8,
+         18,
+         UNDECIDED,
+         0},
+        {"before the trace began", {{112, 1, 10, 0, 106, 107, 1}}, 8, 18, 0, 0},
         {"after the root has ended", {{12, 1, 10, 0, 2, 9, 1}}, 20, 30, 0, 0},
         {"half of the time is the trace's", {{12, 1, 10, 0, 10, 100, 1}}, 5, 15, 1, 10},
         {"less than half is", {{12, 1, 10, 0, 11, 100, 1}}, 5, 15, 0, 0},
@@ -98,11 +125,14 @@ static void a_process_has_one_trace_or_has_not(void **state)
         assert_true(lone_traces_init(&traces));
         for (size_t k = 0; k < SPANS_MAX && rows[i].steps[k].span != 0; k++)
             arrive(&traces, &by_service, &rows[i].steps[k]);
-        bool is_found =
-            lone_traces_find(&traces, &by_service, rows[i].from_s * S, rows[i].until_s * S, &found);
-        if (is_found != (rows[i].trace != 0))
-            fail_msg("%s", rows[i].what);
-        if (is_found) {
+        enum lone_found answer =
+            find(&traces, &by_service, rows[i].from_s, rows[i].until_s, &found);
+        enum lone_found wanted = rows[i].trace == 0           ? LONE_NONE
+                                 : rows[i].trace == UNDECIDED ? LONE_UNDECIDED
+                                                              : LONE_FOUND;
+        if (answer != wanted)
+            fail_msg("%s: %d", rows[i].what, (int)answer);
+        if (answer == LONE_FOUND) {
             assert_int_equal(found.trace[0], rows[i].trace);
             assert_int_equal(found.root, rows[i].root);
         }
@@ -110,10 +140,12 @@ static void a_process_has_one_trace_or_has_not(void **state)
     }
 }
 
+/* Another process of that service, named in the same way. */
+static const struct resource_facts by_other = {.service = SERVICE,
+                                               .processes = {0, 0, PROCESS + 1}};
+
 static void processes_of_one_service_are_told_apart_by_their_names(void **state)
 {
-    static const struct resource_facts other = {.service = SERVICE,
-                                                .processes = {0, 0, PROCESS + 1}};
     static const struct step first = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
     static const struct step second = {13, 2, 21, 11, 6, 7, KIND_INTERNAL};
     struct lone_traces traces = {.entries = NULL};
@@ -121,25 +153,49 @@ static void processes_of_one_service_are_told_apart_by_their_names(void **state)
     (void)state;
     assert_true(lone_traces_init(&traces));
     arrive(&traces, &by_process, &first);
-    arrive(&traces, &other, &second);
-    assert_true(lone_traces_find(&traces, &by_process, 8 * S, 18 * S, &found));
+    assert_int_equal(find(&traces, &by_service, 8, 18, &found), LONE_FOUND);
+    assert_int_equal(find(&traces, &by_other, 8, 18, &found), LONE_NONE);
+    arrive(&traces, &by_other, &second);
+    assert_int_equal(find(&traces, &by_process, 8, 18, &found), LONE_FOUND);
     assert_int_equal(found.trace[0], 1);
-    assert_true(lone_traces_find(&traces, &other, 8 * S, 18 * S, &found));
+    assert_int_equal(find(&traces, &by_other, 8, 18, &found), LONE_FOUND);
     assert_int_equal(found.trace[0], 2);
-    assert_false(lone_traces_find(&traces, &by_service, 8 * S, 18 * S, &found));
+    assert_int_equal(find(&traces, &by_service, 8, 18, &found), LONE_NONE);
+    lone_traces_fini(&traces);
+}
+
+/* Where profiles and spans name their process in different ways there is only the service. */
+static void a_process_is_its_service_where_it_is_named_differently(void **state)
+{
+    static const struct resource_facts by_container = {.service = SERVICE, .processes = {PROCESS}};
+    static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
+    struct lone_traces traces = {.entries = NULL};
+    struct lone_trace found;
+    (void)state;
+    assert_true(lone_traces_init(&traces));
+    arrive(&traces, &by_process, &child);
+    assert_int_equal(find(&traces, &by_container, 8, 18, &found), LONE_FOUND);
+    assert_int_equal(state_at(&traces, &by_container, 12 * S), LONE_HAS_TRACE);
     lone_traces_fini(&traces);
 }
 
 static void what_is_known_grows_old(void **state)
 {
     static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
+    static const struct step served = {13, 1, 21, 10, 6, 7, KIND_SERVER};
+    static const uint64_t old_ns = 13 * S + JOIN_WARM_UP_NS;
     struct lone_traces traces = {.entries = NULL};
     (void)state;
     assert_true(lone_traces_init(&traces));
-    assert_false(lone_traces_may_have(&traces, &by_service, 12 * S));
-    arrive(&traces, &by_service, &child);
-    assert_true(lone_traces_may_have(&traces, &by_service, 12 * S + JOIN_WARM_UP_NS));
-    assert_false(lone_traces_may_have(&traces, &by_service, 13 * S + JOIN_WARM_UP_NS));
+    assert_int_equal(state_at(&traces, &by_process, 12 * S), LONE_STRANGER);
+    arrive(&traces, &by_process, &child);
+    assert_int_equal(state_at(&traces, &by_process, old_ns - S), LONE_HAS_TRACE);
+    assert_int_equal(state_at(&traces, &by_other, old_ns - S), LONE_NEWCOMER);
+    assert_int_equal(state_at(&traces, &by_process, old_ns), LONE_STRANGER);
+    assert_int_equal(state_at(&traces, &by_other, old_ns), LONE_STRANGER);
+    arrive(&traces, &by_process, &served);
+    assert_int_equal(state_at(&traces, &by_process, old_ns), LONE_SHARED);
+    assert_int_equal(state_at(&traces, &by_other, old_ns), LONE_NEWCOMER);
     lone_traces_fini(&traces);
 }
 
@@ -157,7 +213,7 @@ static void the_quietest_processes_make_room(void **state)
     }
     for (uint64_t i = 1; i <= 10 * JOIN_LONE_PROCESSES_MAX; i++) {
         struct resource_facts facts = {.service = i};
-        known += lone_traces_find(&traces, &facts, 2 * S, 9 * S, &found);
+        known += find(&traces, &facts, 2, 9, &found) == LONE_FOUND;
     }
     assert_int_equal(known, JOIN_LONE_PROCESSES_MAX);
     lone_traces_fini(&traces);
@@ -168,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_has_one_trace_or_has_not),
         cmocka_unit_test(processes_of_one_service_are_told_apart_by_their_names),
+        cmocka_unit_test(a_process_is_its_service_where_it_is_named_differently),
         cmocka_unit_test(what_is_known_grows_old),
         cmocka_unit_test(the_quietest_processes_make_room),
     };
