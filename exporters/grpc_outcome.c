@@ -66,14 +66,15 @@ static bool is_retryable(enum status_code code, bool has_retry_info)
 }
 
 struct outcome grpc_outcome_refused(const struct grpc_result *result,
-                                    char text[GRPC_OUTCOME_TEXT_MAX])
+                                    struct grpc_outcome_room *room)
 {
     char code[CODE_TEXT_MAX];
     uint64_t delay_ns = 0;
     assert(result->code != STATUS_OK);
     assert(result->message != NULL);
     print_code(result->wire_code, code);
-    snprintf(text, GRPC_OUTCOME_TEXT_MAX, "rpc error: code = %s desc = %s", code, result->message);
+    snprintf(room->text, sizeof(room->text), "rpc error: code = %s desc = %s", code,
+             result->message);
     bool has_retry_info = otlp_answer_retry_delay(result->details, &delay_ns);
     bool is_permanent = !is_retryable(result->code, has_retry_info);
     return (struct outcome){
@@ -82,6 +83,8 @@ struct outcome grpc_outcome_refused(const struct grpc_result *result,
         .is_permanent = is_permanent,
         .retry_after_ns = is_permanent ? 0 : delay_ns,
         .is_hint_for_all = true,
-        .message = text,
+        .message = room->text,
+        .details = slice_of(room->details, otlp_status_details(result->details, room->details,
+                                                               sizeof(room->details))),
     };
 }

@@ -3,12 +3,17 @@
  * which words. Pure functions; any thread. */
 #pragma once
 
+#include "src/net/rpc_status.h"
 #include "src/receipt.h"
 
 struct grpc_result;
 
-enum { GRPC_OUTCOME_TEXT_MAX = 2048 };
+/* Where stands what an outcome points to. */
+struct grpc_outcome_room {
+    char text[2048];
+    uint8_t details[RPC_DETAILS_MAX];
+};
 
-/* result is anything but OK; text is what the outcome's message points to. */
+/* result is anything but OK. */
 struct outcome grpc_outcome_refused(const struct grpc_result *result,
-                                    char text[GRPC_OUTCOME_TEXT_MAX]);
+                                    struct grpc_outcome_room *room);

@@ -133,10 +133,10 @@ static struct outcome take_success(const struct attempt *attempt, const struct g
 static void on_done(const struct grpc_result *result, void *arg)
 {
     struct attempt *attempt = arg;
-    char text[GRPC_OUTCOME_TEXT_MAX];
+    struct grpc_outcome_room room;
     assert(attempt->batch != NULL);
     struct outcome outcome = result->code == STATUS_OK ? take_success(attempt, result)
-                                                       : grpc_outcome_refused(result, text);
+                                                       : grpc_outcome_refused(result, &room);
     if (outcome.verdict == ACCEPTED)
         outcome.rejected_items += attempt->left_out;
     attempt_end(attempt, &outcome);

@@ -79,6 +79,7 @@ static void refuse(struct attempt *attempt, const struct outcome *outcome)
     if (outcome->message != attempt->text)
         snprintf(attempt->text, sizeof(attempt->text), "%s", outcome->message);
     attempt->worst.message = attempt->text;
+    attempt->worst.details = (struct slice){.size = 0};
 }
 
 static void break_off(struct attempt *attempt, const char *why)

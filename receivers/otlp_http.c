@@ -301,6 +301,7 @@ void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outc
     struct rpc_status status = {
         .code = outcome->code,
         .message = outcome->message,
+        .details = outcome->details,
         .retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,
     };
     unsigned http_status =

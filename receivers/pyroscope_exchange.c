@@ -64,6 +64,7 @@ static void keep_worst(struct pyroscope_exchange *exchange, const struct outcome
     exchange->worst = *outcome;
     snprintf(exchange->text, sizeof(exchange->text), "%s", outcome->message);
     exchange->worst.message = exchange->text;
+    exchange->worst.details = (struct slice){.size = 0};
 }
 
 void pyroscope_exchange_refuse(struct pyroscope_exchange *exchange, enum status_code code,

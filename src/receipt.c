@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "src/limits.h"
 #include "src/mem.h"
@@ -59,15 +60,36 @@ static bool is_worse(const struct outcome *a, const struct outcome *b)
     return a->is_permanent && !b->is_permanent;
 }
 
+static void free_texts(struct outcome *outcome)
+{
+    assert(outcome->details.data != NULL || outcome->details.size == 0);
+    mem_free((void *)(uintptr_t)outcome->message);
+    mem_free((void *)(uintptr_t)outcome->details.data);
+    outcome->message = NULL;
+    outcome->details = (struct slice){.size = 0};
+}
+
+static void copy_texts(struct outcome *to, const struct outcome *from)
+{
+    assert(to != from);
+    to->message = from->message != NULL ? mem_copy_text(from->message) : NULL;
+    to->details = (struct slice){.size = 0};
+    if (from->details.size == 0)
+        return;
+    uint8_t *details = mem_alloc(from->details.size);
+    memcpy(details, from->details.data, from->details.size);
+    to->details = slice_of(details, from->details.size);
+}
+
 static void remember(struct receipt *receipt, const struct outcome *outcome)
 {
     assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
     uint64_t rejected = receipt->worst.rejected_items + outcome->rejected_items;
     if (is_worse(outcome, &receipt->worst)) {
-        char *message = outcome->message != NULL ? mem_copy_text(outcome->message) : NULL;
-        mem_free((void *)(uintptr_t)receipt->worst.message);
+        struct outcome old = receipt->worst;
         receipt->worst = *outcome;
-        receipt->worst.message = message;
+        copy_texts(&receipt->worst, outcome);
+        free_texts(&old);
     }
     receipt->worst.rejected_items = rejected;
 }
@@ -83,7 +105,7 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
     if (--receipt->pending > 0)
         return;
     struct outcome joined = receipt->worst;
-    receipt->worst.message = NULL;
+    receipt->worst = outcome_accepted;
     receipt->fn(receipt, &joined, receipt->arg);
-    mem_free((void *)(uintptr_t)joined.message);
+    free_texts(&joined);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "src/ledger.h"
+#include "src/slice.h"
 
 /* google.rpc.Code; the same numbers as gRPC status codes. */
 enum status_code {
@@ -45,6 +46,8 @@ struct outcome {
     uint64_t retry_after_ns; /* hint for the client; 0: none */
     bool is_hint_for_all;    /* it outlives our own retries: gRPC's RetryInfo is handed through */
     const char *message;     /* borrowed for the call; NULL when accepted */
+    struct slice details;    /* borrowed too: those of a google.rpc.Status (its fields 3), as a gRPC
+                                back-end gave them for its client; empty: none */
     uint64_t rejected_items; /* with ACCEPTED: items that partial_success reports */
 };
 
@@ -56,7 +59,7 @@ struct receipt {
     void *arg;
     unsigned pending; /* answers still expected */
     struct outcome
-        worst; /* LOST before REFUSED before ACCEPTED, permanent before not; its message is owned */
+        worst; /* LOST before REFUSED before ACCEPTED, permanent before not; it owns its texts */
 };
 
 extern const struct outcome outcome_accepted;

@@ -38,7 +38,7 @@ static void respond_with(struct http_request *request, const struct grpc_call *c
     rpc_message_to_grpc(answer->status.message, message);
     if (answer->status.code == STATUS_UNIMPLEMENTED)
         response.headers[1] = (struct http_header){"grpc-accept-encoding", encodings};
-    if (answer->status.retry_after_ns > 0) {
+    if (answer->status.retry_after_ns > 0 || answer->status.details.size > 0) {
         rpc_status_to_base64(&answer->status, details);
         response.trailers[2] = (struct http_header){"grpc-status-details-bin", details};
     }

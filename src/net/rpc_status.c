@@ -58,7 +58,8 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
     copy_plain(status->message, message);
     row.code = (int32_t)status->code;
     row.message = message;
-    if (status->retry_after_ns > 0) {
+    bool has_details = status->details.size > 0 && status->details.size <= RPC_DETAILS_MAX;
+    if (status->retry_after_ns > 0 && !has_details) {
         memcpy(url, retry_info_url, sizeof(url));
         detail.type_url = url;
         detail.value.data = info;
@@ -66,8 +67,12 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
         row.details = details;
         row.n_details = 1;
     }
-    assert(google__rpc__status__get_packed_size(&row) <= RPC_STATUS_BYTES_MAX);
-    return google__rpc__status__pack(&row, room);
+    assert(google__rpc__status__get_packed_size(&row) <= RPC_STATUS_BYTES_MAX - RPC_DETAILS_MAX);
+    size_t size = google__rpc__status__pack(&row, room);
+    if (!has_details)
+        return size;
+    memcpy(room + size, status->details.data, status->details.size);
+    return size + status->details.size;
 }
 
 size_t rpc_status_to_json(const struct rpc_status *status, char *room)

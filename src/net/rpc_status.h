@@ -7,10 +7,12 @@
 #include <stdint.h>
 
 #include "src/receipt.h"
+#include "src/slice.h"
 
 enum {
     RPC_MESSAGE_MAX = 1024, /* longer messages are cut */
-    RPC_STATUS_BYTES_MAX = RPC_MESSAGE_MAX + 128,
+    RPC_DETAILS_MAX = 3072, /* more are left out */
+    RPC_STATUS_BYTES_MAX = RPC_MESSAGE_MAX + 128 + RPC_DETAILS_MAX,
     RPC_STATUS_JSON_MAX = 6 * RPC_MESSAGE_MAX + 192, /* every byte may need six */
     RPC_STATUS_BASE64_MAX = (RPC_STATUS_BYTES_MAX + 2) / 3 * 4 + 1,
     GRPC_MESSAGE_MAX = 3 * RPC_MESSAGE_MAX + 1, /* percent-encoded */
@@ -20,11 +22,13 @@ struct rpc_status {
     enum status_code code;
     uint64_t retry_after_ns; /* as RetryInfo; 0: none */
     const char *message;     /* may hold bytes of the client's */
+    struct slice details; /* encoded fields 3, in the place of a RetryInfo of ours; may be empty */
 };
 
 /* room holds RPC_STATUS_BYTES_MAX; returns the size. */
 size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room);
-/* room holds RPC_STATUS_JSON_MAX; returns the size without terminator. */
+/* room holds RPC_STATUS_JSON_MAX; returns the size without terminator. Of the details only what
+ * retry_after_ns says: JSON would have to know their types. */
 size_t rpc_status_to_json(const struct rpc_status *status, char *room);
 /* room holds RPC_STATUS_BASE64_MAX. Not padded, as gRPC sends binary metadata. */
 void rpc_status_to_base64(const struct rpc_status *status, char *room);

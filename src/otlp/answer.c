@@ -104,6 +104,26 @@ void otlp_status_details_text(const struct otlp_status *status, char *text, size
     snprintf(text + used, size - used, "]");
 }
 
+size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
+{
+    assert(room != NULL);
+    size_t used = 0;
+    struct otlp_status status;
+    struct wire_reader reader = wire_reader_of(body);
+    struct wire_field field;
+    if (!otlp_answer_status(body, &status))
+        return 0;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != 3)
+            continue;
+        if (field.whole.size > room_size - used)
+            return 0;
+        memcpy(room + used, field.whole.data, field.whole.size);
+        used += field.whole.size;
+    }
+    return used;
+}
+
 /* The last field of that number and type, or an empty slice. */
 static struct slice bytes_of(struct slice message, uint32_t number)
 {

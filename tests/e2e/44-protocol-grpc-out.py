@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The otlp_grpc exporter: to the Go collector, to a strict back-end, and beside the Go collector's."""
 
+import base64
 import itertools
 import threading
 
 import grpc
+from google.protobuf import duration_pb2
+from google.rpc import error_details_pb2, status_pb2
 
 from support import case, certificates, client, otlp, peers
-from support.grpc_sink import GrpcSink, retry_info
+from support.grpc_sink import GrpcSink, retry_info, status_details
 from support.ports import free_port
 
 PLAIN = "    tls:\n      insecure: true\n"
@@ -197,6 +200,47 @@ class BesideTheGoCollector(GrpcCase):
                 self.assertEqual(ours[:compared], theirs[:compared])
                 ours, theirs = self.both(FAST_RETRY, (code, "words", info))
                 self.assertEqual(ours[0] > 1, theirs[0] > 1)
+
+    def test_details_of_every_kind_reach_the_client(self):
+        """Over gRPC, and over HTTP in protobuf; with the hint to wait also as Retry-After."""
+        violation = error_details_pb2.BadRequest.FieldViolation(field="spans", description="none")
+        bad = error_details_pb2.BadRequest(field_violations=[violation])
+        why = error_details_pb2.ErrorInfo(reason="QUOTA", domain="test", metadata={"a": "b" * 500})
+        wait = error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=7))
+        for code, details in (
+            (grpc.StatusCode.INVALID_ARGUMENT, [bad]),
+            (grpc.StatusCode.INVALID_ARGUMENT, [wait]),
+            (grpc.StatusCode.UNAVAILABLE, [why]),
+            (grpc.StatusCode.UNAVAILABLE, [wait, why, bad]),
+        ):
+            with self.subTest(f"{code.name} {[type(detail).__name__ for detail in details]}"):
+                trailers = status_details(code.value[0], "words", *details)
+                ours, theirs = self.details((code, "words", trailers))
+                self.assertEqual(ours, theirs)
+                self.assertEqual(len(ours[0][1]), len(details))
+
+    def details(self, answer):
+        """Code and details by gRPC, and by HTTP with its Retry-After, for ours and for theirs."""
+        seen = []
+        body = otlp.traces(1).SerializeToString()
+        for executable in (None, peers.otelcol()):
+            sink = self.grpc_sink(refuse=lambda signal: answer)
+            http, port = free_port(), free_port()
+            text = config(http, f"127.0.0.1:{sink.port}", PLAIN + case.DIRECT + case.NO_RETRY)
+            text = text.replace("      http:", f"      grpc: {{endpoint: '127.0.0.1:{port}'}}\n      http:")
+            server = self.server(text, executable=executable).wait_until_ready()
+            told = client.grpc_by_hand(port, client.grpc_frame(body)).headers
+            coded = told["grpc-status-details-bin"]
+            plain = client.post(http, "traces", body)
+            statuses = [
+                status_pb2.Status.FromString(found)
+                for found in (base64.b64decode(coded + "=" * (-len(coded) % 4)), plain.body)
+            ]
+            pairs = [(status.code, list(status.details)) for status in statuses]
+            seen.append((*pairs, plain.headers.get("retry-after")))
+            server.stop()
+            sink.close()
+        return seen
 
 
 def with_scopes(signal, body):

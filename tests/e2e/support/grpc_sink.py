@@ -5,7 +5,7 @@ import concurrent.futures
 import threading
 
 import grpc
-from google.protobuf import any_pb2, duration_pb2
+from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2_grpc as logs_grpc
@@ -32,9 +32,14 @@ def retry_info(code, message, seconds):
     """grpc-status-details-bin with a RetryInfo; seconds may be a fraction."""
     delay = duration_pb2.Duration()
     delay.FromNanoseconds(int(seconds * 1e9))
-    detail = any_pb2.Any()
-    detail.Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-    status = status_pb2.Status(code=code, message=message, details=[detail])
+    return status_details(code, message, error_details_pb2.RetryInfo(retry_delay=delay))
+
+
+def status_details(code, message, *details):
+    """grpc-status-details-bin with these messages."""
+    status = status_pb2.Status(code=code, message=message)
+    for detail in details:
+        status.details.add().Pack(detail)
     return (("grpc-status-details-bin", status.SerializeToString()),)
 
 

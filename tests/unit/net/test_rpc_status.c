@@ -36,6 +36,31 @@ static void protobuf_holds_code_message_and_delay(void **state)
     google__rpc__status__free_unpacked(read, NULL);
 }
 
+static void details_that_are_given_stand_instead(void **state)
+{
+    static const uint8_t encoded[] = {0x1a, 3, 0x0a, 1, 'u', 0x1a, 0};
+    static const uint8_t too_many[RPC_DETAILS_MAX + 1];
+    struct rpc_status status = {.code = STATUS_UNAVAILABLE,
+                                .retry_after_ns = 1,
+                                .message = "words",
+                                .details = slice_of(encoded, sizeof(encoded))};
+    uint8_t room[RPC_STATUS_BYTES_MAX];
+    (void)state;
+    size_t size = rpc_status_to_protobuf(&status, room);
+    Google__Rpc__Status *read = google__rpc__status__unpack(NULL, size, room);
+    assert_non_null(read);
+    assert_int_equal(read->n_details, 2);
+    assert_string_equal(read->details[0]->type_url, "u");
+    google__rpc__status__free_unpacked(read, NULL);
+    status.details = slice_of(too_many, sizeof(too_many));
+    size = rpc_status_to_protobuf(&status, room);
+    read = google__rpc__status__unpack(NULL, size, room);
+    assert_non_null(read);
+    assert_int_equal(read->n_details, 1);
+    assert_string_equal(read->details[0]->type_url, "type.googleapis.com/google.rpc.RetryInfo");
+    google__rpc__status__free_unpacked(read, NULL);
+}
+
 static void messages_are_cut_and_cleaned(void **state)
 {
     static char longest[3 * RPC_MESSAGE_MAX];
@@ -107,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(protobuf_holds_code_message_and_delay),
+        cmocka_unit_test(details_that_are_given_stand_instead),
         cmocka_unit_test(messages_are_cut_and_cleaned),
         cmocka_unit_test(json_is_protojson),
         cmocka_unit_test(base64_is_not_padded),

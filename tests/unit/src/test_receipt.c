@@ -16,6 +16,7 @@ struct answer {
     unsigned times;
     struct outcome outcome;
     char text[64];
+    char details[64];
 };
 
 static void on_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -26,6 +27,8 @@ static void on_answer(struct receipt *receipt, const struct outcome *outcome, vo
     answer->outcome = *outcome;
     snprintf(answer->text, sizeof(answer->text), "%s",
              outcome->message != NULL ? outcome->message : "");
+    snprintf(answer->details, sizeof(answer->details), "%.*s", (int)outcome->details.size,
+             outcome->details.size > 0 ? (const char *)outcome->details.data : "");
 }
 
 static struct outcome outcome(enum verdict verdict, bool is_permanent, const char *message)
@@ -112,6 +115,33 @@ static void a_message_outlives_the_party_that_gave_it(void **state)
     assert_string_equal(answer.text, "gone soon");
 }
 
+static void details_are_those_of_the_worst_answer(void **state)
+{
+    (void)state;
+    static const char fine[] = "\x1a\x03url";
+    struct answer answer = {0};
+    struct receipt receipt;
+    char gone[] = "\x1a\x04gone";
+    struct outcome refused = outcome(REFUSED, false, "first");
+    struct outcome lost = outcome(LOST, false, "second");
+    struct outcome bare = outcome(LOST, true, "third");
+    refused.details = slice_of_text(fine);
+    lost.details = slice_of_text(gone);
+    bare.details = slice_of(gone, 0); /* none, whatever it points to */
+    receipt_init(&receipt, on_answer, &answer);
+    receipt_expect(&receipt, 2);
+    receipt_resolve(&receipt, &lost);
+    memset(gone, 'x', sizeof(gone) - 1);
+    receipt_resolve(&receipt, &refused);
+    receipt_resolve(&receipt, &outcome_accepted);
+    assert_string_equal(answer.details, "\x1a\x04gone");
+    receipt_init(&receipt, on_answer, &answer);
+    receipt_expect(&receipt, 1);
+    receipt_resolve(&receipt, &refused);
+    receipt_resolve(&receipt, &bare);
+    assert_string_equal(answer.details, "");
+}
+
 static void on_answer_free(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     mem_free(receipt);
@@ -147,6 +177,7 @@ int main(void)
         cmocka_unit_test(the_last_answer_joins_the_worst),
         cmocka_unit_test(rejected_items_of_all_parts_are_summed),
         cmocka_unit_test(a_message_outlives_the_party_that_gave_it),
+        cmocka_unit_test(details_are_those_of_the_worst_answer),
         cmocka_unit_test(the_answer_may_free_the_receipt),
         cmocka_unit_test(without_a_receipt_nobody_waits),
     };
