@@ -8,13 +8,11 @@ import signal
 import time
 import uuid
 
-from support import case, client, metrics, otlp, profiled, profiles, pyroscope
+from support import case, metrics, otlp, profiles, pyroscope
+from support.joined import CPU, MS, SECOND, Joined, free_ports, ids, samples_of, spans_of, trace
 from support.ports import free_port
 
-CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 WALL = "wall:wall:nanoseconds:wall:nanoseconds"
-MS = 10**6
-SECOND = 10**9
 SLOW, FAST = "checkout", ("search", "list")
 BUCKETS = [(10 * MS, "<10ms"), (100 * MS, "<100ms"), (SECOND, "<1s"), (10 * SECOND, "<10s")]
 NAMES = 10_000
@@ -24,111 +22,6 @@ CAP = 100
 def bucket(span):
     duration = span.end_time_unix_nano - span.start_time_unix_nano
     return next((text for bound, text in BUCKETS if duration < bound), "≥10s")
-
-
-def config(ports, exporters, join="", extra=""):
-    """otlp and pyroscope in, the join in both pipelines; `exporters` by name, texts are YAML. Spans
-    go to the first one."""
-    texts = "".join(f"  {name}:\n{text}" for name, text in exporters.items())
-    return (
-        "receivers:\n  otlp:\n    protocols:\n      http:\n"
-        f"        endpoint: 127.0.0.1:{ports['otlp']}\n"
-        f"  pyroscope:\n    endpoint: 127.0.0.1:{ports['pyroscope']}\n"
-        "processors:\n  trace_profile_join:\n"
-        f"    attributes: [span_name, http.route, duration_bucket]\n{join}"
-        f"exporters:\n{texts}"
-        f"service:\n{metrics_of(ports)}{extra}  pipelines:\n"
-        "    traces:\n      receivers: [otlp]\n      processors: [trace_profile_join]\n"
-        f"      exporters: [{next(iter(exporters))}]\n"
-        "    profiles:\n      receivers: [otlp, pyroscope]\n"
-        f"      processors: [trace_profile_join]\n      exporters: [{list(exporters)[-1]}]\n"
-    )
-
-
-def metrics_of(ports):
-    return case.metrics_service(ports["metrics"])
-
-
-def free_ports():
-    return {name: free_port() for name in ("otlp", "pyroscope", "metrics")}
-
-
-def spans_of(requests):
-    """Every span by its id."""
-    return {
-        span.span_id: span
-        for request in requests
-        if request.signal == "traces"
-        for resource in otlp.decode("traces", request.payload).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    }
-
-
-def samples_of(requests):
-    """(stack, attributes, span id) of every sample that has a link."""
-    payloads = [r.payload for r in requests if r.path == profiles.PATH]
-    return [
-        (stack, {key: value[1] for key, value in attributes}, link[1])
-        for _, stack, attributes, link, _, _ in profiles.samples_of(payloads)
-        if link[1]
-    ]
-
-
-def resources_of(requests):
-    """The attributes of every Resource of profiles."""
-    return [
-        {key: value[1] for key, value in otlp.attributes_of(resource.resource.attributes)}
-        for request in requests
-        if request.path == profiles.PATH
-        for resource in profiles.REQUEST.FromString(request.payload).resource_profiles
-    ]
-
-
-def trace(spans, service):
-    """A request of (trace id, span id, name, start, end)."""
-    request = otlp.REQUESTS["traces"]()
-    resource = request.resource_spans.add()
-    otlp.add_attributes(resource.resource.attributes, {"service.name": service})
-    scope = resource.scope_spans.add()
-    for trace_id, span_id, name, start_ns, end_ns in spans:
-        scope.spans.add(
-            trace_id=trace_id,
-            span_id=span_id,
-            name=name,
-            start_time_unix_nano=start_ns,
-            end_time_unix_nano=end_ns,
-        )
-    return request.SerializeToString()
-
-
-def ids(number):
-    return number.to_bytes(16, "big"), number.to_bytes(8, "big")
-
-
-class Joined(case.Case):
-    """A daemon with its ports and its back-end."""
-
-    def configure(self, exporters=None, **options):
-        self.ports = free_ports()
-        self.back_end = self.sink()
-        exporters = {"otlp_http": f"    endpoint: {self.back_end.url}\n", **(exporters or {})}
-        return config(self.ports, exporters, **options)
-
-    def start(self, exporters=None, **options):
-        return self.daemon(self.configure(exporters, **options))
-
-    def run_sdk(self, sdk, service="shop", work="requests"):
-        return profiled.run(sdk, self.ports["otlp"], self.ports["pyroscope"], service, work)
-
-    def send(self, path, body):
-        headers = {"Content-Type": client.PROTOBUF}
-        answer = client.request(self.ports["otlp"], "POST", path, body, headers)
-        self.assertEqual(answer.status, 200, answer.body)
-
-    def counter(self, name, **labels):
-        found = metrics.Metrics(self.ports["metrics"])
-        return int(found.sum(f"otelcol_processor_trace_profile_join_{name}", **labels))
 
 
 class Sdks(Joined):
@@ -164,36 +57,6 @@ class Sdks(Joined):
 
     def test_node(self):
         self.check("node")
-
-
-class BatchJob(Joined):
-    """One trace, of which the profiler knows nothing: 50 000 iterations under one root span."""
-
-    def test_profiles_get_the_only_trace_of_their_process(self):
-        self.start()
-        root = self.run_sdk("python", "nightly", "batch")["nightly"]
-        wanted = {"trace_id": root["trace_id"], "root_span_id": root["span_id"]}
-        requests = self.back_end.wait(
-            lambda all: any(wanted.items() <= found.items() for found in resources_of(all))
-        )
-        for found in resources_of(requests):
-            self.assertIn(found.get("trace_id"), (None, root["trace_id"]))
-            self.assertIn(found.get("root_span_id"), (None, root["span_id"]))
-        self.assertGreater(self.counter("labelled_resources"), 0)
-
-    def test_requests_of_a_server_are_not_taken_for_one(self):
-        self.start()
-        self.run_sdk("python")
-        requests = self.back_end.wait(lambda all: len(samples_of(all)) > 0)
-        self.assertEqual([f for f in resources_of(requests) if "root_span_id" in f], [])
-
-    def test_the_job_in_a_real_server(self):
-        server = pyroscope.Pyroscope(pyroscope.need())
-        service = f"nightly-{uuid.uuid4().hex[:12]}"
-        self.start({"pyroscope": f"    endpoint: {server.url}\n"})
-        root = self.run_sdk("python", service, "batch")["nightly"]
-        selector = f'{{service_name="{service}", trace_id="{root["trace_id"]}"}}'
-        self.assertIn("step", server.wait_for(CPU, selector, 1))
 
 
 class Links(Joined):

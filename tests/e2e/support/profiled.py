@@ -22,8 +22,9 @@ def _built(sdk):
     return pathlib.Path(os.environ.get("SPANFLAME_PEERS", "")) / f"pyroscope-{sdk}"
 
 
-def run(sdk, spans, profiles, service, work="requests"):
-    """To its end; returns its spans by name. `spans` and `profiles` are ports of the daemon."""
+def run(sdk, spans, profiles, service, work="requests", **more):
+    """To its end; returns its spans by name. `spans` and `profiles` are ports of the daemon, `more`
+    options that not every program has."""
     peers.need(f"pyroscope-{sdk}")
     sources = pathlib.Path(__file__).resolve().parents[2] / "peers"
     command = {
@@ -36,6 +37,7 @@ def run(sdk, spans, profiles, service, work="requests"):
         "profiles": f"http://127.0.0.1:{profiles}",
         "service": service,
         "work": work,
+        **{name.replace("_", "-"): value for name, value in more.items()},
     }
     command += [f"--{name}={value}" for name, value in options.items()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)

@@ -49,6 +49,11 @@ func parse(until time.Time) {
 	}
 }
 
+func spanOf(name string, one trace.Span) span {
+	ids := one.SpanContext()
+	return span{name, ids.TraceID().String(), ids.SpanID().String()}
+}
+
 // A slow request, and fast ones before and after it.
 func serve(tracer trace.Tracer) []span {
 	requests := []struct {
@@ -66,10 +71,21 @@ func serve(tracer trace.Tracer) []span {
 			trace.WithAttributes(attribute.String("http.route", "/"+request.name)))
 		request.work(time.Now().Add(request.time))
 		one.End()
-		ids := one.SpanContext()
-		spans = append(spans, span{request.name, ids.TraceID().String(), ids.SpanID().String()})
+		spans = append(spans, spanOf(request.name, one))
 	}
 	return spans
+}
+
+// A request that does some of its work itself and most of it in a child.
+func serveNested(tracer trace.Tracer) []span {
+	ctx, root := tracer.Start(context.Background(), "checkout",
+		trace.WithSpanKind(trace.SpanKindServer))
+	parse(time.Now().Add(500 * time.Millisecond))
+	_, child := tracer.Start(ctx, "invoice")
+	render(time.Now().Add(1500 * time.Millisecond))
+	child.End()
+	root.End()
+	return []span{spanOf("checkout", root), spanOf("invoice", child)}
 }
 
 func must(err error) {
@@ -82,7 +98,7 @@ func main() {
 	spans := flag.String("spans", "", "base URL for OTLP")
 	profiles := flag.String("profiles", "", "URL for profiles")
 	service := flag.String("service", "", "service.name")
-	flag.String("work", "requests", "the only work that there is")
+	work := flag.String("work", "requests", "requests or nested")
 	flag.Parse()
 	ctx := context.Background()
 	profiler, err := pyroscope.Start(pyroscope.Config{
@@ -97,7 +113,13 @@ func main() {
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter, sdktrace.WithBatchTimeout(500*time.Millisecond)),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", *service))))
-	had := serve(otelpyroscope.NewTracerProvider(provider).Tracer("peer"))
+	var had []span
+	if *work == "nested" {
+		all := otelpyroscope.WithSpanIDLabelScope(otelpyroscope.ScopeAllSpans)
+		had = serveNested(otelpyroscope.NewTracerProvider(provider, all).Tracer("peer"))
+	} else {
+		had = serve(otelpyroscope.NewTracerProvider(provider).Tracer("peer"))
+	}
 	must(profiler.Stop())
 	must(provider.Shutdown(ctx))
 	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"sdk": "go", "spans": had}))
