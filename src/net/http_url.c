@@ -9,6 +9,7 @@
 #include "src/net/http1_chars.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -99,6 +100,38 @@ static bool port_parse(const char *begin, const char *end, struct http_url *url,
     return true;
 }
 
+/* Whether each percent sign in [begin, end) begins an escape. */
+static bool escapes_check(const char *begin, const char *end, const char *part, struct error *error)
+{
+    assert(begin <= end);
+    for (const char *c = begin; c < end; c++)
+        if (*c == '%' && (end - c < 3 || http1_hex_digit((uint8_t)c[1]) < 0 ||
+                          http1_hex_digit((uint8_t)c[2]) < 0))
+            return error_set(error,
+                             "the URL's %s holds \"%.*s\", which is no escape; write %%25 for a "
+                             "percent sign",
+                             part, (int)(end - c < 3 ? end - c : 3), c);
+    return true;
+}
+
+/* RFC 3986, reg-name, but for escapes: no resolver knows them. In brackets "%25" precedes a zone
+ * (RFC 6874). */
+static bool host_check(const char *host, bool is_bracketed, struct error *error)
+{
+    static const char marks[] = "-._~!$&'()*+,;=:";
+    assert(host[0] != '\0');
+    for (const char *c = host; *c != '\0'; c++) {
+        if (is_bracketed && strncmp(c, "%25", 3) == 0)
+            continue;
+        if (*c == '%')
+            return error_set(error, "the URL's host holds a percent sign; write its name in ASCII, "
+                                    "one of other letters as xn--…");
+        if (!isalnum((unsigned char)*c) && strchr(marks, *c) == NULL)
+            return error_set(error, "the URL's host holds '%c', expected a name or an address", *c);
+    }
+    return true;
+}
+
 /* host, host:port, [v6] or [v6]:port in [begin, end). */
 static bool host_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
@@ -125,6 +158,9 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
     if (host_end == begin)
         return error_set(error, "the URL names no host, as in http://localhost:4318");
     url->host = copy_range(begin, host_end);
+    if (!host_check(url->host, is_bracketed, error))
+        return false;
+    percent_decode(url->host);
     const char *port = host_end + (is_bracketed ? 1 : 0);
     if (port < end)
         port++;
@@ -175,6 +211,10 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
     if (at != NULL && !userinfo_parse(rest, at, &url, error))
         goto fail;
     if (!host_parse(at == NULL ? rest : at + 1, authority_end, &url, error))
+        goto fail;
+    if (!escapes_check(authority_end, authority_end + strcspn(authority_end, "?#"), "path",
+                       error) ||
+        !escapes_check(end, end + strlen(end), "fragment", error))
         goto fail;
     target_set(authority_end, end, &url);
     *ret_url = url;

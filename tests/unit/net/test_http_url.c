@@ -37,6 +37,8 @@ static const struct url_case urls[] = {
     {"http://h:/x", false, 80, "h", "h", "/x", NULL, "http://h/x"},
     {"http://u:p%40@h/x", false, 80, "h", "h", "/x", "u:p@", "http://h/x"},
     {"http://token@h/x", false, 80, "h", "h", "/x", "token:", "http://h/x"},
+    {"http://[fe80::1%25eth0]:80/%41?%zz", false, 80, "fe80::1%eth0", "[fe80::1%25eth0]:80",
+     "/%41?%zz", NULL, "http://[fe80::1%25eth0]:80/%41"},
     {"http://a@b@h/x", false, 80, "h", "h", "/x", "a@b:", "http://h/x"},
 };
 
@@ -63,14 +65,30 @@ static void urls_are_taken_apart(void **state)
 }
 
 static const char *const bad_urls[][2] = {
-    {"localhost:4318", "write the scheme"}, {"ftp://h", "write the scheme"},
-    {"http://", "names no host"},           {"http://:80", "names no host"},
-    {"http://u:p@/x", "names no host"},     {"http://h:x", "is not a number"},
-    {"http://h:65536", "above 65535"},      {"http://h:0", "port is 0"},
-    {"http://::1:80", "brackets"},          {"http://[::1", "closing bracket"},
-    {"http://[::1]x", "closing bracket"},   {"http://h/a b", "%20"},
-    {"http://h/\r\nX: y", "%0D"},           {"http://%zz@h", "percent-encoded"},
+    {"localhost:4318", "write the scheme"},
+    {"ftp://h", "write the scheme"},
+    {"http://", "names no host"},
+    {"http://:80", "names no host"},
+    {"http://u:p@/x", "names no host"},
+    {"http://h:x", "is not a number"},
+    {"http://h:65536", "above 65535"},
+    {"http://h:0", "port is 0"},
+    {"http://::1:80", "brackets"},
+    {"http://[::1", "closing bracket"},
+    {"http://[::1]x", "closing bracket"},
+    {"http://h/a b", "%20"},
+    {"http://h/\r\nX: y", "%0D"},
+    {"http://%zz@h", "percent-encoded"},
     {"http://a%00@h", "percent-encoded"},
+    {"http://%zz:1", "holds a percent sign"},
+    {"http://a%20b", "holds a percent sign"},
+    {"http://h%2", "holds a percent sign"},
+    {"http://[::1%zz]", "holds a percent sign"},
+    {"http://h|:1", "host holds '|'"},
+    {"http://h\\:1", "host holds '\\'"},
+    {"http://h/%zz", "path holds \"%zz\""},
+    {"http://h/a%4", "path holds \"%4\""},
+    {"http://h/#%", "fragment holds \"%\""},
 };
 
 static void bad_urls_are_refused_with_a_reason(void **state)
