@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slot is one word: half of the hash and a place. The text at that place begins with the whole
- * hash, so that a slot that has been overwritten meanwhile is found out. */
+/* A slot has half of the hash of a name and a place. The text at that place begins with the whole
+ * hash, so that a slot that has been overwritten meanwhile is found out. Where two services have
+ * gone by one name within JOIN_WARM_UP_NS, neither is told. */
 #include "src/join/process_table.h"
 
 #include <assert.h>
 #include <stddef.h>
 
+#include "src/clock.h"
 #include "src/join/join_limits.h"
 #include "src/join/resource_facts.h"
 #include "src/join/span_index.h"
 #include "src/mem.h"
 
-enum { LINE = 8 };
+enum { LINE = 8, NAMES = RESOURCE_PROCESS_NAMES + 1 };
 
 bool process_table_init(struct process_table *table, struct span_index *index)
 {
@@ -25,43 +27,42 @@ bool process_table_init(struct process_table *table, struct span_index *index)
 void process_table_fini(struct process_table *table)
 {
     assert(table != NULL);
-    mem_free((void *)(uintptr_t)table->slots);
+    mem_free(table->slots);
     table->slots = NULL;
 }
 
-static _Atomic uint64_t *line_of(const struct process_table *table, unsigned shard, uint64_t key)
+static struct process_slot *line_of(const struct process_table *table, unsigned shard, uint64_t key)
 {
     assert(shard < table->index->shards_count);
     uint64_t lines = table->shard_slots / LINE;
     return &table->slots[shard * table->shard_slots + key % lines * LINE];
 }
 
-static void add(struct process_table *table, unsigned shard, uint64_t key, uint32_t place)
+/* The surest name first; 0: there is none of that kind. A pod may have several containers. */
+static uint64_t name_of(const struct resource_facts *facts, unsigned name)
 {
-    uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
-    _Atomic uint64_t *line = line_of(table, shard, key);
-    const struct fact_log *log = span_index_log(table->index, shard);
-    unsigned chosen = (unsigned)(key >> 61);
-    assert(place != FACT_NOWHERE);
-    for (unsigned i = LINE; i > 0; i--) {
-        uint64_t old = atomic_load_explicit(&line[i - 1], memory_order_relaxed);
-        if (old == value)
-            return;
-        if (!fact_log_has(log, (uint32_t)old))
-            chosen = i - 1;
-        if (old >> 32 == key >> 32 && old != 0) {
-            chosen = i - 1;
-            break;
-        }
-    }
-    atomic_store_explicit(&line[chosen], value, memory_order_release);
+    assert(name < NAMES);
+    return name < RESOURCE_PROCESS_NAMES ? facts->processes[name] : facts->pod;
+}
+
+/* Never 0, which is never. */
+static uint32_t seconds_of(uint64_t now_ns)
+{
+    assert(now_ns / NS_PER_S < UINT32_MAX);
+    return (uint32_t)(now_ns / NS_PER_S) + 1;
+}
+
+static bool is_lately(uint32_t then_s, uint32_t now_s)
+{
+    assert(now_s > 0);
+    return then_s != 0 && (then_s >= now_s || now_s - then_s <= JOIN_WARM_UP_NS / NS_PER_S);
 }
 
 static void add_hash(struct fact_text *text, uint64_t hash)
 {
-    assert(hash != 0);
     fact_text_add_number(text, (uint32_t)hash);
     fact_text_add_number(text, (uint32_t)(hash >> 32));
+    assert(text->bytes >= sizeof(hash));
 }
 
 static uint64_t next_hash(struct fact_reader *reader)
@@ -71,57 +72,134 @@ static uint64_t next_hash(struct fact_reader *reader)
     return low | (uint64_t)fact_next_number(reader) << 32;
 }
 
+/* False: the text is gone, or is of another name. */
+static bool read_found(const struct process_table *table, unsigned shard, uint64_t key,
+                       uint64_t value, struct process_found *ret_found, uint64_t *ret_container)
+{
+    assert(key != 0);
+    if (value >> 32 != key >> 32 ||
+        !span_index_text_at(table->index, shard, (uint32_t)value, &ret_found->text))
+        return false;
+    ret_found->attributes = fact_text_read(&ret_found->text);
+    if (next_hash(&ret_found->attributes) != key)
+        return false;
+    ret_found->service = next_hash(&ret_found->attributes);
+    *ret_container = next_hash(&ret_found->attributes);
+    return true;
+}
+
+static struct process_slot *choose(struct process_slot *line, const struct fact_log *log,
+                                   uint64_t key)
+{
+    struct process_slot *chosen = &line[key >> 61];
+    assert(key >> 61 < LINE);
+    for (unsigned i = LINE; i > 0; i--) {
+        uint64_t old = atomic_load_explicit(&line[i - 1].value, memory_order_relaxed);
+        if (old >> 32 == key >> 32 && old != 0)
+            return &line[i - 1];
+        if (!fact_log_has(log, (uint32_t)old))
+            chosen = &line[i - 1];
+    }
+    return chosen;
+}
+
+static void add(struct process_table *table, unsigned shard, uint64_t key, uint32_t place,
+                const struct resource_facts *facts, uint32_t now_s)
+{
+    struct process_slot *slot =
+        choose(line_of(table, shard, key), span_index_log(table->index, shard), key);
+    uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
+    uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
+    struct process_found before;
+    uint64_t container;
+    assert(place != FACT_NOWHERE);
+    if (old >> 32 != key >> 32)
+        atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
+    else if (old != value && read_found(table, shard, key, old, &before, &container) &&
+             before.service != facts->service)
+        atomic_store_explicit(&slot->other_s,
+                              atomic_load_explicit(&slot->seen_s, memory_order_relaxed),
+                              memory_order_relaxed);
+    atomic_store_explicit(&slot->seen_s, now_s, memory_order_relaxed);
+    if (old != value)
+        atomic_store_explicit(&slot->value, value, memory_order_release);
+}
+
 void process_table_add(struct process_table *table, unsigned shard,
-                       const struct resource_facts *facts)
+                       const struct resource_facts *facts, uint64_t now_ns)
 {
     struct fact_text text;
     assert(table->slots != NULL);
-    if (facts->service == 0)
+    if (!facts->has_service)
         return;
-    for (unsigned i = 0; i < RESOURCE_PROCESS_NAMES; i++) {
-        if (facts->processes[i] == 0)
+    for (unsigned i = 0; i < NAMES; i++) {
+        uint64_t key = name_of(facts, i);
+        if (key == 0)
             continue;
         fact_text_begin(&text);
-        add_hash(&text, facts->processes[i]);
+        add_hash(&text, key);
         add_hash(&text, facts->service);
+        add_hash(&text, facts->pod_container);
         for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
             if (facts->key_values[k].size > 0 && facts->key_values[k].size <= JOIN_VALUE_BYTES_MAX)
                 fact_text_add(&text, facts->key_values[k].data, facts->key_values[k].size,
                               JOIN_VALUE_BYTES_MAX);
         struct fact_log *log = span_index_log(table->index, shard);
-        add(table, shard, facts->processes[i], fact_log_put(log, &text, FACT_KEEP_HALF));
+        add(table, shard, key, fact_log_put(log, &text, FACT_KEEP_HALF), facts, seconds_of(now_ns));
     }
 }
 
-static bool find(const struct process_table *table, uint64_t key, struct fact_text *ret_text,
-                 struct fact_reader *ret_reader)
+/* What one look across the shards comes to. */
+struct look {
+    uint64_t key;
+    uint64_t container; /* of a pod, if it matters and is known */
+    uint32_t now_s;
+    uint32_t seen_s; /* of what is found */
+    bool is_found;
+    bool is_doubtful;
+};
+
+static void look_in_shard(const struct process_table *table, unsigned shard, struct look *look,
+                          struct process_found *found)
 {
-    assert(key != 0);
-    for (unsigned shard = 0; shard < table->index->shards_count; shard++) {
-        const _Atomic uint64_t *line = line_of(table, shard, key);
-        for (unsigned i = 0; i < LINE; i++) {
-            uint64_t value = atomic_load_explicit(&line[i], memory_order_acquire);
-            if (value >> 32 != key >> 32 ||
-                !span_index_text_at(table->index, shard, (uint32_t)value, ret_text))
-                continue;
-            *ret_reader = fact_text_read(ret_text);
-            if (next_hash(ret_reader) == key)
-                return true;
-        }
+    struct process_slot *line = line_of(table, shard, look->key);
+    struct process_found here;
+    uint64_t container;
+    assert(look->key != 0);
+    for (unsigned i = 0; i < LINE; i++) {
+        uint64_t value = atomic_load_explicit(&line[i].value, memory_order_acquire);
+        if (!read_found(table, shard, look->key, value, &here, &container) ||
+            (look->container != 0 && container != 0 && container != look->container))
+            continue;
+        uint32_t seen_s = atomic_load_explicit(&line[i].seen_s, memory_order_relaxed);
+        uint32_t other_s = atomic_load_explicit(&line[i].other_s, memory_order_relaxed);
+        look->is_doubtful |=
+            is_lately(other_s, look->now_s) ||
+            (look->is_found && here.service != found->service && is_lately(seen_s, look->now_s) &&
+             is_lately(look->seen_s, look->now_s));
+        if (look->is_found && look->seen_s >= seen_s)
+            return;
+        look->is_found = true;
+        look->seen_s = seen_s;
+        found->service = here.service;
+        found->text = here.text;
+        found->attributes = fact_text_read(&found->text);
+        found->attributes.at += here.attributes.at - (const uint8_t *)here.text.words;
+        return;
     }
-    return false;
 }
 
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
-                        uint64_t *ret_service, struct fact_text *ret_text,
-                        struct fact_reader *ret_reader)
+                        uint64_t now_ns, struct process_found *ret_found)
 {
-    bool is_found = false;
+    struct look look = {.is_found = false};
     assert(facts != NULL);
-    for (unsigned i = 0; !is_found && i < RESOURCE_PROCESS_NAMES; i++)
-        is_found =
-            facts->processes[i] != 0 && find(table, facts->processes[i], ret_text, ret_reader);
-    if (is_found)
-        *ret_service = next_hash(ret_reader);
-    return is_found;
+    for (unsigned i = 0; i < NAMES && (!look.is_found || look.is_doubtful); i++) {
+        look = (struct look){.key = name_of(facts, i), .now_s = seconds_of(now_ns)};
+        if (i == RESOURCE_PROCESS_NAMES)
+            look.container = facts->pod_container;
+        for (unsigned shard = 0; look.key != 0 && shard < table->index->shards_count; shard++)
+            look_in_shard(table, shard, &look, ret_found);
+    }
+    return look.is_found && !look.is_doubtful;
 }

@@ -13,10 +13,22 @@
 struct resource_facts;
 struct span_index;
 
+struct process_slot {
+    _Atomic uint64_t value;   /* part of a hash, and a place in the shard's log */
+    _Atomic uint32_t seen_s;  /* when its spans came last, on clock_now_ns's scale */
+    _Atomic uint32_t other_s; /* when those of another service did under that name; 0: never */
+};
+
 struct process_table {
     struct span_index *index; /* borrowed */
-    _Atomic uint64_t *slots;  /* part of a hash, and a place in the shard's log */
+    struct process_slot *slots;
     uint64_t shard_slots;
+};
+
+struct process_found {
+    uint64_t service; /* a hash */
+    struct fact_text text;
+    struct fact_reader attributes; /* of text: each an encoded KeyValue */
 };
 
 /* False: no memory. */
@@ -24,9 +36,8 @@ bool process_table_init(struct process_table *table, struct span_index *index);
 void process_table_fini(struct process_table *table);
 /* The shard's lane: a process whose resource says which service it is of. */
 void process_table_add(struct process_table *table, unsigned shard,
-                       const struct resource_facts *facts);
-/* Any thread: the service that runs in the process, and its attributes, each an encoded KeyValue,
- * in ret_text from *ret_reader on. False: it is not known. */
+                       const struct resource_facts *facts, uint64_t now_ns);
+/* Any thread: the service that runs in the process. False: nobody knows, or there have been two of
+ * them lately. */
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
-                        uint64_t *ret_service, struct fact_text *ret_text,
-                        struct fact_reader *ret_reader);
+                        uint64_t now_ns, struct process_found *ret_found);

@@ -207,18 +207,15 @@ static uint64_t collect_profile(struct profile_links *links, struct slice bytes,
 }
 
 /* As the resource says, or as spans of that process say. 0: nobody knows. */
-static uint64_t service_of(const struct profile_links *links, struct slice content)
+static uint64_t service_of(const struct profile_links *links, struct slice content, uint64_t now_ns)
 {
-    struct fact_text text;
-    struct fact_reader reader;
-    uint64_t service;
+    struct process_found found;
     if (content.data == NULL)
         return 0;
     struct resource_facts facts = resource_facts_of(content);
     assert(links->store != NULL);
-    if (facts.service == 0 &&
-        process_table_find(&links->store->processes, &facts, &service, &text, &reader))
-        return service;
+    if (!facts.has_service && process_table_find(&links->store->processes, &facts, now_ns, &found))
+        return found.service;
     return facts.service;
 }
 
@@ -228,7 +225,7 @@ static void collect_resource(struct profile_links *links, const struct profile_r
     struct wire_reader scopes = wire_reader_of(resource->bytes);
     struct profile_scope scope;
     struct wire_field field;
-    uint64_t service = service_of(links, resource->resource);
+    uint64_t service = service_of(links, resource->resource, now_ns);
     bool is_known = service_set_is_matched(&links->store->services, service);
     if (links->store->settings.uses_window)
         profile_window_begin(links, resource->resource);

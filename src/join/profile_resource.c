@@ -24,25 +24,79 @@ enum {
     PAIR_BYTES_MAX = 8 + sizeof(ROOT_KEY) + 2 * ID_BYTES_MAX,
 };
 
-/* The attributes of the process's service. */
-static bool add_service(struct profile_resources *resources, const struct resource_facts *facts)
+/* What the resource is to say of its service, each an encoded KeyValue; no data: what it says. */
+struct identity {
+    struct slice key_values[RESOURCE_IDENTITY_KEYS];
+};
+
+/* An environment goes by two keys: who has the one needs no other. */
+static bool takes(const struct resource_facts *facts, enum resource_key key)
+{
+    assert(key < RESOURCE_IDENTITY_KEYS);
+    if (key == RESOURCE_ENVIRONMENT || key == RESOURCE_ENVIRONMENT_NAME)
+        return resource_lacks(facts, RESOURCE_ENVIRONMENT) &&
+               resource_lacks(facts, RESOURCE_ENVIRONMENT_NAME);
+    return resource_lacks(facts, key);
+}
+
+/* The identity of the process's service; false: the resource has one, or nobody knows. */
+static bool find_identity(const struct profile_resources *resources,
+                          const struct resource_facts *facts, struct process_found *found,
+                          struct identity *ret_identity)
 {
     const struct join_store *store = resources->store;
-    struct profile_bytes *inserts = &resources->splices->inserts;
-    struct fact_text text;
-    struct fact_reader reader;
     struct slice key_value;
-    uint64_t service;
-    if (!store->settings.repairs_identity || facts->service != 0 ||
-        !process_table_find(&store->processes, facts, &service, &text, &reader))
+    *ret_identity = (struct identity){{{.data = NULL}}};
+    if (!store->settings.repairs_identity || facts->has_service ||
+        !process_table_find(&store->processes, facts, resources->now_ns, found))
         return false;
-    assert(service != 0);
-    while (fact_next(&reader, &key_value)) {
-        size_t one = inserts->size;
-        profile_bytes_add(inserts, key_value);
-        profile_bytes_wrap(inserts, one, ATTRIBUTES);
+    assert(found->service != 0);
+    while (fact_next(&found->attributes, &key_value)) {
+        enum resource_key key = resource_identity_key(key_value_of(key_value).key);
+        if (key < RESOURCE_IDENTITY_KEYS && takes(facts, key))
+            ret_identity->key_values[key] = key_value;
     }
     return true;
+}
+
+static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
+{
+    size_t begin = inserts->size;
+    assert(key_value.data != NULL);
+    profile_bytes_add(inserts, key_value);
+    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
+}
+
+/* Attributes that say nothing give their place to those that do; these are struck out of identity
+ * then. `at` is where the resource begins in the batch. */
+static void fill_in(struct profile_resources *resources, struct slice resource, uint64_t at,
+                    struct identity *identity)
+{
+    struct splice_list *splices = resources->splices;
+    struct wire_reader reader = wire_reader_of(resource);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != ATTRIBUTES || field.type != WIRE_BYTES)
+            continue;
+        enum resource_key key = resource_identity_key(key_value_of(field.bytes).key);
+        if (key == RESOURCE_IDENTITY_KEYS || identity->key_values[key].data == NULL)
+            continue;
+        size_t begin = splices->inserts.size;
+        add_attribute(&splices->inserts, identity->key_values[key]);
+        splice_add_from(splices, at + (uint64_t)(field.whole.data - resource.data),
+                        field.whole.size, begin);
+        identity->key_values[key].data = NULL;
+    }
+    assert(reader.failure == NULL);
+}
+
+/* The rest of them. */
+static void add_identity(struct profile_resources *resources, const struct identity *identity)
+{
+    assert(resources->splices != NULL);
+    for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
+        if (identity->key_values[key].data != NULL)
+            add_attribute(&resources->splices->inserts, identity->key_values[key]);
 }
 
 static bool has_key(struct slice resource, const char *key)
@@ -150,8 +204,14 @@ void profile_resource_edit(struct profile_resources *resources, const struct wir
     struct resource_facts facts = resource_facts_of(field->bytes);
     uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
     size_t opened = splice_open(splices, at, body);
+    struct process_found found;
+    struct identity identity;
+    if (find_identity(resources, &facts, &found, &identity)) {
+        resources->repaired++;
+        fill_in(resources, field->bytes, body, &identity);
+    }
     size_t begin = splices->inserts.size;
-    resources->repaired += add_service(resources, &facts);
+    add_identity(resources, &identity);
     resources->labelled += add_trace(resources, &facts, field->bytes, content);
     assert(splices->inserts.size >= begin);
     if (splices->inserts.size > begin)

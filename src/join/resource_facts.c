@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "src/join/key_value.h"
 #include "src/otlp/value.h"
@@ -14,6 +15,12 @@
 #include <xxhash.h>
 
 enum { ATTRIBUTES = 1 };
+
+/* Of hashes, beside the numbers of names. */
+enum seed { SEED_POD = 100, SEED_POD_CONTAINER };
+
+/* What OpenTelemetry's SDKs call a service that nobody has named. */
+#define DEFAULT_SERVICE "unknown_service"
 
 #define NAME(text)                                                                                 \
     {                                                                                              \
@@ -109,6 +116,34 @@ static void read_attribute(struct resource_facts *facts, struct slice encoded)
     }
 }
 
+enum resource_key resource_identity_key(struct slice key)
+{
+    enum resource_key found = 0;
+    while (found < RESOURCE_IDENTITY_KEYS && !slice_equal(key, names[found]))
+        found++;
+    assert(found <= RESOURCE_IDENTITY_KEYS);
+    return found;
+}
+
+/* unknown_service, or unknown_service: and a program's name. */
+static bool is_default_name(struct slice text)
+{
+    const size_t size = sizeof(DEFAULT_SERVICE) - 1;
+    assert(text.data != NULL || text.size == 0);
+    return text.size >= size && memcmp(text.data, DEFAULT_SERVICE, size) == 0 &&
+           (text.size == size || text.data[size] == ':');
+}
+
+bool resource_lacks(const struct resource_facts *facts, enum resource_key key)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice text = slice_of_text("");
+    assert(key < RESOURCE_KEYS);
+    if (facts->values[key].data == NULL || !value_text_of(facts->values[key], room, &text))
+        return true;
+    return text.size == 0 || (key == RESOURCE_SERVICE_NAME && is_default_name(text));
+}
+
 struct resource_facts resource_facts_of(struct slice content)
 {
     struct resource_facts facts = {.service = 0};
@@ -123,6 +158,9 @@ struct resource_facts resource_facts_of(struct slice content)
         uint64_t first = hash_value(facts.values[processes[i][0]], i + 1);
         facts.processes[i] = first != 0 ? hash_value(facts.values[processes[i][1]], first) : 0;
     }
+    facts.has_service = !resource_lacks(&facts, RESOURCE_SERVICE_NAME);
+    facts.pod = hash_value(facts.values[RESOURCE_POD], SEED_POD);
+    facts.pod_container = hash_value(facts.values[RESOURCE_POD_CONTAINER], SEED_POD_CONTAINER);
     facts.hash = (uint32_t)XXH3_64bits(content.data, content.size);
     return facts;
 }

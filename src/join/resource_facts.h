@@ -31,12 +31,20 @@ struct resource_facts {
     struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
     struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
     uint64_t service;                                /* a hash; 0: no service.name */
+    bool has_service;                                /* one that somebody chose */
     uint64_t processes[RESOURCE_NAMES];              /* hashes; 0: not named that way */
+    uint64_t pod;                                    /* the same: of k8s.pod.uid alone, */
+    uint64_t pod_container;                          /* of k8s.container.name alone */
     uint32_t hash;                                   /* of all bytes: equal within a process */
 };
 
 /* content: of an encoded Resource whose attributes have texts, not references. */
 struct resource_facts resource_facts_of(struct slice content);
+/* Which part of a service's identity has that key; RESOURCE_IDENTITY_KEYS: none. */
+enum resource_key resource_identity_key(struct slice key);
+/* Whether the resource says nothing there that is worth keeping: no attribute, no text, or the name
+ * that SDKs give a service without one. */
+bool resource_lacks(const struct resource_facts *facts, enum resource_key key);
 
 /* The text of an attribute value (an encoded AnyValue) that is a scalar or a list of one, in room
  * where it is not a text already; false: it is neither. */

@@ -162,7 +162,7 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
     reader->is_indexed = may_have || !service_set_is_warm(&store->services, now_ns);
     reader->is_marked = may_have && store->settings.mark != JOIN_MARK_OFF;
     if (store->settings.repairs_identity)
-        process_table_add(&store->processes, reader->shard, &reader->resource);
+        process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
     if (reader->is_indexed)
         reader->resource_texts = put_resource_texts(reader, content);
     if (reader->is_indexed && store->settings.uses_window)
