@@ -55,6 +55,13 @@ static bool is_local_root(const struct join_link *link)
     return (link->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
 }
 
+/* As span_index_root has it, of a link whose parent did not come or is in another process. */
+static bool is_likely_root(const struct join_link *link)
+{
+    assert(link->above == 0);
+    return (link->facts.flags & SPAN_TELLS_ROOT) == 0;
+}
+
 /* Parents become links of their own, whose parents are looked for in turn. */
 static void find_parents(struct profile_links *links)
 {
@@ -89,7 +96,7 @@ static uint32_t counted_spans(const struct copies *copies, uint32_t place,
     if (copies->kind == PROFILE_OF_ANCESTORS)
         return count;
     spans[0] = place;
-    return is_local_root(&links[place]) ? 1 : 0;
+    return is_local_root(&links[place]) || is_likely_root(&links[place]) ? 1 : 0;
 }
 
 /* What the copy keeps: neither what names the span nor what was said of it. */

@@ -34,7 +34,7 @@ static bool is_link_wanted(const struct keep *keep, const struct join_link *link
     if (link->found != SPAN_FOUND)
         return keep->rules->keeps_unlinked;
     return keep_rules_want(keep->rules, &link->facts) ||
-           (span_index_root(&keep->links->store->index, &root) &&
+           (span_index_root(&keep->links->store->index, &root) != SPAN_ROOT_UNKNOWN &&
             keep_rules_want(keep->rules, &root));
 }
 
@@ -42,11 +42,10 @@ bool profile_keep_is_settled(const struct join_store *store, const struct span_f
 {
     struct keep_rules rules = keep_switch_read(&store->keep);
     struct span_facts root = *facts;
+    bool needs_root = store->settings.takes_root || profile_copies_are_on(&store->settings) ||
+                      (keep_rules_are_on(&rules) && !keep_rules_want(&rules, facts));
     assert(facts->span != 0);
-    if (profile_copies_are_on(&store->settings))
-        return span_index_root(&store->index, &root);
-    return !keep_rules_are_on(&rules) || keep_rules_want(&rules, facts) ||
-           span_index_root(&store->index, &root);
+    return !needs_root || span_index_root(&store->index, &root) == SPAN_ROOT_FOUND;
 }
 
 uint32_t profile_keep_unsettled(struct profile_links *links)

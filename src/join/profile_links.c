@@ -280,7 +280,7 @@ static void resolve(const struct profile_links *links, struct join_link *link)
     if (link->found != SPAN_FOUND)
         return;
     struct span_facts root = link->facts;
-    if (store->settings.takes_root && span_index_root(&store->index, &root))
+    if (store->settings.takes_root && span_index_root(&store->index, &root) != SPAN_ROOT_UNKNOWN)
         link->facts = root;
 }
 

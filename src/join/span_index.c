@@ -416,21 +416,23 @@ bool span_index_texts(const struct span_index *index, const struct span_facts *f
     return span_index_text_at(index, facts->shard, facts->texts, ret_text);
 }
 
-bool span_index_root(const struct span_index *index, struct span_facts *facts)
+enum span_root span_index_root(const struct span_index *index, struct span_facts *facts)
 {
     const struct span_facts received = *facts;
     assert(index != NULL);
-    for (unsigned steps = 0; steps < JOIN_ANCESTORS_MAX; steps++) {
+    for (unsigned steps = 0; steps <= JOIN_ANCESTORS_MAX; steps++) {
+        bool tells = (facts->flags & SPAN_TELLS_ROOT) != 0;
         struct span_facts parent;
         if ((facts->flags & SPAN_IS_LOCAL_ROOT) != 0)
-            return true;
-        if (span_index_find(index, facts->trace, facts->parent, &parent) != SPAN_FOUND ||
-            parent.resource != facts->resource)
-            return false;
+            return SPAN_ROOT_FOUND;
+        if (span_index_find(index, facts->trace, facts->parent, &parent) != SPAN_FOUND)
+            return tells ? SPAN_ROOT_UNKNOWN : SPAN_ROOT_LIKELY;
+        if (parent.resource != facts->resource)
+            return tells ? SPAN_ROOT_UNKNOWN : SPAN_ROOT_FOUND;
         *facts = parent;
     }
     *facts = received; /* a circle, or deeper than any program calls */
-    return false;
+    return SPAN_ROOT_UNKNOWN;
 }
 
 uint64_t span_index_arrivals(const struct span_index *index)

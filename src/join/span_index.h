@@ -15,7 +15,7 @@ enum span_flag {
     SPAN_KIND_MASK = 7,
     SPAN_IS_ERROR = 1 << 3,
     SPAN_IS_OK = 1 << 4,
-    SPAN_IS_SAMPLED = 1 << 5,    /* W3C trace flags */
+    SPAN_TELLS_ROOT = 1 << 5,    /* its sender says where the parent is */
     SPAN_IS_LOCAL_ROOT = 1 << 6, /* no parent, or one in another process */
     SPAN_CLASS_SHIFT = 8,        /* first digit of an HTTP status; 0: none */
     SPAN_CLASS_MASK = 7 << SPAN_CLASS_SHIFT,
@@ -94,9 +94,11 @@ bool span_index_texts(const struct span_index *index, const struct span_facts *f
 /* Another text of that shard. */
 bool span_index_text_at(const struct span_index *index, unsigned shard, uint32_t place,
                         struct fact_text *ret_text);
+/* LIKELY: nobody says where its parent is, and that has not come. UNKNOWN: a span between is not
+ * there. */
+enum span_root { SPAN_ROOT_UNKNOWN, SPAN_ROOT_LIKELY, SPAN_ROOT_FOUND };
 /* Up to which ancestor in the same process the index can tell: facts become those of the local
- * root. At most JOIN_ANCESTORS_MAX steps. False: a span between is not there, and facts are those
- * of the last one known. */
-bool span_index_root(const struct span_index *index, struct span_facts *facts);
+ * root, or of the last span known on the way there. At most JOIN_ANCESTORS_MAX steps. */
+enum span_root span_index_root(const struct span_index *index, struct span_facts *facts);
 /* Goes up with every span; a change tells that another look is worth it. */
 uint64_t span_index_arrivals(const struct span_index *index);

@@ -19,7 +19,6 @@ enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
 enum {
     KIND_SERVER = 2,
     KIND_CONSUMER = 5,
-    FLAG_SAMPLED = 1,
     FLAG_HAS_REMOTE = 0x100,
     FLAG_IS_REMOTE = 0x200,
 };
@@ -206,8 +205,8 @@ static void finish_flags(const struct join_settings *settings, struct span_view 
     struct span_facts *facts = &span->facts;
     assert(facts->span != 0);
     facts->flags |= (uint16_t)(span->kind & SPAN_KIND_MASK);
-    if ((span->flags & FLAG_SAMPLED) != 0)
-        facts->flags |= SPAN_IS_SAMPLED;
+    if ((span->flags & FLAG_HAS_REMOTE) != 0)
+        facts->flags |= SPAN_TELLS_ROOT;
     if (is_local_root(span))
         facts->flags |= SPAN_IS_LOCAL_ROOT;
     for (unsigned i = 0; i < settings->attributes_count; i++)

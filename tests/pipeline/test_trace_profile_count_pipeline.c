@@ -252,18 +252,22 @@ static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
     harness_destroy(h);
 }
 
-/* Neither a span whose parent never came nor one in a circle has a root. */
+/* Neither a span whose parent is in its process but never came, nor one in a circle has a root. Who
+ * does not say where the parent is leaves it to what came. */
 static void without_a_root_there_is_no_copy_for_it(void **state)
 {
+    struct sketch_span told[] = {spans[1], spans[2]};
     static const struct sketch_span circle[] = {
         SPAN("middle--", "leaf----", KIND_INTERNAL),
         SPAN("leaf----", "middle--", KIND_INTERNAL),
     };
-    static const struct {
+    const struct {
         const struct sketch_span *spans;
         int64_t of_middle;
-    } rows[] = {{&spans[1], 300}, {circle, 0}};
+        int64_t of_root;
+    } rows[] = {{told, 300, 0}, {&spans[1], 300, 300}, {circle, 0, 0}};
     (void)state;
+    told[0].flags = told[1].flags = 0x100;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(JOIN("count_for: [span, root, ancestors], hold: 2s"));
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
@@ -271,8 +275,9 @@ static void without_a_root_there_is_no_copy_for_it(void **state)
         join_offer_samples(h, 0, "service.name=shop", &samples[2], 1);
         harness_advance(h, 2 * S);
         struct oracle_items items = items_of(exporter, 0);
-        assert_int_equal(items.count, rows[i].of_middle > 0 ? 2 : 1);
+        assert_int_equal(items.count, 1 + rows[i].of_middle / 300 + rows[i].of_root / 300);
         check_total(&items, &(struct total){"cpu_ancestors", "middle--", rows[i].of_middle});
+        check_total(&items, &(struct total){"cpu_root", "middle--", rows[i].of_root});
         oracle_clear(&items);
         join_let_go(exporter);
         harness_destroy(h);

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
 #include <pthread.h>
 
+#include "src/join/join_limits.h"
 #include "src/limits.h"
 #include "src/mem.h"
 
@@ -171,17 +173,24 @@ static void a_chain_of_parents_leads_to_the_local_root(void **unused)
     struct span_facts found;
     (void)unused;
     assert_true(span_index_init(&index, 1, 1000, 4 * SPAN_SHARD_BYTES_MIN));
-    for (uint64_t span = 10; span <= 60; span++) {
+    for (uint64_t span = 10; span <= 11 + JOIN_ANCESTORS_MAX; span++) {
         chain.span = span;
         chain.parent = span - 1;
         chain.flags = span == 10 ? SPAN_IS_LOCAL_ROOT : 0;
         span_index_add(&index, 0, &chain);
     }
     assert_int_equal(span_index_find(&index, chain.trace, 60, &found), SPAN_FOUND);
-    assert_true(span_index_root(&index, &found));
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_FOUND);
     assert_int_equal(found.span, 10);
+    assert_int_equal(span_index_find(&index, chain.trace, 10 + JOIN_ANCESTORS_MAX, &found),
+                     SPAN_FOUND);
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_FOUND);
+    assert_int_equal(span_index_find(&index, chain.trace, 11 + JOIN_ANCESTORS_MAX, &found),
+                     SPAN_FOUND);
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
+    assert_int_equal(found.span, 11 + JOIN_ANCESTORS_MAX);
 
-    /* A parent that is not there: the last one known. */
+    /* A parent that is not there: the last one known, unless it must be in the same process. */
     chain.span = 100;
     chain.parent = 99;
     span_index_add(&index, 0, &chain);
@@ -189,16 +198,26 @@ static void a_chain_of_parents_leads_to_the_local_root(void **unused)
     chain.parent = 100;
     span_index_add(&index, 0, &chain);
     found = chain;
-    assert_false(span_index_root(&index, &found));
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_LIKELY);
+    assert_int_equal(found.span, 100);
+    chain.span = 100;
+    chain.parent = 99;
+    chain.flags = SPAN_TELLS_ROOT;
+    span_index_add(&index, 0, &chain);
+    found = chain;
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
     assert_int_equal(found.span, 100);
 
     /* A parent in another process ends the chain as well. */
     chain.span = 102;
     chain.parent = 101;
+    chain.flags = 0;
     chain.resource = 6;
     found = chain;
-    assert_false(span_index_root(&index, &found));
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_FOUND);
     assert_int_equal(found.span, 102);
+    found.flags = SPAN_TELLS_ROOT;
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
 
     /* A circle ends where it began. */
     chain.span = 200;
@@ -208,7 +227,7 @@ static void a_chain_of_parents_leads_to_the_local_root(void **unused)
     chain.parent = 200;
     span_index_add(&index, 0, &chain);
     found = chain;
-    assert_false(span_index_root(&index, &found));
+    assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
     assert_int_equal(found.span, 201);
     span_index_fini(&index);
 }
