@@ -21,7 +21,7 @@ def field(number, value):
 
 
 class Sketch:
-    """One profile; stacks are lists of names, the leaf first."""
+    """One profile; stacks are lists of names, the leaf first; labels are texts or numbers."""
 
     def __init__(self):
         self._texts = [""]
@@ -43,8 +43,10 @@ class Sketch:
     def sample(self, stack, values, **labels):
         locations = b"".join(varint(self._location(name)) for name in stack)
         message = field(1, locations) + field(2, b"".join(varint(value) for value in values))
-        for key, text in labels.items():
-            message += field(3, field(1, self._text(key)) + field(2, self._text(text)))
+        for key, value in labels.items():
+            number = isinstance(value, int)
+            content = field(3, value) if number else field(2, self._text(value))
+            message += field(3, field(1, self._text(key)) + content)
         self._body += field(2, message)
         return self
 

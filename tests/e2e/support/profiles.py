@@ -72,7 +72,7 @@ class Builder:
             entry = self._dictionary.attribute_table.add(key_strindex=self._string(key))
             otlp.set_value(entry.value, value)
 
-        return self._tables["attribute"]((key, value), make)
+        return self._tables["attribute"]((key, repr(value)), make)
 
     def profile(self, kind, period=None, at_ns=None, duration_ns=10**10):
         """`kind` as "cpu:nanoseconds"; `period` as ("cpu:nanoseconds", 10000000)."""

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spans and services by all the names that profilers and SDKs have for them."""
+
+import time
+
+from support import case, client, otlp, pprof_sketch, profiles
+from support.joined import MS, SECOND, Joined, ids, samples_of, trace
+
+PREFIX = "process.context.label."
+PUSH = "/push.v1.PusherService/Push"
+FIRST = 1 << 63  # span ids beyond what a signed number holds
+
+# What a profiler writes into labels: of the ids in hexadecimal, and of the span's as a number.
+SPELLINGS = {
+    "pyroscope": lambda trace_id, span_id, _: {"trace_id": trace_id, "span_id": span_id},
+    "upper case": lambda trace_id, span_id, _: {
+        "trace_id": trace_id.upper(),
+        "span_id": span_id.upper(),
+    },
+    "span only": lambda _, span_id, __: {"span_id": span_id},
+    "ruby": lambda _, span_id, __: {"profile_id": span_id},
+    "joined": lambda trace_id, span_id, _: {"traceid": trace_id, "spanid": span_id},
+    "dotted": lambda trace_id, span_id, _: {"trace.id": trace_id, "span.id": span_id},
+    "polar": lambda trace_id, span_id, _: {"otel.traceid": trace_id, "otel.spanid": span_id},
+    "ebpf": lambda trace_id, span_id, _: {
+        f"{PREFIX}trace_id": trace_id,
+        f"{PREFIX}span_id": span_id,
+    },
+    "ebpf, ruby": lambda _, span_id, __: {f"{PREFIX}profile_id": span_id},
+    "datadog": lambda trace_id, _, number: {"trace id": trace_id, "span id": str(number)},
+    "datadog's root": lambda _, __, number: {"local root span id": str(number)},
+    "datadog, number": lambda _, __, number: {
+        "span id": number - (1 << 64),
+        "local root span id": 1,
+    },
+    "not a trace": lambda _, span_id, __: {"trace_id": "none", "span_id": span_id},
+}
+OTLP_SPELLINGS = {
+    "lists": lambda trace_id, span_id, _: {"trace_id": [trace_id], "span_id": [span_id]},
+    "list of a number": lambda _, __, number: {"span id": [number - (1 << 64)]},
+    "bytes": lambda trace_id, span_id, _: {
+        "trace_id": bytes.fromhex(trace_id),
+        "span_id": bytes.fromhex(span_id),
+    },
+}
+NOT_IDS = {
+    "no digits": lambda trace_id, span_id: {"trace_id": trace_id, "span_id": span_id[1:] + "g"},
+    "too short": lambda trace_id, span_id: {"trace_id": trace_id, "span_id": span_id[1:]},
+    "zero": lambda trace_id, span_id: {"trace_id": trace_id, "span_id": "0" * 16},
+    "empty": lambda trace_id, span_id: {"trace_id": trace_id, "span_id": ""},
+}
+
+
+class Spellings(Joined):
+    def send_spans(self, names):
+        now = time.time_ns()
+        rows = [
+            (*ids(FIRST + number), name, now - 2 * SECOND, now - SECOND)
+            for number, name in enumerate(names)
+        ]
+        self.send("/v1/traces", trace(rows, "shop"))
+
+    def labels(self, spelling, number):
+        trace_id, span_id = ids(FIRST + number)
+        return spelling(trace_id.hex(), span_id.hex(), FIRST + number)
+
+    def check(self, names):
+        """Each sample, whose function is named after its spelling, has the span of that name."""
+        requests = self.back_end.wait(lambda all: any(r.path == profiles.PATH for r in all))
+        found = samples_of(requests)
+        self.assertEqual(
+            sorted((stack[0], a["span_name"], link) for stack, a, link in found),
+            sorted((name, name, ids(FIRST + number)[1]) for number, name in enumerate(names)),
+        )
+        for stack, attributes, _ in found:
+            rest = set(attributes) - {"span_name", "duration_bucket"}
+            self.assertEqual(rest, {"trace_id"} if stack[0] == "not a trace" else set(), stack)
+
+    def test_in_otlp(self):
+        spellings = {**SPELLINGS, **OTLP_SPELLINGS}
+        self.start(join="    hold: 0s\n")
+        self.send_spans(spellings)
+        builder = profiles.Builder({"service.name": "shop"}).profile("cpu:nanoseconds")
+        for number, (name, spelling) in enumerate(spellings.items()):
+            builder.sample([name], 1, **self.labels(spelling, number))
+        self.send(profiles.PATH, builder.bytes())
+        self.check(spellings)
+
+    def test_in_pprof(self):
+        self.start(join="    hold: 0s\n")
+        self.send_spans(SPELLINGS)
+        sketch = pprof_sketch.Sketch()
+        for number, (name, spelling) in enumerate(SPELLINGS.items()):
+            sketch.sample([name], [1], **self.labels(spelling, number))
+        profile = sketch.bytes(["cpu:nanoseconds"], ("cpu:nanoseconds", 10 * MS), time.time_ns())
+        body = pprof_sketch.push({"__name__": "process_cpu", "service_name": "shop"}, profile)
+        headers = {"Content-Type": "application/proto"}
+        answer = client.request(self.ports["pyroscope"], "POST", PUSH, body, headers)
+        self.assertEqual(answer.status, 200, answer.body)
+        self.check(SPELLINGS)
+
+    def test_what_is_no_id_stays_a_label(self):
+        self.start(join="    hold: 0s\n")
+        builder = profiles.Builder({"service.name": "shop"}).profile("cpu:nanoseconds")
+        for number, (name, spelling) in enumerate(NOT_IDS.items()):
+            builder.sample([name], 1, **spelling(*(one.hex() for one in ids(FIRST + number))))
+        self.send(profiles.PATH, builder.bytes())
+        requests = self.back_end.wait(lambda all: len(all) > 0)
+        self.assertEqual(
+            profiles.samples_of([requests[0].payload]), profiles.samples_of([builder.bytes()])
+        )
+
+
+SHOP = {
+    "service.name": "shop",
+    "service.namespace": "retail",
+    "service.instance.id": "1",
+    "deployment.environment.name": "prod",
+    "container.id": "c1",
+}
+WHOLE = {key: value for key, value in SHOP.items() if key != "container.id"}
+
+# What a profile says of itself, and what it says then.
+IDENTITIES = [
+    ({"container.id": "c1"}, {**WHOLE, "container.id": "c1"}),
+    ({"container.id": "c1", "service.name": ""}, {**WHOLE, "container.id": "c1"}),
+    ({"container.id": "c1", "service.name": "unknown_service"}, {**WHOLE, "container.id": "c1"}),
+    (
+        {"service.name": "unknown_service:java", "container.id": "c1", "a": "b"},
+        {**WHOLE, "container.id": "c1", "a": "b"},
+    ),
+    (
+        {"container.id": "c1", "service.namespace": "own", "deployment.environment": "dev"},
+        {
+            "container.id": "c1",
+            "service.namespace": "own",
+            "deployment.environment": "dev",
+            "service.name": "shop",
+            "service.instance.id": "1",
+        },
+    ),
+    ({"container.id": "c1", "service.name": "own"}, {"container.id": "c1", "service.name": "own"}),
+    ({"k8s.pod.uid": "p1"}, {"k8s.pod.uid": "p1", "service.name": "podded"}),
+    ({"container.id": "shared"}, {"container.id": "shared"}),
+    ({"container.id": "unnamed"}, {"container.id": "unnamed"}),
+    ({"process.pid": 7}, {"process.pid": 7}),
+]
+OTHERS = [
+    {"service.name": "podded", "k8s.pod.uid": "p1", "k8s.container.name": "app"},
+    {"service.name": "one", "container.id": "shared"},
+    {"service.name": "two", "container.id": "shared"},
+    {"service.name": "unknown_service:java", "container.id": "unnamed"},
+    {"service.name": "numbered", "host.name": "h", "process.pid": 7},
+]
+
+
+class Identities(Joined):
+    def test_profiles_take_what_they_lack(self):
+        self.start()
+        for resource in (SHOP, *OTHERS):
+            self.send("/v1/traces", otlp.traces(resource=resource).SerializeToString())
+        for had, expected in IDENTITIES:
+            with self.subTest(had):
+                before = len(self.back_end.accepted(profiles.PATH))
+                builder = profiles.Builder(had).profile("cpu:nanoseconds").sample(["work"], 1)
+                self.send(profiles.PATH, builder.bytes())
+                self.back_end.wait(lambda _: len(self.back_end.accepted(profiles.PATH)) > before)
+                received = self.back_end.accepted(profiles.PATH)[-1].payload
+                resource = profiles.REQUEST.FromString(received).resource_profiles[0].resource
+                found = otlp.attributes_of(resource.attributes)
+                self.assertEqual(len(found), len(dict(found)), found)
+                self.assertEqual({key: value[1] for key, value in found}, expected)
+
+
+if __name__ == "__main__":
+    case.main()
