@@ -23,6 +23,19 @@ def need():
     return url.rstrip("/")
 
 
+def _own_times(answer):
+    graph = answer.get("flamegraph", {})
+    names = graph.get("names", [])
+    found = {}
+    for level in graph.get("levels", []):
+        numbers = [int(number) for number in level.get("values", [])]
+        for i in range(0, len(numbers), 4):
+            _, _, own, name = numbers[i : i + 4]
+            if own:
+                found[names[name]] = found.get(names[name], 0) + own
+    return found
+
+
 class Pyroscope:
     """One server's query side. Times are the hour that ends now."""
 
@@ -63,21 +76,28 @@ class Pyroscope:
             rows.append(tuple(values.get(name) for name in names))
         return sorted(rows, key=str)
 
+    def all_types(self):
+        """The profile types that the server has, of whatever service."""
+        return {one["ID"] for one in self.ask("ProfileTypes").get("profileTypes", [])}
+
     def functions(self, kind, selector, **more):
         """What each function took by itself, from a flame graph."""
-        answer = self.ask(
-            "SelectMergeStacktraces", profileTypeID=kind, labelSelector=selector, **more
-        )
-        graph = answer.get("flamegraph", {})
-        names = graph.get("names", [])
-        found = {}
-        for level in graph.get("levels", []):
-            numbers = [int(number) for number in level.get("values", [])]
-            for i in range(0, len(numbers), 4):
-                _, _, own, name = numbers[i : i + 4]
-                if own:
-                    found[names[name]] = found.get(names[name], 0) + own
-        return found
+        fields = {"profileTypeID": kind, "labelSelector": selector, **more}
+        return _own_times(self.ask("SelectMergeStacktraces", **fields))
+
+    def span_profile(self, kind, selector, spans):
+        """The same of some spans, as Grafana asks beside a trace."""
+        fields = {"profileTypeID": kind, "labelSelector": selector, "spanSelector": spans}
+        return _own_times(self.ask("SelectMergeSpanProfile", **fields))
+
+    def totals(self, kind, selector, label):
+        """What the profiles add up to, by a label's value."""
+        fields = {"profileTypeID": kind, "labelSelector": selector, "groupBy": [label]}
+        answer = self.ask("SelectSeries", step=HOUR_MS // 1000, **fields)
+        return {
+            one["labels"][0]["value"]: sum(point["value"] for point in one["points"])
+            for one in answer.get("series", [])
+        }
 
     def wait_for(self, kind, selector, total, **more):
         """Until the flame graph has this total: a push is seen a moment after its answer."""
