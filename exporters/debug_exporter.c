@@ -49,7 +49,7 @@ static const struct config_field debug_exporter_fields[] = {
                 "Print to the log, with its level, form and sampling."),
     CONFIG_TEXTS(struct debug_exporter_config, output_paths, "output_paths", NULL,
                  "Where to print with use_internal_logger: false: stdout, stderr or files."),
-    CONFIG_IGNORED("loglevel", "Key of the old logging exporter; verbosity took its place."),
+    CONFIG_IGNORED_TEXT("loglevel", "Key of the old logging exporter; verbosity took its place."),
     SENDER_QUEUE_ROW(struct debug_exporter_config, CONFIG_NULL_ENABLES),
     CONFIG_END,
 };

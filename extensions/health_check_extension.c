@@ -27,9 +27,15 @@ struct health_check_body_config {
     const char *unhealthy;
 };
 
+/* Of a section that only holds keys without effect. */
+struct health_check_unused_config {
+    bool unused;
+};
+
 struct health_check_extension_config {
     struct http_listen_config server;
     const char *path;
+    struct health_check_unused_config pipeline_check;
     bool has_response_body;
     struct health_check_body_config response_body;
 };
@@ -49,6 +55,13 @@ static const struct config_field health_check_body_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field health_check_pipeline_fields[] = {
+    CONFIG_IGNORED_BOOL("enabled", "Has no effect."),
+    CONFIG_IGNORED_TEXT("interval", "Has no effect."),
+    CONFIG_IGNORED_INT("exporter_failure_threshold", "Has no effect."),
+    CONFIG_END,
+};
+
 #define OWNER struct health_check_extension_config
 static const struct config_field health_check_extension_fields[] = {
     PAGE_ROWS(OWNER, server, "localhost:13133", "false"),
@@ -57,7 +70,8 @@ static const struct config_field health_check_extension_fields[] = {
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
                     CONFIG_NULL_IS_OFF, "response_body", health_check_body_fields, NULL,
                     "Fixed bodies instead of the JSON status."),
-    CONFIG_IGNORED("check_collector_pipeline",
+    CONFIG_SECTION(OWNER, pipeline_check, struct health_check_unused_config,
+                   "check_collector_pipeline", health_check_pipeline_fields, NULL,
                    "It never worked in the Go collector, which ignores it too."),
     CONFIG_END,
 };

@@ -21,15 +21,15 @@ static const struct config_field server_parameters_fields[] = {
                     INT64_MAX, "Close connections after this long, ±10 %. 0: never."),
     CONFIG_DURATION(struct otlp_lifetime_config, age_grace_ns, "max_connection_age_grace", "0", 0,
                     INT64_MAX, "Then calls may finish for this long. 0: for ever."),
-    CONFIG_IGNORED("time", "Server pings are not sent: deadlines find dead connections."),
-    CONFIG_IGNORED("timeout", "See time."),
+    CONFIG_IGNORED_DURATION("time", "Server pings are not sent: deadlines find dead connections."),
+    CONFIG_IGNORED_DURATION("timeout", "See time."),
     CONFIG_END,
 };
 
 static const struct config_field enforcement_policy_fields[] = {
     CONFIG_DURATION(struct otlp_ping_config, interval_min_ns, "min_time", "0", 0, INT64_MAX,
                     "Clients that ping faster and send no calls are closed. 0: 10 seconds."),
-    CONFIG_IGNORED("permit_without_stream", "Pings without calls are always permitted."),
+    CONFIG_IGNORED_BOOL("permit_without_stream", "Pings without calls are always permitted."),
     CONFIG_END,
 };
 
@@ -45,6 +45,7 @@ static const struct config_field keepalive_fields[] = {
 
 static const struct config_field grpc_fields[] = {
     LISTEN_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
+    LISTEN_AUTH_ROW(struct otlp_grpc_config, listen, listen_auth_fields),
     CONFIG_COUNT(struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
                  MESSAGE_MIB_MAX,
                  "Largest message in MiB, after decompression. 0: 4, and 64 for profiles."),

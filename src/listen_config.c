@@ -22,16 +22,24 @@ const struct config_field listen_middleware_fields[] = {
     CONFIG_END,
 };
 
+#define AUTHENTICATOR_ROW                                                                          \
+    CONFIG_EXTENSION(struct listen_auth_config, authenticator, "authenticator",                    \
+                     authenticator_accepts_server, "Id of an authenticator extension.")
+
 const struct config_field listen_auth_fields[] = {
-    CONFIG_EXTENSION(struct listen_auth_config, authenticator, "authenticator",
-                     authenticator_accepts_server, "Id of an authenticator extension."),
+    AUTHENTICATOR_ROW,
+    CONFIG_END,
+};
+
+const struct config_field listen_auth_http_fields[] = {
+    AUTHENTICATOR_ROW,
     CONFIG_TEXTS(struct listen_auth_config, params, "request_params", NULL,
-                 "Query parameters that the authenticator takes for headers; HTTP only."),
+                 "Query parameters that the authenticator takes for headers."),
     CONFIG_END,
 };
 
 const struct config_field listen_dialer_fields[] = {
-    CONFIG_IGNORED("timeout", "Unused on servers."),
+    CONFIG_IGNORED_DURATION("timeout", "Unused on servers."),
     CONFIG_END,
 };
 

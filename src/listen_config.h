@@ -70,6 +70,7 @@ struct http_listen_config {
 
 extern const struct config_field listen_middleware_fields[];
 extern const struct config_field listen_auth_fields[];
+extern const struct config_field listen_auth_http_fields[];
 extern const struct config_field listen_dialer_fields[];
 extern const struct config_field listen_cors_fields[];
 
@@ -82,19 +83,23 @@ extern const struct config_field listen_cors_fields[];
         CONFIG_SECTION(owner, member.dialer, struct listen_unused_config, "dialer",                \
                        listen_dialer_fields, NULL, "Unused on servers."),                          \
         TLS_SERVER_ROW(owner, member.tls, member.has_tls),                                         \
-        CONFIG_OPTIONAL(owner, member.auth, struct listen_auth_config, member.has_auth,            \
-                        CONFIG_NULL_IS_OFF, "auth", listen_auth_fields, NULL,                      \
-                        "Who may send; without it everybody may."),                                \
         CONFIG_BOOL(owner, member.include_metadata, "include_metadata", "false",                   \
                     "Keep the headers of requests for processors and exporters that use them."),   \
         CONFIG_SECTIONS(owner, member.middlewares, struct listen_middleware_config, "middlewares", \
                         listen_middleware_fields, NULL, "Not supported by this build.")
 
+#define LISTEN_AUTH_ROW(owner, member, fields)                                                     \
+    CONFIG_OPTIONAL(owner, member.auth, struct listen_auth_config, member.has_auth,                \
+                    CONFIG_NULL_IS_OFF, "auth", fields, NULL,                                      \
+                    "Who may send; without it everybody may.")
+
 /* Rows for what a struct http_listen_config has besides. */
 #define HTTP_LISTEN_ROWS(owner, member, body_default, keep_alive)                                  \
-    CONFIG_INT(owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,     \
-               UINT32_MAX,                                                                         \
-               "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),   \
+    LISTEN_AUTH_ROW(owner, member.listen, listen_auth_http_fields),                                \
+        CONFIG_INT(                                                                                \
+            owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,        \
+            UINT32_MAX,                                                                            \
+            "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),      \
         CONFIG_TEXTS(                                                                              \
             owner, member.compressions, "compression_algorithms",                                  \
             "['', gzip, zstd, zlib, snappy, deflate, lz4, x-snappy-framed]",                       \

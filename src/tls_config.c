@@ -14,8 +14,8 @@
 
 const struct config_field tls_tpm_fields[] = {
     CONFIG_TEXT(struct tls_tpm_config, path, "path", NULL, "Path of the TPM device."),
-    CONFIG_IGNORED("auth", "Authorisation of the TPM."),
-    CONFIG_IGNORED("owner_auth", "Owner authorisation of the TPM."),
+    CONFIG_IGNORED_SECRET("auth", "Authorisation of the TPM."),
+    CONFIG_IGNORED_SECRET("owner_auth", "Owner authorisation of the TPM."),
     CONFIG_END,
 };
 

@@ -21,7 +21,7 @@ const struct config_field tls_server_fields[] = {
                 "Has no effect on servers: see client_ca_file."),
     CONFIG_TEXT(struct tls_server_config, common.ca_pem, "ca_pem", NULL,
                 "Has no effect on servers."),
-    CONFIG_IGNORED("include_system_ca_certs_pool", "Has no effect on servers."),
+    CONFIG_IGNORED_BOOL("include_system_ca_certs_pool", "Has no effect on servers."),
     CONFIG_END,
 };
 

@@ -120,25 +120,34 @@ static void decode_sections(const struct site *site, const struct config_field *
     *sections = (struct config_sections){.count = node->count, .items = items};
 }
 
-static void decode_ignored(const struct site *site, const struct config_field *field,
-                           const struct node *node, void *target)
-{
-    (void)site;
-    (void)field;
-    (void)node;
-    (void)target;
-}
-
 static const decode_setter_fn setters[] = {
-    [CONFIG_TYPE_BOOL] = decode_bool,       [CONFIG_TYPE_COUNT] = decode_count,
-    [CONFIG_TYPE_INT] = decode_int,         [CONFIG_TYPE_DOUBLE] = decode_double,
-    [CONFIG_TYPE_BYTES] = decode_bytes,     [CONFIG_TYPE_DURATION] = decode_duration,
-    [CONFIG_TYPE_TEXT] = decode_text,       [CONFIG_TYPE_SECRET] = decode_text,
-    [CONFIG_TYPE_CHOICE] = decode_choice,   [CONFIG_TYPE_TEXTS] = decode_texts,
-    [CONFIG_TYPE_SECRETS] = decode_texts,   [CONFIG_TYPE_HEADERS] = decode_headers,
-    [CONFIG_TYPE_VALUE] = decode_value,     [CONFIG_TYPE_SECTIONS] = decode_sections,
-    [CONFIG_TYPE_IGNORED] = decode_ignored,
+    [CONFIG_TYPE_BOOL] = decode_bool,     [CONFIG_TYPE_COUNT] = decode_count,
+    [CONFIG_TYPE_INT] = decode_int,       [CONFIG_TYPE_DOUBLE] = decode_double,
+    [CONFIG_TYPE_BYTES] = decode_bytes,   [CONFIG_TYPE_DURATION] = decode_duration,
+    [CONFIG_TYPE_TEXT] = decode_text,     [CONFIG_TYPE_SECRET] = decode_text,
+    [CONFIG_TYPE_CHOICE] = decode_choice, [CONFIG_TYPE_TEXTS] = decode_texts,
+    [CONFIG_TYPE_SECRETS] = decode_texts, [CONFIG_TYPE_HEADERS] = decode_headers,
+    [CONFIG_TYPE_VALUE] = decode_value,   [CONFIG_TYPE_SECTIONS] = decode_sections,
 };
+
+/* Looks whether it could be stored, and forgets it. */
+static void check_ignored(const struct site *site, const struct config_field *field,
+                          const struct node *node)
+{
+    union {
+        bool boolean;
+        int64_t integer;
+        uint64_t duration_ns;
+        const char *text;
+        struct config_texts texts;
+        const struct config_value *value;
+    } unused;
+    struct config_field typed = *field;
+    typed.type = field->ignored_type;
+    assert((size_t)typed.type < sizeof(setters) / sizeof(setters[0]));
+    assert(setters[typed.type] != NULL);
+    setters[typed.type](site, &typed, node, &unused);
+}
 
 static void set_field(const struct site *site, const struct config_field *field,
                       const struct node *node, void *owner)
@@ -148,6 +157,10 @@ static void set_field(const struct site *site, const struct config_field *field,
         return;
     if (field->type == CONFIG_TYPE_SECTION) {
         decode_section(site, field, node, owner);
+        return;
+    }
+    if (field->type == CONFIG_TYPE_IGNORED) {
+        check_ignored(site, field, node);
         return;
     }
     assert((size_t)field->type < sizeof(setters) / sizeof(setters[0]));

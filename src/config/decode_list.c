@@ -43,7 +43,7 @@ void decode_texts(const struct site *site, const struct config_field *field,
     struct config_texts *texts = target;
     assert(site != NULL && node != NULL);
     assert(target != NULL);
-    if (node->kind == NODE_TEXT) {
+    if (node->kind == NODE_TEXT && field->type != CONFIG_TYPE_SECRETS) {
         split_text(site, node, node->text, texts);
         return;
     }

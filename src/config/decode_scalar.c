@@ -120,7 +120,9 @@ static void describe_whole(const struct config_field *field, const struct node *
     describe_words(field, words, sizeof(words));
     size_t length = (size_t)snprintf(expected, size, "%s%sa whole number", words,
                                      words[0] != '\0' ? " or " : "");
-    if (field->max == INT64_MAX)
+    if (field->min == INT64_MIN && field->max == INT64_MAX)
+        snprintf(expected + length, size - length, "%s", quotes_hint(node, NODE_INT));
+    else if (field->max == INT64_MAX)
         snprintf(expected + length, size - length, " of at least %" PRIi64 "%s", field->min,
                  quotes_hint(node, NODE_INT));
     else

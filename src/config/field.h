@@ -26,13 +26,13 @@ enum config_type {
     CONFIG_TYPE_SECRET,   /* const char *, printed as [REDACTED] */
     CONFIG_TYPE_CHOICE,   /* int: index into choices */
     CONFIG_TYPE_TEXTS,    /* struct config_texts: a list, or one text split at commas */
-    CONFIG_TYPE_SECRETS,  /* struct config_texts, printed as [REDACTED] */
+    CONFIG_TYPE_SECRETS,  /* struct config_texts: a list; printed as [REDACTED] */
     CONFIG_TYPE_HEADERS,  /* struct config_pairs: a map or a list of {name, value}; secrets */
     CONFIG_TYPE_VALUE,   /* struct config_value *: any YAML value with its type; NULL when absent */
     CONFIG_TYPE_SECTION, /* a nested struct with a table of its own */
     CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs */
     CONFIG_TYPE_IGNORED,  /* accepted for the sake of existing files, has no effect here; stores
-                             nothing */
+                             nothing. What stands there is still of its type, when it has one */
 };
 
 /* What a section means when its key is absent, null, or carries `enabled:` (every optional section
@@ -57,6 +57,7 @@ struct config_field {
     /* CHOICE: what may be written, NULL-ended; list "" when null may be. COUNT, optional: words
      * that stand for their index, whatever min says ("auto" for 0). */
     const char *const *choices;
+    enum config_type ignored_type;     /* IGNORED; CONFIG_TYPE_VALUE: anything */
     const struct config_field *fields; /* SECTION, SECTIONS */
     size_t section_size;               /* SECTION, SECTIONS */
     /* SECTION, SECTIONS: rules across the section's fields; NULL: none. */

@@ -87,9 +87,18 @@
         CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, NULL, text),  \
             .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
     }
-#define CONFIG_IGNORED(name, text)                                                                 \
+/* Of any type, or of one that is no section. */
+#define CONFIG_IGNORED(name, text)          CONFIG_IGNORED_TYPE(CONFIG_TYPE_VALUE, name, text)
+#define CONFIG_IGNORED_BOOL(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_BOOL, name, text)
+#define CONFIG_IGNORED_INT(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_INT, name, text)
+#define CONFIG_IGNORED_DURATION(name, text) CONFIG_IGNORED_TYPE(CONFIG_TYPE_DURATION, name, text)
+#define CONFIG_IGNORED_TEXT(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXT, name, text)
+#define CONFIG_IGNORED_SECRET(name, text)   CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECRET, name, text)
+#define CONFIG_IGNORED_TEXTS(name, text)    CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXTS, name, text)
+#define CONFIG_IGNORED_TYPE(what, name, text)                                                      \
     {                                                                                              \
-        .key = (name), .type = CONFIG_TYPE_IGNORED, .help = (text)                                 \
+        .key = (name), .type = CONFIG_TYPE_IGNORED, .ignored_type = (what), .help = (text),        \
+        CONFIG_RANGE(INT64_MIN, INT64_MAX)                                                         \
     }
 #define CONFIG_END                                                                                 \
     {                                                                                              \

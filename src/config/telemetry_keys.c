@@ -39,10 +39,10 @@ static const struct config_field logs_fields[] = {
                     CONFIG_DEFAULT_ON, "sampling", sampling_fields, NULL, "Thin out equal lines."),
     CONFIG_TEXTS(struct telemetry_logs, output_paths, "output_paths", "stderr",
                  "Where the lines go: stderr, stdout or a file."),
-    CONFIG_IGNORED("error_output_paths", "Errors of the logger itself go to stderr."),
-    CONFIG_IGNORED("development", "Changes stack traces in the Go collector."),
-    CONFIG_IGNORED("disable_stacktrace", "There are no stack traces."),
-    CONFIG_IGNORED("disable_zap_resource", "JSON lines carry the resource."),
+    CONFIG_IGNORED_TEXTS("error_output_paths", "Errors of the logger itself go to stderr."),
+    CONFIG_IGNORED_BOOL("development", "Changes stack traces in the Go collector."),
+    CONFIG_IGNORED_BOOL("disable_stacktrace", "There are no stack traces."),
+    CONFIG_IGNORED_BOOL("disable_zap_resource", "JSON lines carry the resource."),
     CONFIG_IGNORED("initial_fields", "Lines carry no further fields."),
     CONFIG_IGNORED("processors", "Lines are not exported over OTLP."),
     CONFIG_END,
@@ -110,7 +110,7 @@ static const struct config_field metrics_fields[] = {
 };
 
 static const struct config_field traces_fields[] = {
-    CONFIG_IGNORED("level", "No effect."),      CONFIG_IGNORED("propagators", "No effect."),
+    CONFIG_IGNORED("level", "No effect."),      CONFIG_IGNORED_TEXTS("propagators", "No effect."),
     CONFIG_IGNORED("processors", "No effect."), CONFIG_IGNORED("limits", "No effect."),
     CONFIG_IGNORED("sampler", "No effect."),    CONFIG_END,
 };

@@ -177,6 +177,11 @@ static const struct config_field probe_fields[] = {
     CONFIG_SECTIONS(struct probe_config, parts, struct probe_part, "parts", part_fields, part_check,
                     "A list of sections."),
     CONFIG_IGNORED("old", "Has no effect."),
+    CONFIG_IGNORED_BOOL("old_flag", "Has no effect."),
+    CONFIG_IGNORED_INT("old_number", "Has no effect."),
+    CONFIG_IGNORED_DURATION("old_timeout", "Has no effect."),
+    CONFIG_IGNORED_TEXT("old_text", "Has no effect."),
+    CONFIG_IGNORED_TEXTS("old_texts", "Has no effect."),
     CONFIG_END,
 };
 

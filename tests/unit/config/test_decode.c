@@ -41,7 +41,8 @@ static void written_values_replace_defaults(void **state)
     struct load_result result = load_probe(
         "{flag: false, count: 0x10, number: -7, ratio: 2, timeout: 1m, text: abc, secret: s3, "
         "choice: gzip, texts: [x, y, z], headers: {a: b, c: }, always: {size: 9}, "
-        "parts: [{name: one}, {size: 3}], old: [anything, {at: all}]}");
+        "parts: [{name: one}, {size: 3}], old: [anything, {at: all}], "
+        "old_flag: true, old_number: -5000000000, old_timeout: 3s, old_text: a, old_texts: 'a,b'}");
     const struct probe_config *probe = probe_of(&result);
     const struct probe_part *parts = probe->parts.items;
     (void)state;
@@ -181,6 +182,14 @@ static const struct {
     {"parts: [null]", "processors::probe::parts::0: found null, expected a map"},
     {"count: 666", "otel.yaml:5:5: processors::probe: found count 666, expected another"},
     {"foo: 1", "otel.yaml:6:7: processors::probe::foo: found an unknown key"},
+    {"old_flag: 3", "otel.yaml:6:17: processors::probe::old_flag: found the number 3, expected "
+                    "true or false"},
+    {"old_number: x", "found the text \"x\", expected a whole number"},
+    {"old_number: '5'", "expected a whole number (without quotes)"},
+    {"old_timeout: []", "found a list, expected a duration such as"},
+    {"old_timeout: 5", NULL},
+    {"old_text: {}", "found a map, expected a text"},
+    {"old_texts: [a, 1]", "old_texts::1: found the number 1, expected a text"},
     {"Timeout: 5s", "(did you mean \"timeout\"?)"},
 };
 

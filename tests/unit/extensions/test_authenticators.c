@@ -346,6 +346,7 @@ static void configurations_are_checked(void **state)
          "only one of `htpasswd` or `client_auth` can be specified"},
         {"basicauth", "{client_auth: {username: 'a:b'}}", "colon"},
         {"bearertokenauth", "{tokens: [{a: canary}]}", "found a map"},
+        {"bearertokenauth", "{tokens: 'canary,canary'}", "expected a list of texts"},
         {"bearertokenauth", "canary", "found a text, expected a map"},
         {"basicauth", "{client_auth: canary}", "found a text, expected a map"},
     };
