@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 * 1024 * 1024)
 
 static _Atomic uint64_t tries;
 static _Atomic uint64_t refused_try; /* the number of the try to refuse; 0: none */
@@ -87,6 +90,38 @@ void *mem_try_resize(void *old, size_t size)
     if (is_refused())
         return NULL;
     return realloc(old, size > 0 ? size : 1);
+}
+
+/* The kernel gives a huge page only where one fits: what is mapped too much is given back, so that
+ * the table begins with one. */
+void *mem_try_map(size_t size)
+{
+    assert(size > 0 && size <= PTRDIFF_MAX - HUGE_PAGE_BYTES);
+    size_t extra = size >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 0;
+    if (is_refused())
+        return NULL;
+    uint8_t *memory =
+        mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (extra == 0)
+        return memory;
+    size_t before = -(uintptr_t)memory % HUGE_PAGE_BYTES;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t end = (before + size + page - 1) / page * page;
+    if (before > 0)
+        munmap(memory, before);
+    if (end < size + extra)
+        munmap(memory + end, size + extra - end);
+    madvise(memory + before, size, MADV_HUGEPAGE); /* refused: then in small pages */
+    return memory + before;
+}
+
+void mem_unmap(void *memory, size_t size)
+{
+    assert(size > 0);
+    if (memory != NULL)
+        munmap(memory, size);
 }
 
 void mem_free(void *memory)

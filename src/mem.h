@@ -20,6 +20,12 @@ void *mem_try_alloc(size_t size) __attribute__((warn_unused_result));
 void *mem_try_zalloc(size_t size) __attribute__((warn_unused_result));
 /* The same for memory that grows; old stays as it was when refused. */
 void *mem_try_resize(void *old, size_t size) __attribute__((warn_unused_result));
+/* A large table that is read all over, zeroed and not touched by that; NULL when refused. It lies
+ * in huge pages where the system has them (madvise(2), MADV_HUGEPAGE): otherwise most looks would
+ * cost a walk through the page tables. */
+void *mem_try_map(size_t size) __attribute__((warn_unused_result));
+/* What _map gave, with the same size; NULL is tolerated. */
+void mem_unmap(void *memory, size_t size);
 /* NULL is tolerated. */
 void mem_free(void *memory);
 

@@ -54,8 +54,8 @@ static bool init_shard(struct span_shard *shard, uint64_t entries, uint64_t byte
         entries -= entries / 16 + 1;
     shard->entries_count = (uint32_t)entries;
     shard->buckets = buckets_for(entries);
-    shard->entries = mem_try_zalloc(entries * sizeof(shard->entries[0]));
-    shard->slots = mem_try_zalloc((size_t)shard->buckets * BUCKET_BYTES);
+    shard->entries = mem_try_map(entries * sizeof(shard->entries[0]));
+    shard->slots = mem_try_map((size_t)shard->buckets * BUCKET_BYTES);
     return shard->entries != NULL && shard->slots != NULL &&
            fact_log_init(&shard->log, bytes - table_bytes(entries));
 }
@@ -75,12 +75,20 @@ bool span_index_init(struct span_index *index, unsigned shards, uint64_t entries
     return is_made;
 }
 
+static void free_tables(struct span_shard *shard)
+{
+    if (shard->entries_count == 0)
+        return; /* not made */
+    assert(shard->buckets > 0);
+    mem_unmap(shard->entries, shard->entries_count * sizeof(shard->entries[0]));
+    mem_unmap((void *)(uintptr_t)shard->slots, (size_t)shard->buckets * BUCKET_BYTES);
+}
+
 void span_index_fini(struct span_index *index)
 {
     assert(index != NULL);
     for (unsigned i = 0; index->shards != NULL && i < index->shards_count; i++) {
-        mem_free(index->shards[i].entries);
-        mem_free((void *)(uintptr_t)index->shards[i].slots);
+        free_tables(&index->shards[i]);
         fact_log_fini(&index->shards[i].log);
     }
     mem_free(index->shards);
