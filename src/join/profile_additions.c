@@ -196,12 +196,21 @@ void profile_additions_begin(struct profile_additions *additions)
     profile_set_clear(&additions->values);
     find_names(additions);
     find_attributes(additions);
+    additions->has_ids = false;
+    assert(additions->values.count > 0);
+}
+
+/* Those of the request's own link table. */
+static void find_ids(struct profile_additions *additions)
+{
+    const struct profile_links *links = additions->links;
+    assert(!additions->has_ids);
     for (uint32_t i = 1; i < links->keys.count; i++) {
         const struct join_link *link = &links->links[i];
         if (link->index != 0 && link->key.has_trace)
             *index_of_ids(additions, link->key.trace, link->key.span) = link->index;
     }
-    assert(additions->values.count > 0);
+    additions->has_ids = true;
 }
 
 static uint32_t append_link(struct profile_additions *additions, const uint64_t trace[2],
@@ -222,8 +231,10 @@ static uint32_t append_link(struct profile_additions *additions, const uint64_t 
 uint32_t profile_additions_link(struct profile_additions *additions, const uint64_t trace[2],
                                 uint64_t span)
 {
-    uint32_t *index = index_of_ids(additions, trace, span);
     assert(span != 0);
+    if (!additions->has_ids)
+        find_ids(additions);
+    uint32_t *index = index_of_ids(additions, trace, span);
     if (*index == 0)
         *index = append_link(additions, trace, span);
     return *index;

@@ -8,6 +8,7 @@
 #include "src/join/join_limits.h"
 #include "src/join/profile_links.h"
 #include "src/otlp/profile_bytes.h"
+#include "src/otlp/profile_set.h"
 
 /* Attributes: by their number in the configuration, and this one of profiles. */
 enum { ADDED_TRACE_URL = JOIN_ATTRIBUTES_MAX, ADDED_KEYS };
@@ -18,6 +19,7 @@ struct profile_additions {
     struct profile_set values;  /* attributes: number of the key, then the text */
     uint32_t *value_index;      /* by entry of values: in the attribute table */
     uint32_t value_index_capacity;
+    bool has_ids;                    /* values has those of the request's link table */
     uint32_t counts[PROFILE_TABLES]; /* of the dictionary as it will be */
     uint32_t key_index[ADDED_KEYS];  /* in the string table; 0: not there */
 };

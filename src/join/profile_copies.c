@@ -74,6 +74,8 @@ static void find_parents(struct profile_links *links)
                                      .span = link->facts.parent,
                                      .has_trace = 1};
         uint32_t above = profile_links_place(links, &key); /* links may have moved */
+        if (above == LINK_NONE)
+            return;
         const struct join_link *parent = &links->links[above];
         if (parent->found == SPAN_FOUND && parent->facts.resource == links->links[i].facts.resource)
             links->links[i].above = above;

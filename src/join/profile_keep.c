@@ -50,12 +50,15 @@ bool profile_keep_is_settled(const struct join_store *store, const struct span_f
 
 uint32_t profile_keep_unsettled(struct profile_links *links)
 {
+    const struct join_store *store = links->store;
+    const struct keep_rules rules = keep_switch_read(&store->keep);
     uint32_t unsettled = 0;
-    assert(links->store != NULL);
+    if (!keep_rules_are_on(&rules) && !profile_copies_are_on(&store->settings))
+        return 0;
     for (uint32_t i = 1; i < links->keys.count; i++) {
         struct join_link *link = &links->links[i];
         link->is_unsettled =
-            link->found == SPAN_FOUND && !profile_keep_is_settled(links->store, &link->facts);
+            link->found == SPAN_FOUND && !profile_keep_is_settled(store, &link->facts);
         unsettled += link->is_unsettled;
     }
     return unsettled;

@@ -5,15 +5,24 @@
 
 #include <assert.h>
 
+#include "src/budget.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_window.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
 #include "src/pprof/correlation.h"
+#include "src/random.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 /* Ahead of a look-up, by links: slots are fetched SLOTS_AHEAD before, and the entries that they
  * name ENTRIES_BEHIND later, when the slots are there. */
-enum { LINKS_FIRST = 64, SCOPE_PROFILES = 2, SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
+enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
+/* Distinct ones: for how many there is room at first (for more if the link table has more, up to
+ * LINKS_AT_ONCE), and how many a request may have. */
+enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
+enum { SCOPE_PROFILES = 2 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -21,17 +30,22 @@ void profile_links_init(struct profile_links *links, struct join_store *store,
     assert(store != NULL);
     *links = (struct profile_links){.store = store, .budget = budget};
     arena_init(&links->arena, PROFILE_INDEX_BYTES_MAX);
-    profile_set_init(&links->keys, budget);
+    links->keys.seed = (uint64_t)(random_uniform() * 0x1p53);
+    links->keys.count = 1;
 }
 
 void profile_links_fini(struct profile_links *links)
 {
     assert(links != NULL);
     arena_clear(&links->arena);
-    profile_set_fini(&links->keys);
     mem_free(links->links);
+    mem_free(links->keys.slots);
+    if (links->budget != NULL)
+        budget_return(links->budget, links->charged_bytes);
+    links->charged_bytes = 0;
     profile_window_fini(links);
     links->links = NULL;
+    links->keys.slots = NULL;
 }
 
 /* Which attributes of the configuration have that key. */
@@ -87,19 +101,56 @@ static bool read_attributes(struct profile_links *links)
     return true;
 }
 
-/* Its place, which is new if nobody had that key. */
+/* The slot of the link with that key, or the empty one where it belongs. */
+static uint32_t *slot_of(const struct profile_links *links, const struct link_key *key)
+{
+    uint32_t mask = links->keys.slots_count - 1;
+    uint32_t at = (uint32_t)XXH3_64bits_withSeed(key, sizeof(*key), links->keys.seed) & mask;
+    assert(links->keys.count <= links->keys.slots_count / 2);
+    for (;; at = (at + 1) & mask) {
+        uint32_t place = links->keys.slots[at];
+        if (place == 0 || memcmp(&links->links[place].key, key, sizeof(*key)) == 0)
+            return &links->keys.slots[at];
+    }
+}
+
+/* Room for so many links, a power of two. False: the budget or the system has no memory. */
+static bool reserve(struct profile_links *links, uint32_t capacity)
+{
+    uint32_t slots_count = 2 * capacity;
+    uint64_t bytes = capacity * sizeof(struct join_link) + slots_count * sizeof(uint32_t);
+    assert(capacity > links->links_capacity);
+    if (links->budget != NULL && !budget_try_take(links->budget, bytes - links->charged_bytes))
+        return false;
+    links->charged_bytes = bytes;
+    links->links = mem_resize(links->links, capacity * sizeof(struct join_link));
+    links->links_capacity = capacity;
+    mem_free(links->keys.slots);
+    links->keys.slots = mem_alloc(slots_count * sizeof(uint32_t));
+    links->keys.slots_count = slots_count;
+    memset(links->keys.slots, 0, slots_count * sizeof(uint32_t));
+    for (uint32_t i = 1; i < links->keys.count; i++)
+        *slot_of(links, &links->links[i].key) = i;
+    return true;
+}
+
+/* Its place, which is new if nobody had that key; LINK_NONE: there is no memory for it. */
 static uint32_t place_of(struct profile_links *links, const struct link_key *key)
 {
-    uint32_t count = links->keys.count;
-    uint32_t place = profile_set_add(&links->keys, slice_of(key, sizeof(*key)));
-    if (place < count)
-        return place;
-    if (place >= links->links_capacity) {
-        links->links_capacity = links->links_capacity > 0 ? 2 * links->links_capacity : LINKS_FIRST;
-        links->links = mem_resize(links->links, links->links_capacity * sizeof(links->links[0]));
+    uint32_t *slot = slot_of(links, key);
+    if (*slot != 0)
+        return *slot;
+    if (links->keys.count == links->links_capacity) {
+        if (links->links_capacity >= LINKS_MAX || !reserve(links, 2 * links->links_capacity)) {
+            links->is_short = true;
+            return LINK_NONE;
+        }
+        slot = slot_of(links, key);
     }
+    uint32_t place = links->keys.count++;
     assert(place < links->links_capacity);
     links->links[place] = (struct join_link){.key = *key};
+    *slot = place;
     return place;
 }
 
@@ -127,6 +178,8 @@ static uint32_t link_of_entry(struct profile_links *links, int32_t index)
         key.has_trace = key.trace[0] != 0 || key.trace[1] != 0;
     }
     uint32_t place = place_of(links, &key);
+    if (place == LINK_NONE)
+        return LINK_NONE;
     links->links[place].index = (uint32_t)index;
     links->by_link[index] = place + 1;
     return place;
@@ -241,6 +294,16 @@ static void collect_resource(struct profile_links *links, const struct profile_r
     service_set_add(&links->store->services, service, linked > 0, now_ns);
 }
 
+/* Room for those of the link table. */
+static bool reserve_first(struct profile_links *links)
+{
+    uint32_t capacity = LINKS_FIRST;
+    assert(links->keys.count == 1);
+    while (capacity <= links->from.counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE)
+        capacity *= 2;
+    return capacity <= links->links_capacity || reserve(links, capacity);
+}
+
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns)
 {
     struct wire_reader reader = wire_reader_of(request);
@@ -253,17 +316,22 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     if (links->by_link == NULL)
         return false;
     memset(links->by_link, 0, bytes);
+    if (!reserve_first(links))
+        return false;
     while (profile_next_resource(&reader, &resource))
         collect_resource(links, &resource, now_ns);
     assert(reader.failure == NULL);
-    return true;
+    return !links->is_short;
 }
 
 void profile_links_close(struct profile_links *links)
 {
     assert(links != NULL);
     arena_clear(&links->arena);
-    profile_set_clear(&links->keys);
+    if (links->keys.count > 1)
+        memset(links->keys.slots, 0, links->keys.slots_count * sizeof(uint32_t));
+    links->keys.count = 1;
+    links->is_short = false;
     profile_window_clear(links);
     links->linked_samples = 0;
     links->roles = NULL;
@@ -289,7 +357,7 @@ uint32_t profile_links_place(struct profile_links *links, const struct link_key 
     uint32_t count = links->keys.count;
     uint32_t place = place_of(links, key);
     assert(place > 0);
-    if (place == count)
+    if (place == count && place != LINK_NONE)
         resolve(links, &links->links[place]);
     return place;
 }

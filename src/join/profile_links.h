@@ -15,7 +15,6 @@
 #include "src/join/thread_facts.h"
 #include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
-#include "src/otlp/profile_set.h"
 #include "src/otlp/profile_view.h"
 
 struct budget;
@@ -31,19 +30,28 @@ struct link_key {
 /* No entry of links. */
 #define LINK_NONE UINT32_MAX
 
+/* Three cache lines: what its samples ask for, what the index knows, what they get. */
 struct join_link {
     struct link_key key;
+    uint8_t found;           /* enum span_found */
+    bool is_known;           /* spans of a service that has such samples have been seen */
+    bool is_lifted;          /* some of its samples name it by labels */
+    bool is_as_it_came;      /* samples that have a link keep it */
+    bool is_unsettled;       /* FOUND, but keep wants to know more (profile_keep_unsettled) */
+    uint32_t wanted;         /* attributes, bit by bit, that some of its samples do not have yet */
+    uint32_t given;          /* of these, those that there are */
+    uint32_t above;          /* place of its parent in the same process (profile_copies); 0: none */
+    uint32_t index;          /* in the link table as it will be; 0: not there */
     struct span_facts facts; /* FOUND: of the span, or of its local root */
-    enum span_found found;
-    uint32_t wanted;    /* attributes, bit by bit, that some of its samples do not have yet */
-    uint32_t given;     /* of these, those that there are */
-    bool is_known;      /* spans of a service that has such samples have been seen */
-    bool is_lifted;     /* some of its samples name it by labels */
-    bool is_as_it_came; /* samples that have a link keep it */
-    bool is_unsettled;  /* FOUND, but keep wants to know more (profile_keep_unsettled) */
-    uint32_t above;     /* place of its parent in the same process (profile_copies); 0: none */
-    uint32_t index;     /* in the link table as it will be; 0: not there */
     uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
+};
+
+/* Where the links stand, by key: open addressing, at most half full. */
+struct link_keys {
+    uint32_t count; /* of the links, the first of which is none */
+    uint32_t slots_count;
+    uint32_t *slots; /* places; 0: empty */
+    uint64_t seed;
 };
 
 /* What is known of an entry of the attribute table. */
@@ -72,9 +80,11 @@ struct profile_links {
     bool has_roles;               /* some attributes have one */
     bool names_spans;             /* there are attributes or links that name a span */
     uint32_t *by_link;            /* by entry of the link table: place in links, plus one; 0: new */
-    struct profile_set keys;      /* struct link_key, the zero element being none */
-    struct join_link *links;      /* by place in keys */
+    struct link_keys keys;
+    struct join_link *links; /* the first is none */
     uint32_t links_capacity;
+    bool is_short;          /* there was no memory for some */
+    uint64_t charged_bytes; /* for links and slots */
     uint64_t linked_samples;
     struct timed_sample *timed; /* in the order of the request; with uses_window */
     uint32_t timed_count;
@@ -96,13 +106,13 @@ void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget);
 void profile_links_fini(struct profile_links *links);
 /* Reads the request and says to the store which services it is from. False: its index takes more
- * memory than PROFILE_INDEX_BYTES_MAX. */
+ * memory than PROFILE_INDEX_BYTES_MAX, or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
 /* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
  * more may be known later. */
 uint32_t profile_links_resolve(struct profile_links *links);
-/* The place of that span in links, looked up. */
+/* The place of that span in links, looked up; LINK_NONE: the budget has no memory for it. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
 struct sample_link profile_links_of(struct profile_links *links,
                                     const struct profile_sample *sample);

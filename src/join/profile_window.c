@@ -95,6 +95,8 @@ static void resolve(struct profile_links *links, struct timed_sample *timed)
     struct link_key key = {
         .trace = {span.trace[0], span.trace[1]}, .span = span.span, .has_trace = 1};
     timed->link = profile_links_place(links, &key);
+    if (timed->link == LINK_NONE)
+        return;
     links->timed_found++;
     struct join_link *link = &links->links[timed->link];
     uint32_t all = (1u << settings->attributes_count) - 1;
