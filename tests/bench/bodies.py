@@ -199,6 +199,7 @@ def dictionary(chance, links):
         tables += [(2, [number_field(2, 0x400000 + number * 64) + bytes_field(3, line)]),
                    (3, [number_field(1, number + 2)]), (5, [function_name(number)])]
     tables.append((7, [packed_field(1, stack) for stack in stacks(chance, OTLP_SAMPLES // 2)]))
+    tables.sort(key=lambda pair: pair[0])  # as every library writes fields
     return b"".join(bytes_field(table, entry) for table, entries in tables for entry in entries)
 
 
