@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The join: what its index takes for each span as it grows, and what reading spans into it costs,
-in one process without sockets."""
+"""The join: what its index takes for each span as it grows, what reading spans into it costs, and
+what profiles, in one process without sockets."""
 
 import re
 
@@ -8,6 +8,7 @@ from profiles import run
 
 BYTES_MAX = 96
 NS_MAX = 120
+PROFILES_NS_MAX = 1.5  # per byte
 ENTRIES_MAX = 200000  # the default, of which the limits speak
 
 
@@ -34,5 +35,18 @@ def reading(bench):
             "is_met": cost <= NS_MAX, "is_sound": True}
 
 
+def writing(bench):
+    """Every sample names a span; half of them a local root, half one with two ancestors."""
+    text = run([bench.tools / "bench_join_profiles"])
+    size, cost, counted, factor = map(float, re.search(
+        r"([\d.]+) B/sample; ns/B: .* all ([\d.]+);(?:.|\n)*ns/B: ([\d.]+); ([\d.]+) times",
+        text).groups())
+    return {"title": f"profiles through the join, 5000 samples of {size:.0f} B that all name a span",
+            "text": f"{cost:.2f} ns/B; {counted:.2f} ns/B and {factor:.2f} × the bytes with count_for: "
+                    f"[span, root, ancestors], two copies of each sample",
+            "required": f"≤ {PROFILES_NS_MAX} ns/B", "is_met": cost <= PROFILES_NS_MAX,
+            "is_sound": counted > cost and factor > 1}
+
+
 def join(bench):
-    return [index_curve(bench), reading(bench)]
+    return [index_curve(bench), reading(bench), writing(bench)]
