@@ -5,17 +5,20 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/clock.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_keep.h"
 #include "src/join/profile_links.h"
 #include "src/mem.h"
 
-void profile_hold_init(struct profile_hold *hold, struct join_store *store)
+void profile_hold_init(struct profile_hold *hold, struct join_store *store, struct budget *budget)
 {
     assert(store != NULL);
-    *hold = (struct profile_hold){.store = store};
+    assert(budget != NULL);
+    *hold = (struct profile_hold){.store = store, .budget = budget};
     hold->end = &hold->first;
+    hold->next = &hold->first;
 }
 
 void profile_hold_fini(struct profile_hold *hold)
@@ -57,6 +60,32 @@ void profile_hold_return(struct profile_hold *hold, uint64_t bytes)
     atomic_fetch_sub(&hold->store->held_bytes, bytes);
 }
 
+static bool is_missing(const struct join_link *link)
+{
+    assert(link->key.span != 0);
+    return link->found == SPAN_MISSED || link->is_unsettled;
+}
+
+static void note_missing(struct held *held, const struct profile_links *links)
+{
+    uint32_t count = 0;
+    assert(held->missing == NULL);
+    for (uint32_t i = 1; i < links->keys.count; i++)
+        count += is_missing(&links->links[i]);
+    held->missing = mem_alloc(count * sizeof(held->missing[0]) + 1);
+    for (uint32_t i = 1; i < links->keys.count; i++)
+        if (is_missing(&links->links[i]))
+            held->missing[held->missing_count++] = links->links[i].key;
+}
+
+static uint64_t overhead_of(const struct held *held)
+{
+    assert(held->batch != NULL);
+    return sizeof(*held) + sizeof(*held->batch) + sizeof(held->batch->parts[0]) +
+           held->missing_count * sizeof(held->missing[0]) +
+           held->awaits.count * sizeof(held->awaits.items[0]);
+}
+
 void profile_hold_add(struct profile_hold *hold, struct batch *batch,
                       const struct profile_links *links, struct profile_awaits *awaits,
                       uint64_t deadline_ns)
@@ -68,12 +97,11 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
     *awaits = (struct profile_awaits){.items = NULL};
     held->deadline_ns = deadline_ns;
     held->waits_for_all = links->timed_count > 0;
-    held->missing = mem_alloc(links->keys.count * sizeof(held->missing[0]));
-    for (uint32_t i = 1; i < links->keys.count; i++)
-        if (links->links[i].found == SPAN_MISSED || links->links[i].is_unsettled)
-            held->missing[held->missing_count++] = links->links[i].key;
+    note_missing(held, links);
+    held->overhead = overhead_of(held);
+    budget_take(hold->budget, held->overhead);
     if (hold->first == NULL)
-        hold->arrivals = span_index_arrivals(&hold->store->index);
+        hold->arrivals = UINT64_MAX; /* spans may have come since links were resolved */
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
@@ -89,7 +117,10 @@ static struct batch *pop_at(struct profile_hold *hold, struct held **at)
     *at = held->next;
     if (hold->end == &held->next)
         hold->end = at;
+    if (hold->next == &held->next)
+        hold->next = at;
     hold->count--;
+    budget_return(hold->budget, held->overhead);
     mem_free(held->missing);
     profile_awaits_fini(&held->awaits);
     mem_free(held);
@@ -121,15 +152,25 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
     return profile_awaits_are_over(&held->awaits, hold->store, clock_now_ns());
 }
 
-struct batch *profile_hold_pop_complete(struct profile_hold *hold)
+/* A round goes on where the last call has ended, so that those who wait are not looked at anew for
+ * each that goes. */
+struct batch *profile_hold_pop_complete(struct profile_hold *hold, unsigned *looks)
 {
-    uint64_t arrivals = span_index_arrivals(&hold->store->index);
-    assert(hold->end != NULL);
-    if (arrivals == hold->arrivals)
-        return NULL;
-    for (struct held **at = &hold->first; *at != NULL; at = &(*at)->next)
-        if (is_complete(hold, *at))
-            return pop_at(hold, at);
-    hold->arrivals = arrivals;
+    assert(looks != NULL);
+    if (hold->next == &hold->first) {
+        uint64_t arrivals = span_index_arrivals(&hold->store->index);
+        if (arrivals == hold->arrivals)
+            return NULL;
+        hold->round_arrivals = arrivals;
+    }
+    for (; *hold->next != NULL; hold->next = &(*hold->next)->next) {
+        if (*looks == 0)
+            return NULL;
+        --*looks;
+        if (is_complete(hold, *hold->next))
+            return pop_at(hold, hold->next);
+    }
+    hold->next = &hold->first;
+    hold->arrivals = hold->round_arrivals;
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "src/join/profile_awaits.h"
 
 struct batch;
+struct budget;
 struct join_store;
 struct profile_links;
 struct link_key;
@@ -20,19 +21,24 @@ struct held {
     uint32_t missing_count;
     struct profile_awaits awaits;
     bool waits_for_all; /* a span that comes may still make another one the wrong choice */
+    uint64_t overhead;  /* bytes charged to the budget beside the batch's own */
     struct held *next;
 };
 
 struct profile_hold {
     struct join_store *store;
+    struct budget *budget;
     struct held *first;
     struct held **end;
+    struct held **next; /* where looking goes on */
     uint64_t count;
     uint64_t bytes;
-    uint64_t arrivals; /* of spans, when it was last looked for them */
+    uint64_t arrivals;       /* of spans, before all were looked at that are held */
+    uint64_t round_arrivals; /* the same for those before next */
 };
 
-void profile_hold_init(struct profile_hold *hold, struct join_store *store);
+/* What is held beside the profiles' bytes is charged to budget, beyond its limit if need be. */
+void profile_hold_init(struct profile_hold *hold, struct join_store *store, struct budget *budget);
 /* Nothing may be held. */
 void profile_hold_fini(struct profile_hold *hold);
 /* Whether so many bytes more may be held, over all lanes; then they are taken until
@@ -48,6 +54,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
                       uint64_t deadline_ns);
 /* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */
 struct batch *profile_hold_pop(struct profile_hold *hold);
-/* Looks for what is missing, if there are new spans. The next one that misses nothing any more, to
- * be called until there is none; NULL: there is none. The caller's as well. */
-struct batch *profile_hold_pop_complete(struct profile_hold *hold);
+/* Looks for what is missing, if there are new spans: the next one that misses nothing any more, to
+ * be called until there is none; NULL: there is none, or *looks, which go down with each that is
+ * looked at, are used up. The caller's as well. */
+struct batch *profile_hold_pop_complete(struct profile_hold *hold, unsigned *looks);

@@ -165,30 +165,61 @@ static bool is_due(const struct join *self, enum release *ret_why)
     return true;
 }
 
-static void arm(struct join *self)
+/* What may still be done before others have their turn on the lane. */
+struct turn {
+    unsigned requests;
+    uint64_t bytes;
+    unsigned looks;
+};
+
+static bool is_over(const struct turn *turn)
+{
+    assert(turn->requests <= JOIN_TURN_REQUESTS_MAX);
+    return turn->requests == 0 || turn->bytes == 0 || turn->looks == 0;
+}
+
+static void arm(struct join *self, bool goes_on)
 {
     uint64_t now_ns = clock_now_ns();
     const struct held *first = self->hold.first;
-    if (first == NULL || timer_is_running(&self->timer))
+    if (first == NULL || (timer_is_running(&self->timer) && !goes_on))
         return;
     uint64_t left_ns = first->deadline_ns > now_ns ? first->deadline_ns - now_ns : JOIN_RECHECK_NS;
-    assert(!self->is_stopping || handover_is_blocked(&self->handover));
-    lane_timer_start(self->base.lane, &self->timer,
-                     left_ns < JOIN_RECHECK_NS ? left_ns : JOIN_RECHECK_NS);
+    assert(!self->is_stopping || goes_on || handover_is_blocked(&self->handover));
+    if (left_ns > JOIN_RECHECK_NS)
+        left_ns = JOIN_RECHECK_NS;
+    lane_timer_start(self->base.lane, &self->timer, goes_on ? JOIN_TURN_NS : left_ns);
+}
+
+static void release_in_turn(struct join *self, struct batch *batch, enum release why,
+                            struct turn *turn)
+{
+    assert(turn->requests > 0);
+    turn->requests--;
+    turn->bytes -= batch->bytes < turn->bytes ? batch->bytes : turn->bytes;
+    release(self, batch, why);
+}
+
+static bool may_release(const struct join *self, const struct turn *turn)
+{
+    assert(self->base.signal == PROFILES);
+    return self->hold.first != NULL && turn->requests > 0 && turn->bytes > 0 &&
+           !handover_is_blocked(&self->handover);
 }
 
 /* Lets go what is complete or has waited enough, as far as the next stage takes it. */
 static void release_due(struct join *self)
 {
+    struct turn turn = {JOIN_TURN_REQUESTS_MAX, JOIN_TURN_BYTES_MAX, JOIN_TURN_LOOKS_MAX};
     enum release why;
     struct batch *batch;
     assert(lane_is_current(self->base.lane));
-    while (!handover_is_blocked(&self->handover) && self->hold.first != NULL &&
-           (batch = profile_hold_pop_complete(&self->hold)) != NULL)
-        release(self, batch, RELEASE_COMPLETE);
-    while (!handover_is_blocked(&self->handover) && self->hold.first != NULL && is_due(self, &why))
-        release(self, profile_hold_pop(&self->hold), why);
-    arm(self);
+    while (may_release(self, &turn) &&
+           (batch = profile_hold_pop_complete(&self->hold, &turn.looks)) != NULL)
+        release_in_turn(self, batch, RELEASE_COMPLETE, &turn);
+    while (may_release(self, &turn) && is_due(self, &why))
+        release_in_turn(self, profile_hold_pop(&self->hold), why, &turn);
+    arm(self, is_over(&turn));
     show_held(self);
 }
 
@@ -224,13 +255,14 @@ static bool may_wait(const struct join *self, uint64_t bytes)
 /* Room for a profile that has to wait, made by letting older ones go. */
 static bool make_room(struct join *self, uint64_t bytes)
 {
+    struct turn turn = {JOIN_TURN_REQUESTS_MAX, JOIN_TURN_BYTES_MAX, 0};
     assert(may_wait(self, bytes));
     for (;;) {
         if (profile_hold_try_take(&self->hold, bytes))
             return true;
-        if (handover_is_blocked(&self->handover) || self->hold.first == NULL)
+        if (!may_release(self, &turn))
             return false;
-        release(self, profile_hold_pop(&self->hold), RELEASE_PRESSURE);
+        release_in_turn(self, profile_hold_pop(&self->hold), RELEASE_PRESSURE, &turn);
     }
 }
 
@@ -244,7 +276,7 @@ static void hold(struct join *self, struct batch *batch, const struct profile_li
     owned->is_acknowledged = true;
     profile_hold_add(&self->hold, owned, links, awaits,
                      clock_now_ns() + self->store->settings.hold_ns);
-    arm(self);
+    arm(self, false);
     show_held(self);
     receipt_resolve(receipt, &outcome_accepted);
 }
@@ -330,7 +362,7 @@ static bool join_create(struct component *component, struct error *error)
                          component->budget);
         return true;
     }
-    profile_hold_init(&self->hold, self->store);
+    profile_hold_init(&self->hold, self->store, component->budget);
     handover_init(&self->handover, component, on_released, on_room);
     timer_init(&self->timer, on_timer, self);
     return true;

@@ -21,16 +21,23 @@ enum {
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
 };
+/* What goes on, and is looked at, before others have their turn on the lane. */
+enum {
+    JOIN_TURN_REQUESTS_MAX = 128,
+    JOIN_TURN_BYTES_MAX = 1 << 20,
+    JOIN_TURN_LOOKS_MAX = 16384,
+};
 /* Copies of samples that a request gets (count_for), and their bytes. */
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
 /* Of one look by time: spans to choose from, spans looked at, slots of time looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How long everything is indexed after the first linked profile, and how long spans are waited for
  * after the first profile of a process that has none: the longest time between two profiles of an
- * SDK and some more; how often held profiles are looked at again; after which time
- * the count of distinct values begins anew. */
+ * SDK and some more; how often held profiles are looked at again, and how soon when there is more
+ * to do at once; after which time the count of distinct values begins anew. */
 #define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
+#define JOIN_TURN_NS    ((uint64_t)NS_PER_MS)
 #define JOIN_EPOCH_NS   ((uint64_t)3600 * NS_PER_S)
 /* How much of the time around a span or a profile a URL shows, before and after. */
 #define JOIN_VIEW_NS ((uint64_t)30 * NS_PER_S)

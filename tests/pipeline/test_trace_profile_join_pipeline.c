@@ -14,6 +14,7 @@
 #include "src/batch.h"
 #include "src/budget.h"
 #include "src/buffer.h"
+#include "src/join/join_limits.h"
 #include "src/mem.h"
 #include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"
@@ -121,6 +122,45 @@ static void beyond_hold_bytes_the_oldest_go_on(void **state)
     }
     assert_true(exporter->delivered_items > 10);
     assert_int_equal(join_metric(h, "reason=\"pressure\""), exporter->delivered_items);
+    harness_destroy(h);
+}
+
+/* Those whose spans never come are older, so that each of the others stands behind all of them. */
+static void many_go_on_in_turns_and_are_looked_at_once(void **state)
+{
+    enum { WAITING = 600, COMPLETE = 200, ID_ROOM = 16 };
+    struct sketch_span *spans = mem_zalloc(COMPLETE * sizeof(*spans));
+    char(*ids)[ID_ROOM] = mem_zalloc((size_t)(WAITING + COMPLETE) * ID_ROOM);
+    (void)state;
+    struct harness *h = join_start(JOIN("hold: 60s"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    const struct budget *budget = harness_receiver(h, "test", 0)->budget;
+    uint64_t used = budget_used(budget);
+    for (size_t i = 0; i < WAITING + COMPLETE; i++) {
+        struct sketch_sample sample = join_work;
+        snprintf(ids[i], ID_ROOM, "id%06zu", i);
+        sample.span_id = ids[i];
+        join_offer_samples(h, 0, "service.name=shop", &sample, 1);
+        if (i < WAITING)
+            continue;
+        spans[i - WAITING] = join_checkout;
+        spans[i - WAITING].span_id = ids[i];
+    }
+    assert_true(budget_used(budget) >= used + (WAITING + COMPLETE) * sizeof(struct batch));
+    for (size_t i = 0; i < COMPLETE; i += 8)
+        join_offer_spans(h, 0, join_shop, &spans[i], 8);
+    harness_advance(h, 250 * MS);
+    assert_int_equal(exporter->delivered_items, JOIN_TURN_REQUESTS_MAX);
+    harness_advance(h, MS);
+    assert_int_equal(exporter->delivered_items, COMPLETE);
+    assert_int_equal(join_metric(h, "reason=\"complete\""), COMPLETE);
+    harness_stop(h);
+    for (int turn = 0; turn < WAITING / JOIN_TURN_REQUESTS_MAX + 1; turn++)
+        harness_advance(h, MS);
+    assert_true(h->has_stopped);
+    assert_int_equal(exporter->delivered_items, WAITING + COMPLETE);
+    mem_free(spans);
+    mem_free(ids);
     harness_destroy(h);
 }
 
@@ -504,6 +544,7 @@ int main(void)
         cmocka_unit_test(after_its_time_a_profile_goes_on_as_it_came),
         cmocka_unit_test(what_is_held_goes_on_when_the_service_stops),
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
+        cmocka_unit_test(many_go_on_in_turns_and_are_looked_at_once),
         cmocka_unit_test(nothing_waits_while_memory_is_scarce),
         cmocka_unit_test(the_index_is_set_aside_from_the_budget),
         cmocka_unit_test(an_index_that_does_not_fit_is_smaller),
