@@ -13,27 +13,9 @@ enum { CODE_TEXT_MAX = 32 };
 /* grpc-go's names, which stand in logs. */
 static void print_code(unsigned code, char text[CODE_TEXT_MAX])
 {
-    static const char *const names[] = {
-        [STATUS_OK] = "OK",
-        [STATUS_CANCELLED] = "Canceled",
-        [STATUS_UNKNOWN] = "Unknown",
-        [STATUS_INVALID_ARGUMENT] = "InvalidArgument",
-        [STATUS_DEADLINE_EXCEEDED] = "DeadlineExceeded",
-        [STATUS_NOT_FOUND] = "NotFound",
-        [STATUS_ALREADY_EXISTS] = "AlreadyExists",
-        [STATUS_PERMISSION_DENIED] = "PermissionDenied",
-        [STATUS_RESOURCE_EXHAUSTED] = "ResourceExhausted",
-        [STATUS_FAILED_PRECONDITION] = "FailedPrecondition",
-        [STATUS_ABORTED] = "Aborted",
-        [STATUS_OUT_OF_RANGE] = "OutOfRange",
-        [STATUS_UNIMPLEMENTED] = "Unimplemented",
-        [STATUS_INTERNAL] = "Internal",
-        [STATUS_UNAVAILABLE] = "Unavailable",
-        [STATUS_DATA_LOSS] = "DataLoss",
-        [STATUS_UNAUTHENTICATED] = "Unauthenticated",
-    };
-    if (code < sizeof(names) / sizeof(names[0]))
-        snprintf(text, CODE_TEXT_MAX, "%s", names[code]);
+    assert(text != NULL);
+    if (code <= STATUS_UNAUTHENTICATED)
+        snprintf(text, CODE_TEXT_MAX, "%s", status_code_name((enum status_code)code));
     else
         snprintf(text, CODE_TEXT_MAX, "Code(%u)", code);
 }

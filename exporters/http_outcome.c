@@ -92,6 +92,7 @@ struct outcome http_outcome_refused(const struct http_result *result, const char
     return (struct outcome){
         .verdict = REFUSED,
         .code = result->is_permanent ? STATUS_INTERNAL : STATUS_UNAVAILABLE,
+        .cause = result->is_late ? FAILURE_DEADLINE : FAILURE_OTHER,
         .is_permanent = result->is_permanent,
         .message = text,
     };

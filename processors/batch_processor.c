@@ -49,8 +49,15 @@ static const uint64_t size_bounds[] = {10,   25,    50,    75,    100,   250,   
                                        1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
                                        9000, 10000, 20000, 30000, 50000, 100000};
 
+static const uint64_t byte_bounds[] = {
+    10,      25,      50,      75,      100,     250,     500,     750,     1000,   2000,
+    3000,    4000,    5000,    6000,    7000,    8000,    9000,    10000,   20000,  30000,
+    50000,   100000,  200000,  300000,  400000,  500000,  600000,  700000,  800000, 900000,
+    1000000, 2000000, 3000000, 4000000, 5000000, 6000000, 7000000, 8000000, 9000000};
+
 struct batch_processor_counters {
     struct histogram sizes;
+    struct histogram byte_sizes;
     counter size_triggers;
     counter timeout_triggers;
     counter cardinality;
@@ -58,17 +65,20 @@ struct batch_processor_counters {
 
 static const struct counter_row batch_processor_counters[] = {
     COUNTER_HISTOGRAM_ROW(struct batch_processor_counters, sizes,
-                          "otelcol_processor_batch_batch_send_size", size_bounds,
+                          "otelcol_processor_batch_batch_send_size", size_bounds, METRICS_NORMAL,
                           "Number of units in the batch"),
-    COUNTER(struct batch_processor_counters, size_triggers, COUNTER_SUM,
-            "otelcol_processor_batch_batch_size_trigger_send",
-            "Number of times the batch was sent due to a size trigger"),
-    COUNTER(struct batch_processor_counters, timeout_triggers, COUNTER_SUM,
-            "otelcol_processor_batch_timeout_trigger_send",
-            "Number of times the batch was sent due to a timeout trigger"),
-    COUNTER(struct batch_processor_counters, cardinality, COUNTER_GAUGE,
-            "otelcol_processor_batch_metadata_cardinality",
-            "Number of distinct metadata value combinations being processed"),
+    COUNTER_HISTOGRAM_ROW(struct batch_processor_counters, byte_sizes,
+                          "otelcol_processor_batch_batch_send_size_bytes", byte_bounds,
+                          METRICS_DETAILED, "Number of bytes in the batch"),
+    COUNTER_FROM(struct batch_processor_counters, size_triggers, COUNTER_SUM,
+                 "otelcol_processor_batch_batch_size_trigger_send", METRICS_NORMAL,
+                 "Number of times the batch was sent due to a size trigger"),
+    COUNTER_FROM(struct batch_processor_counters, timeout_triggers, COUNTER_SUM,
+                 "otelcol_processor_batch_timeout_trigger_send", METRICS_NORMAL,
+                 "Number of times the batch was sent due to a timeout trigger"),
+    COUNTER_FROM(struct batch_processor_counters, cardinality, COUNTER_GAUGE,
+                 "otelcol_processor_batch_metadata_cardinality", METRICS_NORMAL,
+                 "Number of distinct metadata value combinations being processed"),
     COUNTER_END,
 };
 
@@ -116,6 +126,8 @@ static void send_on(struct batch_processor *self, struct partition *partition)
     output->handed.batch = output->piece.batch;
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
                      output->piece.batch->items);
+    histogram_record(&counters->byte_sizes, byte_bounds,
+                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), output->piece.batch->bytes);
     handover_give(&self->handover, &output->handed);
 }
 

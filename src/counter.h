@@ -14,9 +14,12 @@ typedef _Atomic uint64_t counter;
 
 enum counter_type { COUNTER_SUM, COUNTER_GAUGE, COUNTER_HISTOGRAM };
 
+/* How much users want to see (service::telemetry::metrics::level). */
+enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
+
 /* A histogram as Prometheus has it: cells[i] counts values <= bounds[i], the last cell the rest;
  * not cumulative here. */
-enum { HISTOGRAM_BOUNDS_MAX = 24 };
+enum { HISTOGRAM_BOUNDS_MAX = 40 };
 struct histogram {
     counter cells[HISTOGRAM_BOUNDS_MAX + 1];
     counter sum;
@@ -26,6 +29,7 @@ struct counter_row {
     const char *name; /* otelcol_… ; "%s" stands for signal_items() where per_signal is set */
     const char *help;
     enum counter_type type;
+    enum metrics_level level; /* from which it is shown; none: always */
     size_t offset;     /* of a counter, counter[SIGNAL_KINDS], or struct histogram in the counters
                           struct */
     const char *label; /* one fixed label, "transport", or NULL */
@@ -36,8 +40,11 @@ struct counter_row {
 };
 
 #define COUNTER(owner, field, kind, metric, text)                                                  \
+    COUNTER_FROM(owner, field, kind, metric, METRICS_NONE, text)
+/* shown: the level from which it is. */
+#define COUNTER_FROM(owner, field, kind, metric, shown, text)                                      \
     {                                                                                              \
-        .name = (metric), .help = (text), .type = (kind),                                          \
+        .name = (metric), .help = (text), .type = (kind), .level = (shown),                        \
         .offset =                                                                                  \
             offsetof(owner, field) + 0 * sizeof(_Generic(&((owner *)0)->field, counter * : 1))     \
     }
@@ -48,10 +55,10 @@ struct counter_row {
         .offset = offsetof(owner, field) +                                                         \
                   0 * sizeof(_Generic(&((owner *)0)->field, counter(*)[SIGNAL_KINDS] : 1))         \
     }
-#define COUNTER_HISTOGRAM_ROW(owner, field, metric, limits, text)                                  \
+#define COUNTER_HISTOGRAM_ROW(owner, field, metric, limits, shown, text)                           \
     {                                                                                              \
         .name = (metric), .help = (text), .type = COUNTER_HISTOGRAM, .bounds = (limits),           \
-        .bounds_count = sizeof(limits) / sizeof((limits)[0]),                                      \
+        .level = (shown), .bounds_count = sizeof(limits) / sizeof((limits)[0]),                    \
         .offset = offsetof(owner, field) +                                                         \
                   0 * sizeof(_Generic(&((owner *)0)->field, struct histogram * : 1))               \
     }

@@ -24,14 +24,16 @@ struct sample {
 };
 
 struct metrics {
+    enum metrics_level level;
     struct sample *samples;
     size_t count;
     size_t capacity;
 };
 
-struct metrics *metrics_create(void)
+struct metrics *metrics_create(enum metrics_level level)
 {
     struct metrics *metrics = mem_zalloc(sizeof(*metrics));
+    metrics->level = level;
     metrics->capacity = SAMPLES_FIRST;
     metrics->samples = mem_alloc(metrics->capacity * sizeof(metrics->samples[0]));
     return metrics;
@@ -47,6 +49,12 @@ void metrics_destroy(struct metrics *metrics)
     }
     mem_free(metrics->samples);
     mem_free(metrics);
+}
+
+bool metrics_shows(const struct metrics *metrics, enum metrics_level level)
+{
+    assert(metrics != NULL);
+    return metrics->level >= level;
 }
 
 static void print_escaped(FILE *out, const char *value)
@@ -155,7 +163,7 @@ static void add_histogram(struct metrics *metrics, const struct counter_row *row
         char bound[32] = "+Inf";
         total += counter_read(&histogram->cells[i]);
         if (i < row->bounds_count)
-            snprintf(bound, sizeof(bound), "%" PRIu64, row->bounds[i]);
+            snprintf(bound, sizeof(bound), "%g", (double)row->bounds[i]); /* as Go: "1e+06" */
         struct metric_labels bucket = with_label(labels, "le", bound);
         add_bucket(metrics, row, &bucket, "_bucket", (double)total);
     }
@@ -202,6 +210,8 @@ void metrics_add_counters(struct metrics *metrics, const struct counter_row *row
     for (const struct counter_row *row = rows; row != NULL && row->name != NULL; row++) {
         const char *cell = (const char *)counters + row->offset;
         struct metric_labels own = *labels;
+        if (!metrics_shows(metrics, row->level))
+            continue;
         if (row->label != NULL)
             own = with_label(&own, row->label, row->label_value);
         if (row->type == COUNTER_HISTOGRAM)

@@ -28,9 +28,11 @@ struct metric_labels {
     } pairs[METRIC_LABELS_MAX];
 };
 
-/* An empty page. */
-struct metrics *metrics_create(void);
+/* An empty page of what is shown at that level. */
+struct metrics *metrics_create(enum metrics_level level);
 void metrics_destroy(struct metrics *metrics);
+/* Whether the page shows what that level has. */
+bool metrics_shows(const struct metrics *metrics, enum metrics_level level);
 /* name and help have static lifetime. */
 void metrics_add(struct metrics *metrics, const char *name, enum counter_type type,
                  const char *help, const struct metric_labels *labels, double value);

@@ -12,6 +12,31 @@
 
 const struct outcome outcome_accepted = {.verdict = ACCEPTED, .code = STATUS_OK};
 
+const char *status_code_name(enum status_code code)
+{
+    static const char *const names[] = {
+        [STATUS_OK] = "OK",
+        [STATUS_CANCELLED] = "Canceled",
+        [STATUS_UNKNOWN] = "Unknown",
+        [STATUS_INVALID_ARGUMENT] = "InvalidArgument",
+        [STATUS_DEADLINE_EXCEEDED] = "DeadlineExceeded",
+        [STATUS_NOT_FOUND] = "NotFound",
+        [STATUS_ALREADY_EXISTS] = "AlreadyExists",
+        [STATUS_PERMISSION_DENIED] = "PermissionDenied",
+        [STATUS_RESOURCE_EXHAUSTED] = "ResourceExhausted",
+        [STATUS_FAILED_PRECONDITION] = "FailedPrecondition",
+        [STATUS_ABORTED] = "Aborted",
+        [STATUS_OUT_OF_RANGE] = "OutOfRange",
+        [STATUS_UNIMPLEMENTED] = "Unimplemented",
+        [STATUS_INTERNAL] = "Internal",
+        [STATUS_UNAVAILABLE] = "Unavailable",
+        [STATUS_DATA_LOSS] = "DataLoss",
+        [STATUS_UNAUTHENTICATED] = "Unauthenticated",
+    };
+    assert((size_t)code < sizeof(names) / sizeof(names[0]));
+    return names[code];
+}
+
 struct outcome outcome_busy(const char *message)
 {
     assert(message != NULL);

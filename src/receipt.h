@@ -38,9 +38,14 @@ enum verdict {
     LOST,     /* it was taken, failed, and was counted where it failed */
 };
 
+/* What a failed export failed by, for those who count: the status that the back-end or we gave it,
+ * or what has none. */
+enum failure_cause { FAILURE_STATUS, FAILURE_OTHER, FAILURE_DEADLINE, FAILURE_SHUTDOWN };
+
 struct outcome {
     enum verdict verdict;
-    enum status_code code;   /* what the client is told; STATUS_OK when accepted */
+    enum status_code code; /* what the client is told; STATUS_OK when accepted */
+    enum failure_cause cause;
     enum loss_reason reason; /* for the ledger, when not accepted */
     bool is_permanent;       /* offering it again cannot help */
     uint64_t retry_after_ns; /* hint for the client; 0: none */
@@ -61,6 +66,9 @@ struct receipt {
     struct outcome
         worst; /* LOST before REFUSED before ACCEPTED, permanent before not; it owns its texts */
 };
+
+/* "InvalidArgument": grpc-go's name of it. */
+const char *status_code_name(enum status_code code);
 
 extern const struct outcome outcome_accepted;
 /* A retryable refusal (UNAVAILABLE with a hint) that nobody has counted yet. */

@@ -61,15 +61,21 @@ const char *sends_advice(const struct sender_config *config)
     return texts[!config->has_retry][!config->has_queue];
 }
 
-static void count_loss(struct sends *sends, const struct batch *batch, enum loss_reason reason)
+static void count_loss(struct sends *sends, const struct batch *batch,
+                       const struct outcome *outcome)
 {
-    assert(reason < LOSS_REASONS);
+    assert(outcome->reason < LOSS_REASONS);
     struct ledger *ledger = sends->exporter->ledger;
-    counter_add(&sends->counters->send_failed[batch->signal], batch->items);
+    struct sender_counters *counters = sends->counters;
+    size_t failure = outcome->cause == FAILURE_STATUS
+                         ? (size_t)outcome->code
+                         : SENDER_STATUSES + (size_t)outcome->cause - 1;
+    counter_add(&counters->send_failed[batch->signal], batch->items);
+    counter_add(&counters->failures[failure][outcome->is_permanent], batch->items);
     if (is_acknowledged(sends, batch))
-        ledger_drop(ledger, batch, reason, 1);
+        ledger_drop(ledger, batch, outcome->reason, 1);
     else
-        ledger_reject(ledger, batch, reason, 1);
+        ledger_reject(ledger, batch, outcome->reason, 1);
 }
 
 static void log_loss(struct sends *sends, const struct batch *batch, const char *why,
@@ -97,7 +103,7 @@ static void lose(struct sends *sends, struct piece *piece, const char *why,
     if (!outcome->is_hint_for_all)
         lost.retry_after_ns = 0;
     log_loss(sends, piece->batch, why, outcome);
-    count_loss(sends, piece->batch, outcome->reason);
+    count_loss(sends, piece->batch, outcome);
     piece_resolve(piece, &lost);
 }
 
@@ -149,6 +155,8 @@ static void give_up(struct send *send, const char *why, enum loss_reason reason,
     assert(outcome->verdict != ACCEPTED);
     struct outcome final = *outcome;
     final.reason = reason;
+    if (reason == LOSS_SHUTDOWN)
+        final.cause = FAILURE_SHUTDOWN;
     lose(send->owner, &send->piece, why, &final);
     end(send);
 }

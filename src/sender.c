@@ -44,9 +44,13 @@ struct sender {
 
 #define ALL_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
-const struct counter_row sender_result_rows[] = {
+const struct counter_row sender_sent_rows[] = {
     COUNTER_BY_SIGNAL(struct sender_counters, sent, COUNTER_SUM, "otelcol_exporter_sent_%s",
                       ALL_SIGNALS, NULL, NULL, "Items delivered to the destination."),
+    COUNTER_END,
+};
+
+const struct counter_row sender_failed_rows[] = {
     COUNTER_BY_SIGNAL(struct sender_counters, send_failed, COUNTER_SUM,
                       "otelcol_exporter_send_failed_%s", ALL_SIGNALS, NULL, NULL,
                       "Items that could not be delivered, after all retries."),
@@ -60,6 +64,22 @@ const struct counter_row sender_queue_rows[] = {
     COUNTER_END,
 };
 
+static const uint64_t item_bounds[] = {10,   25,    50,    75,    100,   250,   500,  750,
+                                       1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
+                                       9000, 10000, 20000, 30000, 50000, 100000};
+static const uint64_t byte_bounds[] = {10,  25,   50,   75,   100,  250,  500,
+                                       750, 1000, 2000, 3000, 4000, 5000, 6000};
+
+const struct counter_row sender_offer_rows[] = {
+    COUNTER_HISTOGRAM_ROW(struct sender_counters, offered_items,
+                          "otelcol_exporter_queue_batch_send_size", item_bounds, METRICS_DETAILED,
+                          "Items of each request that came to the sending queue."),
+    COUNTER_HISTOGRAM_ROW(
+        struct sender_counters, offered_bytes, "otelcol_exporter_queue_batch_send_size_bytes",
+        byte_bounds, METRICS_DETAILED, "Bytes of each request that came to the sending queue."),
+    COUNTER_END,
+};
+
 const struct counter_row sender_progress_rows[] = {
     COUNTER(struct sender_counters, retries, COUNTER_SUM, "spanflame_exporter_retries",
             "Attempts that failed and were put off."),
@@ -67,6 +87,26 @@ const struct counter_row sender_progress_rows[] = {
             "Exports under way, those that wait for a retry included."),
     COUNTER_END,
 };
+
+const char *sender_failure_name(size_t failure)
+{
+    static const char *const others[] = {"_OTHER", "Deadline_Exceeded", "Shutdown"};
+    assert(failure < SENDER_FAILURES);
+    return failure < SENDER_STATUSES ? status_code_name((enum status_code)failure)
+                                     : others[failure - SENDER_STATUSES];
+}
+
+/* As the Go collector, whether the queue takes it or not. */
+static void count_offer(struct sender *sender, const struct batch *batch)
+{
+    assert(batch != NULL);
+    if (sender->ring == NULL)
+        return;
+    histogram_record(&sender->counters.offered_items, item_bounds,
+                     sizeof(item_bounds) / sizeof(item_bounds[0]), batch->items);
+    histogram_record(&sender->counters.offered_bytes, byte_bounds,
+                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), batch->bytes);
+}
 
 void sender_shared_init(struct sender_shared *shared, const void *config)
 {
@@ -264,6 +304,7 @@ void sender_note_refusal(struct sender *sender, const struct batch *batch,
     if (sender->is_stopping)
         return;
     counter_add(&sender->refused_requests, 1);
+    count_offer(sender, batch);
     /* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
     if (batch->is_acknowledged)
         return;
@@ -325,6 +366,7 @@ void sender_take(struct sender *sender, struct batch *batch, struct receipt *rec
         return;
     }
     element->units = units_of(sender, batch);
+    count_offer(sender, batch);
     bool is_pushed = ring_try_push(sender->ring, element);
     assert(is_pushed); /* sender_admit saw room, and this lane is the only one that pushes */
     (void)is_pushed;

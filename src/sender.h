@@ -10,13 +10,12 @@
 
 #include "src/budget.h"
 #include "src/counter.h"
+#include "src/receipt.h"
 #include "src/ring.h"
 
 struct batch;
 struct component;
 struct error;
-struct outcome;
-struct receipt;
 struct sender;
 
 /* Totals over all lanes, one per exporter and signal. */
@@ -25,17 +24,28 @@ struct sender_shared {
     struct budget consumers; /* exports under way, waiting for a retry included */
 };
 
+/* Failures are told apart by their status, or by what has none. */
+enum { SENDER_STATUSES = STATUS_UNAUTHENTICATED + 1, SENDER_FAILURES = SENDER_STATUSES + 3 };
+
 struct sender_counters {
     counter sent[SIGNAL_KINDS];
     counter send_failed[SIGNAL_KINDS];
     counter enqueue_failed[SIGNAL_KINDS];
+    counter failures[SENDER_FAILURES][2]; /* items again, by what they failed; [1]: permanently */
+    struct histogram offered_items;       /* of requests that came to the queue */
+    struct histogram offered_bytes;
     counter retries;
     counter in_flight; /* exports under way */
 };
-/* What became of items, told with their destination; what the queue refused; what is under way. */
-extern const struct counter_row sender_result_rows[];
+/* What became of items, told with their destination; what came to the queue and what it refused;
+ * what is under way. */
+extern const struct counter_row sender_sent_rows[];
+extern const struct counter_row sender_failed_rows[];
 extern const struct counter_row sender_queue_rows[];
+extern const struct counter_row sender_offer_rows[]; /* with a queue only */
 extern const struct counter_row sender_progress_rows[];
+/* "Unavailable", "_OTHER": what the Go collector calls failures[failure]. */
+const char *sender_failure_name(size_t failure);
 
 /* config is the exporter's, which begins with a struct sender_config. */
 void sender_shared_init(struct sender_shared *shared, const void *config);

@@ -18,6 +18,7 @@
 #include "src/net/http_server.h"
 #include "src/net/http_url.h"
 #include "src/pipeline.h"
+#include "src/sender_config.h"
 #include "src/service_parts.h"
 
 struct telemetry {
@@ -152,11 +153,31 @@ static void add_destination(const char *destination, struct http_url *url, char 
     labels->pairs[3].value = url->target;
 }
 
+/* At level detailed failures say what by, in the order of labels that the Go collector has. */
+static void add_failures(struct metrics *metrics, const struct component *exporter,
+                         const struct sender_counters *counters, const struct metric_labels *labels)
+{
+    char name[64];
+    assert(labels->pairs[METRIC_LABELS_MAX - 2].key == NULL);
+    snprintf(name, sizeof(name), "otelcol_exporter_send_failed_%s", signal_items(exporter->signal));
+    for (size_t i = 0; i < SENDER_FAILURES; i++)
+        for (size_t permanent = 0; permanent < 2; permanent++) {
+            uint64_t items = counter_read(&counters->failures[i][permanent]);
+            struct metric_labels all = {.pairs = {{"error_permanent", permanent ? "true" : "false"},
+                                                  {"error_type", sender_failure_name(i)}}};
+            memcpy(&all.pairs[2], labels->pairs, sizeof(all.pairs) - 2 * sizeof(all.pairs[0]));
+            if (items > 0)
+                metrics_add(metrics, name, COUNTER_SUM, sender_failed_rows[0].help, &all,
+                            (double)items);
+        }
+}
+
 /* Series of one exporter; those of its results name its destination, as the Go collector's do. */
 static void add_sender(struct metrics *metrics, const struct component *exporter,
                        struct sender *sender)
 {
     const struct sender_counters *counters = sender_counters(sender);
+    const struct sender_config *config = exporter->config;
     int signal = (int)exporter->signal;
     const struct metric_labels by_exporter = {.pairs = {{"exporter", exporter->id}}};
     const struct metric_labels by_type = {
@@ -167,7 +188,13 @@ static void add_sender(struct metrics *metrics, const struct component *exporter
     assert(exporter->id != NULL);
     if (exporter->destination != NULL)
         add_destination(exporter->destination, &url, port, &by_destination);
-    metrics_add_counters(metrics, sender_result_rows, counters, &by_destination, signal);
+    metrics_add_counters(metrics, sender_sent_rows, counters, &by_destination, signal);
+    if (metrics_shows(metrics, METRICS_DETAILED))
+        add_failures(metrics, exporter, counters, &by_destination);
+    else
+        metrics_add_counters(metrics, sender_failed_rows, counters, &by_destination, signal);
+    if (config->has_queue)
+        metrics_add_counters(metrics, sender_offer_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, sender_queue_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, sender_progress_rows, counters, &by_type, signal);
     http_url_clear(&url);
@@ -259,9 +286,9 @@ static void add_handler(struct metrics *metrics)
     }
 }
 
-void telemetry_print(struct service *service, FILE *out)
+void telemetry_print(struct service *service, enum metrics_level level, FILE *out)
 {
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(level);
     const struct metrics_style style = {
         .has_type_suffix = !service->config->service.metrics_without_type_suffix,
         .has_units = !service->config->service.metrics_without_units,
@@ -303,7 +330,8 @@ static void on_request(struct http_request *request, void *arg)
     }
     FILE *out = open_memstream(&page, &size);
     assert(out != NULL);
-    telemetry_print(telemetry->service, out);
+    const struct config *config = telemetry->service->config;
+    telemetry_print(telemetry->service, (enum metrics_level)config->service.metrics_level, out);
     fclose(out);
     http_respond(request,
                  &(struct http_response){

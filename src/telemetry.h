@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "src/counter.h"
+
 struct error;
 struct service;
 struct telemetry;
@@ -16,4 +18,4 @@ void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *
 /* NULL is tolerated. */
 void telemetry_destroy(struct telemetry *telemetry);
 /* The page itself. Any thread while the service exists. */
-void telemetry_print(struct service *service, FILE *out);
+void telemetry_print(struct service *service, enum metrics_level level, FILE *out);

@@ -50,7 +50,7 @@ struct config_service {
     uint64_t log_sampling_thereafter;
     struct config_texts log_output_paths;
     /* telemetry::metrics */
-    int metrics_level; /* 0 none, 1 basic, 2 normal, 3 detailed */
+    int metrics_level; /* enum metrics_level */
     bool has_metrics_reader;
     const char *metrics_host;
     uint64_t metrics_port;

@@ -11,10 +11,9 @@
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
 #include "src/config/telemetry_resource.h"
+#include "src/counter.h"
 #include "src/error.h"
 #include "src/log.h"
-
-enum { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
 static const char *const encodings[] = {"console", "json", NULL};
 

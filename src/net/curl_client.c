@@ -242,6 +242,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     if (!is_answered)
         return (struct http_result){
             .error = exchange->words[0] != '\0' ? exchange->words : library->easy_strerror(code),
+            .is_late = code == CURLE_OPERATION_TIMEDOUT,
             .is_permanent = code == CURLE_TOO_MANY_REDIRECTS || code == CURLE_UNSUPPORTED_PROTOCOL,
         };
     struct http_result result = {

@@ -142,15 +142,21 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     post.done(result, post.arg);
 }
 
-static void exchange_fail(struct exchange *exchange, const char *reason)
+static void exchange_fail_with(struct exchange *exchange, const struct http_result *result)
 {
-    assert(reason != NULL);
     struct http1_client *client = exchange->client;
+    assert(result->error != NULL);
     if (exchange->connection != NULL)
         connection_end(client, exchange_detach(exchange));
     else
         list_remove(&client->waiting, exchange);
-    exchange_end(exchange, &(struct http_result){.error = reason});
+    exchange_end(exchange, result);
+}
+
+static void exchange_fail(struct exchange *exchange, const char *reason)
+{
+    assert(reason != NULL);
+    exchange_fail_with(exchange, &(struct http_result){.error = reason});
 }
 
 static struct http_result result_of(const struct http_answer *answer)
@@ -406,8 +412,11 @@ static void on_deadline(struct timer *timer, void *arg)
         connection->answer.keeps_alive = false;
         on_answer(connection);
     } else {
-        exchange_fail(exchange, "context deadline exceeded (Client.Timeout exceeded while awaiting "
-                                "headers)");
+        exchange_fail_with(exchange, &(struct http_result){
+                                         .error = "context deadline exceeded (Client.Timeout "
+                                                  "exceeded while awaiting headers)",
+                                         .is_late = true,
+                                     });
     }
 }
 

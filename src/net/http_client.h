@@ -39,6 +39,7 @@ struct http_client_settings {
 struct http_result {
     unsigned status;         /* 0: no answer came */
     const char *error;       /* transport error in words, when status is 0 */
+    bool is_late;            /* none came in time */
     bool is_permanent;       /* trying again cannot help: redirect loops, foreign schemes */
     uint64_t retry_after_ns; /* from Retry-After on 429 and 503 (whole seconds or an HTTP date); 0:
                                 none */

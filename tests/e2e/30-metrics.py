@@ -97,6 +97,92 @@ def scraped_version(scraped):
     )
 
 
+class Details(case.Case):
+    """What only the level "detailed" shows."""
+
+    EXPORTERS = (
+        "  otlp_http:\n    endpoint: {good}\n"
+        "  otlp_http/bad:\n    endpoint: {bad}\n    sending_queue: {{enabled: false}}\n"
+        "  otlp_http/dead:\n    endpoint: http://127.0.0.1:{dead}\n{direct}"
+        "  otlp_http/late:\n    endpoint: {late}\n    timeout: 300ms\n{direct}"
+        "  otlp_grpc/dead:\n    endpoint: 127.0.0.1:{dead}\n    tls: {{insecure: true}}\n{direct}"
+    )
+    FAILURES = {
+        ("otlp_http/bad", "InvalidArgument", "true"): 3,
+        ("otlp_http/dead", "_OTHER", "false"): 3,
+        ("otlp_http/late", "Deadline_Exceeded", "false"): 3,
+        ("otlp_grpc/dead", "Unavailable", "false"): 3,
+    }
+    SIZES = (
+        "otelcol_exporter_queue_batch_send_size",
+        "otelcol_exporter_queue_batch_send_size_bytes",
+        "otelcol_processor_batch_batch_send_size_bytes",
+    )
+
+    def scrape(self, executable, level):
+        good, bad, late = self.sink(), self.sink(otherwise=Reply(400)), self.sink()
+        http, port = free_port(), free_port()
+        late.hold()
+        exporters = self.EXPORTERS.format(
+            good=good.url,
+            bad=bad.url,
+            late=late.url,
+            dead=free_port(),
+            direct=case.DIRECT + case.NO_RETRY,
+        )
+        names = [line.strip()[:-1] for line in exporters.splitlines() if line.startswith("  otlp_")]
+        pipelines = "".join(
+            f"    traces/{i}:\n      receivers: [otlp]\n      processors: [{'' if i else 'batch'}]\n"
+            f"      exporters: [{name}]\n"
+            for i, name in enumerate(names)
+        )
+        self.server(
+            f"receivers:\n  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{http}\n"
+            f"processors:\n  batch:\n    timeout: 10ms\nexporters:\n{exporters}service:\n"
+            + case.metrics_service(port).replace("metrics:\n", f"metrics:\n      level: {level}\n")
+            + f"  pipelines:\n{pipelines}",
+            executable=executable,
+        ).wait_until_ready()
+        client.post(http, "traces", otlp.traces(3).SerializeToString())
+        process.poll_until(
+            lambda: metrics.Metrics(port).sum("otelcol_exporter_sent_spans") == 3,
+            within=30,
+            what="three spans counted as sent",
+        )
+        late.release()
+        return metrics.Metrics(port)
+
+    def failures(self, scraped):
+        return {
+            (labels["exporter"], labels.get("error_type"), labels.get("error_permanent")): value
+            for name, labels, value in scraped.samples
+            if name == "otelcol_exporter_send_failed_spans" and value > 0
+        }
+
+    def sizes(self, scraped):
+        """Histograms without the sum of bytes, which differs by what Go adds to a request."""
+        return {
+            (name, *sorted(labels.items())): value
+            for name, labels, value in scraped.samples
+            if name.startswith(self.SIZES) and not name.endswith("_bytes_sum")
+        }
+
+    def test_detailed(self):
+        ours, theirs = (self.scrape(each, "detailed") for each in (None, peers.otelcol()))
+        self.assertEqual(self.failures(ours), self.FAILURES)
+        self.assertEqual(self.failures(theirs), self.FAILURES)
+        self.assertEqual(self.sizes(ours), self.sizes(theirs))
+        for name in self.SIZES:
+            self.assertEqual(ours.types[name], "histogram")
+
+    def test_normal(self):
+        for executable in (None, peers.otelcol()):
+            scraped = self.scrape(executable, "normal")
+            plain = {(name, None, None): value for (name, _, _), value in self.FAILURES.items()}
+            self.assertEqual(self.failures(scraped), plain)
+            self.assertEqual(self.sizes(scraped), {})
+
+
 class Conservation(case.Case):
     def start(self, exporter="", sink_script=(), processors=None):
         self.back_end = self.sink(script=sink_script)

@@ -332,7 +332,7 @@ char *harness_metrics(const struct harness *harness)
     size_t size = 0;
     FILE *out = open_memstream(&page, &size);
     assert_non_null(out);
-    telemetry_print(harness->service, out);
+    telemetry_print(harness->service, METRICS_NORMAL, out);
     fclose(out);
     return page;
 }

@@ -32,7 +32,7 @@ static void expect_page(struct metrics *metrics, const struct metrics_style *sty
 static void samples_are_sorted_by_name_and_equal_ones_summed(void **state)
 {
     (void)state;
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(METRICS_NORMAL);
     const struct metric_labels a = {.pairs = {{"exporter", "a"}}};
     const struct metric_labels b = {.pairs = {{"exporter", "b"}, {"x", ""}}};
     metrics_add(metrics, "zeta", COUNTER_GAUGE, "Last.", &none, 1.5);
@@ -52,7 +52,7 @@ static void samples_are_sorted_by_name_and_equal_ones_summed(void **state)
 static void label_values_are_escaped(void **state)
 {
     (void)state;
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(METRICS_NORMAL);
     const struct metric_labels labels = {.pairs = {{"id", "a\"b\\c\nd"}}};
     metrics_add(metrics, "m", COUNTER_GAUGE, "Help.", &labels, 0);
     expect_page(metrics, &plain, "# HELP m Help.\n# TYPE m gauge\nm{id=\"a\\\"b\\\\c\\nd\"} 0\n");
@@ -75,7 +75,7 @@ static void values_are_whole_or_exact(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char expected[128];
-        struct metrics *metrics = metrics_create();
+        struct metrics *metrics = metrics_create(METRICS_NORMAL);
         metrics_add(metrics, "m", COUNTER_GAUGE, "Help.", &none, rows[i].value);
         snprintf(expected, sizeof(expected), "# HELP m Help.\n# TYPE m gauge\nm %s\n",
                  rows[i].text);
@@ -110,7 +110,7 @@ static void suffixes_follow_the_style(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char expected[512];
-        struct metrics *metrics = metrics_create();
+        struct metrics *metrics = metrics_create(METRICS_NORMAL);
         metrics_add(metrics, rows[i].name, rows[i].type, "Help.", &none, 2);
         snprintf(expected, sizeof(expected), "# HELP %s Help.\n# TYPE %s %s\n%s 2\n",
                  rows[i].printed, rows[i].printed,
@@ -135,7 +135,8 @@ static const struct counter_row example_rows[] = {
                       SIGNAL_TRACES | SIGNAL_LOGS, "transport", "http", "By name."),
     COUNTER_BY_SIGNAL(struct example_counters, by_label, COUNTER_SUM, "c_items", SIGNAL_PROFILES,
                       NULL, NULL, "By label."),
-    COUNTER_HISTOGRAM_ROW(struct example_counters, sizes, "d_sizes", size_bounds, "Sizes."),
+    COUNTER_HISTOGRAM_ROW(struct example_counters, sizes, "d_sizes", size_bounds, METRICS_NORMAL,
+                          "Sizes."),
     COUNTER_END,
 };
 
@@ -143,7 +144,7 @@ static void a_components_rows_become_series(void **state)
 {
     (void)state;
     static struct example_counters lanes[2];
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(METRICS_NORMAL);
     const struct metric_labels labels = {.pairs = {{"receiver", "otlp"}}};
     for (size_t i = 0; i < 2; i++) {
         counter_add(&lanes[i].plain, 1 + i);
@@ -170,11 +171,33 @@ static void a_components_rows_become_series(void **state)
                 "d_sizes_count{receiver=\"otlp\"} 2\n");
 }
 
+static void rows_are_shown_from_their_level_on(void **state)
+{
+    (void)state;
+    static struct example_counters counters;
+    for (enum metrics_level level = METRICS_BASIC; level <= METRICS_DETAILED; level++) {
+        static const struct counter_row rows[] = {
+            COUNTER_FROM(struct example_counters, plain, COUNTER_SUM, "a", METRICS_NORMAL, "A."),
+            COUNTER_FROM(struct example_counters, fixed, COUNTER_SUM, "b", METRICS_DETAILED, "B."),
+            COUNTER_END,
+        };
+        static const char *const pages[] = {
+            [METRICS_BASIC] = "",
+            [METRICS_NORMAL] = "# HELP a A.\n# TYPE a counter\na 0\n",
+            [METRICS_DETAILED] = "# HELP a A.\n# TYPE a counter\na 0\n"
+                                 "# HELP b B.\n# TYPE b counter\nb 0\n",
+        };
+        struct metrics *metrics = metrics_create(level);
+        metrics_add_counters(metrics, rows, &counters, &none, -1);
+        expect_page(metrics, &plain, pages[level]);
+    }
+}
+
 static void an_instance_of_one_signal_shows_that_signal_only(void **state)
 {
     (void)state;
     static struct example_counters counters;
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(METRICS_NORMAL);
     metrics_add_counters(metrics, &example_rows[1], &counters, &none, LOGS);
     expect_page(metrics, &plain,
                 "# HELP b_sent_log_records_all By name.\n# TYPE b_sent_log_records_all counter\n"
@@ -187,7 +210,7 @@ static void an_instance_of_one_signal_shows_that_signal_only(void **state)
 static void many_samples_are_kept(void **state)
 {
     (void)state;
-    struct metrics *metrics = metrics_create();
+    struct metrics *metrics = metrics_create(METRICS_NORMAL);
     static char names[1000][16];
     for (size_t i = 0; i < 1000; i++) {
         snprintf(names[i], sizeof(names[i]), "m%03zu", i);
@@ -212,6 +235,7 @@ int main(void)
         cmocka_unit_test(values_are_whole_or_exact),
         cmocka_unit_test(suffixes_follow_the_style),
         cmocka_unit_test(a_components_rows_become_series),
+        cmocka_unit_test(rows_are_shown_from_their_level_on),
         cmocka_unit_test(an_instance_of_one_signal_shows_that_signal_only),
         cmocka_unit_test(many_samples_are_kept),
     };
