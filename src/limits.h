@@ -146,4 +146,5 @@ enum {
 
 /* operation */
 #define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)
+#define SIGNAL_AGAIN_NS     ((uint64_t)1 * NS_PER_S) /* sooner it is the same one, sent twice */
 #define DRAIN_DEADLINE_NS   ((uint64_t)30 * NS_PER_S)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stops a service front to back, stage by stage: each stage runs on every lane, and the next begins
- * when all lanes are done with it. A deadline, or a second signal, cuts the drain short. Driven
+ * when all lanes are done with it. A deadline, or a second interrupt, cuts the drain short. Driven
  * from lane 0. */
 #include <assert.h>
 #include <stdatomic.h>

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/clock.h"
 #include "src/config/config.h"
 #include "src/error.h"
 #include "src/fileops.h"
@@ -35,6 +36,7 @@ struct supervisor {
     enum end_reason end_reason;
     bool is_stopping;
     bool is_forced;
+    uint64_t signalled_ns; /* when it was told to end; 0: not yet */
 };
 
 static void print_problems(const struct config_problems *problems, bool is_running)
@@ -235,20 +237,41 @@ static void reload(struct supervisor *self)
     stop(self, END_RELOAD);
 }
 
+/* Supervisors and wrappers send the same signal more than once, so that only a person at the
+ * keyboard, who presses Ctrl-C again, gives up what is queued. */
+static void end_again(struct supervisor *self, int number)
+{
+    assert(self->is_stopping);
+    if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)
+        service_force(self->service);
+    else
+        log_info(NULL, "Shutdown is under way already; a later interrupt (Ctrl-C) cuts it short.");
+}
+
+static void end_by_signal(struct supervisor *self, int number)
+{
+    assert(number == SIGTERM || number == SIGINT);
+    if (self->signalled_ns != 0) {
+        end_again(self, number);
+        return;
+    }
+    self->signalled_ns = clock_now_ns();
+    if (!self->is_stopping)
+        stop(self, END_SIGNAL);
+    else if (self->end_reason == END_RELOAD)
+        self->end_reason = END_SIGNAL;
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct supervisor *self = handle->data;
     const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
     assert(self->service != NULL);
     log_info(NULL, "Received signal from OS", log_text("signal", name));
-    if (number == SIGHUP && !self->is_stopping)
+    if (number != SIGHUP)
+        end_by_signal(self, number);
+    else if (!self->is_stopping)
         reload(self);
-    else if (number != SIGHUP && !self->is_stopping)
-        stop(self, END_SIGNAL);
-    else if (number != SIGHUP && self->end_reason == END_RELOAD)
-        self->end_reason = END_SIGNAL;
-    else if (number != SIGHUP)
-        service_force(self->service);
 }
 
 static bool watch_signals(struct supervisor *self, struct error *error)

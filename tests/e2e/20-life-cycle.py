@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from support import case, client, otlp, process
+from support import case, client, otlp, peers, process
 from support.ports import free_port
 from support.sink import Reply
 
@@ -168,7 +168,7 @@ class LifeCycle(case.Case):
 class Stopping(case.Case):
     """What happens to telemetry that was acknowledged and not yet delivered."""
 
-    def start(self, exporter="", service="", processors=None):
+    def start(self, exporter="", service="", processors=None, executable=None):
         self.back_end = self.sink()
         self.port = free_port()
         config = case.otlp_config(
@@ -179,7 +179,7 @@ class Stopping(case.Case):
             processors=processors,
             service=service,
         )
-        return self.server(config).wait_until_ready()
+        return self.server(config, executable=executable).wait_until_ready()
 
     def test_sigterm_flushes_the_batch_that_is_being_gathered(self):
         server = self.start(processors={"batch": "    timeout: 600s\n"})
@@ -214,14 +214,39 @@ class Stopping(case.Case):
         self.assertIn("Dropping data", server.log())
         self.assertIn('"dropped_items": 3', server.log())
 
-    def test_a_second_sigterm_does_not_wait_for_the_back_end(self):
+    def test_signals_that_come_twice_do_not_cut_the_drain(self):
+        for executable in (None, peers.otelcol()):
+            with self.subTest(executable):
+                server = self.start(executable=executable)
+                self.back_end.hold()
+                sent = otlp.traces(5).SerializeToString()
+                self.assertEqual(client.post(self.port, "traces", sent).status, 200)
+                server.signal(signal.SIGTERM)
+                server.wait_for_line("Starting shutdown")
+                server.signal(signal.SIGTERM)
+                if not executable:
+                    server.wait_for_line("Shutdown is under way already")
+                server.signal(signal.SIGINT)
+                self.back_end.release()
+                self.assertEqual(server.wait(), 0)
+                arrived = [request.payload for request in self.back_end.requests]
+                self.assertEqual(otlp.spans_of(arrived), otlp.spans_of([sent]))
+
+    def test_a_later_interrupt_does_not_wait_for_the_back_end(self):
         server = self.start()
         self.back_end.hold()
         client.post(self.port, "traces", otlp.traces(1).SerializeToString())
-        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGINT)
         server.wait_for_line("Starting shutdown")
-        server.signal(signal.SIGTERM)
-        self.assertIn(server.wait(within=20), (0, 1))
+
+        def has_ended():
+            if server.process.poll() is None:
+                server.signal(signal.SIGINT)
+            return server.process.poll() is not None
+
+        process.poll_until(has_ended, within=20, what="the end after more interrupts")
+        self.assertEqual(server.wait(), 0)
+        self.assertRegex(server.log(), r'Shutdown was cut short.*"dropped_items": 1\b')
 
     def test_the_drain_ends_at_its_bound(self):
         service = "  drain_timeout: 1s\n" + case.QUIET
