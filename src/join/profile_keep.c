@@ -25,6 +25,19 @@ struct keep {
     uint64_t dropped;
 };
 
+/* The span that samples name, where they get its local root instead. */
+static bool is_received_wanted(const struct keep *keep, const struct join_link *link)
+{
+    const struct join_store *store = keep->links->store;
+    const struct link_key *key = &link->key;
+    struct span_facts received;
+    assert(link->found == SPAN_FOUND);
+    return store->settings.takes_root &&
+           span_index_find(&store->index, key->has_trace ? key->trace : NULL, key->span,
+                           &received) == SPAN_FOUND &&
+           keep_rules_want(keep->rules, &received);
+}
+
 /* A request is slow or failed as a whole: its samples are of interest whichever of its spans they
  * name. */
 static bool is_link_wanted(const struct keep *keep, const struct join_link *link)
@@ -33,7 +46,7 @@ static bool is_link_wanted(const struct keep *keep, const struct join_link *link
     assert(keep->rules != NULL);
     if (link->found != SPAN_FOUND)
         return keep->rules->keeps_unlinked;
-    return keep_rules_want(keep->rules, &link->facts) ||
+    return keep_rules_want(keep->rules, &link->facts) || is_received_wanted(keep, link) ||
            (span_index_root(&keep->links->store->index, &root) != SPAN_ROOT_UNKNOWN &&
             keep_rules_want(keep->rules, &root));
 }
