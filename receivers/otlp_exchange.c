@@ -9,6 +9,7 @@
 #include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
+#include "src/log.h"
 #include "src/mem.h"
 #include "src/net/codec.h"
 #include "src/net/http_request_client.h"
@@ -349,6 +350,18 @@ static void answer_undecodable(struct otlp_exchange *exchange, enum codec codec,
     refuse(exchange, STATUS_INTERNAL, text);
 }
 
+/* The sender can do nothing about it, but another daemon, or this one once it is mended, can. */
+static void answer_missing(struct otlp_exchange *exchange)
+{
+    const struct otlp_receiver *receiver = exchange->receiver;
+    const char *reason = codec_reason(receiver->codecs);
+    struct outcome outcome = outcome_busy(reason);
+    assert(exchange->request != NULL);
+    log_error(&receiver->base.logger, "A compressed request cannot be read",
+              log_text("error", reason));
+    otlp_exchange_answer(exchange, &outcome);
+}
+
 static void inflate_and_take(struct otlp_exchange *exchange, struct slice message, enum codec codec,
                              uint64_t bytes_max)
 {
@@ -365,6 +378,9 @@ static void inflate_and_take(struct otlp_exchange *exchange, struct slice messag
         return;
     case CODEC_MALFORMED:
         answer_undecodable(exchange, codec, message.size);
+        return;
+    case CODEC_MISSING:
+        answer_missing(exchange);
         return;
     case CODEC_NO_BUDGET:
         break;

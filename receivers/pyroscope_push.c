@@ -10,6 +10,7 @@
 #include "src/error.h"
 #include "src/lane.h"
 #include "src/limits.h"
+#include "src/log.h"
 #include "src/net/media_type.h"
 #include "src/pyroscope/pprof_upload.h"
 #include "src/pyroscope/push_json.h"
@@ -324,6 +325,11 @@ static enum opening inflate(struct pyroscope_exchange *exchange)
     case CODEC_MALFORMED:
         snprintf(text, sizeof(text), "decompress: %s", codec_reason(receiver->codecs));
         pyroscope_exchange_fail(exchange, STATUS_INVALID_ARGUMENT, text);
+        return ANSWERED;
+    case CODEC_MISSING:
+        log_error(&receiver->base.logger, "A compressed request cannot be read",
+                  log_text("error", codec_reason(receiver->codecs)));
+        pyroscope_exchange_fail(exchange, STATUS_UNAVAILABLE, codec_reason(receiver->codecs));
         return ANSWERED;
     case CODEC_NO_BUDGET:
         break;

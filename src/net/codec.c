@@ -170,10 +170,10 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
         result = inflate_deflated(box, codec, input, max_bytes, ret_output);
     } else {
         struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
-        result =
-            is_there(codec) ? inflate(box, codec, &job) : codec_job_malformed(&job, missing(codec));
+        bool is_loaded = is_there(codec);
+        result = is_loaded ? inflate(box, codec, &job) : CODEC_MISSING;
         result = codec_job_end(&job, result, ret_output);
-        box->reason = job.reason;
+        box->reason = is_loaded ? job.reason : missing(codec);
     }
     if (result == CODEC_TOO_LARGE)
         box->reason = limit < max_bytes ? "inflates to more than 200 times its size"

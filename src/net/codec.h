@@ -33,6 +33,7 @@ enum codec_result {
     CODEC_MALFORMED, /* codec_reason says how */
     CODEC_TOO_LARGE, /* more than max_bytes, or a bomb; codec_reason tells them apart */
     CODEC_NO_BUDGET, /* try again later */
+    CODEC_MISSING,   /* this machine lacks the library: no fault of the sender's; codec_reason */
 };
 
 /* By the name in Content-Encoding, or in grpc-encoding; exact, as the Go collector takes them. "",

@@ -3,6 +3,8 @@
 the Go collector. What the codecs make of real data is in 55-feature-collectors.py."""
 
 import gzip
+import pathlib
+import tempfile
 import zlib
 
 from google.rpc.status_pb2 import Status
@@ -46,7 +48,7 @@ def ask_grpc(encoding, message):
 
 
 class Compression(compare.SideBySide):
-    def start(self, executable):
+    def start(self, executable, environment=None):
         grpc, http = free_port(), free_port()
         server = self.server(
             "receivers:\n  otlp:\n    protocols:\n"
@@ -55,6 +57,7 @@ class Compression(compare.SideBySide):
             "exporters:\n  nop:\nservice:\n" + case.QUIET + "  pipelines:\n"
             "    traces:\n      receivers: [otlp]\n      exporters: [nop]\n",
             executable=executable,
+            environment=environment,
         ).wait_until_ready()
         server.http, server.grpc = http, grpc
         return server
@@ -132,6 +135,35 @@ class Compression(compare.SideBySide):
             Question(f"gRPC {name} {body.hex()}", ask_grpc(name, body), seen)
             for name, body, seen in rows
         ]
+
+
+class WithoutLibraries(case.Case):
+    """A machine that lacks what some encodings need: files of that name that are no libraries."""
+
+    PACKAGES = {"zstd": "libzstd1", "lz4": "liblz4-1", "snappy": "libsnappy1v5"}
+    FILES = ("libzstd.so.1", "liblz4.so.1", "libsnappy.so.1")
+
+    def test_senders_hear_what_is_missing_and_may_try_again(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name in self.FILES:
+            pathlib.Path(folder.name, name).write_bytes(b"")
+        server = Compression.start(self, None, {"LD_LIBRARY_PATH": folder.name})
+        for encoding, body in (("zstd", ZSTD), ("lz4", LZ4), ("snappy", BLOCK)):
+            package = self.PACKAGES[encoding]
+            headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": encoding}
+            answer = client.request(server.http, "POST", "/v1/traces", body, headers)
+            self.assertEqual(answer.status, 503)
+            self.assertIn("retry-after", answer.headers)
+            self.assertIn(package, Status.FromString(answer.body).message)
+            server.wait_for_line(f"A compressed request cannot be read.*{package}")
+        for encoding, message in (("zstd", ZSTD), ("snappy", FRAMED)):
+            code, text = ask_grpc(encoding, message)(server)
+            self.assertEqual(code, "14")
+            self.assertIn(self.PACKAGES[encoding], text)
+        for encoding, body in (("gzip", GZIP), ("zlib", ZLIB)):
+            self.assertEqual(ask(encoding, body)(server), OK)
+        self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":
