@@ -25,7 +25,7 @@ enum {
     SAMPLE_ATTRIBUTES = 2,
     SAMPLE_LINK = 3,
     PROFILE_ATTRIBUTES_FIELD = 11,
-    SAMPLE_LEVEL = 3,
+    PROFILE_LEVEL = 2,
     BUCKET_TEXT_MAX = 64,
 };
 
@@ -200,10 +200,10 @@ static bool may_change(const struct join_link *link)
 }
 
 /* Whether the sample gets anything. */
-static bool changes(const struct sample_link *found, const struct join_link *link, int32_t index)
+static bool changes(const struct named_sample *named, const struct join_link *link, int32_t index)
 {
-    assert(found->link != LINK_NONE);
-    return (link->given & ~(uint32_t)found->filled) != 0 || gets_link(link, index);
+    assert(link->key.span != 0);
+    return (link->given & ~(uint32_t)named->filled) != 0 || gets_link(link, index);
 }
 
 static uint8_t *put_kept(uint8_t *at, const uint8_t *begin, const uint8_t *end)
@@ -261,10 +261,10 @@ static uint8_t *put_own_attributes(struct profile_enricher *enricher,
 
 /* A sample that changes, whole, in the place of the one that came. */
 static void put_sample(struct profile_enricher *enricher, const struct profile_sample *sample,
-                       const struct sample_link *found, const struct join_link *link)
+                       const struct named_sample *named, const struct join_link *link)
 {
     struct profile_bytes *out = &enricher->splices.inserts;
-    bool is_lifted = found->is_by_labels && link->index != 0;
+    bool is_lifted = named->is_by_labels && link->index != 0;
     bool is_linked = gets_link(link, sample->link);
     size_t indices = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX + 1;
     size_t most = sample->bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
@@ -273,7 +273,7 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     uint8_t *end = put_other_fields(sample, !is_linked, begin + PROFILE_HEADER_BYTES);
     uint8_t *list = end;
     end = put_own_attributes(enricher, &sample->attributes, is_lifted, end + PROFILE_HEADER_BYTES);
-    for (uint32_t left = link->given & ~(uint32_t)found->filled; left != 0; left &= left - 1)
+    for (uint32_t left = link->given & ~(uint32_t)named->filled; left != 0; left &= left - 1)
         end = profile_put_varint(end, link->attributes[__builtin_ctz(left)]);
     enricher->has_orphans |= sample->link != 0 && is_linked;
     end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
@@ -284,22 +284,42 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     assert(out->size <= out->capacity);
 }
 
-static void edit_sample(struct profile_enricher *enricher, const struct wire_field *field,
-                        uint64_t at)
+static void edit_sample(struct profile_enricher *enricher, const struct named_sample *named,
+                        const struct join_link *link)
 {
+    struct slice request = enricher->links.from.request;
+    struct wire_reader reader =
+        wire_reader_of(slice_of(request.data + named->offset, request.size - named->offset));
     struct profile_sample sample;
-    profile_read_sample(field->bytes, &sample);
-    struct sample_link found = profile_links_of(&enricher->links, &sample);
-    if (found.link == LINK_NONE)
-        return;
-    const struct join_link *link = &enricher->links.links[found.link];
-    assert(link->key.span != 0);
-    if (!changes(&found, link, sample.link))
+    struct wire_field field;
+    bool is_there = wire_next_field(&reader, &field);
+    assert(is_there && field.number == CHILDREN);
+    profile_read_sample(field.bytes, &sample);
+    if (!changes(named, link, sample.link))
         return;
     size_t begin = enricher->splices.inserts.size;
-    put_sample(enricher, &sample, &found, link);
-    splice_add_from(&enricher->splices, at, field->whole.size, begin);
+    put_sample(enricher, &sample, named, link);
+    splice_add_from(&enricher->splices, named->offset, field.whole.size, begin);
     enricher->figures.enriched_samples += link->found == SPAN_FOUND;
+}
+
+/* The samples of the Profile that ends there. Those that name no span are not looked at. */
+static void edit_samples(struct profile_enricher *enricher, uint64_t end)
+{
+    const struct profile_links *links = &enricher->links;
+    if (!enricher->changes_samples)
+        return;
+    for (; enricher->next_named < links->named_count; enricher->next_named++) {
+        const struct named_sample *named = &links->named[enricher->next_named];
+        if (named->offset >= end)
+            return;
+        uint32_t link = named->link;
+        if (link == LINK_NONE)
+            link = links->timed[enricher->next_timed++].link;
+        if (link != LINK_NONE)
+            edit_sample(enricher, named, &links->links[link]);
+    }
+    assert(enricher->next_timed <= links->timed_count);
 }
 
 /* At the end of a Profile. */
@@ -317,32 +337,30 @@ static void put_url(struct profile_enricher *enricher, uint64_t at)
     assert(splices->inserts.size > begin);
 }
 
-/* A resource, scope or profile, whose children have samples or are some. `at` is where content
- * begins in the batch. The recursion ends at SAMPLE_LEVEL. */
+/* A resource, a scope or a profile. `at` is where content begins in the batch. The recursion ends
+ * at PROFILE_LEVEL. */
 static void edit_level(struct profile_enricher *enricher, struct slice content, uint64_t at,
                        unsigned level)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    bool is_read = level + 1 < SAMPLE_LEVEL || enricher->changes_samples;
-    assert(level < SAMPLE_LEVEL);
-    while (is_read && wire_next_field(&reader, &field)) {
+    assert(level <= PROFILE_LEVEL);
+    if (level == PROFILE_LEVEL) {
+        edit_samples(enricher, at + content.size);
+        put_url(enricher, at + content.size);
+        return;
+    }
+    while (wire_next_field(&reader, &field)) {
         uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
         if (level == 0 && field.number == RESOURCE)
             profile_resource_edit(&enricher->resources, &field, begin, content);
         if (field.number != CHILDREN || field.type != WIRE_BYTES)
             continue;
-        if (level + 1 == SAMPLE_LEVEL) {
-            edit_sample(enricher, &field, begin);
-            continue;
-        }
         uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
         size_t opened = splice_open(&enricher->splices, begin, body);
         edit_level(enricher, field.bytes, body, level + 1);
         splice_close(&enricher->splices, opened, CHILDREN, field.bytes.size);
     }
-    if (level + 1 == SAMPLE_LEVEL)
-        put_url(enricher, at + content.size);
     assert(reader.failure == NULL);
 }
 
@@ -393,6 +411,8 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                                                      .has_links = links->linked_samples > 0};
     enricher->has_orphans = false;
     enricher->changes_samples = links->timed_count > 0;
+    enricher->next_named = 0;
+    enricher->next_timed = 0;
     splice_list_clear(&enricher->splices);
     profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->keys.count; i++) {

@@ -22,7 +22,7 @@ enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
 /* Distinct ones: for how many there is room at first (for more if the link table has more, up to
  * LINKS_AT_ONCE), and how many a request may have. */
 enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
-enum { SCOPE_PROFILES = 2 };
+enum { SCOPE_PROFILES = 2, PROFILE_SAMPLES = 2, NAMED_FIRST = 256 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -40,12 +40,14 @@ void profile_links_fini(struct profile_links *links)
     arena_clear(&links->arena);
     mem_free(links->links);
     mem_free(links->keys.slots);
+    mem_free(links->named);
     if (links->budget != NULL)
         budget_return(links->budget, links->charged_bytes);
     links->charged_bytes = 0;
     profile_window_fini(links);
     links->links = NULL;
     links->keys.slots = NULL;
+    links->named = NULL;
 }
 
 /* Which attributes of the configuration have that key. */
@@ -114,15 +116,25 @@ static uint32_t *slot_of(const struct profile_links *links, const struct link_ke
     }
 }
 
+bool profile_links_charge(struct profile_links *links, uint64_t bytes)
+{
+    assert(bytes > 0);
+    if (links->budget != NULL && !budget_try_take(links->budget, bytes)) {
+        links->is_short = true;
+        return false;
+    }
+    links->charged_bytes += bytes;
+    return true;
+}
+
 /* Room for so many links, a power of two. False: the budget or the system has no memory. */
 static bool reserve(struct profile_links *links, uint32_t capacity)
 {
     uint32_t slots_count = 2 * capacity;
-    uint64_t bytes = capacity * sizeof(struct join_link) + slots_count * sizeof(uint32_t);
+    uint64_t more = capacity - links->links_capacity;
     assert(capacity > links->links_capacity);
-    if (links->budget != NULL && !budget_try_take(links->budget, bytes - links->charged_bytes))
+    if (!profile_links_charge(links, more * (sizeof(struct join_link) + 2 * sizeof(uint32_t))))
         return false;
-    links->charged_bytes = bytes;
     links->links = mem_resize(links->links, capacity * sizeof(struct join_link));
     links->links_capacity = capacity;
     mem_free(links->keys.slots);
@@ -141,10 +153,9 @@ static uint32_t place_of(struct profile_links *links, const struct link_key *key
     if (*slot != 0)
         return *slot;
     if (links->keys.count == links->links_capacity) {
-        if (links->links_capacity >= LINKS_MAX || !reserve(links, 2 * links->links_capacity)) {
-            links->is_short = true;
+        links->is_short |= links->links_capacity >= LINKS_MAX;
+        if (links->is_short || !reserve(links, 2 * links->links_capacity))
             return LINK_NONE;
-        }
         slot = slot_of(links, key);
     }
     uint32_t place = links->keys.count++;
@@ -234,27 +245,69 @@ struct sample_link profile_links_of(struct profile_links *links,
     return found;
 }
 
+/* False: there is no memory for it. */
+static bool note_named(struct profile_links *links, const struct wire_field *field,
+                       struct sample_link found)
+{
+    if (links->named_count == links->named_capacity) {
+        uint32_t capacity = links->named_capacity > 0 ? 2 * links->named_capacity : NAMED_FIRST;
+        uint64_t more = capacity - links->named_capacity;
+        if (!profile_links_charge(links, more * sizeof(links->named[0])))
+            return false;
+        links->named = mem_resize(links->named, capacity * sizeof(links->named[0]));
+        links->named_capacity = capacity;
+    }
+    assert(links->named_count < links->named_capacity);
+    links->named[links->named_count++] = (struct named_sample){
+        .offset = (uint32_t)(field->whole.data - links->from.request.data),
+        .link = found.link,
+        .filled = found.filled,
+        .is_by_labels = found.is_by_labels,
+    };
+    return true;
+}
+
+static struct sample_link link_of_sample(struct profile_links *links, struct slice bytes)
+{
+    struct profile_sample sample;
+    if (links->has_roles) {
+        profile_read_sample(bytes, &sample);
+        return profile_links_of(links, &sample);
+    }
+    int32_t index = profile_link_of_sample(bytes);
+    assert(profile_has(&links->from, PROFILE_LINKS, index));
+    return (struct sample_link){.link = index != 0 ? link_of_entry(links, index) : LINK_NONE,
+                                .is_by_labels = index == 0};
+}
+
+static bool collect_sample(struct profile_links *links, const struct wire_field *field,
+                           bool is_known)
+{
+    struct sample_link found = link_of_sample(links, field->bytes);
+    if (found.link == LINK_NONE)
+        return links->store->settings.uses_window &&
+               profile_window_note(links, field->bytes, found.filled) &&
+               note_named(links, field, found);
+    uint32_t all = (1u << links->store->settings.attributes_count) - 1;
+    struct join_link *link = &links->links[found.link];
+    assert(link->key.span != 0);
+    link->wanted |= all & ~(uint32_t)found.filled;
+    link->is_known |= is_known;
+    link->is_lifted |= found.is_by_labels;
+    return note_named(links, field, found);
+}
+
+/* Returns how many samples name a span, or may. */
 static uint64_t collect_profile(struct profile_links *links, struct slice bytes, bool is_known)
 {
     struct wire_reader reader = wire_reader_of(bytes);
-    struct profile_sample sample;
+    struct wire_field field;
     uint64_t linked = 0;
-    bool uses_window = links->store->settings.uses_window;
-    uint32_t all = (1u << links->store->settings.attributes_count) - 1;
-    if (!links->names_spans && !uses_window)
+    if (!links->names_spans && !links->store->settings.uses_window)
         return 0;
-    while (profile_next_sample(&reader, &sample)) {
-        struct sample_link found = profile_links_of(links, &sample);
-        if (found.link == LINK_NONE && uses_window)
-            linked += profile_window_note(links, &sample, found.filled);
-        if (found.link == LINK_NONE)
-            continue;
-        struct join_link *link = &links->links[found.link];
-        link->wanted |= all & ~(uint32_t)found.filled;
-        link->is_known |= is_known;
-        link->is_lifted |= found.is_by_labels;
-        linked++;
-    }
+    while (wire_next_field(&reader, &field))
+        if (field.number == PROFILE_SAMPLES)
+            linked += collect_sample(links, &field, is_known);
     assert(reader.failure == NULL);
     return linked;
 }
@@ -331,6 +384,7 @@ void profile_links_close(struct profile_links *links)
     if (links->keys.count > 1)
         memset(links->keys.slots, 0, links->keys.slots_count * sizeof(uint32_t));
     links->keys.count = 1;
+    links->named_count = 0;
     links->is_short = false;
     profile_window_clear(links);
     links->linked_samples = 0;

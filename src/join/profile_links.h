@@ -60,6 +60,14 @@ struct attribute_role {
     bool names_span;
 };
 
+/* A sample that names a span, or may be given one by its time. */
+struct named_sample {
+    uint32_t offset;   /* of its field in the request */
+    uint32_t link;     /* place in links; LINK_NONE: the next of timed knows */
+    uint16_t filled;   /* configured attributes that it has already */
+    bool is_by_labels; /* else by the link table */
+};
+
 /* A sample that names no span but says when it was taken. */
 struct timed_sample {
     uint64_t from_ns; /* its first and its last time stamp */
@@ -83,8 +91,11 @@ struct profile_links {
     struct link_keys keys;
     struct join_link *links; /* the first is none */
     uint32_t links_capacity;
-    bool is_short;          /* there was no memory for some */
-    uint64_t charged_bytes; /* for links and slots */
+    bool is_short;              /* there was no memory for some */
+    struct named_sample *named; /* in the order of the request */
+    uint32_t named_count;
+    uint32_t named_capacity;
+    uint64_t charged_bytes; /* for links, slots, named and timed */
     uint64_t linked_samples;
     struct timed_sample *timed; /* in the order of the request; with uses_window */
     uint32_t timed_count;
@@ -109,6 +120,8 @@ void profile_links_fini(struct profile_links *links);
  * memory than PROFILE_INDEX_BYTES_MAX, or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
+/* For what grows with the request: false, and is_short from then on, if the budget has no more. */
+bool profile_links_charge(struct profile_links *links, uint64_t bytes);
 /* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
  * more may be known later. */
 uint32_t profile_links_resolve(struct profile_links *links);

@@ -60,18 +60,23 @@ static bool is_named(const struct resource_facts *resource)
     return names != 0;
 }
 
-bool profile_window_note(struct profile_links *links, const struct profile_sample *sample,
-                         uint16_t filled)
+bool profile_window_note(struct profile_links *links, struct slice bytes, uint16_t filled)
 {
+    struct profile_sample sample;
     assert(links->resources_count > 0);
+    profile_read_sample(bytes, &sample);
     uint32_t resource = links->resources_count - 1;
     struct timed_sample timed = {.resource = resource, .filled = filled, .link = LINK_NONE};
-    if (!is_named(&links->resources[resource]) || !read_times(sample, &timed))
+    if (!is_named(&links->resources[resource]) || !read_times(&sample, &timed))
         return false;
-    timed.offset = (uint32_t)(sample->bytes.data - links->from.request.data);
-    read_thread(&links->from, sample, &timed.thread);
+    timed.offset = (uint32_t)(bytes.data - links->from.request.data);
+    read_thread(&links->from, &sample, &timed.thread);
     if (links->timed_count == links->timed_capacity) {
-        links->timed_capacity = links->timed_count > 0 ? 2 * links->timed_count : FIRST;
+        uint32_t capacity = links->timed_count > 0 ? 2 * links->timed_count : FIRST;
+        uint64_t more = capacity - links->timed_capacity;
+        if (!profile_links_charge(links, more * sizeof(links->timed[0])))
+            return false;
+        links->timed_capacity = capacity;
         links->timed = mem_resize(links->timed, links->timed_capacity * sizeof(links->timed[0]));
     }
     assert(links->timed_count == 0 || timed.offset > links->timed[links->timed_count - 1].offset);

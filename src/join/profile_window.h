@@ -9,8 +9,7 @@
 /* Samples of this resource (encoded; no data: none) follow. */
 void profile_window_begin(struct profile_links *links, struct slice resource);
 /* A sample without a span; false: it does not say when or where it was taken. */
-bool profile_window_note(struct profile_links *links, const struct profile_sample *sample,
-                         uint16_t filled);
+bool profile_window_note(struct profile_links *links, struct slice bytes, uint16_t filled);
 /* Finds their spans, of which more may be known later. Returns how many samples there are. */
 uint32_t profile_window_resolve(struct profile_links *links);
 /* What was found for the sample, a place in links or LINK_NONE. */

@@ -218,6 +218,27 @@ void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
     assert(reader.failure == NULL);
 }
 
+int32_t profile_link_of_sample(struct slice bytes)
+{
+    enum { LINK = 3, HEADER_BYTES = 2 };
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    int32_t link = 0;
+    for (;;) {
+        /* What has a length comes first, nearly always, and is short. */
+        while (reader.end - reader.at > HEADER_BYTES && (reader.at[0] & 7) == WIRE_BYTES &&
+               reader.at[0] < 0x80 && reader.at[1] < 0x80 &&
+               reader.at[1] <= reader.end - reader.at - HEADER_BYTES)
+            reader.at += HEADER_BYTES + reader.at[1];
+        if (!wire_next_field(&reader, &field))
+            break;
+        if (field.number == LINK)
+            link = (int32_t)field.number_value;
+    }
+    assert(reader.failure == NULL);
+    return link;
+}
+
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample)
 {
     struct slice bytes;

@@ -67,3 +67,5 @@ bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_by
 /* What the messages hold, from their bytes. */
 struct profile profile_of(struct slice bytes);
 void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample);
+/* Its link alone, which is cheaper. */
+int32_t profile_link_of_sample(struct slice bytes);
