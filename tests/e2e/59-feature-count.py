@@ -15,6 +15,7 @@ NAMES = {ROOT: "checkout", MIDDLE: "invoice", LEAF: "render"}
 OWN = {ROOT: {"serve": MS}, MIDDLE: {"load": 20 * MS}, LEAF: {"draw": 300 * MS}}
 BELOW_ROOT = {**OWN[MIDDLE], **OWN[LEAF]}
 IDLE = {"idle": 4000 * MS}
+NAMES_MAX, CAP = 10_000, 100
 # What the flame graph of each type shows: of all samples, and of one span.
 WANTED = {
     "cpu": {None: {**OWN[ROOT], **BELOW_ROOT, **IDLE}, **OWN},
@@ -44,6 +45,21 @@ class Counted(Joined):
             (*LEAF, NAMES[LEAF], now - 3 * SECOND, now - 2 * SECOND, MIDDLE[1]),
         ]
         self.send("/v1/traces", trace(rows, service))
+
+    def send_many_names(self, service):
+        """Requests of a root and a child each, and a sample taken in every child."""
+        now = time.time_ns()
+        builder = profiles.Builder({"service.name": service})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), now - 3 * SECOND)
+        rows = []
+        for number in range(1, NAMES_MAX + 1):
+            trace_id, root = ids(number)
+            child = (NAMES_MAX + number).to_bytes(8, "big")
+            rows.append((trace_id, root, f"GET /item/{number}", now - 2 * SECOND, now))
+            rows.append((trace_id, child, f"query {number}", now - SECOND, now, root))
+            builder.sample(["work", "main"], MS, link=(trace_id, child))
+        self.send("/v1/traces", trace(rows, service))
+        self.send(profiles.PATH, builder.bytes())
 
     def send_profile(self, service):
         builder = profiles.Builder({"service.name": service})
@@ -92,6 +108,17 @@ class Delivered(Counted):
         self.assertEqual(self.counter("copied_samples"), 6)
         self.assertEqual(self.counter("uncopied_samples"), 0)
 
+    def test_ten_thousand_names_stay_under_the_cap(self):
+        self.start(join=f"{COUNT_FOR}    cap: {CAP}\n")
+        self.send_many_names("shop")
+        requests = self.back_end.wait(lambda all: any(r.path == profiles.PATH for r in all))
+        samples = self.samples(requests)
+        names = {attributes["span_name"][1] for *_, attributes in samples}
+        self.assertEqual(len(names), CAP + 1)
+        self.assertIn("other", names)
+        for kind in WANTED:
+            self.assertEqual(self.took(samples, kind), {"work": NAMES_MAX * MS})
+
     def check_sdk(self, sdk):
         daemon = self.start(join=COUNT_FOR)
         had = self.run_sdk(sdk, work="nested")
@@ -120,10 +147,10 @@ class Stored(Counted):
         self.service = f"shop-{uuid.uuid4().hex[:12]}"
         self.selector = f'{{service_name="{self.service}"}}'
 
-    def start_in(self, mode):
+    def start_in(self, mode, more=""):
         url = self.server_side.url
         exporter = {"pyroscope": f"    endpoint: {url}\n    mode: {mode}\n"}
-        return self.start(exporter, join=COUNT_FOR)
+        return self.start(exporter, join=COUNT_FOR + more)
 
     def check(self, mode, types):
         self.start_in(mode)
@@ -156,6 +183,17 @@ class Stored(Counted):
     def test_otlp(self):
         """The server names OTLP's types by their period."""
         self.check("otlp", "cpu:{}:nanoseconds:cpu:nanoseconds")
+
+    def test_ten_thousand_names_stay_under_the_cap(self):
+        self.start_in("push", f"    cap: {CAP}\n")
+        self.send_many_names(self.service)
+        for kind in WANTED:
+            found = self.server_side.wait_for(
+                OF_CPU.format(kind), self.selector, NAMES_MAX * MS
+            )
+            self.assertEqual(found, {"work": NAMES_MAX * MS})
+        names = {name for name, in self.server_side.series(self.selector, ["span_name"])}
+        self.assertEqual(len(names), CAP + 1)
 
     def check_sdk(self, sdk):
         daemon = self.start_in("push")
