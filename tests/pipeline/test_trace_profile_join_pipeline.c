@@ -494,7 +494,8 @@ static void values_beyond_the_cap_are_other(void **state)
 static void wrong_settings_are_told(void **state)
 {
     static const char *const rows[][2] = {
-        {"{attributes: [span_nam]}", "attributes: found \"span_nam\", expected span_name"},
+        {"{attributes: [span_nam]}", ":1:47: processors::trace_profile_join::attributes: found "
+                                     "\"span_nam\", expected span_name"},
         {"{attributes: [span.]}", "attributes: found \"span.\""},
         {"{attributes: [span.a, resource.a]}", "give samples the same attribute"},
         {"{attributes: [http.route, span.http.route]}", "give samples the same attribute"},
@@ -517,13 +518,14 @@ static void wrong_settings_are_told(void **state)
         {"{keep: [slow: fast]}", "keep: slow: found \"fast\""},
         {"{keep: [slow: 0s]}", "keep: slow: found \"0s\", expected a duration above 0"},
         {"{keep: [{slow: 1s, error: 1}]}", "keep: expected a list"},
-        {"{control: {endpoint: \"0.0.0.0:1\"}}", "control::token is missing"},
-        {"{control: {endpoint: \":1\"}}", "control::token is missing"},
-        {"{control: {endpoint: localhost}}", "control::endpoint"},
-        {"{control: {token: x}}", "control::token is of no use without control::endpoint"},
-        {"{links: {profile: x}}", "links: profile: byte 0: expected a URL that begins with"},
+        {"{control: {endpoint: \"0.0.0.0:1\"}}", "trace_profile_join::control: token is missing"},
+        {"{control: {endpoint: \":1\"}}", "trace_profile_join::control: token is missing"},
+        {"{control: {endpoint: localhost}}",
+         ":1:55: processors::trace_profile_join::control::endpoint"},
+        {"{control: {token: x}}", "control: token is of no use without control::endpoint"},
+        {"{links: {profile: x}}", "links::profile: byte 0: expected a URL that begins with"},
         {"{links: {profile: \"http://g/{spam_id}\"}}",
-         "links: profile: byte 9: found {spam_id}, expected one of {service_name}"},
+         "links::profile: byte 9: found {spam_id}, expected one of {service_name}"},
         {"{links: {profile: \"http://g/{profile_type}\"}}", "byte 9: found {profile_type}"},
         {"{holds: 1s}", "hold"},
     };
