@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which spans a request names: each once, however it is named and however many there are, and no
+ * more memory for them than the budget has. */
+#include "src/join/profile_links.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/budget.h"
+#include "src/join/join_store.h"
+#include "src/mem.h"
+#include "tests/support/profile_sketch.h"
+
+#define TRACE     "0123456789abcdef"
+#define TRACE_HEX "30313233343536373839616263646566"
+
+enum { MANY = 5000, SPAN_ID_BYTES = 8, NOW = 1 };
+
+struct room {
+    struct join_store *store;
+    struct profile_links links;
+    struct budget budget;
+    struct slice request;
+};
+
+static void open_room(struct room *room, uint64_t budget, const struct sketch_sample *samples,
+                      size_t count)
+{
+    static const struct join_settings settings = {.index_entries = 64,
+                                                  .index_bytes = SPAN_SHARD_BYTES_MIN};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples};
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &profile};
+    *room = (struct room){.request = sketch_request(&sketch)};
+    budget_init(&room->budget, budget);
+    room->store = join_store_create(&settings, 1);
+    assert_non_null(room->store);
+    profile_links_init(&room->links, room->store, &room->budget);
+}
+
+static void close_room(struct room *room)
+{
+    profile_links_fini(&room->links);
+    assert_int_equal(budget_used(&room->budget), 0);
+    budget_fini(&room->budget);
+    join_store_destroy(room->store);
+    mem_free((void *)(uintptr_t)room->request.data);
+}
+
+/* Samples that name a span each; texts has room for their ids. */
+static void make_many(struct sketch_sample *samples, char (*texts)[SPAN_ID_BYTES + 1])
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%08u", i % (MANY / 2));
+        samples[i] = (struct sketch_sample){.stack = "main",
+                                            .values_count = 1,
+                                            .values = {1},
+                                            .trace_id = TRACE,
+                                            .span_id = texts[i]};
+    }
+}
+
+static void a_span_is_one_link_by_whatever_it_is_named(void **state)
+{
+    static const struct sketch_sample samples[] = {
+        {.stack = "a", .values_count = 1, .values = {1}, .trace_id = TRACE, .span_id = "spanspan"},
+        {.stack = "b",
+         .values_count = 1,
+         .values = {2},
+         .attributes = {"trace_id=" TRACE_HEX, "span_id=7370616e7370616e"}},
+        {.stack = "c", .values_count = 1, .values = {3}},
+        {.stack = "d",
+         .values_count = 1,
+         .values = {4},
+         .attributes = {"span_id=7370616e7370616e"}},
+        {.stack = "e", .values_count = 1, .values = {5}, .trace_id = TRACE, .span_id = "spanspam"},
+    };
+    struct room room;
+    (void)state;
+    open_room(&room, UINT64_MAX / 2, samples, sizeof(samples) / sizeof(samples[0]));
+    assert_true(profile_links_open(&room.links, room.request, NOW));
+    assert_int_equal(room.links.keys.count - 1, 3); /* with the trace, without, and the other */
+    assert_int_equal(room.links.named_count, 4);
+    assert_int_equal(room.links.named[0].link, room.links.named[1].link);
+    assert_false(room.links.named[0].is_by_labels);
+    assert_true(room.links.named[1].is_by_labels);
+    assert_int_equal(room.links.linked_samples, 4);
+    assert_int_equal(profile_links_resolve(&room.links), 3);
+    close_room(&room);
+}
+
+static void thousands_of_spans_are_told_apart(void **state)
+{
+    static struct sketch_sample samples[MANY];
+    static char texts[MANY][SPAN_ID_BYTES + 1];
+    struct room room;
+    (void)state;
+    make_many(samples, texts);
+    open_room(&room, UINT64_MAX / 2, samples, MANY);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        assert_true(profile_links_open(&room.links, room.request, NOW));
+        assert_int_equal(room.links.keys.count - 1, MANY / 2);
+        assert_int_equal(room.links.named_count, MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+            uint32_t place = room.links.named[i].link;
+            assert_memory_equal(&room.links.links[place].key.span, texts[i], SPAN_ID_BYTES);
+        }
+    }
+    close_room(&room);
+}
+
+static void a_request_for_which_there_is_no_memory_is_not_opened(void **state)
+{
+    static struct sketch_sample samples[MANY];
+    static char texts[MANY][SPAN_ID_BYTES + 1];
+    uint64_t most = (uint64_t)MANY * (sizeof(struct join_link) + 64);
+    unsigned refused = 0;
+    (void)state;
+    make_many(samples, texts);
+    for (uint64_t limit = 0; limit <= most; limit += most / 16) {
+        struct room room;
+        open_room(&room, limit, samples, MANY);
+        bool is_open = profile_links_open(&room.links, room.request, NOW);
+        assert_true(budget_used(&room.budget) <= limit);
+        assert_true(is_open || limit < most);
+        refused += !is_open;
+        close_room(&room);
+    }
+    assert_true(refused > 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_span_is_one_link_by_whatever_it_is_named),
+        cmocka_unit_test(thousands_of_spans_are_told_apart),
+        cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
