@@ -494,7 +494,7 @@ static void values_beyond_the_cap_are_other(void **state)
 static void wrong_settings_are_told(void **state)
 {
     static const char *const rows[][2] = {
-        {"{attributes: [span_nam]}", ":1:47: processors::trace_profile_join::attributes: found "
+        {"{attributes: [span_nam]}", ":2:47: processors::trace_profile_join::attributes: found "
                                      "\"span_nam\", expected span_name"},
         {"{attributes: [span.]}", "attributes: found \"span.\""},
         {"{attributes: [span.a, resource.a]}", "give samples the same attribute"},
@@ -521,7 +521,7 @@ static void wrong_settings_are_told(void **state)
         {"{control: {endpoint: \"0.0.0.0:1\"}}", "trace_profile_join::control: token is missing"},
         {"{control: {endpoint: \":1\"}}", "trace_profile_join::control: token is missing"},
         {"{control: {endpoint: localhost}}",
-         ":1:55: processors::trace_profile_join::control::endpoint"},
+         ":2:55: processors::trace_profile_join::control::endpoint"},
         {"{control: {token: x}}", "control: token is of no use without control::endpoint"},
         {"{links: {profile: x}}", "links::profile: byte 0: expected a URL that begins with"},
         {"{links: {profile: \"http://g/{spam_id}\"}}",
