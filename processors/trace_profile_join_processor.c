@@ -248,8 +248,8 @@ static bool may_wait(const struct join *self, uint64_t bytes)
 {
     const struct join_settings *settings = &self->store->settings;
     assert(bytes > 0);
-    return settings->hold_ns != 0 && !self->is_stopping && bytes <= settings->hold_bytes &&
-           !is_under_pressure(self);
+    return settings->hold_ns != 0 && self->store->has_spans && !self->is_stopping &&
+           bytes <= settings->hold_bytes && !is_under_pressure(self);
 }
 
 /* Room for a profile that has to wait, made by letting older ones go. */
@@ -358,6 +358,7 @@ static bool join_create(struct component *component, struct error *error)
     self->store = component->shared;
     self->is_made = true;
     if (component->signal == TRACES) {
+        self->store->has_spans = true;
         span_reader_init(&self->reader, self->store, lane_index(component->lane),
                          component->budget);
         return true;
@@ -380,6 +381,16 @@ static void tell_of_small_index(const struct join *self)
                  log_int("bytes", (int64_t)bytes));
 }
 
+/* All instances are made by now. */
+static void tell_of_missing_spans(const struct join *self)
+{
+    assert(self->store != NULL);
+    if (!self->store->has_spans && self->base.first == &self->base)
+        log_warn(&self->base.logger,
+                 "No pipeline of traces has this processor, so that profiles learn nothing: name "
+                 "it there, too, by the same id");
+}
+
 /* The instance that is the first to start listens for all. */
 static bool join_start(struct component *component, struct error *error)
 {
@@ -387,6 +398,7 @@ static bool join_start(struct component *component, struct error *error)
     const struct trace_profile_join_config *config = component->config;
     assert(self->control == NULL);
     tell_of_small_index(self);
+    tell_of_missing_spans(self);
     if (config->control.endpoint[0] == '\0' || lane_index(component->lane) != 0 ||
         self->store->has_control)
         return true;

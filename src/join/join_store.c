@@ -98,6 +98,7 @@ struct join_store *join_store_open(const char *id, const struct join_settings *s
     if (store != NULL && is_made_for(store, settings, lanes)) {
         store->settings = *settings;
         keep_switch_init(&store->keep, &settings->keep);
+        store->has_spans = false;
         store->has_control = false;
         return store;
     }

@@ -31,6 +31,7 @@ struct join_store {
     struct lone_traces lone;     /* with finds_lone_traces */
     struct patience patience;    /* the same */
     struct keep_switch keep;
+    bool has_spans;             /* some pipeline of traces has an instance */
     bool has_control;           /* an instance on lane 0, whose own this is, listens */
     char *id;                   /* of the component; NULL: it is not kept */
     struct profile_bytes shape; /* what all of this was made for */

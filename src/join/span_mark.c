@@ -60,15 +60,24 @@ static void put_id(struct profile_bytes *out, struct slice id)
     out->size += BEGIN_BYTES + id.size;
 }
 
+/* No data: nothing can be found by it. */
+static struct slice text_of_id(struct slice value, char room[VALUE_TEXT_BYTES])
+{
+    struct slice text = {.data = NULL};
+    assert(value.data != NULL);
+    return value_text_of(value, room, &text) && text.size > 0 ? text : (struct slice){.data = NULL};
+}
+
 bool span_mark_write(const struct span_mark *mark, struct profile_bytes *out)
 {
     bool has_id = mark->own_id.data != NULL;
     char room[2 * SPAN_ID_BYTES];
+    char own_room[VALUE_TEXT_BYTES];
     struct slice id = url_id(&mark->facts->span, SPAN_ID_BYTES, room);
     assert(id.size == sizeof(room));
     if (!has_id)
         put_id(out, id);
     if (mark->url->count > 0 && mark->own_url.data == NULL)
-        put_url(mark, has_id ? value_text_or_empty(mark->own_id) : id, out);
+        put_url(mark, has_id ? text_of_id(mark->own_id, own_room) : id, out);
     return !has_id;
 }

@@ -89,6 +89,21 @@ static void after_its_time_a_profile_goes_on_as_it_came(void **state)
     harness_destroy(h);
 }
 
+static void nothing_waits_for_spans_that_cannot_come(void **state)
+{
+    (void)state;
+    struct harness *h = join_start(
+        "processors: {trace_profile_join: {}, trace_profile_join/2: {}}\n"
+        "exporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {pipelines: {traces: {receivers: [test], processors: [trace_profile_join/2], "
+        "exporters: [test]}, profiles: {receivers: [test], processors: [trace_profile_join], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    assert_int_equal(exporter->delivered_items, 1);
+    harness_destroy(h);
+}
+
 static void what_is_held_goes_on_when_the_service_stops(void **state)
 {
     (void)state;
@@ -544,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_sample_learns_its_span_at_once_when_the_span_is_there),
         cmocka_unit_test(a_profile_waits_for_its_span_and_goes_on_when_that_comes),
         cmocka_unit_test(after_its_time_a_profile_goes_on_as_it_came),
+        cmocka_unit_test(nothing_waits_for_spans_that_cannot_come),
         cmocka_unit_test(what_is_held_goes_on_when_the_service_stops),
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
         cmocka_unit_test(many_go_on_in_turns_and_are_looked_at_once),
