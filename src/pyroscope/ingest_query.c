@@ -104,8 +104,8 @@ static bool read_time(const struct ingest_query *query, enum ingest_parameter pa
     if (text.size == 0 || ingest_time_parse(text, now_ns, ret_ns))
         return true;
     return error_set(error,
-                     "%s: found \"%.*s\", expected seconds, 13, 16 or 19 digits for milli-, micro- "
-                     "or nanoseconds, YYYYMMDD, or now-1h",
+                     "%s: found \"%.*s\", expected a time from 1970 to 2262: seconds, 13, 16 or 19 "
+                     "digits for milli-, micro- or nanoseconds, YYYYMMDD, or now-1h",
                      names[parameter],
                      (int)(text.size < SHOWN_BYTES_MAX ? text.size : SHOWN_BYTES_MAX),
                      (const char *)text.data);

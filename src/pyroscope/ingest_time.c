@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of /ingest. The server takes what it does not understand for now; here that is an error.
- * Pure functions; any thread. */
+/* Times of /ingest, as the server reads them. Pure functions; any thread. */
 #include "src/pyroscope/ingest_time.h"
 
 #include "src/clock.h"
@@ -20,7 +19,8 @@ static const struct {
     {"h", 3600}, {"d", 86400},     {"w", 604800},  {"y", 31536000},
 };
 
-/* Blanks, commas and underscores do not count. */
+/* Blanks, commas and underscores do not count. False: nothing is left, or more than is looked at.
+ */
 static bool clean(struct slice text, char room[TEXT_MAX])
 {
     size_t used = 0;
@@ -35,17 +35,17 @@ static bool clean(struct slice text, char room[TEXT_MAX])
     return used > 0;
 }
 
+/* The digits at *at, maybe none. False: too large. */
 static bool read_number(const char **at, uint64_t *ret_number)
 {
     uint64_t number = 0;
-    const char *begin = *at;
     assert(ret_number != NULL);
     for (; **at >= '0' && **at <= '9'; (*at)++)
         if (__builtin_mul_overflow(number, 10u, &number) ||
             __builtin_add_overflow(number, (uint64_t)(**at - '0'), &number))
             return false;
     *ret_number = number;
-    return *at > begin;
+    return true;
 }
 
 /* False: there is no such day. */
@@ -83,17 +83,15 @@ static uint64_t unit_seconds(const char *at)
     return 0;
 }
 
-/* "1h30min" in nanoseconds. */
+/* "1h30min" in nanoseconds; what is no number, or no unit, counts for nothing. */
 static bool read_offset(const char *at, uint64_t *ret_ns)
 {
     uint64_t total = 0;
     assert(at != NULL);
     while (*at != '\0') {
         uint64_t number;
-        if (!read_number(&at, &number))
-            return false;
-        uint64_t seconds = unit_seconds(at);
-        if (seconds == 0 || __builtin_mul_overflow(number, seconds, &number) ||
+        if (!read_number(&at, &number) ||
+            __builtin_mul_overflow(number, unit_seconds(at), &number) ||
             __builtin_mul_overflow(number, (uint64_t)NS_PER_S, &number) ||
             __builtin_add_overflow(total, number, &total))
             return false;
@@ -104,34 +102,35 @@ static bool read_offset(const char *at, uint64_t *ret_ns)
     return true;
 }
 
-/* Of seconds, as scripts compute them; or nothing. */
-static bool is_fraction(const char *at)
+/* Whatever stands before the first plus, or else the first minus, is now. */
+static bool read_relative(const char *text, uint64_t now_ns, uint64_t *ret_ns)
 {
-    assert(at != NULL);
-    return *at == '\0' || (*at == '.' && strspn(at + 1, "0123456789") == strlen(at + 1));
+    uint64_t offset_ns = 0;
+    const char *sign = strchr(text, '+');
+    assert(now_ns <= INT64_MAX);
+    if (sign == NULL)
+        sign = strchr(text, '-');
+    if (sign != NULL && !read_offset(sign + 1, &offset_ns))
+        return false;
+    bool is_before = sign != NULL && *sign == '-';
+    if (is_before ? offset_ns > now_ns : offset_ns > INT64_MAX - now_ns)
+        return false;
+    *ret_ns = is_before ? now_ns - offset_ns : now_ns + offset_ns;
+    return true;
 }
 
 bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
 {
     char room[TEXT_MAX];
     uint64_t number;
-    assert(ret_ns != NULL);
-    if (!clean(text, room))
-        return false;
     const char *at = room;
-    if (*at >= '0' && *at <= '9') {
-        bool is_number = read_number(&at, &number);
-        size_t digits = (size_t)(at - room);
-        return is_number && is_fraction(at) && number_to_ns(digits, number, ret_ns);
+    assert(ret_ns != NULL);
+    if (!clean(text, room)) {
+        *ret_ns = now_ns;
+        return true;
     }
-    size_t reference = strcspn(room, "+-");
-    if (reference > 0 && (reference != 3 || strncmp(room, "now", 3) != 0))
-        return false;
-    char sign = room[reference];
-    if (!read_offset(sign == '\0' ? "" : room + reference + 1, &number))
-        return false;
-    if (sign == '-' ? number > now_ns : number > INT64_MAX - now_ns)
-        return false;
-    *ret_ns = sign == '-' ? now_ns - number : now_ns + number;
-    return true;
+    size_t digits = strspn(room, "0123456789");
+    if (room[digits] != '\0')
+        return read_relative(room, now_ns, ret_ns);
+    return read_number(&at, &number) && number_to_ns(digits, number, ret_ns);
 }

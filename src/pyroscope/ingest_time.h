@@ -9,5 +9,5 @@
 
 #include "src/slice.h"
 
-/* False: it is none of these, or a time that cannot be told in nanoseconds. */
+/* What is none of these is now. False: a time that nanoseconds since 1970 cannot tell. */
 bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns);

@@ -336,6 +336,15 @@ class Equal(case.Case):
 
         self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 8 * 10**7)
 
+    def test_times_that_cannot_be_read(self):
+        """They are now, on both roads."""
+
+        def send(url, service):
+            query = {"sampleRate": 100, "from": "yesterday", "until": f"{time.time()}"}
+            self.upload(url, service, b"main 3\n", **query)
+
+        self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 3 * 10**7)
+
     def test_tree(self):
         def send(url, service):
             self.upload(url, service, b"\0\0\1\4main\1\1\4work\5\0", format="tree")
