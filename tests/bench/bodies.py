@@ -18,9 +18,9 @@ GOLDEN = 0x9E3779B97F4A7C15
 PPROF_SAMPLES = 1000
 OTLP_SAMPLES = 5000
 SAMPLES_PER_LINK = 4
-# Spans that the profiles name; those from KNOWN_SPANS on never come.
-LINKED_SPANS = 50000
-KNOWN_SPANS = 47500
+# Spans that the profiles name; with `late`, those from KNOWN_SPANS on, which never come, too.
+LATE_SPANS = 49500
+KNOWN_SPANS = 47000
 FUNCTIONS = 2000
 DEPTHS = (10, 28)
 SERVICE = "checkout"  # as in payload.c
@@ -208,7 +208,8 @@ def otlp_profiles(_tools, scenario):
         chance = random.Random(number)
         values, total = sample_values(chance, OTLP_SAMPLES)
         now = time.time_ns()
-        named = chance.sample(range(1, LINKED_SPANS + 1), OTLP_SAMPLES // SAMPLES_PER_LINK)
+        last = LATE_SPANS if scenario.late else KNOWN_SPANS
+        named = chance.sample(range(1, last + 1), OTLP_SAMPLES // SAMPLES_PER_LINK)
         links = [link(span, scenario.link_spans) for span in named]
         indices = itertools.count(1)
         kind = number_field(1, 1) + number_field(2, 2)

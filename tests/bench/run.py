@@ -109,10 +109,11 @@ class Bench:
 
     def make_bodies(self, scenario):
         """The folder with the bodies that were made ahead, once in a run."""
-        folder = self.output / "bodies" / scenario.bodies
-        if scenario.bodies and scenario.bodies not in self.made:
+        name = scenario.bodies + ("-late" if scenario.late else "")
+        folder = self.output / "bodies" / name
+        if name and name not in self.made:
             bodies.make(self.tools, scenario, folder)
-            self.made.add(scenario.bodies)
+            self.made.add(name)
         return folder
 
     def make_certificate(self):

@@ -24,6 +24,7 @@ class Scenario:
     push_in: bool = False  # Pyroscope's way
     push_out: bool = False
     join: bool = False
+    late: bool = False  # some of the spans that profiles name never come
     spans: int = 1000  # or samples, of a request
     span_bytes: int = 672
     connections: int = 2
@@ -142,9 +143,10 @@ SCENARIOS = [
              spans=bodies.PPROF_SAMPLES, us_max=5000),
     Scenario("join-spans", "HTTP → join → HTTP, 1000 spans/request", 5000, http=True,
              connections=8, join=True, above="http", above_us_max=0.12),
-    Scenario("join-profiles", "OTLP profiles → join → HTTP, 5000 samples, of which every fourth "
-             "names a span; per profile", 1500, **PROFILES, join=True, above="profiles-http",
-             above_ns_max=1.5),
+    Scenario("join-profiles", "OTLP profiles → join → HTTP, 5000 samples, every fourth of a span; "
+             "per profile", 1500, **PROFILES, join=True, above="profiles-http", above_ns_max=1.5),
+    Scenario("join-held", "the same when one span in 20 never comes: every profile waits for it",
+             1500, **PROFILES, join=True, late=True, above="profiles-http", above_ns_max=1.5),
 ]
 
 RESOURCE_EDIT = """
@@ -159,7 +161,7 @@ MEMORY_LIMITER = """
     check_interval: 100ms
     limit_mib: %d"""
 
-# Profiles that name a span that never comes wait no longer than this.
+# Profiles that name a span that never comes wait no longer than this, or than there is room.
 JOIN = """
   trace_profile_join:
     hold: 10ms"""
