@@ -258,13 +258,24 @@ static void add_amount(struct text *text, uint64_t value, struct slice unit)
     text_add_slice(text, unit);
 }
 
+/* Line ends, and what else would move a terminal's cursor, in names that others gave. */
+static void flatten(struct text *text, size_t begin)
+{
+    assert(begin <= text->size);
+    for (size_t i = begin; i < text->size; i++)
+        if ((uint8_t)text->data[i] < ' ' || text->data[i] == 0x7f)
+            text->data[i] = ' ';
+}
+
 static void add_function(struct text *text, const struct rows *rows, const struct row *row,
                          uint64_t total)
 {
     struct slice name = profile_string_at(rows->dictionary, row->function);
     assert(total >= row->value);
     text_add(text, "     %5.1f %%  ", total > 0 ? 100.0 * (double)row->value / (double)total : 0.0);
+    size_t begin = text->size;
     text_add_slice(text, name.size > 0 ? name : slice_of_text("(no symbol)"));
+    flatten(text, begin);
     text_add(text, "\n");
 }
 
@@ -276,6 +287,7 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
     struct profile_attribute name = profile_attribute_at(rows->dictionary, first->attribute);
     assert(group->count > 0);
     text_add(text, "Span ");
+    size_t begin = text->size;
     if (first->attribute != 0 && name.value.data != NULL)
         text_add_value(text, name.value);
     text_add(text, "%strace ", first->attribute != 0 ? ", " : "");
@@ -286,6 +298,7 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
     add_amount(text, group->total, profile_string_at(rows->dictionary, first->unit));
     text_add(text, " of ");
     text_add_slice(text, profile_string_at(rows->dictionary, first->type));
+    flatten(text, begin);
     text_add(text, "\n");
     for (size_t i = 0; i < group->count && i < functions_max; i++)
         add_function(text, rows, &group->rows[i], group->total);

@@ -79,6 +79,25 @@ static void the_busiest_span_comes_first_with_its_hottest_functions(void **state
     text_fini(&text);
 }
 
+static void names_do_not_move_the_cursor(void **state)
+{
+    static const struct sketch_sample sample = {.stack = "a\033[2Jb\n;main",
+                                                .values_count = 1,
+                                                .values = {1},
+                                                .trace_id = SLOW_TRACE,
+                                                .span_id = SLOW_SPAN,
+                                                .attributes = {"span_name=check\r\nout\177"}};
+    static const struct sketch_profile profile = {
+        .type = {"alloc_space", "bytes"}, .samples_count = 1, .samples = &sample};
+    struct text text;
+    (void)state;
+    write_spans(&text, &(struct sketch){.profiles_count = 1, .profiles = &profile}, 5);
+    assert_string_equal(text.data, "Span check  out , trace 0102030405060708090a0b0c0d0e0f10, span "
+                                   "0102030405060708: 1 bytes of alloc_space\n"
+                                   "     100.0 %  a [2Jb \n");
+    text_fini(&text);
+}
+
 static void without_links_there_is_nothing_to_say(void **state)
 {
     static const struct sketch_sample sample = {.stack = "main", .values_count = 1, .values = {1}};
@@ -163,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_busiest_span_comes_first_with_its_hottest_functions),
+        cmocka_unit_test(names_do_not_move_the_cursor),
         cmocka_unit_test(without_links_there_is_nothing_to_say),
         cmocka_unit_test(a_sample_without_values_or_symbols_counts_its_times),
         cmocka_unit_test(a_count_beside_the_time_that_it_stands_for_is_not_added_to_it),
