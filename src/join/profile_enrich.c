@@ -406,6 +406,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     assert(batch->bytes == links->from.request.size);
     enricher->figures = (struct enrich_figures){.hits = 0};
     enricher->resources = (struct profile_resources){.store = links->store,
+                                                     .from = &links->from,
                                                      .splices = &enricher->splices,
                                                      .now_ns = now_ns,
                                                      .has_links = links->linked_samples > 0};

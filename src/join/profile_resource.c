@@ -9,6 +9,7 @@
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
 #include "src/join/splice.h"
+#include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_view.h"
 
 #define TRACE_KEY "trace_id"
@@ -111,6 +112,41 @@ static bool has_key(struct slice resource, const char *key)
     return false;
 }
 
+/* Of a Profile. */
+static bool has_attribute(const struct profile_dictionary *from, const struct profile *profile,
+                          const char *key)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&profile->attributes);
+    uint64_t index;
+    assert(from != NULL);
+    while (profile_numbers_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)index);
+        if (profile_has(from, PROFILE_STRINGS, attribute.key) &&
+            slice_equal_text(profile_string_at(from, attribute.key), key))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the resource or any of its Profiles, which content has, says that. */
+static bool is_said(const struct profile_resources *resources, struct slice resource,
+                    struct slice content, const char *key)
+{
+    struct wire_reader scopes = wire_reader_of(content);
+    struct profile_scope scope;
+    if (has_key(resource, key))
+        return true;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        struct profile profile;
+        while (profile_next_profile(&profiles, &profile))
+            if (has_attribute(resources->from, &profile, key))
+                return true;
+    }
+    assert(scopes.failure == NULL);
+    return false;
+}
+
 /* An id in hexadecimal. */
 static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
 {
@@ -188,8 +224,8 @@ static bool add_trace(struct profile_resources *resources, const struct resource
         !profile_resource_window(content, &from_ns, &until_ns) ||
         lone_traces_find(&store->lone, &names, from_ns, until_ns, &trace) != LONE_FOUND)
         return false;
-    bool adds_trace = !has_key(resource, TRACE_KEY);
-    bool adds_root = trace.root != 0 && !has_key(resource, ROOT_KEY);
+    bool adds_trace = !is_said(resources, resource, content, TRACE_KEY);
+    bool adds_root = trace.root != 0 && !is_said(resources, resource, content, ROOT_KEY);
     if (adds_trace)
         add_id(inserts, TRACE_KEY, slice_of(trace.trace, sizeof(trace.trace)));
     if (adds_root)

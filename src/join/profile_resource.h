@@ -9,12 +9,14 @@
 #include "src/slice.h"
 
 struct join_store;
+struct profile_dictionary;
 struct splice_list;
 struct wire_field;
 
 struct profile_resources {
     struct join_store *store;
-    struct splice_list *splices; /* borrowed */
+    const struct profile_dictionary *from; /* of the request; borrowed */
+    struct splice_list *splices;           /* the same */
     uint64_t now_ns;
     bool has_links; /* some samples of the request name spans */
     uint64_t repaired;

@@ -242,6 +242,34 @@ static void those_that_may_wait_in_vain_take_a_quarter_of_the_room(void **state)
     harness_destroy(h);
 }
 
+/* Whether the resource says it or the Profile itself. */
+static void what_a_profile_says_of_its_trace_stays(void **state)
+{
+    static const struct sketch_sample step = {
+        .stack = "step;main", .values_count = 1, .values = {5}};
+    (void)state;
+    for (unsigned own = 0; own < 2; own++) {
+        struct harness *h = join_start(JOIN(""));
+        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                         .time_ns = 105 * S,
+                                         .duration_ns = 10 * S,
+                                         .samples_count = 1,
+                                         .samples = &step};
+        struct sketch sketch = {.resource = {OF_JOB}, .profiles_count = 1, .profiles = &profile};
+        *(own == 0 ? &sketch.resource[1] : &profile.attributes[0]) = "trace_id=own";
+        send_span(h, ROOT);
+        struct slice bytes = sketch_request(&sketch);
+        join_offer(h, 0, PROFILES, bytes, 1);
+        mem_free((void *)(uintptr_t)bytes.data);
+        assert_int_equal(exporter->held_count, 1);
+        assert_false(join_says(exporter, 0, 0, TRACE_HEX));
+        assert_true(join_says(exporter, 0, 0, ROOT_HEX));
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+}
+
 static void when_memory_is_scarce_nothing_waits(void **state)
 {
     (void)state;
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_service_without_spans_is_waited_for_until_it_is_known_to_have_none),
         cmocka_unit_test(a_process_waits_for_its_own_spans_not_for_those_of_its_service),
         cmocka_unit_test(those_that_may_wait_in_vain_take_a_quarter_of_the_room),
+        cmocka_unit_test(what_a_profile_says_of_its_trace_stays),
         cmocka_unit_test(when_memory_is_scarce_nothing_waits),
         cmocka_unit_test(what_waits_at_a_stop_goes_on),
     };
