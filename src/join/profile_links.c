@@ -397,8 +397,8 @@ static void resolve(const struct profile_links *links, struct join_link *link)
     const struct join_store *store = links->store;
     const struct link_key *key = &link->key;
     assert(key->span != 0);
-    link->found =
-        span_index_find(&store->index, key->has_trace ? key->trace : NULL, key->span, &link->facts);
+    link->found = (uint8_t)span_index_find(&store->index, key->has_trace ? key->trace : NULL,
+                                           key->span, &link->facts);
     if (link->found != SPAN_FOUND)
         return;
     struct span_facts root = link->facts;
