@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiles side of the join on any request that passes the door: byte 0 says which of the spans
  * that it names are known, the rest is the request. What comes out passes the door as it is, has
- * the same samples, or those that are kept, and learns nothing more from the same spans. */
+ * the same samples, or those that are kept or counted besides, and learns nothing more from the
+ * same spans; processes that wait for theirs wait no longer than until these come. */
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/join/join_store.h"
+#include "src/join/profile_awaits.h"
+#include "src/join/profile_copies.h"
 #include "src/join/profile_enrich.h"
 #include "src/join/profile_keep.h"
 #include "src/mem.h"
@@ -34,10 +37,14 @@ static struct join_store *make_store(uint8_t settings)
         .index_bytes = SPAN_SHARD_BYTES_MIN,
         .mark = JOIN_MARK_OBSERVED,
         .repairs_identity = true,
+        .hold_ns = 1,
     };
     struct join_settings wanted = made;
     wanted.takes_root = (settings & 1) != 0;
     wanted.uses_window = (settings & 2) != 0;
+    wanted.finds_lone_traces = (settings & 8) != 0;
+    wanted.counts_root = (settings & 16) != 0;
+    wanted.counts_ancestors = (settings & 32) != 0;
     if ((settings & 4) != 0) {
         struct error error;
         bool is_fine = url_template_read("http://g/{trace_id}/{profile_type}", UINT_MAX,
@@ -68,6 +75,29 @@ static void learn_times(struct join_store *store, const struct profile_links *li
     }
 }
 
+/* That of the next link, or of none. */
+static uint64_t parent_of(const struct profile_links *links, uint32_t link)
+{
+    return link + 1 < links->keys.count ? links->links[link + 1].key.span
+                                        : links->links[link].key.span + 1;
+}
+
+/* Each process has a span, and so one trace. */
+static void learn_processes(struct join_store *store, const struct profile_links *links)
+{
+    struct wire_reader reader = wire_reader_of(links->from.request);
+    const struct span_facts span = {.trace = {3, 4}, .span = 5, .parent = 6};
+    struct profile_resource resource;
+    while (store->settings.finds_lone_traces && profile_next_resource(&reader, &resource)) {
+        if (resource.resource.data == NULL)
+            continue;
+        struct resource_facts facts = resource_facts_of(resource.resource);
+        struct lone_keys keys = lone_traces_begin(&store->lone, &facts, 1);
+        if (keys.count > 0)
+            lone_traces_note(&store->lone, &keys, &span, 1);
+    }
+}
+
 /* Every span whose number has a bit in common with `which` is known; odd ones have a parent. */
 static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
@@ -77,7 +107,7 @@ static void learn(struct join_store *store, const struct profile_links *links, u
         const struct link_key *key = &links->links[i].key;
         struct span_facts facts = {.trace = {key->trace[0] | 1, key->trace[1]},
                                    .span = key->span,
-                                   .parent = i % 2 != 0 ? key->span + 1 : 0,
+                                   .parent = i % 2 != 0 ? parent_of(links, i) : 0,
                                    .end_ns = i,
                                    .flags = i % 2 != 0 ? 0 : SPAN_IS_LOCAL_ROOT};
         if (key->has_trace)
@@ -91,6 +121,7 @@ static void learn(struct join_store *store, const struct profile_links *links, u
         span_index_add(&store->index, 0, &facts);
     }
     learn_times(store, links, which);
+    learn_processes(store, links);
 }
 
 static struct batch *batch_of(struct buffer *owner, struct slice request, uint64_t samples)
@@ -170,6 +201,49 @@ static void check_keep(struct join_store *store, struct batch *batch, uint8_t wh
     profile_links_fini(&links);
 }
 
+/* Copies pass the door as they are, and are as many as it is said. */
+static void check_copies(struct join_store *store, struct batch *batch)
+{
+    struct profile_links links;
+    struct profile_passed passed;
+    struct copies_figures figures;
+    if (!profile_copies_are_on(&store->settings))
+        return;
+    profile_links_init(&links, store, NULL);
+    bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
+    assert(is_open);
+    profile_links_resolve(&links);
+    struct batch *copied = profile_copies_add(&links, batch, NULL, &figures);
+    struct slice bytes = joined_parts(copied);
+    struct buffer *buffer = buffer_of(bytes);
+    assert(copied->items == batch->items + figures.made);
+    bool is_fine = pass(buffer, true, &passed);
+    assert(is_fine);
+    assert(passed.samples == copied->items);
+    mem_free((void *)(uintptr_t)bytes.data);
+    buffer_unref(passed.owner);
+    buffer_unref(buffer);
+    batch_unref(copied);
+    profile_links_fini(&links);
+}
+
+/* Before any span has come, and after. */
+static void check_awaits(struct join_store *store, struct batch *batch)
+{
+    struct profile_awaits awaits = {.items = NULL};
+    struct profile_links links;
+    profile_links_init(&links, store, NULL);
+    bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
+    assert(is_open);
+    profile_awaits_collect(&awaits, &links, 1);
+    uint32_t count = awaits.count;
+    assert(count <= JOIN_AWAITED_MAX);
+    bool is_over = profile_awaits_are_over(&awaits, store, 1);
+    assert(is_over == (count == 0) && awaits.count == count);
+    profile_awaits_fini(&awaits);
+    profile_links_fini(&links);
+}
+
 static void check(struct buffer *input, uint8_t which)
 {
     struct profile_passed passed;
@@ -180,8 +254,10 @@ static void check(struct buffer *input, uint8_t which)
     if (passed.profiles > 0) { /* else nobody passes it on */
         struct join_store *store = make_store(which);
         struct batch *batch = batch_of(passed.owner, passed.request, passed.samples);
+        check_awaits(store, batch);
         struct buffer *first = enrich(store, batch, &which, &enriched);
         check_keep(store, batch, which);
+        check_copies(store, batch);
         batch_unref(batch);
         bool is_fine = pass(first, true, &again);
         assert(is_fine);
