@@ -3,8 +3,10 @@
 
 import json
 import pathlib
+import re
 import tempfile
 import unittest
+import urllib.parse
 
 from support import case
 from support.process import run
@@ -154,6 +156,24 @@ class Shipped(unittest.TestCase):
             with self.subTest(path.name):
                 done = run("validate", f"--config={path}", environment={"BACKEND_TOKEN": "t"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_links_of_the_page_about_grafana_open_its_data_sources(self):
+        folder = ROOT / "config" / "examples" / "grafana"
+        page = (folder / "README.md").read_text(encoding="utf-8")
+        links = re.search(r"```yaml\n(.*?)```", page, re.DOTALL).group(1)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(f"processors:\n  trace_profile_join:\n{links}")
+            file.flush()
+            files = f"--config={folder / 'spanflame.yaml'}", f"--config={file.name}"
+            self.assertEqual(run("validate", *files).stderr, "")
+            printed = json.loads(run("print-config", "--format", "json", *files).stdout)
+        opened = []
+        for template in printed["processors"]["trace_profile_join"]["links"].values():
+            url = urllib.parse.urlsplit(re.sub(r"\{\w+\}", "1", template))
+            panes = json.loads(urllib.parse.parse_qs(url.query)["panes"][0])
+            opened += [pane["datasource"] for pane in panes.values()]
+        sources = (folder / "datasources.yaml").read_text(encoding="utf-8")
+        self.assertEqual(sorted(opened), sorted(re.findall(r" uid: (\w+)", sources)))
 
 
 if __name__ == "__main__":
