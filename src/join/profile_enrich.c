@@ -81,6 +81,7 @@ struct span_texts {
     struct fact_reader span_reader;
     struct fact_reader resource_reader;
     struct slice name;
+    uint64_t service; /* a hash; 0: it has no name */
     char bucket[BUCKET_TEXT_MAX];
 };
 
@@ -97,6 +98,8 @@ static bool read_texts(const struct profile_enricher *enricher, const struct spa
         !span_index_text_at(index, facts->shard, resource, &ret_texts->resource))
         return false;
     ret_texts->resource_reader = fact_text_read(&ret_texts->resource);
+    ret_texts->service = fact_next_number(&ret_texts->resource_reader);
+    ret_texts->service |= (uint64_t)fact_next_number(&ret_texts->resource_reader) << 32;
     return true;
 }
 
@@ -137,6 +140,14 @@ static struct slice under_cap(struct profile_enricher *enricher, size_t attribut
     return slice_of_text(OTHER);
 }
 
+/* Its spans lead to profiles, whatever name these have for it. */
+static void note_service(struct service_set *services, uint64_t service, uint64_t now_ns)
+{
+    assert(services != NULL);
+    if (service != 0 && !service_set_has(services, service))
+        service_set_add(services, service, false, now_ns);
+}
+
 static void add_attributes(struct profile_enricher *enricher, struct join_link *link,
                            uint64_t now_ns)
 {
@@ -145,6 +156,7 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
     assert(link->found == SPAN_FOUND);
     if (link->wanted == 0 || !read_texts(enricher, &link->facts, &texts))
         return;
+    note_service(&enricher->links.store->services, texts.service, now_ns);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         struct slice value;
         bool has_value = next_value(settings, i, &link->facts, &texts, &value);

@@ -129,12 +129,15 @@ static void add_text_of(struct fact_text *text, struct slice value)
         fact_text_add_absent(text);
 }
 
-/* What spans of the resource have in common goes into the log once. */
+/* What spans of the resource have in common goes into the log once: the hash of their service,
+ * then attributes. */
 static uint32_t put_resource_texts(struct span_reader *reader, struct slice content)
 {
     const struct join_settings *settings = &reader->store->settings;
     struct fact_text *text = &reader->text;
     fact_text_begin(text);
+    fact_text_add_number(text, (uint32_t)reader->resource.service);
+    fact_text_add_number(text, (uint32_t)(reader->resource.service >> 32));
     for (size_t i = 0; i < settings->attributes_count; i++) {
         if (settings->attributes[i].source != JOIN_OF_RESOURCE)
             continue;

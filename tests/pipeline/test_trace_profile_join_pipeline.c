@@ -437,6 +437,24 @@ static void spans_are_marked(void **state)
     }
 }
 
+/* Profilers and SDKs are named apart from each other. */
+static void spans_are_marked_that_profiles_of_another_name_have_named(void **state)
+{
+    static const char *const resources[][3] = {{"service.name", "shop"}, {"service.name", "list"}};
+    (void)state;
+    struct harness *h = join_start(JOIN(""));
+    join_offer_spans(h, 0, resources[0], &join_checkout, 1);
+    join_offer_samples(h, 0, "service.name=shop-profiler", &join_work, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
+        exporter->answer = ANSWER_HOLD;
+        join_offer_spans(h, 0, resources[i], &join_checkout, 1);
+        assert_int_equal(count_marks(exporter), i == 0);
+        join_let_go(exporter);
+    }
+    harness_destroy(h);
+}
+
 static void a_batch_job_gets_its_trace_even_when_others_are_long_known(void **state)
 {
     static const char *const job[] = {"service.name", "job", NULL};
@@ -573,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_sample_may_get_the_id_of_the_local_root),
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
         cmocka_unit_test(spans_are_marked),
+        cmocka_unit_test(spans_are_marked_that_profiles_of_another_name_have_named),
         cmocka_unit_test(a_batch_job_gets_its_trace_even_when_others_are_long_known),
         cmocka_unit_test(lanes_share_the_index),
         cmocka_unit_test(values_beyond_the_cap_are_other),
