@@ -59,6 +59,9 @@ struct pprof_label {
     int64_t number;
 };
 
+/* Labels of one sample; servers take a hundred. */
+enum { PPROF_LABELS_MAX = 128 };
+
 struct pprof_sample {
     const uint32_t *locations; /* place + 1 each, leaf first */
     size_t locations_count;

@@ -42,9 +42,6 @@ struct id_map {
     uint64_t seed;   /* so that nobody can choose ids that collide */
 };
 
-/* Labels of one sample; servers take a hundred. */
-enum { PPROF_LABELS_MAX = 128 };
-
 struct reading {
     struct arena *arena;
     struct pprof *pprof;

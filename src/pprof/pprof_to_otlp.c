@@ -7,6 +7,7 @@
 
 #include "src/buffer.h"
 #include "src/pprof/correlation.h"
+#include "src/pprof/label_keys.h"
 #include "src/pprof/otlp_tables.h"
 #include "src/pprof/otlp_text.h"
 #include "src/pprof/pprof.h"
@@ -23,6 +24,7 @@ struct translation {
     struct otlp_tables tables;
     struct byte_run columns[PPROF_TO_OTLP_TYPES_MAX]; /* encoded samples */
     struct scratch attributes;                        /* uint32_t: of one sample */
+    struct label_keys keys;
 };
 
 /* An encoded AnyValue at the end of values, as a list's element when is_element. */
@@ -53,34 +55,25 @@ static void append_value(struct translation *translation, struct byte_run *value
             !byte_run_append(values, translation->tables.budget, text);
 }
 
-static bool is_same_key(const struct translation *translation, const struct pprof_label *a,
-                        const struct pprof_label *b)
-{
-    return a->key == b->key || slice_equal(otlp_tables_source_text(&translation->tables, a->key),
-                                           otlp_tables_source_text(&translation->tables, b->key));
-}
-
-/* One attribute for all labels of the sample that share label's key: a list when they are several.
- */
+/* One attribute for all labels that share the key of the first at that place: a list when they are
+ * several. */
 static uint32_t add_label(struct translation *translation, const struct pprof_sample *sample,
-                          const struct pprof_label *label)
+                          const struct label_groups *groups, size_t place)
 {
-    assert(label->key < translation->tables.pprof->strings_count);
+    const struct pprof_label *label = &sample->labels[place];
     struct byte_run values = {.size = 0};
     struct byte_run list = {.size = 0};
-    size_t count = 0;
-    for (size_t i = 0; i < sample->labels_count; i++)
-        count += is_same_key(translation, &sample->labels[i], label);
-    for (size_t i = 0; i < sample->labels_count; i++)
-        if (is_same_key(translation, &sample->labels[i], label))
-            append_value(translation, &values, &sample->labels[i], count > 1);
+    bool is_list = groups->next[place] != LABEL_GROUP_END;
+    assert(groups->is_first[place]);
+    for (size_t i = place; i != LABEL_GROUP_END; i = groups->next[i])
+        append_value(translation, &values, &sample->labels[i], is_list);
     /* AnyValue { array_value { values … } } */
-    if (count > 1)
+    if (is_list)
         translation->tables.has_failed |= !byte_run_append_message(
             &list, translation->tables.budget, VALUE_LIST_FIELD, byte_run_slice(&values));
     uint32_t index = otlp_tables_attribute(
         &translation->tables, otlp_tables_text_at(&translation->tables, label->key),
-        byte_run_slice(count > 1 ? &list : &values),
+        byte_run_slice(is_list ? &list : &values),
         label->text == 0 ? otlp_tables_text_at(&translation->tables, label->unit) : 0);
     scratch_fini(&values.scratch, translation->tables.budget);
     scratch_fini(&list.scratch, translation->tables.budget);
@@ -122,29 +115,27 @@ static bool take_id(const struct translation *translation, const struct pprof_la
                             otlp_tables_source_text(&translation->tables, label->text));
 }
 
-static bool is_first_of_key(const struct translation *translation,
-                            const struct pprof_sample *sample, size_t place)
-{
-    assert(place < sample->labels_count);
-    for (size_t i = 0; i < place; i++)
-        if (is_same_key(translation, &sample->labels[i], &sample->labels[place]))
-            return false;
-    return true;
-}
-
 /* Attributes of the sample into indices, which has room for them and one more; returns the link. */
 static uint32_t add_labels(struct translation *translation, const struct pprof_sample *sample,
                            uint32_t *indices, size_t *ret_count)
 {
     assert(indices != NULL);
     struct correlation correlation = {.has_span = false};
+    struct label_groups groups;
     size_t count = 0;
+    *ret_count = 0;
+    if (sample->labels_count == 0)
+        return 0;
+    if (!label_keys_group(&translation->keys, translation->tables.pprof, sample, &groups)) {
+        translation->tables.has_failed = true;
+        return 0;
+    }
     for (size_t i = 0; i < sample->labels_count; i++) {
         const struct pprof_label *label = &sample->labels[i];
         bool is_nothing = label->text == 0 && label->number == 0 && label->unit == 0;
         bool is_id = take_id(translation, label, &correlation);
-        if (!is_nothing && !is_id && label->key != 0 && is_first_of_key(translation, sample, i))
-            indices[count++] = add_label(translation, sample, label);
+        if (!is_nothing && !is_id && label->key != 0 && groups.is_first[i])
+            indices[count++] = add_label(translation, sample, &groups, i);
     }
     uint32_t link = add_correlation(translation, &correlation, indices, &count);
     *ret_count = count;
@@ -328,6 +319,7 @@ static void translation_fini(struct translation *translation)
     assert(translation != NULL);
     struct budget *budget = translation->tables.budget;
     scratch_fini(&translation->attributes, budget);
+    label_keys_fini(&translation->keys);
     for (size_t i = 0; i < PPROF_TO_OTLP_TYPES_MAX; i++)
         scratch_fini(&translation->columns[i].scratch, budget);
     otlp_tables_fini(&translation->tables);
@@ -361,6 +353,7 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
     struct translation translation = {.source = source};
     struct byte_run request = {.size = 0};
     otlp_tables_init(&translation.tables, source->pprof, budget);
+    label_keys_init(&translation.keys, budget);
     translate(&translation, source->resource, &request);
     bool is_fine = !translation.tables.has_failed;
     translation_fini(&translation);

@@ -86,13 +86,13 @@ bool multipart_is_form(struct slice content_type)
 
 struct multipart multipart_of(struct slice content_type, struct slice body)
 {
-    struct multipart form = {.rest = body, .delimiter = "--"};
+    struct multipart form = {.rest = body, .delimiter = "\n--"};
     struct slice boundary = {.size = 0};
     if (!find_parameter(content_type, "boundary", &boundary) || !is_boundary(boundary))
         form.failure = "malformed multipart content type header: expected a boundary of 1 to 70 "
                        "characters";
     else
-        memcpy(form.delimiter + 2, boundary.data, boundary.size);
+        memcpy(form.delimiter + 3, boundary.data, boundary.size);
     return form;
 }
 
@@ -102,21 +102,17 @@ static size_t find_delimiter(const struct multipart *form, size_t *ret_content)
 {
     struct slice rest = form->rest;
     size_t size = strlen(form->delimiter);
-    size_t at = 0;
-    assert(size > 2);
-    while (at < rest.size) {
-        const uint8_t *hit = memmem(rest.data + at, rest.size - at, form->delimiter, size);
-        if (hit == NULL)
-            break;
-        at = (size_t)(hit - rest.data);
-        if (at == 0 || rest.data[at - 1] == '\n') {
-            size_t content = at > 0 ? at - 1 : 0;
-            *ret_content = content > 0 && rest.data[content - 1] == '\r' ? content - 1 : content;
-            return at;
-        }
-        at++;
-    }
-    return rest.size;
+    assert(size > 3);
+    *ret_content = 0;
+    if (rest.size >= size - 1 && memcmp(rest.data, form->delimiter + 1, size - 1) == 0)
+        return 0;
+    /* With the line end before it: a body of hyphens is full of boundaries such as "-". */
+    const uint8_t *hit = memmem(rest.data, rest.size, form->delimiter, size);
+    if (hit == NULL)
+        return rest.size;
+    size_t content = (size_t)(hit - rest.data);
+    *ret_content = content > 0 && rest.data[content - 1] == '\r' ? content - 1 : content;
+    return (size_t)(hit - rest.data) + 1;
 }
 
 static bool fail(struct multipart *form, const char *what)
@@ -129,7 +125,7 @@ static bool fail(struct multipart *form, const char *what)
 /* Past a delimiter and the end of its line. False: it was the closing one, or broken. */
 static bool pass_delimiter(struct multipart *form)
 {
-    struct slice rest = skip(form->rest, strlen(form->delimiter));
+    struct slice rest = skip(form->rest, strlen(form->delimiter) - 1);
     form->has_ended = rest.size >= 2 && rest.data[0] == '-' && rest.data[1] == '-';
     if (form->has_ended)
         return false;

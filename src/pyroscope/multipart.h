@@ -11,7 +11,7 @@ enum { MULTIPART_BOUNDARY_MAX = 70 };
 
 struct multipart {
     struct slice rest;                          /* what has not been read yet */
-    char delimiter[MULTIPART_BOUNDARY_MAX + 3]; /* "--" and the boundary */
+    char delimiter[MULTIPART_BOUNDARY_MAX + 4]; /* a line end, "--" and the boundary */
     size_t parts;
     bool has_begun;
     bool has_ended;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -51,6 +52,8 @@ static void parts_are_found_where_they_lie(void **state)
         {TYPE, PART("a", "1"), "multipart: unexpected EOF: the closing boundary is missing"},
         {TYPE, "--XY\r\n" NAMED("a"),
          "multipart: a part's headers are torn, or larger than 4096 bytes"},
+        {"multipart/form-data; boundary=-", "---\r\n\r\nx-----\r\n--\r\n-----", "=x-----\r\n--;."},
+        {"multipart/form-data; boundary=-", "-----", "."},
         {TYPE, "--XYZ\r\n\r\n1\r\n--XY--", "multipart: expected a line end behind the boundary"},
     };
     char found[512];
@@ -59,6 +62,33 @@ static void parts_are_found_where_they_lie(void **state)
         describe(cases[i][0], slice_of_text(cases[i][1]), found, sizeof(found));
         assert_string_equal(found, cases[i][2]);
     }
+}
+
+/* Seconds of CPU time that looking for the end of a part takes. */
+static double seconds_to_read(const char *type, struct slice body)
+{
+    clock_t begin = clock();
+    struct multipart form = multipart_of(slice_of_text(type), body);
+    struct multipart_part part;
+    assert_false(multipart_next(&form, &part));
+    assert_non_null(form.failure);
+    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+}
+
+static void a_body_of_boundaries_takes_no_longer_than_another(void **state)
+{
+    enum { BYTES = 16 << 20 };
+    static char body[BYTES];
+    static const char head[] = "---\r\n\r\nx";
+    (void)state;
+    memset(body, '-', BYTES);
+    memcpy(body, head, sizeof(head) - 1);
+    double hyphens = seconds_to_read("multipart/form-data; boundary=-", slice_of(body, BYTES));
+    memset(body, 'x', BYTES);
+    memcpy(body, head, sizeof(head) - 1);
+    double letters = seconds_to_read("multipart/form-data; boundary=-", slice_of(body, BYTES));
+    if (hyphens > 8 * letters + 0.05)
+        fail_msg("%.3f s, and %.3f s without them", hyphens, letters);
 }
 
 static void parts_and_their_headers_are_bounded(void **state)
@@ -93,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_found_where_they_lie),
+        cmocka_unit_test(a_body_of_boundaries_takes_no_longer_than_another),
         cmocka_unit_test(parts_and_their_headers_are_bounded),
         cmocka_unit_test(content_types_of_forms_are_known),
     };
