@@ -2,7 +2,7 @@
 /* The join against a plain list: random spans and profiles arrive in random order, and what comes
  * out is what a comparison of every sample with every span says: no sample is lost, none changes
  * but in its labels, and one lane does as two. */
-#include "tests/support/harness.h"
+#include "tests/support/join_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,21 +12,13 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
 #include "src/mem.h"
-#include "src/otlp/wire.h"
+#include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/random_otlp.h"
 
-#define YAML                                                                                       \
-    "processors: {trace_profile_join: {attributes: [span_name, http.route, resource.zone], "       \
-    "hold: 4s, mark: off}}\n"                                                                      \
-    "exporters: {test: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}\n"   \
-    "service: {pipelines: {"                                                                       \
-    "traces: {receivers: [test], processors: [trace_profile_join], exporters: [test]}, "           \
-    "profiles: {receivers: [test], processors: [trace_profile_join], exporters: [test]}}}\n"
+#define YAML JOIN("attributes: [span_name, http.route, resource.zone], hold: 4s, mark: off")
 
 enum { ROUNDS = 30, SPANS = 40, REQUESTS = 25, SAMPLES_MAX = 8, TEXT = 64, TICKS = 120 };
 #define HOLD_NS (4 * S)
@@ -193,103 +185,40 @@ static struct slice sketch_of(const struct model_request *request, unsigned numb
     return sketch_request(&sketch);
 }
 
-static void put_attribute(struct wire_writer *out, unsigned number, const char *key,
-                          const char *text)
-{
-    uint8_t rooms[2][256];
-    struct wire_writer value = wire_writer_of(rooms[0], sizeof(rooms[0]));
-    struct wire_writer attribute = wire_writer_of(rooms[1], sizeof(rooms[1]));
-    wire_write_bytes(&value, 1, slice_of_text(text));
-    wire_write_bytes(&attribute, 1, slice_of_text(key));
-    wire_write_bytes(&attribute, 2, wire_written(&value));
-    wire_write_bytes(out, number, wire_written(&attribute));
-}
-
-static struct slice spans_request(const struct model_span *span, uint8_t rooms[4][1024])
+static void offer_span(struct harness *h, unsigned lane, const struct model_span *span)
 {
     char zone[TEXT];
-    struct wire_writer resource = wire_writer_of(rooms[0], 1024);
-    struct wire_writer message = wire_writer_of(rooms[1], 1024);
-    struct wire_writer scope = wire_writer_of(rooms[2], 1024);
-    struct wire_writer whole = wire_writer_of(rooms[3], 1024);
+    const char *const resource[] = {"service.name", "shop", "zone", zone, NULL};
+    struct sketch_span sketch = {.trace_id = span->trace, .span_id = span->id, .name = span->name};
     snprintf(zone, sizeof(zone), "z%u", span->zone);
-    put_attribute(&resource, 1, "service.name", "shop");
-    put_attribute(&resource, 1, "zone", zone);
-    wire_write_bytes(&message, 1, slice_of(span->trace, 16));
-    wire_write_bytes(&message, 2, slice_of(span->id, 8));
-    wire_write_bytes(&message, 5, slice_of_text(span->name));
-    if (span->route[0] != '\0')
-        put_attribute(&message, 9, "http.route", span->route);
-    wire_write_bytes(&scope, 2, wire_written(&message));
-    message = wire_writer_of(rooms[1], 1024);
-    wire_write_bytes(&message, 1, wire_written(&resource));
-    wire_write_bytes(&message, 2, wire_written(&scope));
-    wire_write_bytes(&whole, 1, wire_written(&message));
-    assert_false(whole.has_failed);
-    return wire_written(&whole);
-}
-
-static void offer(struct harness *h, unsigned lane, enum signal_kind signal, struct slice bytes,
-                  uint64_t items)
-{
-    struct buffer *buffer = buffer_create(NULL, bytes.size);
-    struct batch *batch = batch_create(signal, 1);
-    struct test_request *request = mem_zalloc(sizeof(*request));
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = items;
-    h->requests[h->requests_count++] = request;
-    request->items = items;
-    test_receiver_offer(harness_receiver(h, "test", lane), batch, request);
-    batch_unref(batch);
-    buffer_unref(buffer);
-    harness_turn(h);
-}
-
-static void list_held(struct test_exporter *exporter, struct oracle_items *items)
-{
-    for (size_t i = 0; i < exporter->held_count; i++) {
-        struct slice bytes = joined_parts(exporter->held[i].batch);
-        const char *complaint = profile_oracle_complaint(bytes);
-        if (complaint != NULL)
-            fail_msg("%s", complaint);
-        profile_oracle_list(items, bytes, PROFILE_WHOLE);
-        mem_free((void *)(uintptr_t)bytes.data);
+    if (span->route[0] != '\0') {
+        sketch.attributes[0] = "http.route";
+        sketch.attributes[1] = span->route;
     }
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
-    exporter->answer = ANSWER_HOLD;
+    join_offer_spans(h, lane, resource, &sketch, 1);
 }
 
 static void arrive(struct harness *h, struct model *model, unsigned tick, unsigned lanes)
 {
-    uint8_t rooms[4][1024];
     for (unsigned i = 0; i < SPANS; i++)
         if (model->spans[i].tick == tick)
-            offer(h, i % lanes, TRACES, spans_request(&model->spans[i], rooms), 1);
+            offer_span(h, i % lanes, &model->spans[i]);
     for (unsigned i = 0; i < REQUESTS; i++) {
         if (model->requests[i].tick != tick)
             continue;
         struct slice bytes = sketch_of(&model->requests[i], i, false);
-        offer(h, i / 2 % lanes, PROFILES, bytes, model->requests[i].count);
+        join_offer(h, i / 2 % lanes, PROFILES, bytes, model->requests[i].count);
         mem_free((void *)(uintptr_t)bytes.data);
     }
 }
 
 static void run(struct model *model, unsigned lanes, struct oracle_items *ret_items)
 {
-    struct harness *h = harness_create_on(YAML, lanes);
-    for (unsigned lane = 0; lane < lanes; lane++) {
-        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
-        harness_exporter_on(h, "test", lane, PROFILES)->answer = ANSWER_HOLD;
-    }
+    struct harness *h = join_start_on(YAML, lanes);
+    join_hold_profiles(h, lanes);
     for (unsigned tick = 0; tick < TICKS + 50; tick++) {
         arrive(h, model, tick, lanes);
-        harness_advance(h, TICK_NS);
-        for (unsigned lane = 0; lane < lanes; lane++)
-            list_held(harness_exporter_on(h, "test", lane, PROFILES), ret_items);
-        harness_turn(h);
+        join_list_tick(h, lanes, TICK_NS, ret_items);
     }
     harness_destroy(h);
     profile_oracle_sort(ret_items);

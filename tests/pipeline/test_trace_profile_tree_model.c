@@ -270,10 +270,7 @@ static struct harness *start(const struct rules *rules, unsigned lanes)
              "span_id: %s, keep_unlinked: %s}}\n" JOIN_PIPELINES,
              counts[rules->count], keeps[rules->keep], rules->takes_root ? "root" : "received",
              rules->keeps_unlinked ? "true" : "false");
-    struct harness *h = join_start_on(yaml, lanes);
-    for (unsigned lane = 0; lane < lanes; lane++)
-        harness_exporter_on(h, "test", lane, PROFILES)->answer = ANSWER_HOLD;
-    return h;
+    return join_start_on(yaml, lanes);
 }
 
 static void arrive(struct harness *h, const struct model *model, unsigned tick, unsigned lanes)
@@ -307,27 +304,13 @@ static void arrive(struct harness *h, const struct model *model, unsigned tick, 
     }
 }
 
-static void list_held(struct test_exporter *exporter, struct oracle_items *items)
-{
-    for (size_t i = 0; i < exporter->held_count; i++) {
-        struct slice bytes = joined_parts(exporter->held[i].batch);
-        assert_null(profile_oracle_complaint(bytes));
-        profile_oracle_list(items, bytes, PROFILE_WHOLE);
-        mem_free((void *)(uintptr_t)bytes.data);
-    }
-    join_let_go(exporter);
-    exporter->answer = ANSWER_HOLD;
-}
-
 static void run(const struct model *model, unsigned lanes, struct oracle_items *ret_items)
 {
     struct harness *h = start(&model->rules, lanes);
+    join_hold_profiles(h, lanes);
     for (unsigned tick = 0; tick < TICKS + 50; tick++) {
         arrive(h, model, tick, lanes);
-        harness_advance(h, TICK_NS);
-        for (unsigned lane = 0; lane < lanes; lane++)
-            list_held(harness_exporter_on(h, "test", lane, PROFILES), ret_items);
-        harness_turn(h);
+        join_list_tick(h, lanes, TICK_NS, ret_items);
     }
     harness_destroy(h);
     profile_oracle_sort(ret_items);

@@ -15,6 +15,7 @@
 #include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
+#include "tests/support/random_otlp.h"
 
 enum { ROOM = 4096 };
 
@@ -183,6 +184,37 @@ void join_let_go(struct test_exporter *exporter)
 {
     exporter->answer = ANSWER_OK;
     test_exporter_release(exporter, ANSWER_OK);
+}
+
+static void list_held(const struct test_exporter *exporter, struct oracle_items *items)
+{
+    for (size_t i = 0; i < exporter->held_count; i++) {
+        struct slice bytes = joined_parts(exporter->held[i].batch);
+        const char *complaint = profile_oracle_complaint(bytes);
+        if (complaint != NULL)
+            fail_msg("%s", complaint);
+        profile_oracle_list(items, bytes, PROFILE_WHOLE);
+        mem_free((void *)(uintptr_t)bytes.data);
+    }
+}
+
+void join_hold_profiles(struct harness *h, unsigned lanes)
+{
+    for (unsigned lane = 0; lane < lanes; lane++)
+        harness_exporter_on(h, "test", lane, PROFILES)->answer = ANSWER_HOLD;
+}
+
+void join_list_tick(struct harness *h, unsigned lanes, uint64_t tick_ns,
+                    struct oracle_items *ret_items)
+{
+    harness_advance(h, tick_ns);
+    for (unsigned lane = 0; lane < lanes; lane++) {
+        struct test_exporter *exporter = harness_exporter_on(h, "test", lane, PROFILES);
+        list_held(exporter, ret_items);
+        join_let_go(exporter);
+    }
+    join_hold_profiles(h, lanes);
+    harness_turn(h);
 }
 
 uint64_t join_metric(const struct harness *h, const char *series)

@@ -24,6 +24,8 @@
 #define TRACE_A "AAAAAAAAAAAAAAAA"
 #define TRACE_B "BBBBBBBBBBBBBBBB"
 
+struct oracle_items;
+
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
 
 struct sketch_span {
@@ -59,6 +61,12 @@ struct test_request *join_offer_samples(struct harness *h, unsigned lane, const 
 struct test_exporter *join_profiles_sink(struct harness *h, enum test_answer answer);
 /* Whether sample `index` of the held batch says text, plainly or in a value. */
 bool join_says(const struct test_exporter *exporter, size_t held, size_t index, const char *text);
+/* No answer to profiles yet, on all lanes. */
+void join_hold_profiles(struct harness *h, unsigned lanes);
+/* The same while a tick goes by, of that many ns; then the oracle spells out what there is, sample
+ * by sample, and it gets its answer. */
+void join_list_tick(struct harness *h, unsigned lanes, uint64_t tick_ns,
+                    struct oracle_items *ret_items);
 /* OK to what it holds and to all that comes. */
 void join_let_go(struct test_exporter *exporter);
 /* The series' value; UINT64_MAX: there is none. */
