@@ -9,6 +9,7 @@
 
 #include "src/mem.h"
 #include "src/otlp/profile_bytes.h"
+#include "src/pprof/otlp_text.h"
 #include "src/random.h"
 #include "src/slice.h"
 
@@ -205,7 +206,7 @@ void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uin
     uint64_t room = left > HEADER_BYTES ? left - HEADER_BYTES : 0;
     uint64_t most = bytes_max < room ? bytes_max : room;
     if (bytes > most)
-        bytes = most;
+        bytes = most > 0 ? otlp_text_cut(slice_of(data, bytes), most).size : 0;
     if (add_header(text, (uint16_t)bytes) && bytes > 0)
         profile_copy(extend(text, bytes), data, bytes);
 }

@@ -54,7 +54,7 @@ bool fact_log_has(const struct fact_log *log, uint32_t place);
 /* Building a text: fields one after the other. An absent field is not an empty one. */
 void fact_text_begin(struct fact_text *text);
 void fact_text_add_number(struct fact_text *text, uint32_t number);
-/* What does not fit, or is longer than bytes_max, is cut. */
+/* What does not fit, or is longer than bytes_max, is cut between characters. */
 void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uint64_t bytes_max);
 void fact_text_add_absent(struct fact_text *text);
 

@@ -12,6 +12,7 @@
 #include "src/join/resource_facts.h"
 #include "src/join/span_index.h"
 #include "src/mem.h"
+#include "src/pprof/otlp_text.h"
 
 enum { LINE = 8, NAMES = RESOURCE_PROCESS_NAMES + 1 };
 
@@ -125,12 +126,22 @@ static void add(struct process_table *table, unsigned shard, uint64_t key, uint3
         atomic_store_explicit(&slot->value, value, memory_order_release);
 }
 
+/* What is no UTF-8 would make profiles unreadable that take it. */
+static bool is_readable(const struct resource_facts *facts, int key)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice text;
+    assert(key < RESOURCE_IDENTITY_KEYS);
+    return facts->key_values[key].size > 0 && facts->key_values[key].size <= JOIN_VALUE_BYTES_MAX &&
+           value_text_of(facts->values[key], room, &text) && otlp_text_valid(text) == text.size;
+}
+
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns)
 {
     struct fact_text text;
     assert(table->slots != NULL);
-    if (!facts->has_service)
+    if (!facts->has_service || !is_readable(facts, RESOURCE_SERVICE_NAME))
         return;
     for (unsigned i = 0; i < NAMES; i++) {
         uint64_t key = name_of(facts, i);
@@ -141,7 +152,7 @@ void process_table_add(struct process_table *table, unsigned shard,
         add_hash(&text, facts->service);
         add_hash(&text, facts->pod_container);
         for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
-            if (facts->key_values[k].size > 0 && facts->key_values[k].size <= JOIN_VALUE_BYTES_MAX)
+            if (is_readable(facts, k))
                 fact_text_add(&text, facts->key_values[k].data, facts->key_values[k].size,
                               JOIN_VALUE_BYTES_MAX);
         struct fact_log *log = span_index_log(table->index, shard);

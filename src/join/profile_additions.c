@@ -3,10 +3,12 @@
 #include "src/join/profile_additions.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/join/join_store.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
+#include "src/pprof/otlp_text.h"
 
 /* By analogy with pyroscope.profile.url. */
 #define TRACE_URL "trace.url"
@@ -92,6 +94,17 @@ static uint32_t value_place(struct profile_additions *additions, size_t key, str
     return place;
 }
 
+/* Spans may say anything, but a string that is no UTF-8 would make the whole request unreadable. */
+static void add_repaired(struct profile_bytes *out, struct slice text)
+{
+    uint8_t *room = profile_bytes_room(out, text.size);
+    struct slice repaired = otlp_text_repaired(text, room);
+    assert(repaired.size == text.size);
+    if (repaired.data != room && text.size > 0)
+        memcpy(room, text.data, text.size);
+    out->size += text.size;
+}
+
 uint32_t profile_additions_attribute(struct profile_additions *additions, size_t key,
                                      struct slice text)
 {
@@ -104,7 +117,7 @@ uint32_t profile_additions_attribute(struct profile_additions *additions, size_t
     uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
     out->size += (size_t)(profile_put_number(at, 1, name) - at);
     size_t value = out->size;
-    profile_bytes_add(out, text);
+    add_repaired(out, text);
     profile_bytes_wrap(out, value, 1);
     profile_bytes_wrap(out, value, 2);
     assert(out->size > begin);

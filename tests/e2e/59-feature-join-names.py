@@ -172,5 +172,28 @@ class Identities(Joined):
                 self.assertEqual({key: value[1] for key, value in found}, expected)
 
 
+class Texts(Joined):
+    """Whatever a span says, the profile that learns it can be read by everybody."""
+
+    def learn(self, name):
+        """What a sample learns of a span of that name, in bytes."""
+        self.start(join="    hold: 0s\n")
+        now = time.time_ns()
+        request = trace([(*ids(1), "A" * len(name), now - SECOND, now)], "shop")
+        self.send("/v1/traces", request.replace(b"A" * len(name), name))
+        builder = profiles.Builder({"service.name": "shop"}).profile("cpu:nanoseconds")
+        self.send(profiles.PATH, builder.sample(["work"], 1, link=ids(1)).bytes())
+        requests = self.back_end.wait(lambda all: any(r.path == profiles.PATH for r in all))
+        ((_, attributes, _),) = samples_of(requests)
+        return attributes["span_name"]
+
+    def test_long_names_are_cut_between_characters(self):
+        self.assertEqual(self.learn(("x" + "é" * 600).encode()), "x" + "é" * 511)
+        self.assertEqual(self.learn(("🔥" * 300).encode()), "🔥" * 256)
+
+    def test_bytes_that_are_no_utf8_become_question_marks(self):
+        self.assertEqual(self.learn(b"caf\xe9 \xf0\x9f\x94\xa5 \xc3"), "caf? 🔥 ?")
+
+
 if __name__ == "__main__":
     case.main()
