@@ -11,6 +11,7 @@
 #include "src/join/keep_rules.h"
 #include "src/join/lone_trace.h"
 #include "src/join/patience.h"
+#include "src/join/newcomers.h"
 #include "src/join/process_table.h"
 #include "src/join/service_set.h"
 #include "src/join/span_index.h"
@@ -24,6 +25,7 @@ struct join_store {
     struct span_window window; /* with uses_window */
     struct process_table processes;
     struct service_set services;
+    struct newcomers newcomers;
     struct id_set observed; /* spans that profiles mentioned: with JOIN_MARK_OBSERVED */
     struct id_set missed;   /* those that were not there: their spans, if any come, are late */
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];

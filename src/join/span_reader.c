@@ -154,13 +154,23 @@ static uint32_t put_resource_texts(struct span_reader *reader, struct slice cont
                         FACT_KEEP_THREE_QUARTERS);
 }
 
+/* Whether spans of the resource may have profiles, as far as one knows. */
+static bool may_have_profiles(const struct span_reader *reader, uint64_t now_ns)
+{
+    struct join_store *store = reader->store;
+    uint64_t service = reader->resource.service;
+    assert(now_ns > 0);
+    return service_set_may_have(&store->services, service) ||
+           (service != 0 && newcomers_has(&store->newcomers, service, now_ns));
+}
+
 static void begin_resource(struct span_reader *reader, struct slice content, uint64_t now_ns)
 {
     struct join_store *store = reader->store;
     assert(store != NULL);
     reader->resource = resource_facts_of(content);
     service_set_match(&store->services, reader->resource.service);
-    bool may_have = service_set_may_have(&store->services, reader->resource.service);
+    bool may_have = may_have_profiles(reader, now_ns);
     reader->is_indexed = may_have || !service_set_is_warm(&store->services, now_ns);
     reader->is_marked = may_have && store->settings.mark != JOIN_MARK_OFF;
     if (store->settings.repairs_identity)

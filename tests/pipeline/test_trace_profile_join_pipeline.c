@@ -437,6 +437,39 @@ static void spans_are_marked(void **state)
     }
 }
 
+/* Spans of the resource go by for so long that it is not new any more. */
+static void grow_old(struct harness *h, const char *const *resource, const struct sketch_span *span)
+{
+    for (uint64_t at_ns = 0; at_ns <= JOIN_WARM_UP_NS; at_ns += 40 * S) {
+        join_offer_spans(h, 0, resource, span, 1);
+        harness_advance(h, 40 * S);
+    }
+}
+
+static void a_new_service_is_heeded_until_its_first_profile_should_have_come(void **state)
+{
+    static const char *const late[] = {"service.name", "late", NULL};
+    (void)state;
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    harness_advance(h, 2 * JOIN_WARM_UP_NS);
+    exporter->answer = ANSWER_HOLD;
+    join_offer_spans(h, 0, late, &join_checkout, 1);
+    assert_int_equal(count_marks(exporter), 1);
+    join_let_go(exporter);
+    grow_old(h, late, &join_checkout);
+    assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 0);
+    exporter->answer = ANSWER_HOLD;
+    join_offer_spans(h, 0, late, &join_checkout, 1);
+    assert_int_equal(count_marks(exporter), 0);
+    assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 1);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 /* Profilers and SDKs are named apart from each other. */
 static void spans_are_marked_that_profiles_of_another_name_have_named(void **state)
 {
@@ -445,6 +478,7 @@ static void spans_are_marked_that_profiles_of_another_name_have_named(void **sta
     struct harness *h = join_start(JOIN(""));
     join_offer_spans(h, 0, resources[0], &join_checkout, 1);
     join_offer_samples(h, 0, "service.name=shop-profiler", &join_work, 1);
+    grow_old(h, resources[1], &join_checkout);
     for (unsigned i = 0; i < 2; i++) {
         struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
         exporter->answer = ANSWER_HOLD;
@@ -473,7 +507,7 @@ static void a_batch_job_gets_its_trace_even_when_others_are_long_known(void **st
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
-    harness_advance(h, 80 * S);
+    grow_old(h, job, &rows);
     join_offer_spans(h, 0, job, &rows, 1);
     assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 1);
     join_offer_samples(h, 0, "service.name=job", &step, 1);
@@ -591,6 +625,7 @@ int main(void)
         cmocka_unit_test(a_sample_may_get_the_id_of_the_local_root),
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
         cmocka_unit_test(spans_are_marked),
+        cmocka_unit_test(a_new_service_is_heeded_until_its_first_profile_should_have_come),
         cmocka_unit_test(spans_are_marked_that_profiles_of_another_name_have_named),
         cmocka_unit_test(a_batch_job_gets_its_trace_even_when_others_are_long_known),
         cmocka_unit_test(lanes_share_the_index),

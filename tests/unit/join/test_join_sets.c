@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "src/join/id_set.h"
+#include "src/join/newcomers.h"
 #include "src/join/patience.h"
 #include "src/join/value_cap.h"
 
@@ -151,9 +152,41 @@ static void the_first_values_of_each_epoch_pass(void **state)
     }
 }
 
+static void a_service_is_new_for_a_while_and_again_after_as_long_a_silence(void **state)
+{
+    static struct newcomers set;
+    const uint64_t key = 0x123456789abcdef0;
+    const uint64_t began = (uint64_t)5 * NS_PER_S + 7;
+    uint64_t now = began;
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    for (; now <= began + JOIN_WARM_UP_NS; now += (uint64_t)15 * NS_PER_S)
+        assert_true(newcomers_has(&set, key, now));
+    for (; now <= began + 3 * JOIN_WARM_UP_NS; now += (uint64_t)15 * NS_PER_S)
+        assert_false(newcomers_has(&set, key, now));
+    assert_true(newcomers_has(&set, key + ((uint64_t)1 << 40), now)); /* another at that place */
+    assert_true(newcomers_has(&set, key, now));
+    assert_true(newcomers_has(&set, key, now + 3 * JOIN_WARM_UP_NS));
+}
+
+static void seconds_go_round_without_making_services_new(void **state)
+{
+    static struct newcomers set;
+    const uint64_t around = ((uint64_t)1 << 18) * NS_PER_S;
+    uint64_t now = around - 2 * JOIN_WARM_UP_NS;
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    for (uint64_t until = now + JOIN_WARM_UP_NS; now <= until; now += NS_PER_S)
+        assert_true(newcomers_has(&set, 99, now));
+    for (uint64_t until = around + 2 * JOIN_WARM_UP_NS; now <= until; now += NS_PER_S)
+        assert_false(newcomers_has(&set, 99, now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_service_is_new_for_a_while_and_again_after_as_long_a_silence),
+        cmocka_unit_test(seconds_go_round_without_making_services_new),
         cmocka_unit_test(everything_is_of_use_until_all_linked_services_are_known),
         cmocka_unit_test(too_many_services_open_the_door_for_all),
         cmocka_unit_test(patience_ends_and_comes_back_after_a_silence),
