@@ -21,6 +21,8 @@ enum {
     /* The loop looks this far past the begin of a field without asking: header, key, value header.
      */
     LOOK_AHEAD_BYTES = 2 + 2 + 255 + 4,
+    /* Messages up to this size are copied to where the loop may look that far behind them, too. */
+    SMALL_BYTES_MAX = 4096,
 };
 
 struct walk {
@@ -97,24 +99,30 @@ static inline const uint8_t *skip_attributes(const uint8_t *at, const uint8_t *e
 {
     /* tag, length, key's tag, key's length */
     const uint32_t expected = at[0] | (1 << 3 | WIRE_BYTES) << 16;
+    const uint8_t *last = at;
     uint64_t count = 0;
     while (at < stop) {
         uint32_t header = load32(at);
         if ((header & 0x00ff80ff) != expected)
             break;
-        uint32_t size = header >> 8 & 0xff;
+        /* Not of the header: the next one's place waits for this byte alone. */
+        size_t size = at[1];
         uint32_t key_size = header >> 24;
-        int32_t value_size = (int32_t)(size - key_size - 4);
+        int32_t value_size = (int32_t)((uint32_t)size - key_size - 4);
         const uint8_t *value = at + 4 + key_size;
         if (value_size < 2)
             break;
         if (load32(value) != text_value_header(value_size) &&
             !is_other_plain_value(value, value_size))
             break;
-        if (size + 2 > (size_t)(end - at))
-            break;
+        last = at;
         at += size + 2;
         count++;
+    }
+    /* What is longer than the message is not for this loop: stop is no further than end. */
+    if (at > end) {
+        at = last;
+        count--;
     }
     *seen += count;
     return at;
@@ -342,10 +350,23 @@ static struct walk walk_of(enum signal_kind signal, struct slice body)
         .items_max = signal == PROFILES ? WIRE_SAMPLES_MAX : WIRE_RECORDS_MAX,
         .plain_end = body.data,
     };
-    assert(body.data != NULL);
+    assert(body.data != NULL || body.size == 0);
     if (body.size > LOOK_AHEAD_BYTES)
         walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;
     return walk;
+}
+
+/* A small message is mostly what the loop could not look at, for want of bytes behind it. */
+static bool __attribute__((noinline))
+walk_small(struct walk *walk, const struct otlp_message *message, struct slice body)
+{
+    uint8_t copy[SMALL_BYTES_MAX + LOOK_AHEAD_BYTES];
+    assert(body.size <= SMALL_BYTES_MAX);
+    if (body.size > 0)
+        memcpy(copy, body.data, body.size);
+    memset(copy + body.size, 0, LOOK_AHEAD_BYTES);
+    walk->plain_end = copy + body.size;
+    return walk_message(walk, message, slice_of(copy, body.size), 1);
 }
 
 bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
@@ -354,11 +375,11 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
     assert(signal < SIGNAL_KINDS);
     assert(ret_figures != NULL);
     assert(ret_reason != NULL);
+    const struct otlp_message *request = otlp_request(signal);
     *ret_reason = reason;
-    if (body.size == 0)
-        body.data = (const uint8_t *)""; /* it may be NULL, which has no end */
     struct walk walk = walk_of(signal, body);
-    if (!walk_message(&walk, otlp_request(signal), body, 1))
+    if (!(body.size <= SMALL_BYTES_MAX ? walk_small(&walk, request, body)
+                                       : walk_message(&walk, request, body, 1)))
         return false;
     if (walk.attributes > WIRE_ATTRIBUTES_MAX)
         return reject("more than %u attributes in one request", WIRE_ATTRIBUTES_MAX);
