@@ -11,6 +11,17 @@
 #include "src/clock.h"
 #include "src/mem.h"
 
+static void make_room(struct batch *batch, size_t parts_capacity)
+{
+    assert(parts_capacity > batch->parts_capacity);
+    bool is_inside = batch->parts == &batch->first_part;
+    batch->parts =
+        mem_resize(is_inside ? NULL : batch->parts, parts_capacity * sizeof(batch->parts[0]));
+    if (is_inside)
+        batch->parts[0] = batch->first_part;
+    batch->parts_capacity = parts_capacity;
+}
+
 struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
 {
     assert(signal < SIGNAL_KINDS);
@@ -18,8 +29,10 @@ struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
     atomic_init(&batch->refs, 1);
     batch->signal = signal;
     batch->arrival_ns = clock_now_ns();
-    batch->parts_capacity = parts_capacity > 0 ? parts_capacity : 1;
-    batch->parts = mem_alloc(batch->parts_capacity * sizeof(batch->parts[0]));
+    batch->parts_capacity = 1;
+    batch->parts = &batch->first_part;
+    if (parts_capacity > 1)
+        make_room(batch, parts_capacity);
     return batch;
 }
 
@@ -53,7 +66,8 @@ void batch_unref(struct batch *batch)
     for (size_t i = 0; i < batch->parts_count; i++)
         buffer_unref(batch->parts[i].owner);
     client_info_unref(batch->client);
-    mem_free(batch->parts);
+    if (batch->parts != &batch->first_part)
+        mem_free(batch->parts);
     mem_free(batch);
 }
 
@@ -79,12 +93,18 @@ void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
         batch->parts[batch->parts_count - 1].bytes.size += bytes.size;
         return;
     }
-    if (batch->parts_count == batch->parts_capacity) {
-        batch->parts_capacity *= 2;
-        batch->parts = mem_resize(batch->parts, batch->parts_capacity * sizeof(batch->parts[0]));
-    }
+    if (batch->parts_count == batch->parts_capacity)
+        make_room(batch, 2 * batch->parts_capacity);
     batch->parts[batch->parts_count++] =
         (struct batch_part){.owner = buffer_ref(owner), .bytes = bytes};
+}
+
+void batch_take_in(struct batch *batch, const struct batch *other)
+{
+    assert(other != batch);
+    batch->items += other->items;
+    if (other->arrival_ns < batch->arrival_ns)
+        batch->arrival_ns = other->arrival_ns;
 }
 
 void batch_append_batch(struct batch *batch, const struct batch *other)
@@ -93,9 +113,7 @@ void batch_append_batch(struct batch *batch, const struct batch *other)
     assert(batch->signal == other->signal);
     for (size_t i = 0; i < other->parts_count; i++)
         batch_append(batch, other->parts[i].owner, other->parts[i].bytes);
-    batch->items += other->items;
-    if (other->arrival_ns < batch->arrival_ns)
-        batch->arrival_ns = other->arrival_ns;
+    batch_take_in(batch, other);
 }
 
 static void fill_whole(const struct batch *batch, struct buffer *whole)

@@ -36,7 +36,8 @@ struct batch {
     struct client_info *client; /* NULL: nobody asked for it, or merged from several */
     size_t parts_count;
     size_t parts_capacity;
-    struct batch_part *parts;
+    struct batch_part *parts; /* &first_part, or allocated */
+    struct batch_part first_part;
 };
 
 /* An empty batch, which has one holder, with room for parts_capacity parts (it grows). It arrives
@@ -53,6 +54,8 @@ void batch_unref(struct batch *batch);
 /* Only while the batch has one holder. Takes a reference to owner of its own; joins a part that
  * continues the last one. */
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes);
+/* Other's items and its arrival count as this batch's, whose bytes are there already. */
+void batch_take_in(struct batch *batch, const struct batch *other);
 /* Appends every part of other and adds its items. */
 void batch_append_batch(struct batch *batch, const struct batch *other);
 /* All parts in one piece: the only part itself, whose owner then gets one more holder, or a copy.

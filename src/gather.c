@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathering and cutting. OTLP requests concatenate, so gathering is a list of slices; but profiles
- * must be merged, which happens when they are cut. Runs on its owner's lane. */
+/* Gathering and cutting. OTLP requests concatenate, so gathering is a list of slices, small ones
+ * copied together; but profiles must be merged, which happens when they are cut. Runs on its
+ * owner's lane. */
 #include "src/gather.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/batch.h"
+#include "src/buffer.h"
 #include "src/client_info.h"
 #include "src/mem.h"
 #include "src/receipt.h"
 
-enum { GATHER_ENTRIES_FIRST = 16, GATHER_PARTS_FIRST = 16 };
+enum {
+    GATHER_ENTRIES_FIRST = 16,
+    GATHER_PARTS_FIRST = 16,
+    /* Up to this size a copy costs less than a buffer that lives on, a part, and later its way back
+     * through the caches. */
+    GATHER_COPY_BYTES_MAX = 2048,
+    GATHER_COPIES_BYTES_MIN = 4096,
+    GATHER_COPIES_BYTES_MAX = 64 * 1024,
+};
+
+static void drop_copies(struct gather *gather)
+{
+    assert(gather != NULL);
+    buffer_unref(gather->copies);
+    gather->copies = NULL;
+}
 
 void gather_init(struct gather *gather, enum signal_kind signal, struct budget *budget,
                  struct client_info *client)
@@ -29,6 +47,7 @@ void gather_fini(struct gather *gather)
     assert(gather->entries_count == 0);
     mem_free(gather->entries);
     gather->entries = NULL;
+    drop_copies(gather);
     profile_queue_fini(&gather->profiles);
     client_info_unref(gather->client);
 }
@@ -58,6 +77,42 @@ static void add_entry(struct gather *gather, struct receipt *receipt, uint64_t i
         (struct gather_entry){.receipt = receipt, .items = items};
 }
 
+/* As large as what is pending, so that few requests do not hold much. False: the budget refuses. */
+static bool make_copies(struct gather *gather)
+{
+    assert(gather->pending != NULL);
+    uint64_t capacity = gather->pending->bytes;
+    if (capacity < GATHER_COPIES_BYTES_MIN)
+        capacity = GATHER_COPIES_BYTES_MIN;
+    if (capacity > GATHER_COPIES_BYTES_MAX)
+        capacity = GATHER_COPIES_BYTES_MAX;
+    drop_copies(gather);
+    gather->copies = buffer_try_create(gather->budget, (size_t)capacity);
+    return gather->copies != NULL;
+}
+
+/* Behind the copies before, with which it becomes one part. False: it has to be referred to. */
+static bool append_copy(struct gather *gather, const struct batch *batch)
+{
+    assert(batch->signal != PROFILES);
+    if (batch->bytes > GATHER_COPY_BYTES_MAX || gather->pending->parts_count == 0)
+        return false;
+    struct buffer *copies = gather->copies;
+    bool has_room = copies != NULL && copies->capacity - copies->size >= batch->bytes;
+    if (!has_room && !make_copies(gather))
+        return false;
+    copies = gather->copies;
+    uint8_t *copy = copies->data + copies->size;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        memcpy(copies->data + copies->size, bytes.data, bytes.size);
+        copies->size += bytes.size;
+    }
+    batch_append(gather->pending, copies, slice_of(copy, batch->bytes));
+    batch_take_in(gather->pending, batch);
+    return true;
+}
+
 void gather_add(struct gather *gather, struct batch *batch, struct receipt *receipt)
 {
     assert(batch != NULL);
@@ -74,7 +129,7 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
         profile_queue_add(&gather->profiles, batch);
         gather->pending->items += batch->items;
         gather->pending->bytes += batch->bytes;
-    } else {
+    } else if (!append_copy(gather, batch)) {
         batch_append_batch(gather->pending, batch);
     }
     add_entry(gather, receipt, batch->items);
@@ -135,6 +190,7 @@ static struct batch *cut_records(struct gather *gather, struct otlp_limit limit)
                 (limit.bytes_max == 0 || pending->bytes <= limit.bytes_max);
     assert(pending->signal != PROFILES);
     gather->pending = NULL;
+    drop_copies(gather);
     if (!fits) {
         otlp_split(pending, limit, gather->budget, &head, &gather->pending);
         batch_unref(pending);

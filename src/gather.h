@@ -30,6 +30,7 @@ struct gather {
     struct budget *budget;         /* for the headers that splitting adds */
     struct client_info *client;    /* what the merged batches say of their senders; NULL: nothing */
     struct batch *pending;         /* NULL: nothing. Of profiles the sums alone, without parts */
+    struct buffer *copies;         /* where small requests are copied to; NULL: nowhere yet */
     struct profile_queue profiles; /* where those are */
     struct gather_entry *entries;
     size_t entries_count;
