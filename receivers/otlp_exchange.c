@@ -6,7 +6,6 @@
 #include "src/batch.h"
 #include "src/buffer.h"
 #include "src/client_info.h"
-#include "src/clock.h"
 #include "src/lane.h"
 #include "src/limits.h"
 #include "src/log.h"
@@ -205,7 +204,6 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
     struct batch *batch = batch_create(exchange->signal, 1);
     batch_append(batch, owner, message);
     batch->items = exchange->items;
-    batch->arrival_ns = clock_now_ns();
     batch->client =
         exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
     exchange->is_pending = true;

@@ -8,11 +8,17 @@
 
 #include <assert.h>
 
-static struct http2_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
+/* Most calls are for the stream of the call before. */
+static struct http2_stream *find_stream(struct http2_session *session, int32_t id)
 {
-    struct http2_stream *stream =
-        id == 0 ? NULL : nghttp2_session_get_stream_user_data(nghttp2, id);
+    struct http2_stream *stream = session->recent;
+    if (id == 0)
+        return NULL;
+    if (stream != NULL && stream->id == id)
+        return stream;
+    stream = nghttp2_session_get_stream_user_data(session->nghttp2, id);
     assert(stream == NULL || stream->id == id);
+    session->recent = stream;
     return stream;
 }
 
@@ -51,9 +57,9 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
                      void *arg)
 {
     assert(name != NULL && value != NULL);
-    struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    struct http2_session *session = arg;
+    struct http2_stream *stream = find_stream(session, frame->hd.stream_id);
     (void)flags;
-    (void)arg;
     /* Trailers of a request mean nothing to us. */
     if (stream == NULL || stream->is_refused || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
@@ -83,7 +89,7 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
 {
     struct http2_session *session = arg;
     assert(session->nghttp2 == nghttp2);
-    struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    struct http2_stream *stream = find_stream(session, frame->hd.stream_id);
     if (frame->hd.type == NGHTTP2_HEADERS)
         take_headers(session, stream, frame);
     else if (frame->hd.type == NGHTTP2_SETTINGS)
@@ -123,9 +129,10 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
                    size_t size, void *arg)
 {
     assert(data != NULL || size == 0);
-    struct http2_stream *stream = find_stream(nghttp2, id);
+    struct http2_session *session = arg;
+    struct http2_stream *stream = find_stream(session, id);
+    (void)nghttp2;
     (void)flags;
-    (void)arg;
     /* What nobody reads is credited like the rest, so that neighbours keep their window. */
     if (stream != NULL && !stream->is_refused)
         http2_stream_receive(stream, data, size);
@@ -136,7 +143,7 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
 {
     struct http2_session *session = arg;
     assert(session->nghttp2 == nghttp2);
-    struct http2_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    struct http2_stream *stream = find_stream(session, frame->hd.stream_id);
     /* A failure here would make nghttp2 send the frame again: the flag is enough. */
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
         session->abuse == HTTP2_NO_ABUSE)
@@ -157,7 +164,7 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
 static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code, void *arg)
 {
     struct http2_session *session = arg;
-    struct http2_stream *stream = find_stream(nghttp2, id);
+    struct http2_stream *stream = find_stream(session, id);
     (void)code;
     if (stream == NULL)
         return 0;

@@ -8,6 +8,7 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/http2_session.h"
+#include "src/net/http_server_state.h"
 #include "src/random.h"
 
 #include <assert.h>
@@ -16,7 +17,6 @@
 enum {
     FRAME_HEAD_BYTES = 9,
     FRAME_BYTES_MAX = FRAME_HEAD_BYTES + 16384,
-    OUTPUT_BYTES = 2 * FRAME_BYTES_MAX,
     SETTINGS_ID_BYTES = 2,
     /* nghttp2 ends the connection of a client that opens one stream too many; we reset the stream
      * (http2_stream_create), as RFC 9113 §5.1.2 allows and grpc-go does. So it is told a number
@@ -97,12 +97,12 @@ static void advertise(struct http2_session *session, uint8_t *output, size_t siz
     session->has_advertised = true;
 }
 
-/* Copies as many frames as fit; returns their bytes. */
+/* Copies as many frames as fit into the lane's buffer; returns their bytes. */
 static size_t gather(struct http2_session *session, uint8_t *room)
 {
     assert(room != NULL);
     size_t used = 0;
-    while (used + FRAME_BYTES_MAX <= OUTPUT_BYTES) {
+    while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
         const uint8_t *data = NULL;
         ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
         if (size <= 0)
@@ -118,7 +118,8 @@ static size_t gather(struct http2_session *session, uint8_t *room)
 static bool write_output(struct http2_session *session)
 {
     assert(session->nghttp2 != NULL);
-    uint8_t *room = mem_alloc(OUTPUT_BYTES);
+    /* Nothing is being read: this is the end of a turn. */
+    uint8_t *room = session->connection->server->read_buffer;
     bool is_taken = !http_connection_is_blocked(session->connection);
     while (is_taken) {
         size_t used = gather(session, room);
@@ -129,7 +130,6 @@ static bool write_output(struct http2_session *session)
         uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
         is_taken = http_connection_write(session->connection, &part, 1);
     }
-    mem_free(room);
     return is_taken;
 }
 

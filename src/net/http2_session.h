@@ -56,14 +56,15 @@ struct http2_session {
     struct lane *lane;
     nghttp2_session *nghttp2; /* NULL once the connection has closed */
     struct http2_guard guard;
-    enum http2_abuse abuse;    /* found inside a callback of nghttp2 */
-    struct lane_job flush_job; /* writes what the turn has produced */
-    struct http2_stream *open; /* whose exchange has not ended */
-    unsigned requests;         /* also those that only the pipeline still holds */
-    unsigned replies;          /* answered, not yet written out */
-    bool is_greeted;           /* the client's SETTINGS came */
-    bool has_advertised;       /* our own SETTINGS are written */
-    bool wants_drain;          /* noted inside a callback of nghttp2, as is the next */
+    enum http2_abuse abuse;      /* found inside a callback of nghttp2 */
+    struct lane_job flush_job;   /* writes what the turn has produced */
+    struct http2_stream *recent; /* whose frame came last; NULL: it has closed */
+    struct http2_stream *open;   /* whose exchange has not ended */
+    unsigned requests;           /* also those that only the pipeline still holds */
+    unsigned replies;            /* answered, not yet written out */
+    bool is_greeted;             /* the client's SETTINGS came */
+    bool has_advertised;         /* our own SETTINGS are written */
+    bool wants_drain;            /* noted inside a callback of nghttp2, as is the next */
     bool wants_final;
     bool is_draining;  /* GOAWAY is sent, streams may finish */
     bool is_aged;      /* because of its age */

@@ -83,6 +83,8 @@ static struct http2_header *append_header(struct http2_stream *stream)
 
 static struct http2_header *pseudo_of(struct http2_stream *stream, struct slice name)
 {
+    if (name.size == 0 || name.data[0] != ':')
+        return NULL;
     for (size_t i = 0; i < sizeof(pseudo_names) / sizeof(pseudo_names[0]); i++)
         if (slice_equal_text(name, pseudo_names[i]))
             return &stream->pseudo[i];
@@ -375,6 +377,8 @@ void http2_stream_end(struct http2_stream *stream)
     struct http2_session *session = stream->session;
     assert(stream->id > 0);
     stream->id = 0;
+    if (session->recent == stream)
+        session->recent = NULL;
     if (stream->prev != NULL)
         stream->prev->next = stream->next;
     else

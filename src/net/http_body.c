@@ -20,10 +20,17 @@ static bool fail(enum http_failure *ret_failure, enum http_failure failure)
     return false;
 }
 
+size_t http_body_size(const struct http_body *body)
+{
+    assert(body != NULL);
+    return body->buffer == NULL ? 0 : body->buffer->size;
+}
+
 static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *ret_failure)
 {
-    assert(capacity >= body->buffer->capacity);
-    struct buffer *grown = buffer_try_grow(body->buffer, (size_t)capacity);
+    assert(body->buffer == NULL || capacity >= body->buffer->capacity);
+    struct buffer *grown = body->buffer == NULL ? buffer_try_create(body->budget, (size_t)capacity)
+                                                : buffer_try_grow(body->buffer, (size_t)capacity);
     if (grown == NULL)
         return fail(ret_failure, HTTP_BODY_NO_BUDGET);
     body->buffer = grown;
@@ -34,7 +41,8 @@ static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *r
 static uint64_t grown_capacity(const struct http_body *body, uint64_t needed)
 {
     assert(needed <= body->plan.max_bytes);
-    uint64_t doubled = (uint64_t)body->buffer->capacity * 2;
+    uint64_t doubled =
+        body->buffer == NULL ? FIRST_PEEK_BYTES : (uint64_t)body->buffer->capacity * 2;
     uint64_t capacity = doubled > needed ? doubled : needed;
     return capacity < body->plan.max_bytes ? capacity : body->plan.max_bytes;
 }
@@ -47,28 +55,28 @@ bool http_body_begin(struct http_body *body, struct budget *budget,
     assert(plan->max_bytes < HTTP_SIZE_UNKNOWN);
     assert(plan->peek_bytes == 0 || plan->on_peek != NULL);
     body->plan = *plan;
+    body->budget = budget;
     body->has_peeked = false;
-    uint64_t first = plan->peek_bytes > 0 ? FIRST_PEEK_BYTES : FIRST_PIECE_BYTES;
     uint64_t capacity = size_declared;
-    if (size_declared == HTTP_SIZE_UNKNOWN)
-        capacity = plan->max_bytes < first ? plan->max_bytes : first;
+    if (size_declared == HTTP_SIZE_UNKNOWN) {
+        if (plan->peek_bytes > 0)
+            return true;
+        capacity = plan->max_bytes < FIRST_PIECE_BYTES ? plan->max_bytes : FIRST_PIECE_BYTES;
+    }
     if (capacity > plan->max_bytes)
         return fail(ret_failure, HTTP_BODY_TOO_LARGE);
-    body->buffer = buffer_try_create(budget, (size_t)capacity);
-    if (body->buffer == NULL)
-        return fail(ret_failure, HTTP_BODY_NO_BUDGET);
-    return true;
+    return grow(body, capacity, ret_failure);
 }
 
 bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
                       enum http_failure *ret_failure)
 {
     assert(data != NULL || size == 0);
-    assert(body->buffer != NULL);
-    uint64_t needed = (uint64_t)body->buffer->size + size;
+    uint64_t needed = (uint64_t)http_body_size(body) + size;
     if (needed > body->plan.max_bytes)
         return fail(ret_failure, HTTP_BODY_TOO_LARGE);
-    if (needed > body->buffer->capacity && !grow(body, grown_capacity(body, needed), ret_failure))
+    bool has_room = body->buffer != NULL && needed <= body->buffer->capacity;
+    if (!has_room && !grow(body, grown_capacity(body, needed), ret_failure))
         return false;
     if (size > 0)
         memcpy(body->buffer->data + body->buffer->size, data, size);
@@ -79,7 +87,9 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
 uint8_t *http_body_room(struct http_body *body, size_t *ret_size)
 {
     assert(ret_size != NULL);
-    assert(body->buffer != NULL);
+    *ret_size = 0;
+    if (body->buffer == NULL)
+        return NULL;
     *ret_size = body->buffer->capacity - body->buffer->size;
     return body->buffer->data + body->buffer->size;
 }
@@ -93,19 +103,24 @@ void http_body_advance(struct http_body *body, size_t size)
 
 bool http_body_announce(struct http_body *body, uint64_t size_total, enum http_failure *ret_failure)
 {
-    assert(body->buffer != NULL);
+    assert(body->has_peeked);
     if (size_total > body->plan.max_bytes)
         return fail(ret_failure, HTTP_BODY_TOO_LARGE);
-    if (size_total <= body->buffer->capacity)
+    if (body->buffer != NULL && size_total <= body->buffer->capacity)
         return true;
     return grow(body, size_total, ret_failure);
 }
 
-bool http_body_wants_peek(struct http_body *body)
+bool http_body_is_announced(const struct http_body *body)
 {
-    assert(body->buffer != NULL);
-    if (body->has_peeked || body->plan.peek_bytes == 0 ||
-        body->buffer->size < body->plan.peek_bytes)
+    assert(body != NULL);
+    return body->has_peeked || body->plan.peek_bytes == 0;
+}
+
+bool http_body_wants_peek(struct http_body *body, size_t size)
+{
+    assert(body != NULL);
+    if (http_body_is_announced(body) || size < body->plan.peek_bytes)
         return false;
     body->has_peeked = true;
     return true;
@@ -113,16 +128,13 @@ bool http_body_wants_peek(struct http_body *body)
 
 void http_body_finish(struct http_body *body)
 {
-    assert(body->buffer != NULL);
+    assert(body != NULL);
+    if (body->buffer == NULL)
+        body->buffer = buffer_create(body->budget, 0);
     assert(body->buffer->size <= body->buffer->capacity);
     /* It may wait in a queue for long: room that a quarter of it would not need is given back. */
     if (body->buffer->capacity - body->buffer->size > body->buffer->size / 4)
         body->buffer = buffer_shrink(body->buffer);
-}
-
-size_t http_body_size(const struct http_body *body)
-{
-    return body->buffer == NULL ? 0 : body->buffer->size;
 }
 
 void http_body_clear(struct http_body *body)

@@ -21,15 +21,14 @@ static void bury(struct http_request *request)
     http_connection_unref(connection);
 }
 
-/* False when the handler answered, or the body announced too much. */
-static bool peek(struct http_request *request)
+/* The body begins with data. False when the handler answered, or the body announced too much. */
+static bool peek(struct http_request *request, const uint8_t *data, size_t size)
 {
-    assert(request->body.buffer != NULL);
-    if (!http_body_wants_peek(&request->body))
+    assert(request->is_reading);
+    if (!http_body_wants_peek(&request->body, size))
         return true;
     request->is_peeking = true;
-    uint64_t size_total =
-        request->body.plan.on_peek(request, request->body.buffer->data, request->arg);
+    uint64_t size_total = request->body.plan.on_peek(request, data, request->arg);
     request->is_peeking = false;
     if (request->is_ended) {
         bury(request);
@@ -42,6 +41,13 @@ static bool peek(struct http_request *request)
         return true;
     http_exchange_fail_body(request, failure);
     return false;
+}
+
+/* The same for what has been collected. */
+static bool peek_whole(struct http_request *request)
+{
+    assert(request->body.buffer != NULL);
+    return peek(request, request->body.buffer->data, request->body.buffer->size);
 }
 
 void http_exchange_init(struct http_request *request, const struct http_request_ops *ops,
@@ -75,8 +81,11 @@ bool http_exchange_receive(struct http_request *request, const uint8_t *data, si
     assert(request->is_reading);
     assert(!request->is_answered);
     enum http_failure failure;
+    /* Where it came to, so that the buffer is made as large as it will have to be. */
+    if (http_body_size(&request->body) == 0 && !peek(request, data, size))
+        return false;
     if (http_body_append(&request->body, data, size, &failure))
-        return peek(request);
+        return peek_whole(request);
     http_exchange_fail_body(request, failure);
     return false;
 }
@@ -86,7 +95,7 @@ bool http_exchange_received(struct http_request *request, size_t size)
     assert(request->is_reading);
     assert(!request->is_answered);
     http_body_advance(&request->body, size);
-    return peek(request);
+    return peek_whole(request);
 }
 
 void http_exchange_finish_body(struct http_request *request)
