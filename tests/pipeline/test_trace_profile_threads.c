@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The join on lanes that are threads, where the thread sanitizer looks on: each lane sends spans,
- * and profiles that name those of all lanes; the index, the sets and what is held are shared. */
+ * and profiles that name those of all lanes, or none; the index, the sets, what is known of
+ * processes and what is held are shared. */
 #include "tests/support/join_fixture.h"
 
 #include "src/batch.h"
@@ -13,14 +14,17 @@
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { THREADS = 2, ROUNDS = 200, BURST = 10, SPANS = 5, SAMPLES = 4 };
+enum { THREADS = 2, ROUNDS = 200, BURST = 10, SPANS = 5, SAMPLES = 4, SERVICES = 8 };
+/* Of a round. */
+enum { LINKED, UNLINKED, OF_SPANS, REQUESTS };
 
-/* Offers a request of spans and one of profiles per round, a burst at a time, and reports to lane 0
+/* Offers a request of spans and two of profiles per round, a burst at a time, and reports to lane 0
  * when all are answered. */
 struct pump {
     struct lane_task task;
@@ -29,7 +33,7 @@ struct pump {
     struct timer timer;
     unsigned lane;
     size_t sent;
-    struct test_request requests[ROUNDS][2];
+    struct test_request requests[ROUNDS][REQUESTS];
 };
 
 static struct pump pumps[THREADS];
@@ -65,14 +69,28 @@ static uint64_t first_span(unsigned lane, size_t round)
     return 1 + ((uint64_t)lane * ROUNDS + round) * SPANS;
 }
 
+static struct batch *batch_of(struct component *receiver, const struct sketch *sketch)
+{
+    struct slice bytes = sketch_request(sketch);
+    struct buffer *buffer = buffer_create(receiver->budget, bytes.size);
+    struct batch *batch = batch_create(PROFILES, 1);
+    memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = sketch->profiles[0].samples_count;
+    buffer_unref(buffer);
+    mem_free((void *)(uintptr_t)bytes.data);
+    return batch;
+}
+
 /* Samples in spans of this round on both lanes, so that many have yet to come. */
-static struct batch *profiles_of(struct component *receiver, size_t round)
+static struct batch *linked_profiles(struct component *receiver, size_t round)
 {
     char ids[SAMPLES][9];
     struct sketch_sample samples[SAMPLES];
     const struct sketch_profile profile = {
         .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
-    struct sketch sketch = {
+    const struct sketch sketch = {
         .resource = {"container.id=c1"}, .profiles_count = 1, .profiles = &profile};
     for (unsigned i = 0; i < SAMPLES; i++) {
         uint64_t span = first_span(i % THREADS, round) + i;
@@ -82,16 +100,20 @@ static struct batch *profiles_of(struct component *receiver, size_t round)
         samples[i] = (struct sketch_sample){
             .stack = "work;main", .values_count = 1, .values = {5}, .span_id = ids[i]};
     }
-    struct slice bytes = sketch_request(&sketch);
-    struct buffer *buffer = buffer_create(receiver->budget, bytes.size);
-    struct batch *batch = batch_create(PROFILES, 1);
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = SAMPLES;
-    buffer_unref(buffer);
-    mem_free((void *)(uintptr_t)bytes.data);
-    return batch;
+    return batch_of(receiver, &sketch);
+}
+
+/* Of services that may be batch jobs, all unknown at first. */
+static struct batch *unlinked_profiles(struct component *receiver, size_t round)
+{
+    static const struct sketch_sample sample = {
+        .stack = "step;main", .values_count = 1, .values = {5}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = 1, .samples_count = 1, .samples = &sample};
+    char service[32];
+    const struct sketch sketch = {.resource = {service}, .profiles_count = 1, .profiles = &profile};
+    snprintf(service, sizeof(service), "service.name=job-%zu", round % SERVICES);
+    return batch_of(receiver, &sketch);
 }
 
 static void send_round(struct pump *pump)
@@ -99,20 +121,24 @@ static void send_round(struct pump *pump)
     struct test_request *requests = pump->requests[pump->sent];
     uint64_t first = first_span(pump->lane, pump->sent);
     struct batch *spans = numbered_request(pump->receiver->budget, TRACES, first, SPANS);
-    struct batch *profiles = profiles_of(pump->receiver, pump->sent);
+    struct batch *linked = linked_profiles(pump->receiver, pump->sent);
+    struct batch *unlinked = unlinked_profiles(pump->receiver, pump->sent);
     assert(spans != NULL);
-    test_receiver_offer(pump->receiver, profiles, &requests[0]);
-    test_receiver_offer(pump->receiver, spans, &requests[1]);
+    test_receiver_offer(pump->receiver, linked, &requests[LINKED]);
+    test_receiver_offer(pump->receiver, unlinked, &requests[UNLINKED]);
+    test_receiver_offer(pump->receiver, spans, &requests[OF_SPANS]);
     batch_unref(spans);
-    batch_unref(profiles);
+    batch_unref(linked);
+    batch_unref(unlinked);
     pump->sent++;
 }
 
 static bool is_all_answered(const struct pump *pump)
 {
     for (size_t i = 0; i < ROUNDS; i++)
-        if (!pump->requests[i][0].is_answered || !pump->requests[i][1].is_answered)
-            return false;
+        for (size_t k = 0; k < REQUESTS; k++)
+            if (!pump->requests[i][k].is_answered)
+                return false;
     return true;
 }
 
@@ -164,7 +190,7 @@ static void run_on_threads(const char *yaml)
     assert_int_equal(join_metric(h, JOIN_METRIC "indexed_spans{"), THREADS * ROUNDS * SPANS);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_bytes{"), 0);
     check_books(h, TRACES, THREADS * ROUNDS * SPANS);
-    check_books(h, PROFILES, THREADS * ROUNDS * SAMPLES);
+    check_books(h, PROFILES, THREADS * ROUNDS * (SAMPLES + 1));
     assert_int_equal(harness_budget_used(h), 0);
     harness_discard(h);
 }
