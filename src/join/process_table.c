@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "src/clock.h"
 #include "src/join/join_limits.h"
@@ -104,23 +105,41 @@ static struct process_slot *choose(struct process_slot *line, const struct fact_
     return chosen;
 }
 
-static void add(struct process_table *table, unsigned shard, uint64_t key, uint32_t place,
-                const struct resource_facts *facts, uint32_t now_s)
+static bool is_same_text(const struct fact_text *a, const struct fact_text *b)
 {
-    struct process_slot *slot =
-        choose(line_of(table, shard, key), span_index_log(table->index, shard), key);
+    assert(a->bytes <= sizeof(a->words));
+    return a->bytes == b->bytes && memcmp(a->words, b->words, a->bytes) == 0;
+}
+
+/* Whoever had the name until now has given it up, or shares it. */
+static void note_change(struct process_slot *slot, const struct process_found *before,
+                        const struct resource_facts *facts, const struct fact_text *text)
+{
+    uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
+    assert(facts->service != 0);
+    if (before->service != facts->service)
+        atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
+    else if (!is_same_text(&before->text, text))
+        atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
+}
+
+static void add(struct process_table *table, unsigned shard, uint64_t key,
+                const struct resource_facts *facts, const struct fact_text *text, uint32_t now_s)
+{
+    struct fact_log *log = span_index_log(table->index, shard);
+    uint32_t place = fact_log_put(log, text, FACT_KEEP_HALF);
+    struct process_slot *slot = choose(line_of(table, shard, key), log, key);
     uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
     uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
     struct process_found before;
     uint64_t container;
     assert(place != FACT_NOWHERE);
-    if (old >> 32 != key >> 32)
+    if (old >> 32 != key >> 32) {
         atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
-    else if (old != value && read_found(table, shard, key, old, &before, &container) &&
-             before.service != facts->service)
-        atomic_store_explicit(&slot->other_s,
-                              atomic_load_explicit(&slot->seen_s, memory_order_relaxed),
-                              memory_order_relaxed);
+        atomic_store_explicit(&slot->instance_s, 0, memory_order_relaxed);
+    } else if (old != value && read_found(table, shard, key, old, &before, &container)) {
+        note_change(slot, &before, facts, text);
+    }
     atomic_store_explicit(&slot->seen_s, now_s, memory_order_relaxed);
     if (old != value)
         atomic_store_explicit(&slot->value, value, memory_order_release);
@@ -155,8 +174,7 @@ void process_table_add(struct process_table *table, unsigned shard,
             if (is_readable(facts, k))
                 fact_text_add(&text, facts->key_values[k].data, facts->key_values[k].size,
                               JOIN_VALUE_BYTES_MAX);
-        struct fact_log *log = span_index_log(table->index, shard);
-        add(table, shard, key, fact_log_put(log, &text, FACT_KEEP_HALF), facts, seconds_of(now_ns));
+        add(table, shard, key, facts, &text, seconds_of(now_ns));
     }
 }
 
@@ -168,12 +186,37 @@ struct look {
     uint32_t seen_s; /* of what is found */
     bool is_found;
     bool is_doubtful;
+    bool has_instances;
 };
+
+/* What a slot says, beside what others have said. */
+static void take(struct look *look, const struct process_slot *slot,
+                 const struct process_found *here, struct process_found *found)
+{
+    uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
+    uint32_t other_s = atomic_load_explicit(&slot->other_s, memory_order_relaxed);
+    uint32_t instance_s = atomic_load_explicit(&slot->instance_s, memory_order_relaxed);
+    bool are_both_lately =
+        look->is_found && is_lately(seen_s, look->now_s) && is_lately(look->seen_s, look->now_s);
+    assert(here->service != 0);
+    look->is_doubtful |=
+        is_lately(other_s, look->now_s) || (are_both_lately && here->service != found->service);
+    look->has_instances |= is_lately(instance_s, look->now_s) ||
+                           (are_both_lately && !is_same_text(&here->text, &found->text));
+    if (look->is_found && look->seen_s >= seen_s)
+        return;
+    look->is_found = true;
+    look->seen_s = seen_s;
+    found->service = here->service;
+    found->text = here->text;
+    found->attributes = fact_text_read(&found->text);
+    found->attributes.at += here->attributes.at - (const uint8_t *)here->text.words;
+}
 
 static void look_in_shard(const struct process_table *table, unsigned shard, struct look *look,
                           struct process_found *found)
 {
-    struct process_slot *line = line_of(table, shard, look->key);
+    const struct process_slot *line = line_of(table, shard, look->key);
     struct process_found here;
     uint64_t container;
     assert(look->key != 0);
@@ -182,20 +225,7 @@ static void look_in_shard(const struct process_table *table, unsigned shard, str
         if (!read_found(table, shard, look->key, value, &here, &container) ||
             (look->container != 0 && container != 0 && container != look->container))
             continue;
-        uint32_t seen_s = atomic_load_explicit(&line[i].seen_s, memory_order_relaxed);
-        uint32_t other_s = atomic_load_explicit(&line[i].other_s, memory_order_relaxed);
-        look->is_doubtful |=
-            is_lately(other_s, look->now_s) ||
-            (look->is_found && here.service != found->service && is_lately(seen_s, look->now_s) &&
-             is_lately(look->seen_s, look->now_s));
-        if (look->is_found && look->seen_s >= seen_s)
-            return;
-        look->is_found = true;
-        look->seen_s = seen_s;
-        found->service = here.service;
-        found->text = here.text;
-        found->attributes = fact_text_read(&found->text);
-        found->attributes.at += here.attributes.at - (const uint8_t *)here.text.words;
+        take(look, &line[i], &here, found);
         return;
     }
 }
@@ -212,5 +242,6 @@ bool process_table_find(const struct process_table *table, const struct resource
         for (unsigned shard = 0; look.key != 0 && shard < table->index->shards_count; shard++)
             look_in_shard(table, shard, &look, ret_found);
     }
+    ret_found->has_instances = look.has_instances;
     return look.is_found && !look.is_doubtful;
 }

@@ -14,9 +14,10 @@ struct resource_facts;
 struct span_index;
 
 struct process_slot {
-    _Atomic uint64_t value;   /* part of a hash, and a place in the shard's log */
-    _Atomic uint32_t seen_s;  /* when its spans came last, on clock_now_ns's scale */
-    _Atomic uint32_t other_s; /* when those of another service did under that name; 0: never */
+    _Atomic uint64_t value;      /* part of a hash, and a place in the shard's log */
+    _Atomic uint32_t seen_s;     /* when its spans came last, on clock_now_ns's scale */
+    _Atomic uint32_t other_s;    /* when those of another service did under that name; 0: never */
+    _Atomic uint32_t instance_s; /* the same: of another instance of the service */
 };
 
 struct process_table {
@@ -26,7 +27,8 @@ struct process_table {
 };
 
 struct process_found {
-    uint64_t service; /* a hash */
+    uint64_t service;   /* a hash */
+    bool has_instances; /* there have been several of them lately: nobody knows which */
     struct fact_text text;
     struct fact_reader attributes; /* of text: each an encoded KeyValue */
 };

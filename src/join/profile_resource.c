@@ -54,7 +54,8 @@ static bool find_identity(const struct profile_resources *resources,
     assert(found->service != 0);
     while (fact_next(&found->attributes, &key_value)) {
         enum resource_key key = resource_identity_key(key_value_of(key_value).key);
-        if (key < RESOURCE_IDENTITY_KEYS && takes(facts, key))
+        bool is_known = key != RESOURCE_SERVICE_INSTANCE || !found->has_instances;
+        if (key < RESOURCE_IDENTITY_KEYS && is_known && takes(facts, key))
             ret_identity->key_values[key] = key_value;
     }
     return true;

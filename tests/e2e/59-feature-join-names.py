@@ -142,6 +142,7 @@ IDENTITIES = [
     ({"container.id": "c1", "service.name": "own"}, {"container.id": "c1", "service.name": "own"}),
     ({"k8s.pod.uid": "p1"}, {"k8s.pod.uid": "p1", "service.name": "podded"}),
     ({"container.id": "shared"}, {"container.id": "shared"}),
+    ({"container.id": "forked"}, {"container.id": "forked", "service.name": "workers"}),
     ({"container.id": "unnamed"}, {"container.id": "unnamed"}),
     ({"process.pid": 7}, {"process.pid": 7}),
 ]
@@ -149,6 +150,8 @@ OTHERS = [
     {"service.name": "podded", "k8s.pod.uid": "p1", "k8s.container.name": "app"},
     {"service.name": "one", "container.id": "shared"},
     {"service.name": "two", "container.id": "shared"},
+    {"service.name": "workers", "container.id": "forked", "service.instance.id": "1"},
+    {"service.name": "workers", "container.id": "forked", "service.instance.id": "2"},
     {"service.name": "unknown_service:java", "container.id": "unnamed"},
     {"service.name": "numbered", "host.name": "h", "process.pid": 7},
 ]

@@ -148,11 +148,41 @@ static void of_two_services_with_one_name_neither_is_told(void **state)
     }
 }
 
+static bool has_instances(const struct fixture *f, uint64_t now_ns)
+{
+    struct process_found found;
+    uint8_t room[ROOM];
+    struct resource_facts facts = facts_of(PAIRS("container.id", "c1"), room);
+    assert_true(process_table_find(&f->table, &facts, now_ns, &found));
+    return found.has_instances;
+}
+
+static void several_instances_of_a_service_are_still_that_service(void **state)
+{
+    (void)state;
+    for (unsigned lane = 0; lane < LANES; lane++) {
+        static const char key[] = "service.instance.id";
+        uint64_t later_ns = NOW + JOIN_WARM_UP_NS + 2 * (uint64_t)NS_PER_S;
+        struct fixture f;
+        setup(&f);
+        for (unsigned i = 0; i < 2; i++) {
+            add(&f, 0, PAIRS("service.name", "shop", "container.id", "c1", key, "1"), NOW);
+            assert_false(has_instances(&f, NOW));
+        }
+        add(&f, lane, PAIRS("service.name", "shop", "container.id", "c1", key, "2"), NOW);
+        assert_true(has_instances(&f, NOW));
+        add(&f, lane, PAIRS("service.name", "shop", "container.id", "c1", key, "2"), later_ns);
+        assert_false(has_instances(&f, later_ns));
+        teardown(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_goes_by_container_pod_or_host_and_number),
         cmocka_unit_test(of_two_services_with_one_name_neither_is_told),
+        cmocka_unit_test(several_instances_of_a_service_are_still_that_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
