@@ -115,6 +115,7 @@ bool page_extension_prepare(struct component *base, const struct http_listen_con
     http_listen_config_name_headers(config, self->header_names);
     struct http_server_settings settings = http_listen_config_settings(config, base);
     settings.tls = self->tls.context;
+    settings.must_answer = true;
     settings.handler = &page_handler;
     self->server = http_server_create(&settings);
     return true;

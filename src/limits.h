@@ -88,28 +88,28 @@ enum {
     TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
     TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
-    TLS_REPLIES_BYTES_MAX = 256 * 1024 /* what a peer makes us answer, without reading it */
+    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* what a peer makes us answer, without reading it */
+    TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* what a client may send until hands are shaken */
+    TLS_HANDSHAKES_PART = 4 /* of the budget, at most, for all that shake hands with a server */
 };
-#define TLS_HANDSHAKE_NS ((uint64_t)10 * NS_PER_S)
-/* What client_ca_file_reload watches, and files that could not be used, are looked at so often. */
-#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S)
+#define TLS_CONNECTION_BYTES  (32 * KIB) /* charged for OpenSSL's memory, half a record included */
+#define TLS_HANDSHAKE_BYTES   (48 * KIB) /* the same while hands are shaken, besides what came */
+#define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
+#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* between looks at files of authorities */
 
-/* inflating: at most RATIO : 1 once FREE bytes came out, so that limits which users raise do not
- * raise what few bytes can cost; below stands what the Go collector takes by default, whatever its
- * ratio. zstd windows as RFC 9659 has them (8 MiB) */
+/* inflating: at most RATIO : 1 once FREE bytes came out, which the Go collector takes by default,
+ * so that raised limits do not raise what few bytes cost. zstd windows as in RFC 9659 (8 MiB) */
 enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
 #define INFLATE_RATIO_FREE_BYTES (20 * MIB)
 
 /* exporters */
 enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
-/* Of an answer's body is read and thrown away so much, for so long, before its connection is given
- * up. */
+/* Of an answer's body so much is thrown away, for so long; then its connection is given up. */
 #define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
 #define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
 #define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)
-/* gRPC's own: reaching a back-end up to its SETTINGS, asking a silent one whether it lives. */
-#define GRPC_CONNECT_TIMEOUT_NS ((uint64_t)20 * NS_PER_S)
-#define HTTP2_PROBE_NS          ((uint64_t)20 * NS_PER_S)
+#define GRPC_CONNECT_TIMEOUT_NS   ((uint64_t)20 * NS_PER_S) /* up to a back-end's SETTINGS */
+#define HTTP2_PROBE_NS            ((uint64_t)20 * NS_PER_S) /* for a silent one to show life */
 /* Addresses of a back-end: how many are tried, and how long they are believed. */
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)

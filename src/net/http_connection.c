@@ -12,7 +12,6 @@
 #include "src/net/http2_connection.h"
 #include "src/net/http_secure.h"
 #include "src/net/http_server_state.h"
-#include "src/net/tls_channel.h"
 
 #include <assert.h>
 #include <string.h>
@@ -243,6 +242,7 @@ static void on_closed(uv_handle_t *handle)
     assert(connection->is_closing);
     if (connection->protocol != NULL)
         connection->protocol->closed(connection->state);
+    http_secure_end_all(connection);
     http_server_unlink(connection->server, connection);
     connection->server = NULL;
     http_connection_unref(connection);
@@ -479,6 +479,5 @@ void http_connection_unref(struct http_connection *connection)
         return;
     if (connection->protocol != NULL)
         connection->protocol->destroy(connection->state);
-    tls_channel_destroy(connection->tls);
     mem_free(connection);
 }

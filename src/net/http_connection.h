@@ -54,6 +54,8 @@ struct http_connection {
     void *state;
     struct tls_channel *tls;    /* NULL: cleartext */
     struct lane_job tls_job;    /* reads on what the channel holds */
+    uint64_t tls_charge;        /* what of the budget is held for it */
+    uint64_t tls_input;         /* bytes that came until hands were shaken */
     struct timer timer;         /* fires at the earlier deadline, or before */
     uint64_t deadline_ns;       /* UINT64_MAX: none */
     uint64_t write_deadline_ns; /* while writes wait */

@@ -4,6 +4,7 @@
  * server's lane. */
 #include "src/net/http_secure.h"
 
+#include "src/budget.h"
 #include "src/error.h"
 #include "src/limits.h"
 #include "src/mem.h"
@@ -17,6 +18,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* RFC 8446, 6. */
+enum { ALERT_FATAL = 2, ALERT_INTERNAL_ERROR = 80 };
+
 /* What Go's HTTP server tells clients that forgot the s of https. */
 static const char cleartext_answer[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
                                        "Client sent an HTTP request to an HTTPS server.\n";
@@ -27,6 +31,56 @@ static void report(struct http_connection *connection, const char *reason)
     assert(reason != NULL);
     server->figures.handshakes_failed_total++;
     tls_context_handshake_failed(server->settings.tls, connection->peer, reason);
+}
+
+/* Has that much of the budget held for the connection. False: there is not so much. */
+static bool charge(struct http_connection *connection, uint64_t bytes)
+{
+    const struct http_server_settings *settings = &connection->server->settings;
+    uint64_t held = connection->tls_charge;
+    assert(settings->budget != NULL);
+    if (bytes > held && settings->must_answer)
+        budget_take(settings->budget, bytes - held);
+    else if (bytes > held && !budget_try_take(settings->budget, bytes - held))
+        return false;
+    else if (bytes < held)
+        budget_return(settings->budget, held - bytes);
+    connection->tls_charge = bytes;
+    return true;
+}
+
+/* The same while hands are shaken. Strangers get a part of the budget only, so that they cannot
+ * keep it from those who send. NULL, or why not. */
+static const char *charge_handshake(struct http_connection *connection, uint64_t bytes)
+{
+    struct http_server *server = connection->server;
+    uint64_t more = bytes - connection->tls_charge;
+    assert(bytes >= connection->tls_charge);
+    uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
+    if (!server->settings.must_answer && server->handshakes_charge + more > part)
+        return "too many clients shake hands already";
+    if (!charge(connection, bytes))
+        return "the memory budget is used up";
+    server->handshakes_charge += more;
+    return NULL;
+}
+
+static void end_handshake(struct http_connection *connection)
+{
+    struct http_server *server = connection->server;
+    assert(server->handshakes_charge >= connection->tls_charge);
+    server->handshakes_charge -= connection->tls_charge;
+}
+
+/* Clients that hear an alert come back later; those that hear nothing suspect the network. */
+static void refuse(struct http_connection *connection, const char *reason, bool is_unanswered)
+{
+    char alert[] = {21, 3, 1, 0, 2, ALERT_FATAL, ALERT_INTERNAL_ERROR};
+    uv_buf_t part = uv_buf_init(alert, sizeof(alert));
+    report(connection, reason);
+    if (is_unanswered)
+        http_connection_send(connection, &part, 1);
+    http_connection_abort(connection);
 }
 
 bool http_secure_flush(struct http_connection *connection)
@@ -91,8 +145,11 @@ static ptrdiff_t read_some(struct http_connection *connection)
     bool was_open = tls_channel_is_open(connection->tls);
     http_connection_room(connection, &room);
     ptrdiff_t count = tls_channel_read(connection->tls, room.base, room.len);
-    if (!was_open && tls_channel_is_open(connection->tls))
+    if (!was_open && tls_channel_is_open(connection->tls)) {
+        end_handshake(connection);
+        charge(connection, TLS_CONNECTION_BYTES);
         start_protocol(connection);
+    }
     if (count > 0 && !connection->is_closing)
         http_connection_take(connection, (const uint8_t *)room.base, (size_t)count);
     return count;
@@ -130,6 +187,11 @@ void http_secure_begin(struct http_connection *connection)
     struct http_server *server = connection->server;
     struct error error;
     assert(connection->tls == NULL);
+    const char *reason = charge_handshake(connection, TLS_CONNECTION_BYTES);
+    if (reason != NULL) {
+        refuse(connection, reason, true);
+        return;
+    }
     if (server->cipher_buffer == NULL)
         server->cipher_buffer = mem_alloc(TLS_READ_BYTES);
     connection->tls_job = (struct lane_job){.fn = on_job, .arg = connection};
@@ -143,9 +205,29 @@ void http_secure_begin(struct http_connection *connection)
     http_connection_resume(connection);
 }
 
+/* More came from a client that shakes hands still. False: the connection is closed. */
+static bool admit(struct http_connection *connection, size_t size)
+{
+    assert(!tls_channel_is_open(connection->tls));
+    if (connection->tls_input > TLS_HANDSHAKE_INPUT_MAX) {
+        report(connection, "the client sends more than a handshake has");
+        http_connection_abort(connection);
+        return false;
+    }
+    bool is_first = connection->tls_input == 0;
+    connection->tls_input += size;
+    const char *reason = charge_handshake(connection, TLS_HANDSHAKE_BYTES + connection->tls_input);
+    if (reason == NULL)
+        return true;
+    refuse(connection, reason, is_first);
+    return false;
+}
+
 void http_secure_receive(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(size > 0);
+    if (!tls_channel_is_open(connection->tls) && !admit(connection, size))
+        return;
     tls_channel_feed(connection->tls, (struct slice){.data = data, .size = size});
     pump(connection);
 }
@@ -199,4 +281,16 @@ void http_secure_close(struct http_connection *connection)
     uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
     if (output.size > 0 && connection->writes_waiting == 0)
         uv_try_write((uv_stream_t *)&connection->tcp, &part, 1);
+}
+
+void http_secure_end_all(struct http_connection *connection)
+{
+    assert(connection->is_closing);
+    if (connection->tls_charge == 0)
+        return;
+    if (connection->tls == NULL || !tls_channel_is_open(connection->tls))
+        end_handshake(connection);
+    tls_channel_destroy(connection->tls);
+    connection->tls = NULL;
+    charge(connection, 0);
 }

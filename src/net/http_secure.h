@@ -11,7 +11,8 @@
 
 struct http_connection;
 
-/* Waits for the client to shake hands. May close the connection. */
+/* Waits for the client to shake hands. May close the connection. What it takes of memory is charged
+ * to the server's budget: strangers get no more of it than that, however many they are. */
 void http_secure_begin(struct http_connection *connection);
 /* Ciphertext came. */
 void http_secure_receive(struct http_connection *connection, const uint8_t *data, size_t size);
@@ -26,5 +27,7 @@ void http_secure_resume(struct http_connection *connection);
 bool http_secure_has_input(const struct http_connection *connection);
 /* The deadline has passed before a protocol was known. */
 void http_secure_expire(struct http_connection *connection);
+/* The socket is closed: gives everything back. Legal in cleartext. */
+void http_secure_end_all(struct http_connection *connection);
 /* The socket is about to close: close_notify goes out if it can. */
 void http_secure_close(struct http_connection *connection);

@@ -59,6 +59,7 @@ struct http_server_settings {
     uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
     struct tls_context *tls; /* NULL: cleartext; of the server's lane, and outlives the server */
+    bool must_answer;        /* probes: TLS connections are taken when the budget is used up, too */
     const struct http_handler *handler;
     void *arg;
 };

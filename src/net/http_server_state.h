@@ -21,7 +21,8 @@ struct http_server {
     struct http_server_figures figures;
     uint8_t *read_buffer;   /* LANE_READ_BYTES, shared by all connections, made with the first */
     uint8_t *cipher_buffer; /* TLS_READ_BYTES, likewise, with the first that has TLS */
-    time_t date_second;     /* which date_text shows */
+    uint64_t handshakes_charge; /* of the budget, for connections that shake hands */
+    time_t date_second;         /* which date_text shows */
     char date_text[HTTP_DATE_SIZE];
     bool is_stopping;
     bool is_done;

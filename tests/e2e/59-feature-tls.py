@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import warnings
 
-from support import case, certificates, client, compare, otlp, peers, process
+from support import case, certificates, client, compare, metrics, otlp, peers, process
 from support.ports import free_port
 
 TIMEOUT_S = 30
@@ -444,6 +444,54 @@ class Mistakes(case.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("key_pem: '[REDACTED]'", done.stdout.replace('"', "'"))
         self.assertNotIn("PRIVATE KEY", done.stdout + server.log())
+
+
+class Flood(case.Case):
+    """Strangers who begin a handshake and say nothing more."""
+
+    BUDGET_MIB = 4
+    STRANGERS = 200
+    ALERT = bytes([21, 3, 1, 0, 2, 2, 80])  # fatal, internal_error
+
+    def hello(self):
+        out = ssl.MemoryBIO()
+        shaking = client_context(self.files).wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost")
+        with self.assertRaises(ssl.SSLWantReadError):
+            shaking.do_handshake()
+        return out.read()
+
+    def test_half_open_handshakes_are_bounded_by_the_budget(self):
+        self.files = certificates.Certificates(self)
+        http, port = free_port(), free_port()
+        text = config(free_port(), http, pair(self.files), pair(self.files))
+        service = f"service:\n  budget_mib: {self.BUDGET_MIB}\n{case.metrics_service(port)}"
+        server = self.daemon(text.replace(f"service:\n{case.QUIET}", service))
+        used = "spanflame_budget_used_bytes"
+        before = metrics.Metrics(port).sum(used)  # by who asks
+        hello = self.hello()
+        strangers = []
+        for _ in range(self.STRANGERS):
+            stranger = socket.create_connection(("127.0.0.1", http), TIMEOUT_S)
+            self.addCleanup(stranger.close)
+            stranger.sendall(hello)
+            strangers.append(stranger)
+        told = [stranger.recv(len(self.ALERT)) for stranger in strangers]
+        refused = sum(words == self.ALERT for words in told)
+        self.assertGreater(refused, self.STRANGERS // 2)
+        self.assertLess(refused, self.STRANGERS)
+        scraped = metrics.Metrics(port)
+        part = (self.BUDGET_MIB << 20) / 4
+        self.assertLessEqual(scraped.sum("spanflame_budget_high_water_bytes"), part + 10_000)
+        self.assertEqual(scraped.sum("spanflame_receiver_tls_handshakes_failed"), refused)
+        server.wait_for_line("TLS handshake failed.*too many clients shake hands already")
+        for stranger in strangers:
+            stranger.close()
+        process.poll_until(
+            lambda: metrics.Metrics(port).sum(used) == before,
+            within=TIMEOUT_S,
+            what="a budget that is whole again",
+        )
+        self.assertEqual(post(http, client_context(self.files)), 200)
 
 
 class UnixSockets(compare.SideBySide):

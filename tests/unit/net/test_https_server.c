@@ -72,6 +72,12 @@ static void add_tls(struct http_server_settings *settings)
     settings->tls = server_context;
 }
 
+static void add_probe_tls(struct http_server_settings *settings)
+{
+    settings->tls = server_context;
+    settings->must_answer = true;
+}
+
 static void add_grpc_tls(struct http_server_settings *settings)
 {
     settings->tls = server_context;
@@ -463,6 +469,113 @@ static void grpc_closes_cleartext_without_a_word(void **state)
     expect_failed_handshake(fixture, "http request");
 }
 
+enum { FLOOD = 12, FLOOD_TAKEN = 8 };
+
+/* Room for eight handshakes with a hello of at most 1 KiB, and not for a ninth connection. */
+enum { FLOOD_BYTES = FLOOD_TAKEN * (TLS_HANDSHAKE_BYTES + 1024) };
+
+static int start_flood(void **state)
+{
+    start(state);
+    struct http_fixture *fixture = *state;
+    budget_lower(&fixture->budget, TLS_HANDSHAKES_PART * FLOOD_BYTES);
+    return 0;
+}
+
+static void handshakes_take_their_part_of_the_budget(void **state)
+{
+    static const char alert[] = {21, 3, 1, 0, 2, 2, 80};
+    struct http_fixture *fixture = *state;
+    struct client *clients[FLOOD];
+    for (size_t i = 0; i < FLOOD; i++) {
+        clients[i] = open_client(fixture, http1, NULL);
+        struct slice hello = tls_channel_output(clients[i]->tls);
+        assert_in_range(hello.size, 1, 1024);
+        loopback_send_bytes(clients[i]->wire, hello.data, hello.size);
+        loopback_settle(clients[i]->wire);
+    }
+    for (size_t i = FLOOD_TAKEN; i < FLOOD; i++) {
+        loopback_expect_end(clients[i]->wire);
+        assert_int_equal(clients[i]->wire->size, sizeof(alert));
+        assert_memory_equal(clients[i]->wire->text, alert, sizeof(alert));
+    }
+    http_fixture_expect_connections(fixture, FLOOD_TAKEN);
+    assert_true(budget_used(&fixture->budget) <= FLOOD_BYTES);
+    assert_true(budget_used(&fixture->budget) > FLOOD_TAKEN * TLS_HANDSHAKE_BYTES);
+    assert_int_equal(http_server_figures(fixture->server).handshakes_failed_total,
+                     FLOOD - FLOOD_TAKEN);
+    assert_string_equal(last_reason, "too many clients shake hands already");
+    for (size_t i = 0; i < FLOOD; i++)
+        close_client(clients[i]);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(budget_used(&fixture->budget), 0);
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect(client, "early");
+    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES);
+    close_client(client);
+}
+
+static void who_connects_when_the_budget_is_used_up_is_told(void **state)
+{
+    struct http_fixture *fixture = *state;
+    uint64_t others = budget_limit(&fixture->budget) - TLS_CONNECTION_BYTES;
+    assert_true(budget_try_take(&fixture->budget, others));
+    struct client *client = open_client(fixture, http1, NULL);
+    loopback_settle(client->wire);
+    assert_false(client->wire->has_ended);
+    struct client *late = open_client(fixture, http1, NULL);
+    loopback_expect_end(late->wire);
+    assert_int_equal(late->wire->size, 7);
+    send_output(client);
+    loopback_expect_end(client->wire);
+    assert_int_equal(client->wire->size, 7);
+    assert_string_equal(last_reason, "the memory budget is used up");
+    http_fixture_expect_connections(fixture, 0);
+    budget_return(&fixture->budget, others);
+    close_client(client);
+    close_client(late);
+}
+
+static int start_for_probes(void **state)
+{
+    start_with(state, both, add_probe_tls);
+    struct http_fixture *fixture = *state;
+    budget_lower(&fixture->budget, 1024);
+    return 0;
+}
+
+static void probes_are_answered_without_budget(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    expect(client, "early");
+    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES);
+    close_client(client);
+}
+
+static void a_handshake_of_many_small_records_is_not_listened_to(void **state)
+{
+    enum { RECORD = 5 + 1000, RECORDS = 70 };
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    /* A ClientHello of 128,000 bytes, in steps that are read one by one. */
+    static uint8_t first[RECORD] = {0x16, 3, 1, 3, 0xe8, 1, 1, 0xf4, 0, 3, 3};
+    static uint8_t next[RECORD] = {0x16, 3, 1, 3, 0xe8};
+    loopback_send_bytes(client, first, sizeof(first));
+    loopback_settle(client);
+    for (unsigned i = 1; i < RECORDS && !client->has_ended; i++) {
+        loopback_send_bytes(client, next, sizeof(next));
+        loopback_settle(client);
+    }
+    loopback_expect_end(client);
+    loopback_close(client);
+    expect_failed_handshake(fixture, "more than a handshake has");
+}
+
 static void a_stop_ends_handshakes(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -512,6 +625,12 @@ int main(void)
         WITH_SERVER(an_endless_hello_is_not_listened_to),
         WITH_GRPC_SERVER(grpc_insists_on_http2),
         WITH_GRPC_SERVER(grpc_closes_cleartext_without_a_word),
+        WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
+        cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
+                                        finish),
+        WITH_SERVER(who_connects_when_the_budget_is_used_up_is_told),
+        cmocka_unit_test_setup_teardown(probes_are_answered_without_budget, start_for_probes,
+                                        finish),
         WITH_SERVER(a_stop_ends_handshakes),
     };
     return cmocka_run_group_tests(tests, make, clean);
