@@ -30,6 +30,8 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
     assert(session->abuse == HTTP2_NO_ABUSE);
     assert(!session->is_doomed);
     session->headers_ns = 0;
+    if (head->type == NGHTTP2_DATA)
+        http2_input_begin(&session->data_run, head);
     session->abuse = http2_guard_frame(&session->guard, head, session->now_ns);
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -133,6 +135,7 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
     struct http2_stream *stream = find_stream(session, id);
     (void)nghttp2;
     (void)flags;
+    http2_input_take(&session->data_run, data, size);
     /* What nobody reads is credited like the rest, so that neighbours keep their window. */
     if (stream != NULL && !stream->is_refused)
         http2_stream_receive(stream, data, size);

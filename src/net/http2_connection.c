@@ -314,6 +314,32 @@ static void fail(struct http2_session *session, ssize_t error)
              error == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
 }
 
+bool http2_session_feed(struct http2_session *session, const uint8_t *data, size_t size)
+{
+    assert(session->nghttp2 != NULL);
+    session->data_run.is_last = false;
+    session->data_run.input_end = data + size;
+    ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
+    if (http_connection_is_closing(session->connection))
+        return false;
+    if (taken < 0)
+        fail(session, taken);
+    return taken >= 0;
+}
+
+/* The end of each reception. */
+static void follow_up(struct http2_session *session)
+{
+    assert(session->nghttp2 != NULL);
+    if (http_connection_is_closing(session->connection))
+        return;
+    if (session->wants_drain)
+        drain(session);
+    if (session->wants_final)
+        finish_drain(session);
+    http2_session_flush_later(session);
+}
+
 static void receive(void *state, const uint8_t *data, size_t size)
 {
     struct http2_session *session = state;
@@ -321,16 +347,18 @@ static void receive(void *state, const uint8_t *data, size_t size)
     if (session->is_doomed || session->is_lingering || session->abuse != HTTP2_NO_ABUSE)
         return;
     session->now_ns = clock_now_ns();
-    ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
-    if (http_connection_is_closing(session->connection))
-        return;
-    if (taken < 0)
-        fail(session, taken);
-    if (session->wants_drain)
-        drain(session);
-    if (session->wants_final)
-        finish_drain(session);
-    http2_session_flush_later(session);
+    (void)http2_session_feed(session, data, size);
+    follow_up(session);
+}
+
+static ssize_t read_expected(void *state, int fd)
+{
+    struct http2_session *session = state;
+    assert(session->nghttp2 != NULL);
+    session->now_ns = clock_now_ns();
+    ssize_t size = http2_input_read(session, fd);
+    follow_up(session);
+    return size;
 }
 
 static void close_for_good(struct http2_session *session)
@@ -417,6 +445,8 @@ void http2_session_flush_later(struct http2_session *session)
 
 const struct http_protocol http2_protocol = {
     .create = create,
+    .expects = http2_input_is_expected,
+    .read_expected = read_expected,
     .receive = receive,
     .end_of_input = end_of_input,
     .written = written,

@@ -51,11 +51,23 @@ struct http2_stream {
     uint8_t text_inline[HTTP2_HEADER_TEXT_BYTES];
 };
 
+/* DATA frames of one stream that came one behind the other. */
+struct http2_data_run {
+    int32_t stream_id;
+    uint32_t frame_left;      /* of the frame that came last; UINT32_MAX: it is padded */
+    uint32_t frame_size;      /* of the largest so far, of any stream */
+    unsigned frames;          /* of this run, the one that is under way among them */
+    unsigned frames_before;   /* of the run before */
+    const uint8_t *input_end; /* of what nghttp2 is given */
+    bool is_last;             /* the last byte that came was of a DATA frame */
+};
+
 struct http2_session {
     struct http_connection *connection;
     struct lane *lane;
     nghttp2_session *nghttp2; /* NULL once the connection has closed */
     struct http2_guard guard;
+    struct http2_data_run data_run;
     enum http2_abuse abuse;      /* found inside a callback of nghttp2 */
     struct lane_job flush_job;   /* writes what the turn has produced */
     struct http2_stream *recent; /* whose frame came last; NULL: it has closed */
@@ -102,3 +114,13 @@ bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns);
 
 /* Something was submitted: it is written at the end of this turn. */
 void http2_session_flush_later(struct http2_session *session);
+/* Gives nghttp2 what came. False when it, or the connection, takes no more. */
+bool http2_session_feed(struct http2_session *session, const uint8_t *data, size_t size);
+
+/* A DATA frame begins; content of it came. */
+void http2_input_begin(struct http2_data_run *run, const nghttp2_frame_hd *head);
+void http2_input_take(struct http2_data_run *run, const uint8_t *data, size_t size);
+/* Whether the next bytes most likely belong into a body that has room for them. */
+bool http2_input_is_expected(const void *state);
+/* Reads them there. What read() returns, or a negative errno. */
+ssize_t http2_input_read(struct http2_session *session, int fd);

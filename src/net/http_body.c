@@ -78,8 +78,10 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
     bool has_room = body->buffer != NULL && needed <= body->buffer->capacity;
     if (!has_room && !grow(body, grown_capacity(body, needed), ret_failure))
         return false;
-    if (size > 0)
-        memcpy(body->buffer->data + body->buffer->size, data, size);
+    /* It may have been read there. */
+    uint8_t *room = body->buffer->data + body->buffer->size;
+    if (size > 0 && data != room)
+        memmove(room, data, size);
     body->buffer->size += size;
     return true;
 }

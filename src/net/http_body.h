@@ -24,7 +24,7 @@ struct http_body {
 bool http_body_begin(struct http_body *body, struct budget *budget,
                      const struct http_body_plan *plan, uint64_t size_declared,
                      enum http_failure *ret_failure);
-/* Copies bytes in, growing the buffer where its
+/* Copies bytes in, unless they were read into http_body_room already, growing the buffer where its
  * size was not known. False: *ret_failure says why; what had come is kept until http_body_clear. */
 bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
                       enum http_failure *ret_failure);

@@ -18,9 +18,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* RFC 9113 §3.4. */
-static const char preface_text[HTTP_PREFACE_SIZE + 1] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
 /* What the socket did not take at once. */
 struct late_write {
     uv_write_t request;
@@ -97,7 +94,8 @@ static void on_timer(struct timer *timer, void *arg)
         arm_timer(connection);
 }
 
-static bool choose(struct http_connection *connection, const struct http_protocol *protocol)
+bool http_connection_choose(struct http_connection *connection,
+                            const struct http_protocol *protocol)
 {
     assert(protocol->create != NULL);
     assert(connection->protocol == NULL);
@@ -110,55 +108,6 @@ static bool choose(struct http_connection *connection, const struct http_protoco
     return true;
 }
 
-/* The first bytes: HTTP/2 begins with a preface that is no HTTP/1 request. */
-static void sniff(struct http_connection *connection, const uint8_t *data, size_t size)
-{
-    assert(size > 0);
-    assert(connection->protocol == NULL);
-    size_t seen = connection->preface_size;
-    size_t wanted = HTTP_PREFACE_SIZE - seen;
-    size_t fresh = size < wanted ? size : wanted;
-    bool is_http2 = memcmp(preface_text + seen, data, fresh) == 0;
-    if (is_http2 && fresh < wanted) {
-        connection->preface_size = (uint8_t)(seen + fresh);
-        return;
-    }
-    if (!choose(connection, is_http2 ? &http2_protocol : &http1_protocol))
-        return;
-    if (seen > 0)
-        connection->protocol->receive(connection->state, (const uint8_t *)preface_text, seen);
-    if (!connection->is_closing)
-        connection->protocol->receive(connection->state, data, size);
-}
-
-void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room)
-{
-    assert(ret_room != NULL);
-    bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
-    uint8_t *data = NULL;
-    size_t size = 0;
-    if (offers_room)
-        connection->protocol->room(connection->state, &data, &size);
-    if (size == 0) {
-        /* A head comes first, and what of the body is read along with it has to be copied. */
-        bool is_head = offers_room || connection->protocol == NULL;
-        data = connection->server->read_buffer;
-        size = is_head ? HTTP1_HEAD_READ_BYTES : LANE_READ_BYTES;
-    }
-    *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
-}
-
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
-{
-    struct http_connection *connection = handle->data;
-    assert(ret_room != NULL);
-    (void)suggested;
-    if (connection->tls != NULL)
-        *ret_room = uv_buf_init((char *)connection->server->cipher_buffer, TLS_READ_BYTES);
-    else
-        http_connection_room(connection, ret_room);
-}
-
 static void stop(struct http_connection *connection)
 {
     assert(!connection->is_closing);
@@ -168,26 +117,6 @@ static void stop(struct http_connection *connection)
         connection->protocol->stop(connection->state);
 }
 
-void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size)
-{
-    assert(!connection->is_closing);
-    if (connection->protocol == NULL)
-        sniff(connection, data, size);
-    else
-        connection->protocol->receive(connection->state, data, size);
-}
-
-void http_connection_end_input(struct http_connection *connection)
-{
-    assert(!connection->is_closing);
-    if (connection->protocol == NULL) {
-        http_connection_close(connection);
-        return;
-    }
-    http_connection_pause(connection);
-    connection->protocol->end_of_input(connection->state);
-}
-
 void http_connection_input_taken(struct http_connection *connection)
 {
     assert(connection->refs > 0);
@@ -195,23 +124,6 @@ void http_connection_input_taken(struct http_connection *connection)
         return;
     connection->is_stopping = false;
     stop(connection);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
-{
-    struct http_connection *connection = stream->data;
-    assert(connection->is_closing || connection->server != NULL);
-    if (connection->is_closing || count == 0)
-        return;
-    if (count == UV_EOF)
-        http_connection_end_input(connection);
-    else if (count < 0)
-        http_connection_close(connection);
-    else if (connection->tls != NULL)
-        http_secure_receive(connection, (const uint8_t *)room->base, (size_t)count);
-    else
-        http_connection_take(connection, (const uint8_t *)room->base, (size_t)count);
-    http_connection_input_taken(connection);
 }
 
 static void on_late_write(uv_write_t *request, int status)
@@ -305,7 +217,7 @@ void http_connection_begin(struct http_connection *connection, const struct http
         protocol = &http2_protocol;
     if (protocol == NULL && !settings->has_http2)
         protocol = &http1_protocol;
-    if (protocol != NULL && !choose(connection, protocol))
+    if (protocol != NULL && !http_connection_choose(connection, protocol))
         return;
     http_connection_resume(connection);
 }
@@ -385,28 +297,6 @@ void http_connection_shutdown(struct http_connection *connection)
         return;
     if (!connection->is_closing && uv_fileno((uv_handle_t *)&connection->tcp, &fd) == 0)
         shutdown(fd, SHUT_WR);
-}
-
-void http_connection_pause(struct http_connection *connection)
-{
-    assert(connection->refs > 0);
-    if (!connection->is_reading)
-        return;
-    connection->is_reading = false;
-    uv_read_stop(stream_of(connection));
-}
-
-void http_connection_resume(struct http_connection *connection)
-{
-    assert(connection->refs > 0);
-    if (connection->is_reading || connection->is_closing)
-        return;
-    if (uv_read_start(stream_of(connection), on_alloc, on_read) == 0)
-        connection->is_reading = true;
-    else
-        http_connection_close(connection);
-    if (connection->tls != NULL && !connection->is_closing)
-        http_secure_resume(connection);
 }
 
 void http_connection_set_deadline(struct http_connection *connection, uint64_t delay_ns)

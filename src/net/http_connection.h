@@ -27,6 +27,10 @@ struct http_protocol {
     void *(*create)(struct http_connection *connection);
     /* Optional: room for the next read; *ret_size 0 means the lane's shared buffer. */
     void (*room)(void *state, uint8_t **ret_data, size_t *ret_size);
+    /* Optional: true when the next bytes belong to more than one place, known already, so that the
+     * protocol is to read them itself; what came, 0 at the end of the input, a negative errno. */
+    bool (*expects)(const void *state);
+    ssize_t (*read_expected)(void *state, int fd);
     /* Bytes came, in the room that was offered or in the lane's buffer (HTTP/2: with the preface).
      */
     void (*receive)(void *state, const uint8_t *data, size_t size);
@@ -98,6 +102,9 @@ void http_connection_close(struct http_connection *connection);
 void http_connection_abort(struct http_connection *connection);
 bool http_connection_is_closing(const struct http_connection *connection);
 
+/* Creates the protocol's state; false: the connection is closed instead. */
+bool http_connection_choose(struct http_connection *connection,
+                            const struct http_protocol *protocol);
 /* For http_secure, which stands between the socket and the protocol. Where plaintext goes: */
 void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room);
 /* Plaintext came, in that room; or no more comes. */
