@@ -155,25 +155,36 @@ static bool is_readable(const struct resource_facts *facts, int key)
            value_text_of(facts->values[key], room, &text) && otlp_text_valid(text) == text.size;
 }
 
+/* What is said of the process behind each of its names, which go first. */
+static void write_text(const struct resource_facts *facts, struct fact_text *ret_text)
+{
+    fact_text_begin(ret_text);
+    add_hash(ret_text, 0);
+    add_hash(ret_text, facts->service);
+    add_hash(ret_text, facts->pod_container);
+    for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
+        if (is_readable(facts, k))
+            fact_text_add(ret_text, facts->key_values[k].data, facts->key_values[k].size,
+                          JOIN_VALUE_BYTES_MAX);
+    assert(facts->service != 0);
+}
+
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns)
 {
     struct fact_text text;
+    text.bytes = 0; /* not written yet: the rest of it is large */
     assert(table->slots != NULL);
     if (!facts->has_service || !is_readable(facts, RESOURCE_SERVICE_NAME))
         return;
     for (unsigned i = 0; i < NAMES; i++) {
         uint64_t key = name_of(facts, i);
+        const uint32_t halves[] = {(uint32_t)key, (uint32_t)(key >> 32)};
         if (key == 0)
             continue;
-        fact_text_begin(&text);
-        add_hash(&text, key);
-        add_hash(&text, facts->service);
-        add_hash(&text, facts->pod_container);
-        for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
-            if (is_readable(facts, k))
-                fact_text_add(&text, facts->key_values[k].data, facts->key_values[k].size,
-                              JOIN_VALUE_BYTES_MAX);
+        if (text.bytes == 0)
+            write_text(facts, &text);
+        memcpy(text.words, halves, sizeof(halves));
         add(table, shard, key, facts, &text, seconds_of(now_ns));
     }
 }
