@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from support import case, client, otlp, peers, process
+from support import case, client, otlp, process
 from support.ports import free_port
 from support.sink import Reply
 
@@ -168,7 +168,7 @@ class LifeCycle(case.Case):
 class Stopping(case.Case):
     """What happens to telemetry that was acknowledged and not yet delivered."""
 
-    def start(self, exporter="", service="", processors=None, executable=None):
+    def start(self, exporter="", service="", processors=None):
         self.back_end = self.sink()
         self.port = free_port()
         config = case.otlp_config(
@@ -179,7 +179,7 @@ class Stopping(case.Case):
             processors=processors,
             service=service,
         )
-        return self.server(config, executable=executable).wait_until_ready()
+        return self.server(config).wait_until_ready()
 
     def test_sigterm_flushes_the_batch_that_is_being_gathered(self):
         server = self.start(processors={"batch": "    timeout: 600s\n"})
@@ -215,22 +215,19 @@ class Stopping(case.Case):
         self.assertIn('"dropped_items": 3', server.log())
 
     def test_signals_that_come_twice_do_not_cut_the_drain(self):
-        for executable in (None, peers.otelcol()):
-            with self.subTest(executable):
-                server = self.start(executable=executable)
-                self.back_end.hold()
-                sent = otlp.traces(5).SerializeToString()
-                self.assertEqual(client.post(self.port, "traces", sent).status, 200)
-                server.signal(signal.SIGTERM)
-                server.wait_for_line("Starting shutdown")
-                server.signal(signal.SIGTERM)
-                if not executable:
-                    server.wait_for_line("Shutdown is under way already")
-                server.signal(signal.SIGINT)
-                self.back_end.release()
-                self.assertEqual(server.wait(), 0)
-                arrived = [request.payload for request in self.back_end.requests]
-                self.assertEqual(otlp.spans_of(arrived), otlp.spans_of([sent]))
+        server = self.start()
+        self.back_end.hold()
+        sent = otlp.traces(5).SerializeToString()
+        self.assertEqual(client.post(self.port, "traces", sent).status, 200)
+        server.signal(signal.SIGTERM)
+        server.wait_for_line("Starting shutdown")
+        server.signal(signal.SIGTERM)
+        server.wait_for_line("Shutdown is under way already")
+        server.signal(signal.SIGINT)
+        self.back_end.release()
+        self.assertEqual(server.wait(), 0)
+        arrived = [request.payload for request in self.back_end.requests]
+        self.assertEqual(otlp.spans_of(arrived), otlp.spans_of([sent]))
 
     def test_a_later_interrupt_does_not_wait_for_the_back_end(self):
         server = self.start()
