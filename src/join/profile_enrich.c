@@ -436,7 +436,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
         add_link(enricher, link);
         enricher->changes_samples |= may_change(link);
     }
-    profile_urls_collect(&enricher->urls, links, &enricher->additions);
+    profile_urls_collect(&enricher->urls, links, &enricher->additions, now_ns);
     edit_request(enricher, links->from.request);
     enricher->figures.repaired = enricher->resources.repaired;
     enricher->figures.labelled = enricher->resources.labelled;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "src/join/join_store.h"
+#include "src/join/key_value.h"
 #include "src/mem.h"
 #include "src/pprof/profile_type.h"
 
@@ -142,13 +143,31 @@ static uint32_t url_of(struct profile_links *links, struct profile_additions *ad
     return url.data != NULL ? profile_additions_attribute(additions, ADDED_TRACE_URL, url) : 0;
 }
 
+/* A profile that gets the service of its process is linked as one of that service. */
+static void learn_service(const struct join_store *store, uint64_t now_ns,
+                          struct resource_facts *facts, struct process_found *found)
+{
+    struct slice encoded;
+    assert(now_ns > 0);
+    if (!store->settings.repairs_identity || facts->has_service ||
+        !process_table_find(&store->processes, facts, now_ns, found))
+        return;
+    while (fact_next(&found->attributes, &encoded)) {
+        struct key_value attribute = key_value_of(encoded);
+        enum resource_key key = resource_identity_key(attribute.key);
+        if (key < RESOURCE_IDENTITY_KEYS && resource_lacks(facts, key))
+            facts->values[key] = attribute.value;
+    }
+}
+
 void profile_urls_collect(struct profile_urls *urls, struct profile_links *links,
-                          struct profile_additions *additions)
+                          struct profile_additions *additions, uint64_t now_ns)
 {
     struct wire_reader resources = wire_reader_of(links->from.request);
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
+    struct process_found found;
     uint32_t own_key = additions->key_index[ADDED_TRACE_URL];
     urls->count = 0;
     urls->next = 0;
@@ -159,6 +178,7 @@ void profile_urls_collect(struct profile_urls *urls, struct profile_links *links
         struct resource_facts facts = {.service = 0};
         if (resource.resource.data != NULL)
             facts = resource_facts_of(resource.resource);
+        learn_service(links->store, now_ns, &facts, &found);
         while (profile_next_scope(&scopes, &scope)) {
             struct wire_reader profiles = wire_reader_of(scope.bytes);
             while (profile_next_profile(&profiles, &profile))

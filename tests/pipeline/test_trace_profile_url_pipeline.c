@@ -127,6 +127,19 @@ static void a_profile_of_one_trace_leads_to_it(void **state)
     harness_destroy(h);
 }
 
+static void a_profile_leads_to_the_service_that_it_is_given(void **state)
+{
+    (void)state;
+    struct harness *h = join_start(JOIN("links: {trace: \"" TRACE_URL "\"}"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "container.id=c1", &join_work, 1);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(count_in(exporter, "41?n=shop&y="), 1);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 static void a_profile_of_several_traces_gets_only_what_is_true_of_all(void **state)
 {
     static const struct {
@@ -158,6 +171,7 @@ int main(void)
         cmocka_unit_test(what_a_span_has_already_stays),
         cmocka_unit_test(spans_that_are_not_marked_get_none),
         cmocka_unit_test(a_profile_of_one_trace_leads_to_it),
+        cmocka_unit_test(a_profile_leads_to_the_service_that_it_is_given),
         cmocka_unit_test(a_profile_of_several_traces_gets_only_what_is_true_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
