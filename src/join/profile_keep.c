@@ -12,6 +12,7 @@
 #include "src/join/profile_links.h"
 #include "src/join/splice.h"
 #include "src/otlp/profile_shape.h"
+#include "src/otlp/unknown.h"
 
 enum { REQUEST_RESOURCES = 1, CHILDREN = 2, PROFILE_LEVEL = 2 };
 
@@ -174,13 +175,16 @@ static void filter_level(struct keep *keep, struct slice content, uint64_t at, u
     assert(reader.failure == NULL);
 }
 
-/* The batch without what only dropped samples referred to, which is most of it. */
+/* The batch without what only dropped samples referred to, which is most of it; all of it when it
+ * has fields of later versions, which would be lost. */
 static struct batch *shrink(struct batch *batch, struct budget *budget)
 {
     static const struct profile_shape_rules no_limits = {.depth_max = 0};
     struct profile_shape_figures figures;
     struct batch *whole = batch_in_one_part(batch, budget);
-    struct buffer *shaped = profile_shape(&no_limits, whole->parts[0].bytes, budget, &figures);
+    struct buffer *shaped = NULL;
+    if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
+        shaped = profile_shape(&no_limits, whole->parts[0].bytes, budget, &figures);
     batch_unref(batch);
     if (shaped == NULL)
         return whole;

@@ -9,6 +9,7 @@
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/otlp/profile_merge.h"
+#include "src/otlp/unknown.h"
 
 static struct batch *hand_out(struct profile_merge *merge, struct batch *batch)
 {
@@ -29,7 +30,8 @@ struct batch *profile_without_orphans(struct batch *batch, struct budget *budget
     const struct otlp_limit limit = {.bytes_max = 2 * batch->bytes + PROFILE_MERGED_BYTES_MAX};
     struct batch *result = batch;
     profile_merge_init(&merge, budget);
-    if (profile_source_open(&source, whole->parts[0].bytes, &merge)) {
+    if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes) &&
+        profile_source_open(&source, whole->parts[0].bytes, &merge)) {
         bool is_whole = profile_merge_take(&merge, &source, limit) && merge.items == batch->items;
         if (is_whole)
             result = hand_out(&merge, batch);

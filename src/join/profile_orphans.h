@@ -7,6 +7,6 @@ struct batch;
 struct budget;
 
 /* A request that has passed the door, with samples; takes the reference. A new one, which says the
- * same; without memory for an index, the batch as it is. Charged to budget beyond its limit if need
- * be. */
+ * same; the batch as it is when it has fields of later versions, which would be lost, or there is
+ * no memory for an index. Charged to budget beyond its limit if need be. */
 struct batch *profile_without_orphans(struct batch *batch, struct budget *budget);

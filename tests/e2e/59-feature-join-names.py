@@ -198,5 +198,45 @@ class Texts(Joined):
         self.assertEqual(self.learn(b"caf\xe9 \xf0\x9f\x94\xa5 \xc3"), "caf? 🔥 ?")
 
 
+class LaterVersions(Joined):
+    """Fields that OTLP does not have yet stay where they are, whatever the join edits beside them."""
+
+    FIELD = b"\xfa\x3e\x05later"  # number 999
+
+    def check(self, join, link, labels):
+        self.start(join=f"    hold: 0s\n{join}")
+        now = time.time_ns()
+        self.send("/v1/traces", trace([(*ids(1), "checkout", now - SECOND, now)], "shop"))
+        builder = profiles.Builder({"service.name": "shop"})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS))
+        builder.sample(["work"], 1, link=link, **labels).sample(["idle"], 1)
+        request = builder.request
+        dictionary, resource = request.dictionary, request.resource_profiles[0]
+        profile = resource.scope_profiles[0].profiles[0]
+        messages = [request, dictionary, resource, resource.resource, resource.scope_profiles[0]]
+        messages += [profile, profile.samples[0], dictionary.function_table[1]]
+        messages += [dictionary.location_table[1], dictionary.stack_table[1]]
+        for message in messages:
+            message.MergeFromString(self.FIELD)
+        self.send(profiles.PATH, builder.bytes())
+        requests = self.back_end.wait(lambda all: any(r.path == profiles.PATH for r in all))
+        received = next(r.payload for r in requests if r.path == profiles.PATH)
+        self.assertEqual(received.count(self.FIELD), len(messages))
+        ((_, attributes, _),) = samples_of(requests)
+        self.assertEqual(attributes["span_name"], "checkout")
+
+    def test_when_a_sample_gets_attributes(self):
+        self.check("", ids(1), {})
+
+    def test_when_labels_become_a_link(self):
+        self.check("", None, self.labels(1))
+
+    def test_when_samples_are_left_out(self):
+        self.check("    keep: [slow: 1ms]\n    keep_unlinked: false\n", ids(1), {})
+
+    def labels(self, number):
+        return dict(zip(("trace_id", "span_id"), (one.hex() for one in ids(number))))
+
+
 if __name__ == "__main__":
     case.main()
