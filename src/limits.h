@@ -129,8 +129,7 @@ enum {
 };
 #define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
 
-/* profile_limits: what a name may become by replacements */
-enum { PROFILE_NAME_BYTES_MAX = 4096 };
+enum { PROFILE_NAME_BYTES_MAX = 4096 }; /* profile_limits: of a name after its replacements */
 
 /* the profile command: files, what is kept of one, and what is drawn */
 #define PROFILE_FILE_BYTES_MAX (512 * MIB)

@@ -47,14 +47,13 @@ struct http_server_settings {
     struct budget *budget;
     bool has_http1;
     bool has_http2;
-    bool has_keep_alive;         /* HTTP/1.1: false closes after each answer */
-    uint64_t header_deadline_ns; /* whole header block; 0: HTTP_HEADER_DEADLINE_NS */
-    uint64_t read_deadline_ns;   /* whole request; 0: none but the minimum rate */
-    uint64_t write_deadline_ns;  /* 0: WRITE_STALL_NS without progress */
-    uint64_t idle_ns;            /* HTTP/1.1, between requests; 0: HTTP1_IDLE_NS */
-    uint64_t streams_max;        /* HTTP/2, per connection */
-    uint64_t
-        connection_idle_max_ns; /* HTTP/2: no stream for so long ends in GOAWAY; 0: HTTP2_IDLE_NS */
+    bool has_keep_alive;              /* HTTP/1.1: false closes after each answer */
+    uint64_t header_deadline_ns;      /* whole header block; 0: HTTP_HEADER_DEADLINE_NS */
+    uint64_t read_deadline_ns;        /* whole request; 0: none but the minimum rate */
+    uint64_t write_deadline_ns;       /* 0: WRITE_STALL_NS without progress */
+    uint64_t idle_ns;                 /* HTTP/1.1, between requests; 0: HTTP1_IDLE_NS */
+    uint64_t streams_max;             /* HTTP/2, per connection */
+    uint64_t connection_idle_max_ns;  /* HTTP/2: without streams, then GOAWAY; 0: HTTP2_IDLE_NS */
     uint64_t connection_age_max_ns;   /* HTTP/2: GOAWAY after so long, ±10 %; 0: never */
     uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
