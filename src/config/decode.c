@@ -167,6 +167,14 @@ static const decode_setter_fn setters[] = {
     [CONFIG_TYPE_VALUE] = decode_value,   [CONFIG_TYPE_SECTIONS] = decode_sections,
 };
 
+static void check_kind(const struct site *site, const struct config_field *field,
+                       const struct node *node, enum node_kind kind)
+{
+    assert(kind == NODE_MAP || kind == NODE_LIST);
+    if (node->kind != kind && node->kind != NODE_NULL)
+        decode_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
+}
+
 /* Looks whether it could be stored, and forgets it. */
 static void check_ignored(const struct site *site, const struct config_field *field,
                           const struct node *node)
@@ -181,6 +189,10 @@ static void check_ignored(const struct site *site, const struct config_field *fi
     } unused;
     struct config_field typed = *field;
     typed.type = field->ignored_type;
+    if (typed.type == CONFIG_TYPE_SECTION || typed.type == CONFIG_TYPE_SECTIONS) {
+        check_kind(site, field, node, typed.type == CONFIG_TYPE_SECTION ? NODE_MAP : NODE_LIST);
+        return;
+    }
     assert((size_t)typed.type < sizeof(setters) / sizeof(setters[0]));
     assert(setters[typed.type] != NULL);
     setters[typed.type](site, &typed, node, &unused);

@@ -57,7 +57,8 @@ struct config_field {
     /* CHOICE: what may be written, NULL-ended; list "" when null may be. COUNT, optional: words
      * that stand for their index, whatever min says ("auto" for 0). */
     const char *const *choices;
-    enum config_type ignored_type;     /* IGNORED; CONFIG_TYPE_VALUE: anything */
+    /* IGNORED: what stands there; VALUE: anything, SECTION: any map, SECTIONS: any list. */
+    enum config_type ignored_type;
     const struct config_field *fields; /* SECTION, SECTIONS */
     size_t section_size;               /* SECTION, SECTIONS */
     /* SECTION, SECTIONS: rules across the section's fields; NULL: none. */

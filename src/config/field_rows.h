@@ -87,7 +87,7 @@
         CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, NULL, text),  \
             .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
     }
-/* Of any type, or of one that is no section. */
+/* Of any type, or of one; maps and lists may hold anything. */
 #define CONFIG_IGNORED(name, text)          CONFIG_IGNORED_TYPE(CONFIG_TYPE_VALUE, name, text)
 #define CONFIG_IGNORED_BOOL(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_BOOL, name, text)
 #define CONFIG_IGNORED_INT(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_INT, name, text)
@@ -95,6 +95,8 @@
 #define CONFIG_IGNORED_TEXT(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXT, name, text)
 #define CONFIG_IGNORED_SECRET(name, text)   CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECRET, name, text)
 #define CONFIG_IGNORED_TEXTS(name, text)    CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXTS, name, text)
+#define CONFIG_IGNORED_MAP(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTION, name, text)
+#define CONFIG_IGNORED_LIST(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTIONS, name, text)
 #define CONFIG_IGNORED_TYPE(what, name, text)                                                      \
     {                                                                                              \
         .key = (name), .type = CONFIG_TYPE_IGNORED, .ignored_type = (what), .help = (text),        \

@@ -42,8 +42,8 @@ static const struct config_field logs_fields[] = {
     CONFIG_IGNORED_BOOL("development", "Changes stack traces in the Go collector."),
     CONFIG_IGNORED_BOOL("disable_stacktrace", "There are no stack traces."),
     CONFIG_IGNORED_BOOL("disable_zap_resource", "JSON lines carry the resource."),
-    CONFIG_IGNORED("initial_fields", "Lines carry no further fields."),
-    CONFIG_IGNORED("processors", "Lines are not exported over OTLP."),
+    CONFIG_IGNORED_MAP("initial_fields", "Lines carry no further fields."),
+    CONFIG_IGNORED_LIST("processors", "Lines are not exported over OTLP."),
     CONFIG_END,
 };
 
@@ -58,7 +58,7 @@ static const struct config_field prometheus_fields[] = {
                 "Names without units, as in the Go collector since v0.152."),
     CONFIG_BOOL(struct telemetry_prometheus, without_type_suffix, "without_type_suffix", "true",
                 "Counters without \"_total\", as in the Go collector since v0.152."),
-    CONFIG_IGNORED("with_resource_constant_labels", "The resource is in target_info alone."),
+    CONFIG_IGNORED_MAP("with_resource_constant_labels", "The resource is in target_info alone."),
     CONFIG_END,
 };
 
@@ -90,8 +90,8 @@ static bool check_reader(const void *section, struct error *error)
 static const struct config_field reader_fields[] = {
     CONFIG_OPTIONAL(struct telemetry_reader, pull, struct telemetry_pull, has_pull,
                     CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL, "Metrics that are fetched."),
-    CONFIG_IGNORED("periodic", "Metrics are not exported over OTLP; scrape them."),
-    CONFIG_IGNORED("producers", "No further sources of metrics."),
+    CONFIG_IGNORED_MAP("periodic", "Metrics are not exported over OTLP; scrape them."),
+    CONFIG_IGNORED_LIST("producers", "No further sources of metrics."),
     CONFIG_END,
 };
 
@@ -109,9 +109,12 @@ static const struct config_field metrics_fields[] = {
 };
 
 static const struct config_field traces_fields[] = {
-    CONFIG_IGNORED("level", "No effect."),      CONFIG_IGNORED_TEXTS("propagators", "No effect."),
-    CONFIG_IGNORED("processors", "No effect."), CONFIG_IGNORED("limits", "No effect."),
-    CONFIG_IGNORED("sampler", "No effect."),    CONFIG_END,
+    CONFIG_IGNORED("level", "No effect."),
+    CONFIG_IGNORED_TEXTS("propagators", "No effect."),
+    CONFIG_IGNORED_LIST("processors", "No effect."),
+    CONFIG_IGNORED_MAP("limits", "No effect."),
+    CONFIG_IGNORED_MAP("sampler", "No effect."),
+    CONFIG_END,
 };
 
 const struct config_field telemetry_keys_fields[] = {

@@ -182,6 +182,8 @@ static const struct config_field probe_fields[] = {
     CONFIG_IGNORED_DURATION("old_timeout", "Has no effect."),
     CONFIG_IGNORED_TEXT("old_text", "Has no effect."),
     CONFIG_IGNORED_TEXTS("old_texts", "Has no effect."),
+    CONFIG_IGNORED_MAP("old_map", "Has no effect."),
+    CONFIG_IGNORED_LIST("old_list", "Has no effect."),
     CONFIG_END,
 };
 

@@ -189,6 +189,10 @@ static const struct {
     {"old_timeout: []", "found a list, expected a duration such as"},
     {"old_timeout: 5", NULL},
     {"old_text: {}", "found a map, expected a text"},
+    {"old_map: {a: [b]}", NULL},
+    {"old_map: 3", "old_map: found the number 3, expected a map"},
+    {"old_list: [a, {b: c}]", NULL},
+    {"old_list: {}", "old_list: found a map, expected a list"},
     {"old_texts: [a, 1]", "old_texts::1: found the number 1, expected a text"},
     {"Timeout: 5s", "(did you mean \"timeout\"?)"},
 };
