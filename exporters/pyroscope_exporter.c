@@ -125,6 +125,7 @@ static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config
     return (struct otlp_to_pprof_rules){
         .labels =
             {
+                .lifts_ids = true,
                 .has_trace_id =
                     config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
                 .keeps_dots = !config->labels.dots_to_underscores,

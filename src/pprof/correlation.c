@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "src/otlp/profile_dictionary.h"
+#include "src/otlp/value.h"
+
 enum { TRACE_BYTES = 16, SPAN_BYTES = 8 };
 
 enum id_form { TRACE_HEX, SPAN_HEX, SPAN_DECIMAL };
@@ -169,4 +172,20 @@ bool correlation_take_bytes(struct correlation *correlation, struct slice key, s
         return false;
     return name.form == TRACE_HEX ? take_trace(correlation, bytes.data)
                                   : take_span(correlation, name.rank, bytes.data);
+}
+
+bool correlation_take_attribute(struct correlation *correlation,
+                                const struct profile_dictionary *dictionary, int32_t index)
+{
+    struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+    if (attribute.value.data == NULL || !profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+        return false;
+    struct slice key = profile_string_at(dictionary, attribute.key);
+    struct value value = value_read_single(attribute.value);
+    assert(correlation != NULL);
+    if (value.type == VALUE_INT)
+        return correlation_take_number(correlation, key, value.integer);
+    if (value.type == VALUE_BYTES)
+        return correlation_take_bytes(correlation, key, value.bytes);
+    return value.type == VALUE_TEXT && correlation_take(correlation, key, value.bytes);
 }

@@ -8,6 +8,8 @@
 
 #include "src/slice.h"
 
+struct profile_dictionary;
+
 struct correlation {
     bool has_trace;
     bool has_span;
@@ -24,3 +26,7 @@ bool correlation_take(struct correlation *correlation, struct slice key, struct 
 bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number);
 /* The same for the bytes of an id. */
 bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes);
+/* The same for an entry of a dictionary's attribute table, of any of these types, or a list of one.
+ */
+bool correlation_take_attribute(struct correlation *correlation,
+                                const struct profile_dictionary *dictionary, int32_t index);

@@ -9,6 +9,7 @@
 #include "src/otlp/profile_view.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
+#include "src/pprof/correlation.h"
 #include "src/pprof/otlp_text.h"
 #include "src/pprof/pprof_writer.h"
 
@@ -20,7 +21,7 @@ enum {
     ID_LABELS_MAX = 2,
 };
 
-enum attribute_kind { KIND_UNKNOWN, KIND_SKIPPED, KIND_SERVICE, KIND_LABEL };
+enum attribute_kind { KIND_UNKNOWN, KIND_SKIPPED, KIND_SERVICE, KIND_ID, KIND_LABEL };
 
 /* What is known of one attribute of the table. */
 struct attribute_slot {
@@ -144,6 +145,9 @@ static enum attribute_kind classify(struct otlp_labels *labels, int32_t index, u
         return KIND_SERVICE;
     if (is_dropped(labels->rules, key))
         return KIND_SKIPPED;
+    struct correlation ids = {.has_span = false};
+    if (labels->rules->lifts_ids && correlation_take_attribute(&ids, dictionary, index))
+        return KIND_ID;
     return find_name(labels, key, ret_name) ? KIND_LABEL : KIND_SKIPPED;
 }
 
@@ -234,39 +238,66 @@ static bool is_zero(struct slice id)
     return true;
 }
 
-static uint32_t write_hex(struct pprof_writer *writer, struct slice id)
+static uint32_t write_hex(struct pprof_writer *writer, const uint8_t *id, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t text[32];
-    assert(2 * id.size <= sizeof(text));
-    for (size_t i = 0; i < id.size; i++) {
-        text[2 * i] = (uint8_t)digits[id.data[i] >> 4];
-        text[2 * i + 1] = (uint8_t)digits[id.data[i] & 15];
+    assert(2 * size <= sizeof(text));
+    for (size_t i = 0; i < size; i++) {
+        text[2 * i] = (uint8_t)digits[id[i] >> 4];
+        text[2 * i + 1] = (uint8_t)digits[id[i] & 15];
     }
-    return pprof_writer_text(writer, slice_of(text, 2 * id.size));
+    return pprof_writer_text(writer, slice_of(text, 2 * size));
 }
 
-static size_t write_link(struct otlp_labels *labels, int32_t index, struct pprof_writer *writer,
-                         struct pprof_label *to)
+/* What the sample's link says, else its attributes: one of the two, or their ids might not belong
+ * together. */
+static struct correlation ids_of(struct otlp_labels *labels, const struct profile_sample *sample)
 {
+    const struct profile_dictionary *dictionary = labels->dictionary;
+    struct correlation ids = {.has_span = false};
+    struct profile_link link = {.span_id = {.size = 0}};
+    if (sample->link != 0 && profile_has(dictionary, PROFILE_LINKS, sample->link))
+        link = profile_link_at(dictionary, sample->link);
+    if (link.span_id.size == sizeof(ids.span_id) && !is_zero(link.span_id)) {
+        memcpy(ids.span_id, link.span_id.data, sizeof(ids.span_id));
+        ids.has_span = true;
+    }
+    if (link.trace_id.size == sizeof(ids.trace_id) && !is_zero(link.trace_id)) {
+        memcpy(ids.trace_id, link.trace_id.data, sizeof(ids.trace_id));
+        ids.has_trace = true;
+    }
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    bool is_linked = ids.has_span || ids.has_trace;
+    uint64_t index;
+    while (!is_linked && labels->rules->lifts_ids && profile_numbers_next(&reader, &index)) {
+        const struct attribute_slot *slot = slot_of(labels, index);
+        if (slot != NULL && slot->kind == KIND_ID)
+            correlation_take_attribute(&ids, dictionary, (int32_t)index);
+    }
+    return ids;
+}
+
+static size_t write_ids(struct otlp_labels *labels, const struct profile_sample *sample,
+                        struct pprof_writer *writer, struct pprof_label *to)
+{
+    const struct correlation ids = ids_of(labels, sample);
     size_t count = 0;
-    if (index == 0 || !profile_has(labels->dictionary, PROFILE_LINKS, index))
-        return 0;
-    struct profile_link link = profile_link_at(labels->dictionary, index);
-    if (link.span_id.size == 8 && !is_zero(link.span_id))
+    assert(to != NULL);
+    if (ids.has_span)
         to[count++] = (struct pprof_label){
             .key = pprof_writer_text(writer, slice_of_text("span_id")),
-            .text = write_hex(writer, link.span_id),
+            .text = write_hex(writer, ids.span_id, sizeof(ids.span_id)),
         };
-    if (labels->rules->has_trace_id && link.trace_id.size == 16 && !is_zero(link.trace_id))
+    if (ids.has_trace && labels->rules->has_trace_id)
         to[count++] = (struct pprof_label){
             .key = pprof_writer_text(writer, slice_of_text("trace_id")),
-            .text = write_hex(writer, link.trace_id),
+            .text = write_hex(writer, ids.trace_id, sizeof(ids.trace_id)),
         };
     return count;
 }
 
-/* A name counts once: the link first, then the attributes in their order. */
+/* A name counts once: the ids first, then the attributes in their order. */
 static bool has_key(const struct pprof_label *labels, size_t count, uint32_t key)
 {
     for (size_t i = 0; i < count; i++)
@@ -286,7 +317,7 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
         labels->has_failed = true;
         return 0;
     }
-    size_t count = write_link(labels, sample->link, writer, to);
+    size_t count = write_ids(labels, sample, writer, to);
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     uint64_t index;
     while (profile_numbers_next(&reader, &index)) {
@@ -310,6 +341,8 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
     uint64_t index;
     while (profile_numbers_next(&reader, &index)) {
         const struct attribute_slot *slot = slot_of(labels, index);
+        if (slot != NULL && slot->kind == KIND_ID)
+            cost += 2 * LABEL_BYTES_MAX;
         if (slot == NULL || slot->kind != KIND_LABEL)
             continue;
         cost += LABEL_BYTES_MAX;

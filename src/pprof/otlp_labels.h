@@ -20,6 +20,7 @@ enum { OTLP_LABEL_NAMES_MAX = 100, OTLP_LABEL_NAME_BYTES_MAX = 1024 };
 
 struct otlp_label_rules {
     bool has_trace_id;        /* the link's trace id as a label, beside its span id */
+    bool lifts_ids;           /* attributes that name the span, however spelt, are as its link */
     bool has_numbers;         /* integers as numbers with a unit; else as text */
     bool keeps_dots;          /* in names; else they become underscores */
     bool has_plain_names;     /* as OTLP_NAME_PLAIN */

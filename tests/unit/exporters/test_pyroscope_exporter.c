@@ -220,6 +220,46 @@ static void samples_are_summed_counted_linked_and_dropped(void **state)
     tear_down(&fixture);
 }
 
+/* As labels of any other name they would be a series for each request. */
+static void ids_in_any_spelling_are_the_two_labels_that_make_no_series(void **state)
+{
+    static const struct {
+        struct sketch_sample sample;
+        const char *labels;
+    } rows[] = {
+        {{.attributes = {"process.context.label.trace_id=5b8aa5a2d2c872e8321cf37308d69df2",
+                         "process.context.label.span_id=051a1b6c441acd00", "x=y"}},
+         " span_id=051a1b6c441acd00 trace_id=5b8aa5a2d2c872e8321cf37308d69df2 x=y"},
+        {{.attributes = {"otel.traceid=5B8AA5A2D2C872E8321CF37308D69DF2"}},
+         " trace_id=5b8aa5a2d2c872e8321cf37308d69df2"},
+        {{.attributes = {"span id=367636471397141760", "local root span id=5"}},
+         " span_id=051a1b6c441acd00"},
+        {{.attributes = {"profile_id=051a1b6c441acd00"}}, " span_id=051a1b6c441acd00"},
+        {{.attributes = {"spanid=1111111111111111"}, .trace_id = TRACE_ID, .span_id = SPAN_ID},
+         " span_id=051a1b6c441acd00 trace_id=5b8aa5a2d2c872e8321cf37308d69df2"},
+        {{.attributes = {"trace.id=of another kind"}}, " trace_id=of another kind"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sketch_sample sample = rows[i].sample;
+        const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                               .time_ns = NOW_NS,
+                                               .samples_count = 1,
+                                               .samples = &sample};
+        const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+        struct fixture fixture;
+        sample.stack = "main";
+        sample.values_count = 1;
+        sample.values[0] = 9;
+        set_up(&fixture, "");
+        export_sketch(&fixture, &sketch);
+        const char *stored = fixture.server->stored[0].profile;
+        assert_non_null(strstr(stored, "[9]"));
+        assert_string_equal(strstr(stored, "[9]") + 3, rows[i].labels);
+        tear_down(&fixture);
+    }
+}
+
 static void trace_ids_can_be_left_out(void **state)
 {
     static const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
@@ -737,6 +777,7 @@ int main(void)
         cmocka_unit_test(labels_follow_the_rules),
         cmocka_unit_test(attributes_of_profiles_are_no_labels),
         cmocka_unit_test(samples_are_summed_counted_linked_and_dropped),
+        cmocka_unit_test(ids_in_any_spelling_are_the_two_labels_that_make_no_series),
         cmocka_unit_test(trace_ids_can_be_left_out),
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
         cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
