@@ -29,6 +29,7 @@ enum {
 
 struct copies {
     struct profile_links *links;
+    struct named_reader named;
     struct profile_additions additions;
     size_t additions_placed; /* bytes of these that splices have */
     struct splice_list splices;
@@ -155,21 +156,20 @@ static void put_copy(struct copies *copies, const struct join_link *link)
     assert(out->size <= out->capacity);
 }
 
-static void put_copies(struct copies *copies, struct slice bytes)
+static void put_copies(struct copies *copies, const struct named_sample *named)
 {
-    struct profile_sample sample;
-    profile_read_sample(bytes, &sample);
-    struct sample_link found = profile_links_of(copies->links, &sample);
     const struct join_link *links = copies->links->links;
+    struct profile_sample sample;
     uint32_t spans[JOIN_ANCESTORS_MAX];
-    if (found.link == LINK_NONE || links[found.link].found != SPAN_FOUND)
+    if (named->link == LINK_NONE || links[named->link].found != SPAN_FOUND)
         return;
-    uint32_t count = counted_spans(copies, found.link, spans);
+    uint32_t count = counted_spans(copies, named->link, spans);
     assert(count <= JOIN_ANCESTORS_MAX);
     if (count == 0)
         return;
+    named_sample_read(copies->links, named, &sample);
     if (copies->figures.made + count > JOIN_COPIES_MAX ||
-        copies->splices.inserts.size + count * bytes.size > JOIN_COPIES_BYTES_MAX) {
+        copies->splices.inserts.size + count * sample.bytes.size > JOIN_COPIES_BYTES_MAX) {
         copies->figures.left_out += count;
         return;
     }
@@ -211,13 +211,12 @@ static void put_type(struct copies *copies, struct slice type, int32_t unit)
 static void put_profile(struct copies *copies, const struct profile *profile, struct slice type)
 {
     struct profile_bytes *out = &copies->splices.inserts;
-    struct wire_reader samples = wire_reader_of(profile->bytes);
-    struct wire_reader others = samples;
+    struct wire_reader others = wire_reader_of(profile->bytes);
+    const struct named_sample *named;
     struct wire_field field;
-    struct slice bytes;
     size_t begin = out->size;
-    while (profile_next_sample_bytes(&samples, &bytes))
-        put_copies(copies, bytes);
+    while ((named = named_reader_next(&copies->named, profile->bytes)) != NULL)
+        put_copies(copies, named);
     if (out->size == begin)
         return;
     while (wire_next_field(&others, &field))
@@ -246,12 +245,14 @@ static bool may_be_copied(const struct profile_dictionary *from, const struct pr
 static void copy_profile(struct copies *copies, struct slice bytes, uint64_t end)
 {
     struct profile profile = profile_of(bytes);
+    const struct named_reader named = copies->named;
     size_t begin = copies->splices.inserts.size;
     struct slice type;
     if (!may_be_copied(&copies->links->from, &profile, &type))
         return;
     for (enum profile_type_end kind = 0; kind < PROFILE_TYPE_ENDS; kind++) {
         copies->kind = kind;
+        copies->named = named;
         if (is_kind_on(&copies->links->store->settings, kind))
             put_profile(copies, &profile, type);
     }
@@ -303,6 +304,7 @@ static void copy_request(struct copies *copies, struct slice request)
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
     uint64_t end = dictionary_end(request);
+    copies->named = (struct named_reader){.links = copies->links};
     while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES)
             continue;

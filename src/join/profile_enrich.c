@@ -299,39 +299,27 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
 static void edit_sample(struct profile_enricher *enricher, const struct named_sample *named,
                         const struct join_link *link)
 {
-    struct slice request = enricher->links.from.request;
-    struct wire_reader reader =
-        wire_reader_of(slice_of(request.data + named->offset, request.size - named->offset));
     struct profile_sample sample;
-    struct wire_field field;
-    bool is_there = wire_next_field(&reader, &field);
-    assert(is_there && field.number == CHILDREN);
-    profile_read_sample(field.bytes, &sample);
+    struct slice whole = named_sample_read(&enricher->links, named, &sample);
+    assert(link->key.span != 0);
     if (!changes(named, link, sample.link))
         return;
     size_t begin = enricher->splices.inserts.size;
     put_sample(enricher, &sample, named, link);
-    splice_add_from(&enricher->splices, named->offset, field.whole.size, begin);
+    splice_add_from(&enricher->splices, named->offset, whole.size, begin);
     enricher->figures.enriched_samples += link->found == SPAN_FOUND;
 }
 
-/* The samples of the Profile that ends there. Those that name no span are not looked at. */
-static void edit_samples(struct profile_enricher *enricher, uint64_t end)
+/* Of a Profile. Those that name no span are not looked at. */
+static void edit_samples(struct profile_enricher *enricher, struct slice profile)
 {
-    const struct profile_links *links = &enricher->links;
+    const struct named_sample *named;
+    assert(enricher->named.links == &enricher->links);
     if (!enricher->changes_samples)
         return;
-    for (; enricher->next_named < links->named_count; enricher->next_named++) {
-        const struct named_sample *named = &links->named[enricher->next_named];
-        if (named->offset >= end)
-            return;
-        uint32_t link = named->link;
-        if (link == LINK_NONE)
-            link = links->timed[enricher->next_timed++].link;
-        if (link != LINK_NONE)
-            edit_sample(enricher, named, &links->links[link]);
-    }
-    assert(enricher->next_timed <= links->timed_count);
+    while ((named = named_reader_next(&enricher->named, profile)) != NULL)
+        if (named->link != LINK_NONE)
+            edit_sample(enricher, named, &enricher->links.links[named->link]);
 }
 
 /* At the end of a Profile. */
@@ -358,7 +346,7 @@ static void edit_level(struct profile_enricher *enricher, struct slice content, 
     struct wire_field field;
     assert(level <= PROFILE_LEVEL);
     if (level == PROFILE_LEVEL) {
-        edit_samples(enricher, at + content.size);
+        edit_samples(enricher, content);
         put_url(enricher, at + content.size);
         return;
     }
@@ -424,8 +412,7 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                                                      .has_links = links->linked_samples > 0};
     enricher->has_orphans = false;
     enricher->changes_samples = links->timed_count > 0;
-    enricher->next_named = 0;
-    enricher->next_timed = 0;
+    enricher->named = (struct named_reader){.links = links};
     splice_list_clear(&enricher->splices);
     profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->keys.count; i++) {

@@ -33,10 +33,9 @@ struct profile_enricher {
     struct profile_urls urls;
     struct profile_resources resources;
     struct enrich_figures figures;
-    uint32_t next_named; /* while samples are edited, in their order */
-    uint32_t next_timed;
-    bool changes_samples; /* some of them, perhaps */
-    bool has_orphans;     /* entries of the dictionary that samples do not refer to any longer */
+    struct named_reader named; /* samples that are yet to be edited */
+    bool changes_samples;      /* some of them, perhaps */
+    bool has_orphans; /* entries of the dictionary that samples do not refer to any longer */
 };
 
 void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,

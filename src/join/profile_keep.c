@@ -20,6 +20,7 @@ struct keep {
     struct profile_links *links;
     const struct keep_rules *rules;
     bool *is_wanted; /* by place in links */
+    struct named_reader named;
     struct splice_list splices;
     uint64_t run_at; /* samples side by side that are left out */
     uint64_t run_bytes;
@@ -88,13 +89,13 @@ static bool find_wanted(struct keep *keep)
     return keep->is_wanted != NULL;
 }
 
-static bool is_sample_wanted(const struct keep *keep, struct slice bytes)
+static bool is_sample_wanted(struct keep *keep, struct slice whole)
 {
-    struct profile_sample sample;
-    profile_read_sample(bytes, &sample);
-    struct sample_link found = profile_links_of(keep->links, &sample);
+    const struct named_sample *named = named_reader_next(&keep->named, whole);
     assert(keep->is_wanted != NULL);
-    return found.link == LINK_NONE ? keep->rules->keeps_unlinked : keep->is_wanted[found.link];
+    if (named == NULL || named->link == LINK_NONE)
+        return keep->rules->keeps_unlinked;
+    return keep->is_wanted[named->link];
 }
 
 static void end_run(struct keep *keep)
@@ -127,7 +128,7 @@ static uint64_t filter_samples(struct keep *keep, struct slice content, uint64_t
     while (wire_next_field(&reader, &field)) {
         if (field.number != CHILDREN || field.type != WIRE_BYTES)
             continue;
-        if (is_sample_wanted(keep, field.bytes))
+        if (is_sample_wanted(keep, field.whole))
             kept++;
         else
             leave_out(keep, at + (uint64_t)(field.whole.data - content.data), field.whole.size);
@@ -200,7 +201,7 @@ static struct batch *shrink(struct batch *batch, struct budget *budget)
 struct batch *profile_keep(struct profile_links *links, struct batch *batch,
                            const struct keep_rules *rules, struct budget *budget)
 {
-    struct keep keep = {.links = links, .rules = rules};
+    struct keep keep = {.links = links, .rules = rules, .named = {.links = links}};
     assert(batch->parts_count == 1);
     if (!keep_rules_are_on(rules) || !find_wanted(&keep))
         return batch_ref(batch);

@@ -9,7 +9,6 @@
 #include "src/join/join_store.h"
 #include "src/join/profile_window.h"
 #include "src/mem.h"
-#include "src/otlp/value.h"
 #include "src/pprof/correlation.h"
 #include "src/random.h"
 
@@ -61,22 +60,6 @@ static uint16_t fills(const struct join_settings *settings, struct slice key)
     return found;
 }
 
-static bool take_label(const struct profile_dictionary *from, int32_t index,
-                       struct correlation *correlation)
-{
-    struct profile_attribute attribute = profile_attribute_at(from, index);
-    if (attribute.value.data == NULL || !profile_has(from, PROFILE_STRINGS, attribute.key))
-        return false;
-    struct slice key = profile_string_at(from, attribute.key);
-    struct value value = value_read_single(attribute.value);
-    assert(correlation != NULL);
-    if (value.type == VALUE_INT)
-        return correlation_take_number(correlation, key, value.integer);
-    if (value.type == VALUE_BYTES)
-        return correlation_take_bytes(correlation, key, value.bytes);
-    return value.type == VALUE_TEXT && correlation_take(correlation, key, value.bytes);
-}
-
 static bool read_attributes(struct profile_links *links)
 {
     uint32_t count = links->from.counts[PROFILE_ATTRIBUTES];
@@ -94,7 +77,7 @@ static bool read_attributes(struct profile_links *links)
             continue;
         links->roles[i] = (struct attribute_role){
             .fills = fills(&links->store->settings, profile_string_at(&links->from, attribute.key)),
-            .names_span = take_label(&links->from, (int32_t)i, &none),
+            .names_span = correlation_take_attribute(&none, &links->from, (int32_t)i),
         };
         links->names_spans |= links->roles[i].names_span;
         links->has_roles |= links->roles[i].names_span || links->roles[i].fills != 0;
@@ -210,7 +193,7 @@ static uint32_t link_of_labels(struct profile_links *links, const struct profile
     uint64_t index;
     while (profile_numbers_next(&reader, &index))
         if (role_of(links, index)->names_span)
-            take_label(&links->from, (int32_t)index, &correlation);
+            correlation_take_attribute(&correlation, &links->from, (int32_t)index);
     if (!correlation.has_span)
         return LINK_NONE;
     struct link_key key = {.span = read_id(correlation.span_id)};
@@ -223,31 +206,8 @@ static uint32_t link_of_labels(struct profile_links *links, const struct profile
     return place_of(links, &key);
 }
 
-struct sample_link profile_links_of(struct profile_links *links,
-                                    const struct profile_sample *sample)
-{
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    struct sample_link found = {.link = LINK_NONE};
-    bool names_span = false;
-    uint64_t index;
-    while (links->has_roles && profile_numbers_next(&reader, &index)) {
-        const struct attribute_role *role = role_of(links, index);
-        found.filled |= role->fills;
-        names_span |= role->names_span;
-    }
-    if (sample->link != 0)
-        found.link = link_of_entry(links, sample->link);
-    else if (names_span)
-        found.link = link_of_labels(links, sample);
-    else if (links->timed_count > 0)
-        found.link = profile_window_link(links, sample);
-    found.is_by_labels = sample->link == 0;
-    return found;
-}
-
 /* False: there is no memory for it. */
-static bool note_named(struct profile_links *links, const struct wire_field *field,
-                       struct sample_link found)
+static bool note_named(struct profile_links *links, const struct named_sample *sample)
 {
     if (links->named_count == links->named_capacity) {
         uint32_t capacity = links->named_capacity > 0 ? 2 * links->named_capacity : NAMED_FIRST;
@@ -258,43 +218,72 @@ static bool note_named(struct profile_links *links, const struct wire_field *fie
         links->named_capacity = capacity;
     }
     assert(links->named_count < links->named_capacity);
-    links->named[links->named_count++] = (struct named_sample){
-        .offset = (uint32_t)(field->whole.data - links->from.request.data),
-        .link = found.link,
-        .filled = found.filled,
-        .is_by_labels = found.is_by_labels,
-    };
+    links->named[links->named_count++] = *sample;
     return true;
 }
 
-static struct sample_link link_of_sample(struct profile_links *links, struct slice bytes)
+/* What its labels and its link come to. */
+static void read_labels(struct profile_links *links, struct slice bytes,
+                        struct named_sample *ret_named)
 {
     struct profile_sample sample;
-    if (links->has_roles) {
-        profile_read_sample(bytes, &sample);
-        return profile_links_of(links, &sample);
+    profile_read_sample(bytes, &sample);
+    struct profile_numbers_reader reader = profile_numbers_read(&sample.attributes);
+    bool names_span = false;
+    uint64_t index;
+    assert(links->has_roles);
+    while (profile_numbers_next(&reader, &index)) {
+        const struct attribute_role *role = role_of(links, index);
+        ret_named->filled |= role->fills;
+        names_span |= role->names_span;
     }
-    int32_t index = profile_link_of_sample(bytes);
-    assert(profile_has(&links->from, PROFILE_LINKS, index));
-    return (struct sample_link){.link = index != 0 ? link_of_entry(links, index) : LINK_NONE,
-                                .is_by_labels = index == 0};
+    ret_named->is_by_labels = sample.link == 0;
+    if (sample.link != 0)
+        ret_named->link = link_of_entry(links, sample.link);
+    else if (names_span)
+        ret_named->link = link_of_labels(links, &sample);
 }
 
+static struct named_sample read_named(struct profile_links *links, const struct wire_field *field)
+{
+    struct named_sample named = {
+        .offset = (uint32_t)(field->whole.data - links->from.request.data),
+        .link = LINK_NONE,
+    };
+    if (links->has_roles) {
+        read_labels(links, field->bytes, &named);
+        return named;
+    }
+    int32_t index = profile_link_of_sample(field->bytes);
+    assert(profile_has(&links->from, PROFILE_LINKS, index));
+    named.is_by_labels = index == 0;
+    if (index != 0)
+        named.link = link_of_entry(links, index);
+    return named;
+}
+
+void profile_links_want(struct profile_links *links, const struct named_sample *sample,
+                        bool is_known)
+{
+    uint32_t all = (1u << links->store->settings.attributes_count) - 1;
+    struct join_link *link = &links->links[sample->link];
+    assert(link->key.span != 0);
+    link->wanted |= all & ~(uint32_t)sample->filled;
+    link->is_known |= is_known;
+    link->is_lifted |= sample->is_by_labels;
+}
+
+/* False: it names no span, nor will it be given one. */
 static bool collect_sample(struct profile_links *links, const struct wire_field *field,
                            bool is_known)
 {
-    struct sample_link found = link_of_sample(links, field->bytes);
-    if (found.link == LINK_NONE)
-        return links->store->settings.uses_window &&
-               profile_window_note(links, field->bytes, found.filled) &&
-               note_named(links, field, found);
-    uint32_t all = (1u << links->store->settings.attributes_count) - 1;
-    struct join_link *link = &links->links[found.link];
-    assert(link->key.span != 0);
-    link->wanted |= all & ~(uint32_t)found.filled;
-    link->is_known |= is_known;
-    link->is_lifted |= found.is_by_labels;
-    return note_named(links, field, found);
+    const struct named_sample named = read_named(links, field);
+    assert(named.link == LINK_NONE || named.link < links->keys.count);
+    if (named.link != LINK_NONE)
+        profile_links_want(links, &named, is_known);
+    else if (!links->store->settings.uses_window || !profile_window_note(links, field->bytes))
+        return false;
+    return note_named(links, &named);
 }
 
 /* Returns how many samples name a span, or may. */
@@ -390,6 +379,32 @@ void profile_links_close(struct profile_links *links)
     links->linked_samples = 0;
     links->roles = NULL;
     links->by_link = NULL;
+}
+
+const struct named_sample *named_reader_next(struct named_reader *reader, struct slice part)
+{
+    const struct profile_links *links = reader->links;
+    uint64_t begin = (uint64_t)(part.data - links->from.request.data);
+    assert(begin + part.size <= links->from.request.size);
+    while (reader->next < links->named_count && links->named[reader->next].offset < begin)
+        reader->next++;
+    if (reader->next == links->named_count ||
+        links->named[reader->next].offset >= begin + part.size)
+        return NULL;
+    return &links->named[reader->next++];
+}
+
+struct slice named_sample_read(const struct profile_links *links, const struct named_sample *named,
+                               struct profile_sample *ret_sample)
+{
+    struct slice request = links->from.request;
+    struct wire_reader reader =
+        wire_reader_of(slice_of(request.data + named->offset, request.size - named->offset));
+    struct wire_field field;
+    bool is_there = wire_next_field(&reader, &field);
+    assert(is_there && field.number == PROFILE_SAMPLES);
+    profile_read_sample(field.bytes, ret_sample);
+    return field.whole;
 }
 
 static void resolve(const struct profile_links *links, struct join_link *link)

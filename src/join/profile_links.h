@@ -60,23 +60,21 @@ struct attribute_role {
     bool names_span;
 };
 
-/* A sample that names a span, or may be given one by its time. */
+/* A sample that names a span, or is given one by its time. */
 struct named_sample {
     uint32_t offset;   /* of its field in the request */
-    uint32_t link;     /* place in links; LINK_NONE: the next of timed knows */
+    uint32_t link;     /* place in links; LINK_NONE: there is none at that time, as far as known */
     uint16_t filled;   /* configured attributes that it has already */
     bool is_by_labels; /* else by the link table */
 };
 
-/* A sample that names no span but says when it was taken. */
+/* What a named sample says that names no span: when it was taken. */
 struct timed_sample {
     uint64_t from_ns; /* its first and its last time stamp */
     uint64_t until_ns;
-    uint32_t offset;   /* of its content in the request */
+    uint32_t named;    /* place in named */
     uint32_t resource; /* of its process, in resources */
     struct thread_facts thread;
-    uint16_t filled; /* as in sample_link */
-    uint32_t link;   /* place in links, once resolved; or LINK_NONE */
 };
 
 struct profile_links {
@@ -106,11 +104,10 @@ struct profile_links {
     uint32_t resources_capacity;
 };
 
-/* What a sample's labels and link come to. */
-struct sample_link {
-    uint32_t link;     /* place in links, or LINK_NONE */
-    uint16_t filled;   /* configured attributes that it has already */
-    bool is_by_labels; /* and not by its link_index */
+/* Goes through named samples, in the order of the request. */
+struct named_reader {
+    const struct profile_links *links;
+    uint32_t next;
 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
@@ -127,5 +124,12 @@ bool profile_links_charge(struct profile_links *links, uint64_t bytes);
 uint32_t profile_links_resolve(struct profile_links *links);
 /* The place of that span in links, looked up; LINK_NONE: the budget has no memory for it. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
-struct sample_link profile_links_of(struct profile_links *links,
-                                    const struct profile_sample *sample);
+/* The sample gets what it does not have yet from its link, of whose service spans are known. */
+void profile_links_want(struct profile_links *links, const struct named_sample *sample,
+                        bool is_known);
+/* The next one in `part`, which lies in the request; those before it are passed over. NULL: there
+ * is none. */
+const struct named_sample *named_reader_next(struct named_reader *reader, struct slice part);
+/* The sample itself. Returns its whole field. */
+struct slice named_sample_read(const struct profile_links *links, const struct named_sample *named,
+                               struct profile_sample *ret_sample);

@@ -61,17 +61,14 @@ static void take(struct about *about, const struct join_link *link)
     about->has_one_span &= span == about->span;
 }
 
-static struct about about_of(struct profile_links *links, const struct profile *profile)
+static struct about about_of(struct named_reader *reader, const struct profile *profile)
 {
     struct about about = {.has_any = false};
-    struct wire_reader reader = wire_reader_of(profile->bytes);
-    struct profile_sample sample;
-    while (profile_next_sample(&reader, &sample)) {
-        struct sample_link found = profile_links_of(links, &sample);
-        if (found.link != LINK_NONE)
-            take(&about, &links->links[found.link]);
-    }
-    assert(reader.failure == NULL);
+    const struct named_sample *named;
+    assert(reader->links != NULL);
+    while ((named = named_reader_next(reader, profile->bytes)) != NULL)
+        if (named->link != LINK_NONE)
+            take(&about, &reader->links->links[named->link]);
     return about;
 }
 
@@ -113,11 +110,12 @@ static bool has_own(const struct profile_dictionary *from, const struct profile 
 }
 
 /* The attribute's index; 0: there is no URL. */
-static uint32_t url_of(struct profile_links *links, struct profile_additions *additions,
+static uint32_t url_of(struct named_reader *named, struct profile_additions *additions,
                        const struct profile *profile, const struct resource_facts *resource)
 {
+    const struct profile_links *links = named->links;
     const struct url_template *template = &links->store->settings.trace_url;
-    struct about about = about_of(links, profile);
+    struct about about = about_of(named, profile);
     char ids[2][TRACE_HEX];
     char times[2][URL_MS_BYTES];
     char type[TYPE_TEXT_MAX];
@@ -160,10 +158,11 @@ static void learn_service(const struct join_store *store, uint64_t now_ns,
     }
 }
 
-void profile_urls_collect(struct profile_urls *urls, struct profile_links *links,
+void profile_urls_collect(struct profile_urls *urls, const struct profile_links *links,
                           struct profile_additions *additions, uint64_t now_ns)
 {
     struct wire_reader resources = wire_reader_of(links->from.request);
+    struct named_reader named = {.links = links};
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
@@ -184,7 +183,7 @@ void profile_urls_collect(struct profile_urls *urls, struct profile_links *links
             while (profile_next_profile(&profiles, &profile))
                 add(urls, has_own(&links->from, &profile, own_key)
                               ? 0
-                              : url_of(links, additions, &profile, &facts));
+                              : url_of(&named, additions, &profile, &facts));
         }
     }
     assert(resources.failure == NULL);

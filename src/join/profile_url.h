@@ -17,7 +17,7 @@ struct profile_urls {
 void profile_urls_fini(struct profile_urls *urls);
 /* Makes them for the request of links (resolved). Where the template wants a trace or a span, only
  * for Profiles whose samples name one and no other; a Profile that has one keeps it. */
-void profile_urls_collect(struct profile_urls *urls, struct profile_links *links,
+void profile_urls_collect(struct profile_urls *urls, const struct profile_links *links,
                           struct profile_additions *additions, uint64_t now_ns);
 /* Of the next Profile, in the order of the request. */
 uint32_t profile_urls_next(struct profile_urls *urls);

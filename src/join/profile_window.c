@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples by time. They are noted in the order of the request, in which they are looked for later.
- * Runs on the owner's thread. */
+/* Samples by time. Their spans are found anew with each look. Runs on the owner's thread. */
 #include "src/join/profile_window.h"
 
 #include <assert.h>
@@ -60,16 +59,15 @@ static bool is_named(const struct resource_facts *resource)
     return names != 0;
 }
 
-bool profile_window_note(struct profile_links *links, struct slice bytes, uint16_t filled)
+bool profile_window_note(struct profile_links *links, struct slice bytes)
 {
     struct profile_sample sample;
     assert(links->resources_count > 0);
     profile_read_sample(bytes, &sample);
     uint32_t resource = links->resources_count - 1;
-    struct timed_sample timed = {.resource = resource, .filled = filled, .link = LINK_NONE};
+    struct timed_sample timed = {.named = links->named_count, .resource = resource};
     if (!is_named(&links->resources[resource]) || !read_times(&sample, &timed))
         return false;
-    timed.offset = (uint32_t)(bytes.data - links->from.request.data);
     read_thread(&links->from, &sample, &timed.thread);
     if (links->timed_count == links->timed_capacity) {
         uint32_t capacity = links->timed_count > 0 ? 2 * links->timed_count : FIRST;
@@ -79,14 +77,14 @@ bool profile_window_note(struct profile_links *links, struct slice bytes, uint16
         links->timed_capacity = capacity;
         links->timed = mem_resize(links->timed, links->timed_capacity * sizeof(links->timed[0]));
     }
-    assert(links->timed_count == 0 || timed.offset > links->timed[links->timed_count - 1].offset);
+    assert(links->timed_count < links->timed_capacity);
     links->timed[links->timed_count++] = timed;
     return true;
 }
 
-static void resolve(struct profile_links *links, struct timed_sample *timed)
+static void resolve(struct profile_links *links, const struct timed_sample *timed)
 {
-    const struct join_settings *settings = &links->store->settings;
+    struct named_sample *named = &links->named[timed->named];
     const struct resource_facts *resource = &links->resources[timed->resource];
     struct window_place place = {.from_ns = timed->from_ns,
                                  .until_ns = timed->until_ns,
@@ -94,21 +92,18 @@ static void resolve(struct profile_links *links, struct timed_sample *timed)
                                  .thread = timed->thread};
     struct window_span span;
     memcpy(place.names, resource->processes, sizeof(place.names));
-    timed->link = LINK_NONE;
+    assert(timed->named < links->named_count);
+    named->link = LINK_NONE;
     if (!span_window_find(&links->store->window, &place, &span))
         return;
     struct link_key key = {
         .trace = {span.trace[0], span.trace[1]}, .span = span.span, .has_trace = 1};
-    timed->link = profile_links_place(links, &key);
-    if (timed->link == LINK_NONE)
+    named->link = profile_links_place(links, &key);
+    if (named->link == LINK_NONE)
         return;
     links->timed_found++;
-    struct join_link *link = &links->links[timed->link];
-    uint32_t all = (1u << settings->attributes_count) - 1;
-    assert(link->key.span != 0);
-    link->wanted |= all & ~(uint32_t)timed->filled;
-    link->is_known = true;
-    link->is_lifted = true;
+    profile_links_want(links, named, true);
+    links->links[named->link].is_lifted = true;
 }
 
 uint32_t profile_window_resolve(struct profile_links *links)
@@ -117,22 +112,6 @@ uint32_t profile_window_resolve(struct profile_links *links)
     for (uint32_t i = 0; i < links->timed_count; i++)
         resolve(links, &links->timed[i]);
     return links->timed_count;
-}
-
-uint32_t profile_window_link(const struct profile_links *links, const struct profile_sample *sample)
-{
-    uint32_t offset = (uint32_t)(sample->bytes.data - links->from.request.data);
-    uint32_t low = 0;
-    uint32_t high = links->timed_count;
-    assert(high > 0);
-    while (low + 1 < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (links->timed[middle].offset <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return links->timed[low].offset == offset ? links->timed[low].link : LINK_NONE;
 }
 
 void profile_window_clear(struct profile_links *links)

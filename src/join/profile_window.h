@@ -8,12 +8,10 @@
 
 /* Samples of this resource (encoded; no data: none) follow. */
 void profile_window_begin(struct profile_links *links, struct slice resource);
-/* A sample without a span; false: it does not say when or where it was taken. */
-bool profile_window_note(struct profile_links *links, struct slice bytes, uint16_t filled);
+/* A sample without a span, which is to be the next of named; false: it does not say when or where
+ * it was taken. */
+bool profile_window_note(struct profile_links *links, struct slice bytes);
 /* Finds their spans, of which more may be known later. Returns how many samples there are. */
 uint32_t profile_window_resolve(struct profile_links *links);
-/* What was found for the sample, a place in links or LINK_NONE. */
-uint32_t profile_window_link(const struct profile_links *links,
-                             const struct profile_sample *sample);
 void profile_window_clear(struct profile_links *links);
 void profile_window_fini(struct profile_links *links);
