@@ -19,6 +19,10 @@ enum {
     TRAILER_ISIZE_BYTES = 4,
     INFLATE_FIRST_BYTES = 16 * 1024,
     DEFLATE_CHUNK_BYTES = 64 * 1024,
+    /* Each piece that ISA-L is given makes it copy up to 32 KiB of what came before: pieces up to
+     * SMALL are given together. */
+    DEFLATE_SMALL_BYTES_MAX = 32 * 1024,
+    DEFLATE_JOINED_BYTES = 64 * 1024,
     LEVEL_STANDARD = 1,
 };
 
@@ -26,7 +30,9 @@ struct deflater {
     struct isal_zstream stream;
     uint8_t *level_memory; /* what ISA-L works in, enough for level */
     uint32_t level_memory_bytes;
-    uint8_t chunk[DEFLATE_CHUNK_BYTES]; /* where output gathers before it goes into a buffer */
+    size_t joined_size;
+    uint8_t joined[DEFLATE_JOINED_BYTES]; /* small pieces of input, not deflated yet */
+    uint8_t chunk[DEFLATE_CHUNK_BYTES];   /* where output gathers before it goes into a buffer */
 };
 
 struct gzip {
@@ -188,6 +194,7 @@ static void deflater_begin(struct deflater *deflater, const struct wrapping *wra
     stream->flush = NO_FLUSH;
     stream->next_out = deflater->chunk;
     stream->avail_out = DEFLATE_CHUNK_BYTES;
+    deflater->joined_size = 0;
 }
 
 /* Moves what has gathered in the chunk to the end of output, which begins with its first chunk. */
@@ -205,9 +212,9 @@ static bool take_chunk(struct deflater *deflater, struct budget *budget,
     return true;
 }
 
-/* Deflates one part; false when the budget refuses. */
-static bool deflate_part(struct deflater *deflater, struct budget *budget, struct slice part,
-                         struct codec_output *output)
+/* Deflates one piece; false when the budget refuses. */
+static bool deflate_piece(struct deflater *deflater, struct budget *budget, struct slice part,
+                          struct codec_output *output)
 {
     assert(part.size <= UINT32_MAX);
     struct isal_zstream *stream = &deflater->stream;
@@ -221,6 +228,32 @@ static bool deflate_part(struct deflater *deflater, struct budget *budget, struc
         if (!take_chunk(deflater, budget, output))
             return false;
     }
+}
+
+static bool deflate_joined(struct deflater *deflater, struct budget *budget,
+                           struct codec_output *output)
+{
+    struct slice joined = slice_of(deflater->joined, deflater->joined_size);
+    assert(joined.size <= DEFLATE_JOINED_BYTES);
+    deflater->joined_size = 0;
+    return deflate_piece(deflater, budget, joined, output);
+}
+
+/* Deflates one part, or keeps it for later when it is small. */
+static bool deflate_part(struct deflater *deflater, struct budget *budget, struct slice part,
+                         struct codec_output *output)
+{
+    bool is_small = part.size <= DEFLATE_SMALL_BYTES_MAX;
+    assert(!deflater->stream.end_of_stream);
+    if ((!is_small || deflater->joined_size + part.size > DEFLATE_JOINED_BYTES) &&
+        deflater->joined_size > 0 && !deflate_joined(deflater, budget, output))
+        return false;
+    if (!is_small)
+        return deflate_piece(deflater, budget, part, output);
+    if (part.size > 0)
+        memcpy(deflater->joined + deflater->joined_size, part.data, part.size);
+    deflater->joined_size += part.size;
+    return true;
 }
 
 struct gzip *gzip_create(void)
@@ -309,16 +342,11 @@ static enum gzip_result deflate_all(struct deflater *deflater, struct budget *bu
     assert(ret_output != NULL);
     assert(parts != NULL || parts_count == 0);
     struct codec_output output = {.buffer = NULL};
-    const struct batch_part nothing = {.bytes = slice_of("", 0)};
-    if (parts_count == 0) {
-        parts = &nothing;
-        parts_count = 1;
-    }
     bool is_taken = true;
-    for (size_t i = 0; i < parts_count && is_taken; i++) {
-        deflater->stream.end_of_stream = i + 1 == parts_count;
+    for (size_t i = 0; i < parts_count && is_taken; i++)
         is_taken = deflate_part(deflater, budget, parts[i].bytes, &output);
-    }
+    deflater->stream.end_of_stream = 1;
+    is_taken = is_taken && deflate_joined(deflater, budget, &output);
     if (!is_taken || !take_chunk(deflater, budget, &output)) {
         codec_output_drop(&output);
         return GZIP_NO_BUDGET;

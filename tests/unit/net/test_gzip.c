@@ -161,6 +161,32 @@ static void scattered_parts_become_one_member(void **state)
     mem_free(plain);
 }
 
+/* Small ones are deflated together, large ones alone. */
+static void parts_of_any_size_become_one_member(void **state)
+{
+    static const size_t sizes[] = {5,     32768, 32769, 0,     1,     100,   65536, 20000, 20000,
+                                   20000, 20000, 32768, 32768, 70000, 32768, 3,     0};
+    enum { PARTS = sizeof(sizes) / sizeof(sizes[0]), SIZE = 450000 };
+    uint8_t *text = mem_alloc(SIZE);
+    uint8_t *plain = mem_alloc(ROOM_BYTES);
+    struct batch_part parts[PARTS] = {{.owner = NULL}};
+    (void)state;
+    fill(text, SIZE, 5);
+    for (size_t count = 1; count <= PARTS; count++) {
+        size_t at = 0;
+        for (size_t i = 0; i < count; at += sizes[i++])
+            parts[i].bytes = slice_of(text + at, sizes[i]);
+        assert_true(at <= SIZE);
+        struct buffer *output = NULL;
+        assert_int_equal(gzip_deflate(gzip, &budget, parts, count, -1, &output), GZIP_OK);
+        assert_int_equal(zlib_inflate(output->data, output->size, plain), at);
+        assert_memory_equal(plain, text, at);
+        buffer_unref(output);
+    }
+    mem_free(text);
+    mem_free(plain);
+}
+
 static void no_parts_become_an_empty_member(void **state)
 {
     struct buffer *output = NULL;
@@ -412,6 +438,7 @@ int main(void)
         ROW(what_is_deflated_zlib_inflates),
         ROW(noise_is_deflated_without_loss),
         ROW(scattered_parts_become_one_member),
+        ROW(parts_of_any_size_become_one_member),
         ROW(no_parts_become_an_empty_member),
         ROW(a_deflated_buffer_holds_little_more_than_its_size),
         ROW(concatenated_members_are_inflated_as_one),
