@@ -16,7 +16,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -78,8 +77,10 @@ static void on_request(struct http_request *request, void *arg)
     struct http_body_plan plan = {.max_bytes = BODY_BYTES_MAX};
     (void)arg;
     struct slice path = http_request_path(request);
-    http_request_set_context(request,
-                             (void *)(uintptr_t)strtoul((const char *)path.data + 2, NULL, 10));
+    uintptr_t stream = 0;
+    for (size_t i = 2; i < path.size; i++)
+        stream = 10 * stream + path.data[i] - '0';
+    http_request_set_context(request, (void *)stream);
     if (path.data[1] == 'p') {
         plan.peek_bytes = SIZE_BYTES;
         plan.on_peek = on_peek;
