@@ -9,14 +9,12 @@
 #include "src/join/join_store.h"
 #include "src/join/profile_additions.h"
 #include "src/join/profile_links.h"
+#include "src/join/profile_walk.h"
 #include "src/join/splice.h"
 #include "src/pprof/profile_type.h"
 
 enum {
-    REQUEST_RESOURCES = 1,
-    REQUEST_DICTIONARY = 2,
-    CHILDREN = 2, /* scopes, profiles, samples */
-    PROFILE_LEVEL = 2,
+    CHILDREN = 2, /* profiles, samples */
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_ID = 7,
     PROFILE_PAYLOAD_FORMAT = 9,
@@ -31,7 +29,6 @@ struct copies {
     struct profile_links *links;
     struct named_reader named;
     struct profile_additions additions;
-    size_t additions_placed; /* bytes of these that splices have */
     struct splice_list splices;
     struct profile_bytes body;  /* of the sample at hand, without its link */
     enum profile_type_end kind; /* that is being written */
@@ -242,9 +239,10 @@ static bool may_be_copied(const struct profile_dictionary *from, const struct pr
 }
 
 /* Its copies, of all kinds, stand behind a Profile. */
-static void copy_profile(struct copies *copies, struct slice bytes, uint64_t end)
+static void copy_profile(void *arg, const struct wire_field *field, uint64_t at)
 {
-    struct profile profile = profile_of(bytes);
+    struct copies *copies = arg;
+    struct profile profile = profile_of(field->bytes);
     const struct named_reader named = copies->named;
     size_t begin = copies->splices.inserts.size;
     struct slice type;
@@ -258,81 +256,34 @@ static void copy_profile(struct copies *copies, struct slice bytes, uint64_t end
     }
     assert(copies->splices.inserts.size >= begin);
     if (copies->splices.inserts.size > begin)
-        splice_add_from(&copies->splices, end, 0, begin);
+        splice_add_from(&copies->splices, at + field->whole.size, 0, begin);
 }
 
-/* A resource or a scope; `at` is where content begins in the batch. The recursion ends at
- * PROFILE_LEVEL. */
-static void copy_level(struct copies *copies, struct slice content, uint64_t at, unsigned level)
+/* True: the dictionary has got all that was added to it. */
+static bool copy_request(struct copies *copies, struct slice request)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    assert(level <= PROFILE_LEVEL);
-    while (wire_next_field(&reader, &field)) {
-        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
-        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
-        if (field.number != CHILDREN || field.type != WIRE_BYTES)
-            continue;
-        if (level == PROFILE_LEVEL) {
-            copy_profile(copies, field.bytes, begin + field.whole.size);
-            continue;
-        }
-        size_t opened = splice_open(&copies->splices, begin, body);
-        copy_level(copies, field.bytes, body, level + 1);
-        splice_close(&copies->splices, opened, CHILDREN, field.bytes.size);
-    }
-    assert(reader.failure == NULL);
-}
-
-/* Where the last dictionary ends: several are one, in their order. 0: there is none. */
-static uint64_t dictionary_end(struct slice request)
-{
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
-    uint64_t end = 0;
-    while (wire_next_field(&reader, &field))
-        if (field.number == REQUEST_DICTIONARY && field.type == WIRE_BYTES)
-            end = (uint64_t)(field.bytes.data - request.data) + field.bytes.size;
-    assert(reader.failure == NULL);
-    return end;
-}
-
-static void copy_request(struct copies *copies, struct slice request)
-{
-    struct splice_list *splices = &copies->splices;
-    const struct profile_bytes *additions = &copies->additions.bytes;
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
-    uint64_t end = dictionary_end(request);
+    struct profile_walk walk = {
+        .splices = &copies->splices,
+        .on_profile = copy_profile,
+        .arg = copies,
+        .additions = &copies->additions.bytes,
+    };
+    assert(copies->splices.count == 0);
     copies->named = (struct named_reader){.links = copies->links};
-    while (wire_next_field(&reader, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        uint64_t begin = (uint64_t)(field.whole.data - request.data);
-        uint64_t body = (uint64_t)(field.bytes.data - request.data);
-        size_t opened = splice_open(splices, begin, body);
-        if (field.number == REQUEST_RESOURCES) {
-            copy_level(copies, field.bytes, body, 1);
-        } else if (body + field.bytes.size == end && additions->size > 0) {
-            splice_add(splices, end, 0, slice_of(additions->data, additions->size));
-            copies->additions_placed = additions->size;
-        }
-        splice_close(splices, opened, field.number, field.bytes.size);
-    }
-    assert(reader.failure == NULL);
+    profile_walk_request(&walk, request);
+    return walk.additions_placed == copies->additions.bytes.size;
 }
 
 /* What the dictionary gets is known only behind the samples. Where it stands before some of them,
  * the second time finds everything in its place. */
 static void copy_all(struct copies *copies, struct slice request)
 {
-    copy_request(copies, request);
-    if (copies->additions_placed == copies->additions.bytes.size)
+    if (copy_request(copies, request))
         return;
     splice_list_clear(&copies->splices);
     copies->figures = (struct copies_figures){.made = 0};
-    copy_request(copies, request);
-    assert(copies->additions_placed == copies->additions.bytes.size);
+    bool is_whole = copy_request(copies, request);
+    assert(is_whole);
 }
 
 struct batch *profile_copies_add(struct profile_links *links, struct batch *batch,

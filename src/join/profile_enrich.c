@@ -11,21 +11,17 @@
 #include "src/join/join_store.h"
 #include "src/join/profile_orphans.h"
 #include "src/join/profile_resource.h"
+#include "src/join/profile_walk.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
 
 #define OTHER "other"
 
 enum {
-    REQUEST_RESOURCES = 1,
-    REQUEST_DICTIONARY = 2,
-    RESOURCE = 1,
-    ATTRIBUTES = 1,
-    CHILDREN = 2, /* scopes, profiles, samples */
+    CHILDREN = 2, /* profiles, samples */
     SAMPLE_ATTRIBUTES = 2,
     SAMPLE_LINK = 3,
     PROFILE_ATTRIBUTES_FIELD = 11,
-    PROFILE_LEVEL = 2,
     BUCKET_TEXT_MAX = 64,
 };
 
@@ -337,66 +333,36 @@ static void put_url(struct profile_enricher *enricher, uint64_t at)
     assert(splices->inserts.size > begin);
 }
 
-/* A resource, a scope or a profile. `at` is where content begins in the batch. The recursion ends
- * at PROFILE_LEVEL. */
-static void edit_level(struct profile_enricher *enricher, struct slice content, uint64_t at,
-                       unsigned level)
+static void edit_profile(void *arg, const struct wire_field *field, uint64_t at)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    assert(level <= PROFILE_LEVEL);
-    if (level == PROFILE_LEVEL) {
-        edit_samples(enricher, content);
-        put_url(enricher, at + content.size);
-        return;
-    }
-    while (wire_next_field(&reader, &field)) {
-        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
-        if (level == 0 && field.number == RESOURCE)
-            profile_resource_edit(&enricher->resources, &field, begin, content);
-        if (field.number != CHILDREN || field.type != WIRE_BYTES)
-            continue;
-        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
-        size_t opened = splice_open(&enricher->splices, begin, body);
-        edit_level(enricher, field.bytes, body, level + 1);
-        splice_close(&enricher->splices, opened, CHILDREN, field.bytes.size);
-    }
-    assert(reader.failure == NULL);
+    struct profile_enricher *enricher = arg;
+    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
+    size_t opened = splice_open(&enricher->splices, at, body);
+    assert(field->number == CHILDREN);
+    edit_samples(enricher, field->bytes);
+    put_url(enricher, body + field->bytes.size);
+    splice_close(&enricher->splices, opened, CHILDREN, field->bytes.size);
 }
 
-static unsigned count_dictionaries(struct slice request)
+static void edit_resource(void *arg, const struct wire_field *field, uint64_t at,
+                          struct slice around)
 {
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
-    unsigned count = 0;
-    while (wire_next_field(&reader, &field))
-        count += field.number == REQUEST_DICTIONARY;
-    assert(reader.failure == NULL);
-    return count;
+    struct profile_enricher *enricher = arg;
+    assert(enricher->resources.splices == &enricher->splices);
+    profile_resource_edit(&enricher->resources, field, at, around);
 }
 
-/* Additions come last in the last dictionary: several are one, in their order. */
 static void edit_request(struct profile_enricher *enricher, struct slice request)
 {
-    struct splice_list *splices = &enricher->splices;
-    const struct profile_bytes *additions = &enricher->additions.bytes;
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
-    unsigned dictionaries = count_dictionaries(request);
-    while (wire_next_field(&reader, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        uint64_t begin = (uint64_t)(field.whole.data - request.data);
-        uint64_t body = (uint64_t)(field.bytes.data - request.data);
-        size_t opened = splice_open(splices, begin, body);
-        if (field.number == REQUEST_RESOURCES)
-            edit_level(enricher, field.bytes, body, 0);
-        else if (field.number == REQUEST_DICTIONARY && --dictionaries == 0 && additions->size > 0)
-            splice_add(splices, body + field.bytes.size, 0,
-                       slice_of(additions->data, additions->size));
-        splice_close(splices, opened, field.number, field.bytes.size);
-    }
-    assert(dictionaries == 0);
+    struct profile_walk walk = {
+        .splices = &enricher->splices,
+        .on_resource = edit_resource,
+        .on_profile = edit_profile,
+        .arg = enricher,
+        .additions = &enricher->additions.bytes,
+    };
+    profile_walk_request(&walk, request);
+    assert(walk.additions_placed == enricher->additions.bytes.size);
 }
 
 struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *batch,

@@ -10,11 +10,12 @@
 #include "src/join/join_store.h"
 #include "src/join/profile_copies.h"
 #include "src/join/profile_links.h"
+#include "src/join/profile_walk.h"
 #include "src/join/splice.h"
 #include "src/otlp/profile_shape.h"
 #include "src/otlp/unknown.h"
 
-enum { REQUEST_RESOURCES = 1, CHILDREN = 2, PROFILE_LEVEL = 2 };
+enum { CHILDREN = 2 /* profiles, samples */ };
 
 struct keep {
     struct profile_links *links;
@@ -139,8 +140,9 @@ static uint64_t filter_samples(struct keep *keep, struct slice content, uint64_t
 }
 
 /* A profile without samples says nothing; one that came so stays. */
-static void filter_profile(struct keep *keep, const struct wire_field *field, uint64_t at)
+static void filter_profile(void *arg, const struct wire_field *field, uint64_t at)
 {
+    struct keep *keep = arg;
     uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
     uint64_t dropped = keep->dropped;
     size_t opened = splice_open(&keep->splices, at, body);
@@ -152,28 +154,6 @@ static void filter_profile(struct keep *keep, const struct wire_field *field, ui
     }
     splice_rewind(&keep->splices, opened);
     splice_add_from(&keep->splices, at, field->whole.size, keep->splices.inserts.size);
-}
-
-/* A resource or a scope. The recursion ends at PROFILE_LEVEL. */
-static void filter_level(struct keep *keep, struct slice content, uint64_t at, unsigned level)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    assert(level <= PROFILE_LEVEL);
-    while (wire_next_field(&reader, &field)) {
-        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
-        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
-        if (field.number != (level == 0 ? REQUEST_RESOURCES : CHILDREN) || field.type != WIRE_BYTES)
-            continue;
-        if (level == PROFILE_LEVEL) {
-            filter_profile(keep, &field, begin);
-            continue;
-        }
-        size_t opened = splice_open(&keep->splices, begin, body);
-        filter_level(keep, field.bytes, body, level + 1);
-        splice_close(&keep->splices, opened, field.number, field.bytes.size);
-    }
-    assert(reader.failure == NULL);
 }
 
 /* The batch without what only dropped samples referred to, which is most of it; all of it when it
@@ -206,7 +186,9 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
     if (!keep_rules_are_on(rules) || !find_wanted(&keep))
         return batch_ref(batch);
     splice_list_init(&keep.splices, budget);
-    filter_level(&keep, links->from.request, 0, 0);
+    struct profile_walk walk = {
+        .splices = &keep.splices, .on_profile = filter_profile, .arg = &keep};
+    profile_walk_request(&walk, links->from.request);
     struct batch *kept = batch;
     if (keep.dropped == 0) {
         batch_ref(batch);

@@ -164,6 +164,20 @@ static void a_profile_of_several_traces_gets_only_what_is_true_of_all(void **sta
     }
 }
 
+/* A Profile without samples needs no dictionary; its URL does. */
+static void a_request_without_a_dictionary_gets_one(void **state)
+{
+    static const uint8_t request[] = {0x0a, 0x04, 0x12, 0x02, 0x12, 0x00};
+    (void)state;
+    struct harness *h = join_start(JOIN("links: {trace: \"http://g/explore\"}"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    join_offer(h, 0, PROFILES, slice_of(request, sizeof(request)), 0);
+    assert_int_equal(exporter->held_count, 1);
+    assert_true(join_says(exporter, 0, 0, "http://g/explore"));
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_profile_of_one_trace_leads_to_it),
         cmocka_unit_test(a_profile_leads_to_the_service_that_it_is_given),
         cmocka_unit_test(a_profile_of_several_traces_gets_only_what_is_true_of_all),
+        cmocka_unit_test(a_request_without_a_dictionary_gets_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
