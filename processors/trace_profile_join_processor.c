@@ -210,7 +210,9 @@ static bool may_release(const struct join *self, const struct turn *turn)
 /* Lets go what is complete or has waited enough, as far as the next stage takes it. */
 static void release_due(struct join *self)
 {
-    struct turn turn = {JOIN_TURN_REQUESTS_MAX, JOIN_TURN_BYTES_MAX, JOIN_TURN_LOOKS_MAX};
+    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX,
+                        .bytes = JOIN_TURN_BYTES_MAX,
+                        .looks = JOIN_TURN_LOOKS_MAX};
     enum release why;
     struct batch *batch;
     assert(lane_is_current(self->base.lane));
@@ -255,7 +257,7 @@ static bool may_wait(const struct join *self, uint64_t bytes)
 /* Room for a profile that has to wait, made by letting older ones go. */
 static bool make_room(struct join *self, uint64_t bytes)
 {
-    struct turn turn = {JOIN_TURN_REQUESTS_MAX, JOIN_TURN_BYTES_MAX, 0};
+    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX, .bytes = JOIN_TURN_BYTES_MAX};
     assert(may_wait(self, bytes));
     for (;;) {
         if (profile_hold_try_take(&self->hold, bytes))

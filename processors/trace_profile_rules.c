@@ -24,7 +24,8 @@ static bool add_word(struct keep_rules *rules, struct slice word, struct error *
         rule = &rules->keeps_sampled;
     else
         return error_set(error, "keep: found \"%.*s\", expected slow: <duration>, error or sampled",
-                         (int)(word.size < 64 ? word.size : 64), (const char *)word.data);
+                         (int)(word.size < TEXT_BYTES ? word.size : TEXT_BYTES),
+                         (const char *)word.data);
     if (*rule)
         return error_set(error, "keep: \"%.*s\" stands there twice", (int)word.size,
                          (const char *)word.data);

@@ -183,6 +183,13 @@ void fact_text_add_number(struct fact_text *text, uint32_t number)
     memcpy(at, &number, sizeof(number));
 }
 
+void fact_text_add_hash(struct fact_text *text, uint64_t hash)
+{
+    uint8_t *at = extend(text, sizeof(hash));
+    assert(at != NULL);
+    memcpy(at, &hash, sizeof(hash));
+}
+
 /* False: there is no room, not even for that. */
 static inline bool add_header(struct fact_text *text, uint16_t bytes)
 {
@@ -218,15 +225,29 @@ struct fact_reader fact_text_read(const struct fact_text *text)
     return (struct fact_reader){.at = at, .end = at + text->bytes};
 }
 
+static void read_raw(struct fact_reader *reader, void *to, size_t bytes)
+{
+    assert(reader->at <= reader->end);
+    if ((size_t)(reader->end - reader->at) < bytes)
+        return;
+    memcpy(to, reader->at, bytes);
+    reader->at += bytes;
+}
+
 uint32_t fact_next_number(struct fact_reader *reader)
 {
     uint32_t number = 0;
-    assert(reader->at <= reader->end);
-    if ((size_t)(reader->end - reader->at) < sizeof(number))
-        return 0;
-    memcpy(&number, reader->at, sizeof(number));
-    reader->at += sizeof(number);
+    assert(reader != NULL);
+    read_raw(reader, &number, sizeof(number));
     return number;
+}
+
+uint64_t fact_next_hash(struct fact_reader *reader)
+{
+    uint64_t hash = 0;
+    assert(reader != NULL);
+    read_raw(reader, &hash, sizeof(hash));
+    return hash;
 }
 
 bool fact_next(struct fact_reader *reader, struct slice *ret_field)

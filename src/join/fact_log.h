@@ -54,16 +54,18 @@ bool fact_log_has(const struct fact_log *log, uint32_t place);
 /* Building a text: fields one after the other. An absent field is not an empty one. */
 void fact_text_begin(struct fact_text *text);
 void fact_text_add_number(struct fact_text *text, uint32_t number);
+void fact_text_add_hash(struct fact_text *text, uint64_t hash);
 /* What does not fit, or is longer than bytes_max, is cut between characters. */
 void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uint64_t bytes_max);
 void fact_text_add_absent(struct fact_text *text);
 
-/* Reading it back. */
+/* Reading it back, in that order. Beyond its end numbers and hashes are 0. */
 struct fact_reader {
     const uint8_t *at;
     const uint8_t *end;
 };
 struct fact_reader fact_text_read(const struct fact_text *text);
 uint32_t fact_next_number(struct fact_reader *reader);
+uint64_t fact_next_hash(struct fact_reader *reader);
 /* False: absent. */
 bool fact_next(struct fact_reader *reader, struct slice *ret_field);

@@ -19,7 +19,7 @@ enum {
     JOIN_AWAITED_MAX = 64,          /* of these, that a held request waits for */
     JOIN_AWAITED_SHARE = 4,         /* of hold_bytes, what such requests may take: a quarter */
     JOIN_SEEN_IDS_MAX = 1 << 16,
-    JOIN_LINKS_MAX = 1 << 20 /* distinct ones that a held request waits for */
+    JOIN_LINKS_MAX = 1 << 20, /* spans of a request, beyond which no parents are looked for */
 };
 /* What goes on, and is looked at, before others have their turn on the lane. */
 enum {

@@ -10,7 +10,7 @@
 #include "src/join/span_index.h"
 #include "src/mem.h"
 
-enum { LINE = 8, LINES = JOIN_LONE_PROCESSES_MAX / LINE, KIND_SERVER = 2, KIND_CONSUMER = 5 };
+enum { LINE = 8, LINES = JOIN_LONE_PROCESSES_MAX / LINE };
 
 bool lone_traces_init(struct lone_traces *traces)
 {
@@ -140,7 +140,7 @@ static void note(struct lone_entry *entry, const struct span_facts *span)
     unsigned kind = span->flags & SPAN_KIND_MASK;
     bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
     assert(span->span != 0);
-    if (kind == KIND_SERVER || kind == KIND_CONSUMER || (entry->has_trace && !is_same)) {
+    if (kind == SPAN_KIND_SERVER || kind == SPAN_KIND_CONSUMER || (entry->has_trace && !is_same)) {
         entry->is_shared = true;
         return;
     }

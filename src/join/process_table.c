@@ -60,20 +60,6 @@ static bool is_lately(uint32_t then_s, uint32_t now_s)
     return then_s != 0 && (then_s >= now_s || now_s - then_s <= JOIN_WARM_UP_NS / NS_PER_S);
 }
 
-static void add_hash(struct fact_text *text, uint64_t hash)
-{
-    fact_text_add_number(text, (uint32_t)hash);
-    fact_text_add_number(text, (uint32_t)(hash >> 32));
-    assert(text->bytes >= sizeof(hash));
-}
-
-static uint64_t next_hash(struct fact_reader *reader)
-{
-    uint64_t low = fact_next_number(reader);
-    assert(low <= UINT32_MAX);
-    return low | (uint64_t)fact_next_number(reader) << 32;
-}
-
 /* False: the text is gone, or is of another name. */
 static bool read_found(const struct process_table *table, unsigned shard, uint64_t key,
                        uint64_t value, struct process_found *ret_found, uint64_t *ret_container)
@@ -83,10 +69,10 @@ static bool read_found(const struct process_table *table, unsigned shard, uint64
         !span_index_text_at(table->index, shard, (uint32_t)value, &ret_found->text))
         return false;
     ret_found->attributes = fact_text_read(&ret_found->text);
-    if (next_hash(&ret_found->attributes) != key)
+    if (fact_next_hash(&ret_found->attributes) != key)
         return false;
-    ret_found->service = next_hash(&ret_found->attributes);
-    *ret_container = next_hash(&ret_found->attributes);
+    ret_found->service = fact_next_hash(&ret_found->attributes);
+    *ret_container = fact_next_hash(&ret_found->attributes);
     return true;
 }
 
@@ -159,9 +145,9 @@ static bool is_readable(const struct resource_facts *facts, int key)
 static void write_text(const struct resource_facts *facts, struct fact_text *ret_text)
 {
     fact_text_begin(ret_text);
-    add_hash(ret_text, 0);
-    add_hash(ret_text, facts->service);
-    add_hash(ret_text, facts->pod_container);
+    fact_text_add_hash(ret_text, 0);
+    fact_text_add_hash(ret_text, facts->service);
+    fact_text_add_hash(ret_text, facts->pod_container);
     for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
         if (is_readable(facts, k))
             fact_text_add(ret_text, facts->key_values[k].data, facts->key_values[k].size,
@@ -179,12 +165,11 @@ void process_table_add(struct process_table *table, unsigned shard,
         return;
     for (unsigned i = 0; i < NAMES; i++) {
         uint64_t key = name_of(facts, i);
-        const uint32_t halves[] = {(uint32_t)key, (uint32_t)(key >> 32)};
         if (key == 0)
             continue;
         if (text.bytes == 0)
             write_text(facts, &text);
-        memcpy(text.words, halves, sizeof(halves));
+        text.words[0] = key;
         add(table, shard, key, facts, &text, seconds_of(now_ns));
     }
 }

@@ -94,8 +94,7 @@ static bool read_texts(const struct profile_enricher *enricher, const struct spa
         !span_index_text_at(index, facts->shard, resource, &ret_texts->resource))
         return false;
     ret_texts->resource_reader = fact_text_read(&ret_texts->resource);
-    ret_texts->service = fact_next_number(&ret_texts->resource_reader);
-    ret_texts->service |= (uint64_t)fact_next_number(&ret_texts->resource_reader) << 32;
+    ret_texts->service = fact_next_hash(&ret_texts->resource_reader);
     return true;
 }
 

@@ -11,6 +11,9 @@
 
 #include "src/join/fact_log.h"
 
+/* Kinds, as OTLP numbers them, of spans that are called from outside. */
+enum { SPAN_KIND_SERVER = 2, SPAN_KIND_CONSUMER = 5 };
+
 enum span_flag {
     SPAN_KIND_MASK = 7,
     SPAN_IS_ERROR = 1 << 3,

@@ -17,8 +17,6 @@ enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
 
 /* Numbers of OTLP. */
 enum {
-    KIND_SERVER = 2,
-    KIND_CONSUMER = 5,
     FLAG_HAS_REMOTE = 0x100,
     FLAG_IS_REMOTE = 0x200,
 };
@@ -136,8 +134,7 @@ static uint32_t put_resource_texts(struct span_reader *reader, struct slice cont
     const struct join_settings *settings = &reader->store->settings;
     struct fact_text *text = &reader->text;
     fact_text_begin(text);
-    fact_text_add_number(text, (uint32_t)reader->resource.service);
-    fact_text_add_number(text, (uint32_t)(reader->resource.service >> 32));
+    fact_text_add_hash(text, reader->resource.service);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         if (settings->attributes[i].source != JOIN_OF_RESOURCE)
             continue;
@@ -210,7 +207,7 @@ static bool is_local_root(const struct span_view *span)
         return true;
     if ((span->flags & FLAG_HAS_REMOTE) != 0)
         return (span->flags & FLAG_IS_REMOTE) != 0;
-    return span->kind == KIND_SERVER || span->kind == KIND_CONSUMER;
+    return span->kind == SPAN_KIND_SERVER || span->kind == SPAN_KIND_CONSUMER;
 }
 
 static void finish_flags(const struct join_settings *settings, struct span_view *span)

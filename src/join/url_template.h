@@ -15,8 +15,8 @@ enum url_value {
     URL_SERVICE_NAMESPACE,
     URL_TRACE_ID,
     URL_SPAN_ID,
-    URL_FROM_MS,  /* since 1970, as Grafana has it */
-    URL_UNTIL_MS, /* */
+    URL_FROM_MS, /* since 1970, as Grafana has it */
+    URL_UNTIL_MS,
     URL_PROFILE_TYPE,
     URL_VALUES,
 };
