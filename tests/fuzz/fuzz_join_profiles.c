@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/join/join_store.h"
@@ -27,17 +28,20 @@ static struct join_store *make_store(uint8_t settings)
     static const struct join_settings made = {
         .attributes = {{JOIN_SPAN_NAME, {(const uint8_t *)"span_name", 9}},
                        {JOIN_STATUS_CLASS, {(const uint8_t *)"k", 1}},
-                       {JOIN_DURATION_BUCKET, {(const uint8_t *)"duration_bucket", 15}}},
-        .attributes_count = 3,
+                       {JOIN_DURATION_BUCKET, {(const uint8_t *)"duration_bucket", 15}},
+                       {JOIN_OF_SPAN, {(const uint8_t *)"thread", 6}},
+                       {JOIN_OF_RESOURCE, {(const uint8_t *)"b", 1}}},
+        .attributes_count = 5,
         .buckets_ns = {100},
         .bucket_texts = {"100ns"},
         .buckets_count = 1,
         .values_max = 2,
-        .index_entries = 100,
+        .index_entries = 64,
         .index_bytes = SPAN_SHARD_BYTES_MIN,
         .mark = JOIN_MARK_OBSERVED,
         .repairs_identity = true,
         .hold_ns = 1,
+        .keep = {.slow_ns = 4},
     };
     struct join_settings wanted = made;
     wanted.takes_root = (settings & 1) != 0;
@@ -75,53 +79,77 @@ static void learn_times(struct join_store *store, const struct profile_links *li
     }
 }
 
-/* That of the next link, or of none. */
+/* That of the next link, but every fourth is a root; the last one's is the first. */
 static uint64_t parent_of(const struct profile_links *links, uint32_t link)
 {
-    return link + 1 < links->keys.count ? links->links[link + 1].key.span
-                                        : links->links[link].key.span + 1;
+    if (link % 4 == 0)
+        return 0;
+    return links->links[link + 1 < links->keys.count ? link + 1 : 1].key.span;
 }
 
-/* Each process has a span, and so one trace. */
-static void learn_processes(struct join_store *store, const struct profile_links *links)
+/* Each process has a root, and so one trace; some are known to be of the service that they say. */
+static void learn_processes(struct join_store *store, const struct profile_links *links,
+                            uint8_t which)
 {
     struct wire_reader reader = wire_reader_of(links->from.request);
-    const struct span_facts span = {.trace = {3, 4}, .span = 5, .parent = 6};
+    const struct span_facts spans[] = {
+        {.trace = {3, 4}, .span = 5, .parent = 6},
+        {.trace = {3, 4}, .span = 6, .end_ns = UINT64_MAX, .flags = SPAN_IS_LOCAL_ROOT},
+    };
     struct profile_resource resource;
-    while (store->settings.finds_lone_traces && profile_next_resource(&reader, &resource)) {
+    while (profile_next_resource(&reader, &resource)) {
         if (resource.resource.data == NULL)
             continue;
         struct resource_facts facts = resource_facts_of(resource.resource);
+        if ((which & 64) != 0)
+            process_table_add(&store->processes, 0, &facts, 1);
+        if (!store->settings.finds_lone_traces)
+            continue;
         struct lone_keys keys = lone_traces_begin(&store->lone, &facts, 1);
-        if (keys.count > 0)
-            lone_traces_note(&store->lone, &keys, &span, 1);
+        for (unsigned i = 0; keys.count > 0 && i < 2; i++)
+            lone_traces_note(&store->lone, &keys, &spans[i], 1);
     }
 }
 
-/* Every span whose number has a bit in common with `which` is known; odd ones have a parent. */
-static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
+/* Its name and its attribute, behind the attribute of its resource. */
+static uint32_t put_texts(struct fact_log *log, uint32_t number)
 {
     struct fact_text text;
+    fact_text_begin(&text);
+    fact_text_add_number(&text, number % 3);
+    fact_text_add_number(&text, 0);
+    fact_text_add(&text, "resource", 1 + number % 8, 100);
+    uint32_t resource = fact_log_put(log, &text, FACT_KEEP_HALF);
+    fact_text_begin(&text);
+    fact_text_add_number(&text, resource);
+    fact_text_add(&text, "name", 1 + number % 4, 100);
+    if (number % 2 != 0)
+        fact_text_add(&text, "value", 5, 100);
+    else
+        fact_text_add_absent(&text);
+    return fact_log_put(log, &text, FACT_KEEP_HALF);
+}
+
+/* Every span whose number has a bit in common with `which` is known. */
+static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
+{
     struct fact_log *log = span_index_log(&store->index, 0);
     for (uint32_t i = 1; i < links->keys.count; i++) {
         const struct link_key *key = &links->links[i].key;
         struct span_facts facts = {.trace = {key->trace[0] | 1, key->trace[1]},
                                    .span = key->span,
-                                   .parent = i % 2 != 0 ? parent_of(links, i) : 0,
+                                   .parent = parent_of(links, i),
                                    .end_ns = i,
-                                   .flags = i % 2 != 0 ? 0 : SPAN_IS_LOCAL_ROOT};
+                                   .flags = i % 4 == 0 ? SPAN_IS_LOCAL_ROOT : 0};
         if (key->has_trace)
             facts.trace[0] = key->trace[0];
         if ((i & which) == 0)
             continue;
-        fact_text_begin(&text);
-        fact_text_add_number(&text, fact_log_put(log, &text, FACT_KEEP_HALF));
-        fact_text_add(&text, "name", 1 + i % 4, 100);
-        facts.texts = fact_log_put(log, &text, FACT_KEEP_HALF);
+        facts.texts = put_texts(log, i);
         span_index_add(&store->index, 0, &facts);
     }
     learn_times(store, links, which);
-    learn_processes(store, links);
+    learn_processes(store, links, which);
 }
 
 static struct batch *batch_of(struct buffer *owner, struct slice request, uint64_t samples)
@@ -142,24 +170,21 @@ static struct buffer *buffer_of(struct slice bytes)
 }
 
 /* The request enriched; the caller gives the buffer back. */
-static struct buffer *enrich(struct join_store *store, struct batch *batch, const uint8_t *which,
-                             uint64_t *ret_enriched)
+static struct buffer *enrich(struct profile_enricher *enricher, struct batch *batch,
+                             const uint8_t *which, uint64_t *ret_learnt)
 {
-    struct profile_enricher enricher;
     struct enrich_figures figures;
-    profile_enricher_init(&enricher, store, NULL);
-    bool is_open = profile_links_open(&enricher.links, batch->parts[0].bytes, 1);
+    bool is_open = profile_links_open(&enricher->links, batch->parts[0].bytes, 1);
     assert(is_open);
     if (which != NULL)
-        learn(store, &enricher.links, *which);
-    profile_links_resolve(&enricher.links);
-    struct batch *enriched = profile_enrich(&enricher, batch, 1, &figures);
+        learn(enricher->links.store, &enricher->links, *which);
+    profile_links_resolve(&enricher->links);
+    struct batch *enriched = profile_enrich(enricher, batch, 1, &figures);
     struct slice bytes = joined_parts(enriched);
     struct buffer *buffer = buffer_of(bytes);
-    *ret_enriched = figures.enriched_samples;
+    *ret_learnt = figures.enriched_samples + figures.repaired + figures.labelled;
     mem_free((void *)(uintptr_t)bytes.data);
     batch_unref(enriched);
-    profile_enricher_fini(&enricher);
     return buffer;
 }
 
@@ -186,6 +211,8 @@ static void check_keep(struct join_store *store, struct batch *batch, uint8_t wh
     bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
     assert(is_open);
     profile_links_resolve(&links);
+    uint32_t unsettled = profile_keep_unsettled(&links);
+    assert(unsettled < links.keys.count);
     struct batch *kept = profile_keep(&links, batch, &rules, NULL);
     assert(kept->items <= batch->items);
     if (kept->items > 0) {
@@ -227,50 +254,82 @@ static void check_copies(struct join_store *store, struct batch *batch)
     profile_links_fini(&links);
 }
 
-/* Before any span has come, and after. */
-static void check_awaits(struct join_store *store, struct batch *batch)
+/* Before any span has come. */
+static void collect_awaits(struct join_store *store, struct batch *batch,
+                           struct profile_awaits *awaits)
 {
-    struct profile_awaits awaits = {.items = NULL};
     struct profile_links links;
     profile_links_init(&links, store, NULL);
     bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
     assert(is_open);
-    profile_awaits_collect(&awaits, &links, 1);
-    uint32_t count = awaits.count;
+    profile_awaits_collect(awaits, &links, 1);
+    uint32_t count = awaits->count;
     assert(count <= JOIN_AWAITED_MAX);
-    bool is_over = profile_awaits_are_over(&awaits, store, 1);
-    assert(is_over == (count == 0) && awaits.count == count);
-    profile_awaits_fini(&awaits);
+    bool is_over = profile_awaits_are_over(awaits, store, 1);
+    assert(is_over == (count == 0) && awaits->count == count);
     profile_links_fini(&links);
+}
+
+/* Where memory ends anywhere, all that was charged is given back. */
+static void check_shortage(struct join_store *store, struct batch *batch, uint8_t which)
+{
+    struct budget budget;
+    struct profile_links links;
+    budget_init(&budget, (uint64_t)which << 8);
+    profile_links_init(&links, store, &budget);
+    if (profile_links_open(&links, batch->parts[0].bytes, 1))
+        profile_links_resolve(&links);
+    profile_links_fini(&links);
+    assert(budget_used(&budget) == 0);
+    budget_fini(&budget);
+}
+
+/* What has gone through once has learnt everything. */
+static void check_again(struct profile_enricher *enricher, struct buffer *first, uint64_t samples)
+{
+    struct profile_passed again;
+    uint64_t learnt;
+    bool is_fine = pass(first, true, &again);
+    assert(is_fine);
+    assert(again.samples == samples);
+    struct batch *batch = batch_of(again.owner, again.request, again.samples);
+    struct buffer *second = enrich(enricher, batch, NULL, &learnt);
+    assert(learnt == 0);
+    buffer_unref(second);
+    batch_unref(batch);
+    buffer_unref(again.owner);
+}
+
+static void check_request(const struct profile_passed *passed, uint8_t which)
+{
+    struct join_store *store = make_store(which);
+    struct batch *batch = batch_of(passed->owner, passed->request, passed->samples);
+    struct profile_awaits awaits = {.items = NULL};
+    struct profile_enricher enricher;
+    uint64_t learnt;
+    collect_awaits(store, batch, &awaits);
+    profile_enricher_init(&enricher, store, NULL);
+    struct buffer *first = enrich(&enricher, batch, &which, &learnt);
+    bool is_over = profile_awaits_are_over(&awaits, store, 1);
+    assert(is_over);
+    check_keep(store, batch, which);
+    check_copies(store, batch);
+    check_shortage(store, batch, which);
+    check_again(&enricher, first, passed->samples);
+    buffer_unref(first);
+    profile_enricher_fini(&enricher);
+    profile_awaits_fini(&awaits);
+    batch_unref(batch);
+    join_store_destroy(store);
 }
 
 static void check(struct buffer *input, uint8_t which)
 {
     struct profile_passed passed;
-    struct profile_passed again;
-    uint64_t enriched;
     if (!pass(input, false, &passed))
         return;
-    if (passed.profiles > 0) { /* else nobody passes it on */
-        struct join_store *store = make_store(which);
-        struct batch *batch = batch_of(passed.owner, passed.request, passed.samples);
-        check_awaits(store, batch);
-        struct buffer *first = enrich(store, batch, &which, &enriched);
-        check_keep(store, batch, which);
-        check_copies(store, batch);
-        batch_unref(batch);
-        bool is_fine = pass(first, true, &again);
-        assert(is_fine);
-        assert(again.samples == passed.samples);
-        batch = batch_of(again.owner, again.request, again.samples);
-        struct buffer *second = enrich(store, batch, NULL, &enriched);
-        assert(enriched == 0);
-        buffer_unref(second);
-        batch_unref(batch);
-        buffer_unref(again.owner);
-        buffer_unref(first);
-        join_store_destroy(store);
-    }
+    if (passed.profiles > 0) /* else nobody passes it on */
+        check_request(&passed, which);
     buffer_unref(passed.owner);
 }
 
