@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The traces side of the join on any request that passes the walker: byte 0 is where the body is
- * cut into two parts, 1 which spans are marked. What comes out is well-formed, has the same spans,
- * and is marked once and for all. */
+ * cut into two parts, 1 which spans are marked and what is learnt of them. What comes out is
+ * well-formed, has the same spans, and is marked once and for all. */
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>
@@ -34,6 +34,7 @@ static struct join_store *store_of(uint8_t settings)
         .mark = (enum join_mark)(settings & 3),
         .repairs_identity = true,
         .uses_window = (settings & 16) != 0,
+        .finds_lone_traces = (settings & 64) != 0,
     };
     struct error error;
     bool is_fine = url_template_read((settings & 8) != 0 ? "http://g/{service_name}{from_ms}" : "",
@@ -41,26 +42,28 @@ static struct join_store *store_of(uint8_t settings)
     assert(is_fine);
     struct join_store *store = join_store_create(&made, 1);
     assert(store != NULL);
+    /* Either profiles of nobody knows whom have come, and any span may have some, or those of one
+     * service. */
+    service_set_add(&store->services, settings & 32, (settings & 32) == 0, 1);
     return store;
 }
 
-static void check_read(struct span_reader *reader, struct batch *batch)
+static void check_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns)
 {
     struct otlp_figures figures;
     struct span_figures spans;
     const char *reason;
-    struct batch *marked = span_reader_read(reader, batch, 1, &spans);
+    struct batch *marked = span_reader_read(reader, batch, now_ns, &spans);
     struct slice bytes = joined_parts(marked);
     bool is_fine = otlp_check(TRACES, bytes, &figures, &reason);
     assert(is_fine);
     assert(figures.items == batch->items && marked->items == batch->items);
     assert(oracle_decodes(TRACES, bytes));
     assert(spans.marked == 0 || marked != batch);
-    assert(spans.marked > 0 || marked == batch ||
-           reader->store->settings.profile_url.count > 0);
+    assert(spans.marked > 0 || marked == batch || reader->store->settings.profile_url.count > 0);
     assert(spans.indexed <= batch->items);
     mem_free((void *)(uintptr_t)bytes.data);
-    struct batch *again = span_reader_read(reader, marked, 2, &spans);
+    struct batch *again = span_reader_read(reader, marked, now_ns + 1, &spans);
     assert(again == marked);
     assert(spans.marked == 0);
     batch_unref(again);
@@ -81,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct join_store *store = store_of(data[1]);
     batch->items = figures.items;
     span_reader_init(&reader, store, 0, NULL);
-    check_read(&reader, batch);
+    check_read(&reader, batch, (data[1] & 128) != 0 ? 2 * JOIN_WARM_UP_NS : 1);
     span_reader_fini(&reader);
     join_store_destroy(store);
     batch_unref(batch);
