@@ -78,11 +78,12 @@ static inline bool is_plain_value(const uint8_t *at, size_t size)
 }
 
 /* What stands between the key and the text of an attribute, as load32 sees it: tag and length of
- * KeyValue.value, tag and length of AnyValue.string_value, which is two less. */
-static inline uint32_t text_value_header(int32_t value_size)
+ * KeyValue.value, tag and length of AnyValue.string_value. They are 4 and 6 less than rest, which
+ * is what the attribute has beside the text of its key. */
+static inline uint32_t text_value_header(int32_t rest)
 {
-    const uint32_t empty = (2 << 3 | WIRE_BYTES) | (1 << 3 | WIRE_BYTES) << 16;
-    return (uint32_t)(value_size - 2) * 0x01000100u + empty + 0x200u;
+    const uint32_t tags = (2 << 3 | WIRE_BYTES) | (1 << 3 | WIRE_BYTES) << 16;
+    return (uint32_t)rest * 0x01000100u + (tags - 0x06000400u);
 }
 
 static inline bool is_other_plain_value(const uint8_t *value, int32_t value_size)
@@ -108,12 +109,11 @@ static inline const uint8_t *skip_attributes(const uint8_t *at, const uint8_t *e
         /* Not of the header: the next one's place waits for this byte alone. */
         size_t size = at[1];
         uint32_t key_size = header >> 24;
-        int32_t value_size = (int32_t)((uint32_t)size - key_size - 4);
-        const uint8_t *value = at + 4 + key_size;
-        if (value_size < 2)
+        int32_t rest = (int32_t)size - (int32_t)key_size;
+        if (rest < 6) /* the key's header, and a value's two */
             break;
-        if (load32(value) != text_value_header(value_size) &&
-            !is_other_plain_value(value, value_size))
+        if (load32(at + 4 + key_size) != text_value_header(rest) &&
+            !is_other_plain_value(at + 4 + key_size, rest - 4))
             break;
         last = at;
         at += size + 2;
