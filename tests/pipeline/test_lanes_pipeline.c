@@ -3,19 +3,16 @@
  * and the same on real threads, where the thread sanitizer looks on. */
 #include "tests/support/harness.h"
 
-#include "src/batch.h"
-#include "src/lane.h"
-#include "src/service.h"
-#include "src/service_parts.h"
-#include "tests/support/telemetry_bytes.h"
-
-#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "src/batch.h"
+#include "tests/support/pumps.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define PIPELINE "service: {pipelines: {traces: {receivers: [test], exporters: [test]}}}\n"
 #define BATCH_PIPELINE                                                                             \
@@ -116,81 +113,16 @@ static void lanes_are_summed_on_the_metrics_page(void **state)
     harness_destroy(h);
 }
 
-enum { THREADS = 2, PUMP_REQUESTS = 2000, PUMP_BURST = 20 };
+enum { PUMP_REQUESTS = 2000, PUMP_BURST = 20 };
 
-/* Offers requests on its lane, a burst at a time, and reports to lane 0 when all are answered. */
-struct pump {
-    struct lane_task task;
-    struct harness *harness;
-    struct component *receiver;
-    struct timer timer;
-    size_t sent;
-    uint64_t first_item;
-    struct test_request requests[PUMP_REQUESTS];
-};
-
-static struct pump pumps[THREADS];
-static unsigned pumps_done; /* on lane 0 */
-
-static void on_end(struct lane_task *task)
+static void offer_one(struct component *receiver, unsigned lane, size_t round,
+                      struct test_request *request)
 {
-    struct pump *pump = (struct pump *)task;
-    lane_end(pump->receiver->lane);
-}
-
-static void on_stopped(bool is_forced, void *arg)
-{
-    struct harness *h = arg;
-    h->has_stopped = true;
-    h->was_forced = is_forced;
-    for (unsigned i = 0; i < THREADS; i++) {
-        pumps[i].task.fn = on_end;
-        lane_post(pumps[i].receiver->lane, &pumps[i].task);
-    }
-}
-
-static void on_pump_done(struct lane_task *task)
-{
-    struct pump *pump = (struct pump *)task;
-    if (++pumps_done == THREADS)
-        service_stop(pump->harness->service, on_stopped, pump->harness);
-}
-
-static bool is_all_answered(const struct pump *pump)
-{
-    for (size_t i = 0; i < PUMP_REQUESTS; i++)
-        if (!pump->requests[i].is_answered)
-            return false;
-    return true;
-}
-
-static void on_pump(struct timer *timer, void *arg)
-{
-    struct pump *pump = arg;
-    for (unsigned i = 0; i < PUMP_BURST && pump->sent < PUMP_REQUESTS; i++) {
-        struct batch *batch =
-            numbered_request(pump->receiver->budget, TRACES, pump->first_item + pump->sent, 1);
-        assert(batch != NULL);
-        test_receiver_offer(pump->receiver, batch, &pump->requests[pump->sent++]);
-        batch_unref(batch);
-    }
-    if (pump->sent % (10 * PUMP_BURST) == 0)
-        free(harness_metrics(pump->harness)); /* which reads the other lane's counters */
-    if (pump->sent < PUMP_REQUESTS || !is_all_answered(pump)) {
-        lane_timer_start(pump->receiver->lane, timer, 100 * NS_PER_US);
-        return;
-    }
-    pump->task.fn = on_pump_done;
-    lane_post(pump->harness->lanes[0], &pump->task);
-}
-
-static void start_pump(struct harness *h, unsigned lane)
-{
-    struct pump *pump = &pumps[lane];
-    *pump = (struct pump){.harness = h, .first_item = (uint64_t)lane * PUMP_REQUESTS};
-    pump->receiver = harness_receiver(h, "test", lane);
-    timer_init(&pump->timer, on_pump, pump);
-    lane_timer_start(h->lanes[lane], &pump->timer, 0);
+    uint64_t item = (uint64_t)lane * PUMP_REQUESTS + round;
+    struct batch *batch = numbered_request(receiver->budget, TRACES, item, 1);
+    assert_non_null(batch);
+    test_receiver_offer(receiver, batch, request);
+    batch_unref(batch);
 }
 
 static const char *const thread_yamls[] = {
@@ -206,28 +138,23 @@ static const char *const thread_yamls[] = {
 
 static void run_on_threads(const char *yaml)
 {
+    static const struct pump_plan plan = {
+        .rounds = PUMP_REQUESTS, .burst = PUMP_BURST, .round_requests = 1, .offer = offer_one};
     bool is_retried = strstr(yaml, "retry") != NULL;
-    struct harness *h = harness_create_on(yaml, THREADS);
-    clock_fake_stop();
-    pumps_done = 0;
-    for (unsigned i = 0; i < THREADS; i++) {
+    struct harness *h = harness_create_on(yaml, PUMPS);
+    for (unsigned i = 0; i < PUMPS; i++) {
         struct test_exporter *exporter = exporter_on(h, i);
         exporter->script_count = TEST_SCRIPT_MAX;
         for (size_t j = 0; j < TEST_SCRIPT_MAX; j++)
             exporter->script[j] = is_retried ? ANSWER_BUSY : ANSWER_OK;
-        start_pump(h, i);
     }
-    assert_int_equal(lane_spawn(h->lanes[1]), 0);
-    lane_run(h->lanes[0]);
-    lane_join(h->lanes[1]);
-    assert_true(h->has_stopped);
-    assert_false(h->was_forced);
+    pumps_run(h, &plan);
     harness_check(h);
     struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.received, THREADS * PUMP_REQUESTS);
+    assert_int_equal(books.received, PUMPS * PUMP_REQUESTS);
     /* What still waits for a retry when the stop comes may get one more "busy". */
     uint64_t dropped = is_retried ? books.dropped : 0;
-    assert_int_equal(books.delivered + books.rejected + dropped, THREADS * PUMP_REQUESTS);
+    assert_int_equal(books.delivered + books.rejected + dropped, PUMPS * PUMP_REQUESTS);
     assert_true(books.delivered > 0);
     assert_int_equal(exporter_on(h, 0)->doubled_items + exporter_on(h, 1)->doubled_items, 0);
     assert_int_equal(harness_budget_used(h), 0);

@@ -34,20 +34,8 @@ static struct test_request *offer(struct harness *h)
         .type = {"samples", "count"}, .samples_count = 3, .samples = samples};
     const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
     struct slice bytes = sketch_request(&sketch);
-    struct buffer *buffer = buffer_create(NULL, bytes.size);
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    struct batch *batch = batch_create(PROFILES, 1);
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = 3;
-    struct test_request *request = mem_zalloc(sizeof(*request));
-    h->requests[h->requests_count++] = request;
-    request->items = 3;
-    test_receiver_offer(harness_receiver(h, "test", 0), batch, request);
-    batch_unref(batch);
-    buffer_unref(buffer);
+    struct test_request *request = harness_offer_bytes(h, 0, PROFILES, bytes, 3);
     mem_free((void *)(uintptr_t)bytes.data);
-    harness_turn(h);
     return request;
 }
 

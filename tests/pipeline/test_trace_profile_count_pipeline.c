@@ -363,7 +363,7 @@ static void a_dictionary_that_comes_first_is_added_to_as_well(void **state)
     uint8_t *turned = mem_alloc(request.size);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     turn_round(request, turned);
-    join_offer(h, 0, PROFILES, slice_of(turned, request.size), SAMPLES);
+    harness_offer_bytes(h, 0, PROFILES, slice_of(turned, request.size), SAMPLES);
     struct oracle_items items = items_of(exporter, 0);
     assert_int_equal(items.count, SAMPLES + 6);
     check_total(&items, &(struct total){"cpu_root", "root----", 321});
@@ -390,7 +390,7 @@ static void copies_are_not_copied_again(void **state)
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
         struct slice request = request_of(rows[i].type, samples, SAMPLES);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
-        join_offer(h, 0, PROFILES, request, SAMPLES);
+        harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
         assert_int_equal(exporter->delivered_items, SAMPLES + rows[i].copies);
         mem_free((void *)(uintptr_t)request.data);
         harness_destroy(h);
@@ -422,7 +422,7 @@ static void copies_have_a_most_and_the_rest_is_counted(void **state)
     for (size_t i = 0; i < MANY; i++)
         many[i] = (struct sketch_sample)SAMPLE("hashes", ids[DEPTH - 1], 1);
     struct slice request = request_of("cpu", many, MANY);
-    join_offer(h, 0, PROFILES, request, MANY);
+    harness_offer_bytes(h, 0, PROFILES, request, MANY);
     uint64_t copied = join_metric(h, JOIN_METRIC "copied_samples{");
     uint64_t all = (uint64_t)MANY * (DEPTH - 1);
     assert_true(copied > JOIN_COPIES_MAX - DEPTH && copied <= JOIN_COPIES_MAX);

@@ -207,7 +207,7 @@ static void arrive(struct harness *h, struct model *model, unsigned tick, unsign
         if (model->requests[i].tick != tick)
             continue;
         struct slice bytes = sketch_of(&model->requests[i], i, false);
-        join_offer(h, i / 2 % lanes, PROFILES, bytes, model->requests[i].count);
+        harness_offer_bytes(h, i / 2 % lanes, PROFILES, bytes, model->requests[i].count);
         mem_free((void *)(uintptr_t)bytes.data);
     }
 }

@@ -55,7 +55,7 @@ static struct test_request *send_profile(struct harness *h, const char *const *r
     for (size_t i = 0; resource[i] != NULL; i++)
         sketch.resource[i] = resource[i];
     struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = join_offer(h, 0, PROFILES, bytes, 1);
+    struct test_request *request = harness_offer_bytes(h, 0, PROFILES, bytes, 1);
     mem_free((void *)(uintptr_t)bytes.data);
     return request;
 }
@@ -260,7 +260,7 @@ static void what_a_profile_says_of_its_trace_stays(void **state)
         *(own == 0 ? &sketch.resource[1] : &profile.attributes[0]) = "trace_id=own";
         send_span(h, ROOT);
         struct slice bytes = sketch_request(&sketch);
-        join_offer(h, 0, PROFILES, bytes, 1);
+        harness_offer_bytes(h, 0, PROFILES, bytes, 1);
         mem_free((void *)(uintptr_t)bytes.data);
         assert_int_equal(exporter->held_count, 1);
         assert_false(join_says(exporter, 0, 0, TRACE_HEX));

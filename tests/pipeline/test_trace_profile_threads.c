@@ -4,64 +4,21 @@
  * processes and what is held are shared. */
 #include "tests/support/join_fixture.h"
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/service.h"
-#include "tests/support/telemetry_bytes.h"
-
-#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { THREADS = 2, ROUNDS = 200, BURST = 10, SPANS = 5, SAMPLES = 4, SERVICES = 8 };
+#include "src/batch.h"
+#include "src/mem.h"
+#include "tests/support/pumps.h"
+#include "tests/support/telemetry_bytes.h"
+
+enum { ROUNDS = 200, BURST = 10, SPANS = 5, SAMPLES = 4, SERVICES = 8 };
 /* Of a round. */
 enum { LINKED, UNLINKED, OF_SPANS, REQUESTS };
-
-/* Offers a request of spans and two of profiles per round, a burst at a time, and reports to lane 0
- * when all are answered. */
-struct pump {
-    struct lane_task task;
-    struct harness *harness;
-    struct component *receiver;
-    struct timer timer;
-    unsigned lane;
-    size_t sent;
-    struct test_request requests[ROUNDS][REQUESTS];
-};
-
-static struct pump pumps[THREADS];
-static unsigned pumps_done; /* on lane 0 */
-
-static void on_end(struct lane_task *task)
-{
-    struct pump *pump = (struct pump *)task;
-    lane_end(pump->receiver->lane);
-}
-
-static void on_stopped(bool is_forced, void *arg)
-{
-    struct harness *h = arg;
-    h->has_stopped = true;
-    h->was_forced = is_forced;
-    for (unsigned i = 0; i < THREADS; i++) {
-        pumps[i].task.fn = on_end;
-        lane_post(pumps[i].receiver->lane, &pumps[i].task);
-    }
-}
-
-static void on_pump_done(struct lane_task *task)
-{
-    struct pump *pump = (struct pump *)task;
-    if (++pumps_done == THREADS)
-        service_stop(pump->harness->service, on_stopped, pump->harness);
-}
 
 /* The first span of a lane's round. */
 static uint64_t first_span(unsigned lane, size_t round)
@@ -72,13 +29,8 @@ static uint64_t first_span(unsigned lane, size_t round)
 static struct batch *batch_of(struct component *receiver, const struct sketch *sketch)
 {
     struct slice bytes = sketch_request(sketch);
-    struct buffer *buffer = buffer_create(receiver->budget, bytes.size);
-    struct batch *batch = batch_create(PROFILES, 1);
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = sketch->profiles[0].samples_count;
-    buffer_unref(buffer);
+    struct batch *batch =
+        plain_request(receiver->budget, PROFILES, bytes, sketch->profiles[0].samples_count);
     mem_free((void *)(uintptr_t)bytes.data);
     return batch;
 }
@@ -93,7 +45,7 @@ static struct batch *linked_profiles(struct component *receiver, size_t round)
     const struct sketch sketch = {
         .resource = {"container.id=c1"}, .profiles_count = 1, .profiles = &profile};
     for (unsigned i = 0; i < SAMPLES; i++) {
-        uint64_t span = first_span(i % THREADS, round) + i;
+        uint64_t span = first_span(i % PUMPS, round) + i;
         memset(ids[i], 0, sizeof(ids[i]));
         for (unsigned k = 0; k < 8; k++)
             ids[i][k] = (char)(span >> (8 * k));
@@ -116,55 +68,19 @@ static struct batch *unlinked_profiles(struct component *receiver, size_t round)
     return batch_of(receiver, &sketch);
 }
 
-static void send_round(struct pump *pump)
+static void offer_round(struct component *receiver, unsigned lane, size_t round,
+                        struct test_request *requests)
 {
-    struct test_request *requests = pump->requests[pump->sent];
-    uint64_t first = first_span(pump->lane, pump->sent);
-    struct batch *spans = numbered_request(pump->receiver->budget, TRACES, first, SPANS);
-    struct batch *linked = linked_profiles(pump->receiver, pump->sent);
-    struct batch *unlinked = unlinked_profiles(pump->receiver, pump->sent);
-    assert(spans != NULL);
-    test_receiver_offer(pump->receiver, linked, &requests[LINKED]);
-    test_receiver_offer(pump->receiver, unlinked, &requests[UNLINKED]);
-    test_receiver_offer(pump->receiver, spans, &requests[OF_SPANS]);
-    batch_unref(spans);
-    batch_unref(linked);
-    batch_unref(unlinked);
-    pump->sent++;
-}
-
-static bool is_all_answered(const struct pump *pump)
-{
-    for (size_t i = 0; i < ROUNDS; i++)
-        for (size_t k = 0; k < REQUESTS; k++)
-            if (!pump->requests[i][k].is_answered)
-                return false;
-    return true;
-}
-
-static void on_pump(struct timer *timer, void *arg)
-{
-    struct pump *pump = arg;
-    for (unsigned i = 0; i < BURST && pump->sent < ROUNDS; i++)
-        send_round(pump);
-    free(harness_metrics(pump->harness)); /* which reads the other lane's counters */
-    if (pump->sent < ROUNDS || !is_all_answered(pump)) {
-        lane_timer_start(pump->receiver->lane, timer, 100 * NS_PER_US);
-        return;
+    struct batch *batches[REQUESTS] = {
+        [LINKED] = linked_profiles(receiver, round),
+        [UNLINKED] = unlinked_profiles(receiver, round),
+        [OF_SPANS] = numbered_request(receiver->budget, TRACES, first_span(lane, round), SPANS),
+    };
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        assert_non_null(batches[i]);
+        test_receiver_offer(receiver, batches[i], &requests[i]);
+        batch_unref(batches[i]);
     }
-    pump->task.fn = on_pump_done;
-    lane_post(pump->harness->lanes[0], &pump->task);
-}
-
-static void start_pump(struct harness *h, unsigned lane)
-{
-    struct pump *pump = &pumps[lane];
-    memset(pump, 0, sizeof(*pump));
-    pump->harness = h;
-    pump->lane = lane;
-    pump->receiver = harness_receiver(h, "test", lane);
-    timer_init(&pump->timer, on_pump, pump);
-    lane_timer_start(h->lanes[lane], &pump->timer, 0);
 }
 
 static void check_books(const struct harness *h, enum signal_kind signal, uint64_t items)
@@ -176,21 +92,15 @@ static void check_books(const struct harness *h, enum signal_kind signal, uint64
 
 static void run_on_threads(const char *yaml)
 {
-    struct harness *h = join_start_on(yaml, THREADS);
-    clock_fake_stop();
-    pumps_done = 0;
-    for (unsigned i = 0; i < THREADS; i++)
-        start_pump(h, i);
-    assert_int_equal(lane_spawn(h->lanes[1]), 0);
-    lane_run(h->lanes[0]);
-    lane_join(h->lanes[1]);
-    assert_true(h->has_stopped);
-    assert_false(h->was_forced);
+    static const struct pump_plan plan = {
+        .rounds = ROUNDS, .burst = BURST, .round_requests = REQUESTS, .offer = offer_round};
+    struct harness *h = join_start_on(yaml, PUMPS);
+    pumps_run(h, &plan);
     assert_true(join_metric(h, JOIN_METRIC "hits{") > 0);
-    assert_int_equal(join_metric(h, JOIN_METRIC "indexed_spans{"), THREADS * ROUNDS * SPANS);
+    assert_int_equal(join_metric(h, JOIN_METRIC "indexed_spans{"), PUMPS * ROUNDS * SPANS);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_bytes{"), 0);
-    check_books(h, TRACES, THREADS * ROUNDS * SPANS);
-    check_books(h, PROFILES, THREADS * ROUNDS * (SAMPLES + 1));
+    check_books(h, TRACES, PUMPS * ROUNDS * SPANS);
+    check_books(h, PROFILES, PUMPS * ROUNDS * (SAMPLES + 1));
     assert_int_equal(harness_budget_used(h), 0);
     harness_discard(h);
 }

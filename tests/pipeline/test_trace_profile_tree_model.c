@@ -299,7 +299,7 @@ static void arrive(struct harness *h, const struct model *model, unsigned tick, 
         for (size_t k = 0; k < request->count; k++)
             samples[k] = request->samples[k].came;
         struct slice bytes = sketch_request(&sketch);
-        join_offer(h, i / 2 % lanes, PROFILES, bytes, request->count);
+        harness_offer_bytes(h, i / 2 % lanes, PROFILES, bytes, request->count);
         mem_free((void *)(uintptr_t)bytes.data);
     }
 }

@@ -9,25 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/mem.h"
-#include "tests/support/random_otlp.h"
-
 #define URL "http://g/a?s={service_name}&id={span_id}&t={trace_id}&f={from_ms}&u={until_ms}"
-
-/* How often the spans that are held say so. */
-static unsigned count_in(const struct test_exporter *exporter, const char *text)
-{
-    struct slice bytes = joined_parts(exporter->held[0].batch);
-    const uint8_t *at = bytes.data;
-    unsigned count = 0;
-    while ((at = memmem(at, bytes.size - (size_t)(at - bytes.data), text, strlen(text))) != NULL) {
-        count++;
-        at++;
-    }
-    mem_free((void *)(uintptr_t)bytes.data);
-    return count;
-}
 
 static struct test_exporter *offer_spans(struct harness *h, const struct sketch_span *spans,
                                          size_t count)
@@ -53,10 +35,10 @@ static void a_marked_span_leads_to_its_profile(void **state)
     (void)state;
     struct harness *h = join_start(JOIN("links: {profile: \"" URL "\"}"));
     struct test_exporter *exporter = offer_spans(h, spans, 2);
-    assert_int_equal(count_in(exporter, "pyroscope.profile.url"), 1);
-    assert_int_equal(count_in(exporter, "pyroscope.profile.id"), 1);
-    assert_int_equal(count_in(exporter, "http://g/a?s=my%20shop&id=7370616e2d2d2d31"
-                                        "&t=41414141414141414141414141414141&f=70000&u=131000"),
+    assert_int_equal(join_count(exporter, "pyroscope.profile.url"), 1);
+    assert_int_equal(join_count(exporter, "pyroscope.profile.id"), 1);
+    assert_int_equal(join_count(exporter, "http://g/a?s=my%20shop&id=7370616e2d2d2d31"
+                                          "&t=41414141414141414141414141414141&f=70000&u=131000"),
                      1);
     join_let_go(exporter);
     harness_destroy(h);
@@ -79,10 +61,10 @@ static void what_a_span_has_already_stays(void **state)
         struct sketch_span span = {.trace_id = TRACE_A, .span_id = "span---1", .name = "root"};
         memcpy(span.attributes, rows[i].attributes, sizeof(span.attributes));
         struct test_exporter *exporter = offer_spans(h, &span, 1);
-        assert_int_equal(count_in(exporter, "pyroscope.profile.id"), 1);
-        assert_int_equal(count_in(exporter, "pyroscope.profile.url"), rows[i].url != NULL);
+        assert_int_equal(join_count(exporter, "pyroscope.profile.id"), 1);
+        assert_int_equal(join_count(exporter, "pyroscope.profile.url"), rows[i].url != NULL);
         if (rows[i].url != NULL)
-            assert_int_equal(count_in(exporter, rows[i].url), 1);
+            assert_int_equal(join_count(exporter, rows[i].url), 1);
         assert_int_equal(join_metric(h, JOIN_METRIC "marked_spans{"), i == 1);
         join_let_go(exporter);
         harness_destroy(h);
@@ -94,7 +76,7 @@ static void spans_that_are_not_marked_get_none(void **state)
     (void)state;
     struct harness *h = join_start(JOIN("mark: off, links: {profile: \"" URL "\"}"));
     struct test_exporter *exporter = offer_spans(h, &join_checkout, 1);
-    assert_int_equal(count_in(exporter, "pyroscope.profile"), 0);
+    assert_int_equal(join_count(exporter, "pyroscope.profile"), 0);
     join_let_go(exporter);
     harness_destroy(h);
 }
@@ -118,9 +100,10 @@ static void a_profile_of_one_trace_leads_to_it(void **state)
     struct harness *h = join_start(JOIN("links: {trace: \"" TRACE_URL "\"}"));
     const struct sketch_sample samples[] = {join_work, {.stack = "main", .values_count = 1}};
     struct test_exporter *exporter = offer_profile(h, samples, 2);
-    assert_int_equal(count_in(exporter, "trace.url"), 1);
-    assert_int_equal(count_in(exporter, "http://g/t/41414141414141414141414141414141?n=shop&y="
-                                        "process_cpu%3Acpu%3Ananoseconds%3Acpu%3Ananoseconds&f=0"),
+    assert_int_equal(join_count(exporter, "trace.url"), 1);
+    assert_int_equal(join_count(exporter,
+                                "http://g/t/41414141414141414141414141414141?n=shop&y="
+                                "process_cpu%3Acpu%3Ananoseconds%3Acpu%3Ananoseconds&f=0"),
                      1);
     assert_true(join_says(exporter, 0, 0, "trace.url"));
     join_let_go(exporter);
@@ -135,7 +118,7 @@ static void a_profile_leads_to_the_service_that_it_is_given(void **state)
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "container.id=c1", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
-    assert_int_equal(count_in(exporter, "41?n=shop&y="), 1);
+    assert_int_equal(join_count(exporter, "41?n=shop&y="), 1);
     join_let_go(exporter);
     harness_destroy(h);
 }
@@ -158,7 +141,7 @@ static void a_profile_of_several_traces_gets_only_what_is_true_of_all(void **sta
         samples[1].trace_id = TRACE_B;
         samples[1].span_id = "span---2";
         struct test_exporter *exporter = offer_profile(h, samples, 2);
-        assert_int_equal(count_in(exporter, "trace.url"), rows[i].urls);
+        assert_int_equal(join_count(exporter, "trace.url"), rows[i].urls);
         join_let_go(exporter);
         harness_destroy(h);
     }
@@ -171,7 +154,7 @@ static void a_request_without_a_dictionary_gets_one(void **state)
     (void)state;
     struct harness *h = join_start(JOIN("links: {trace: \"http://g/explore\"}"));
     struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
-    join_offer(h, 0, PROFILES, slice_of(request, sizeof(request)), 0);
+    harness_offer_bytes(h, 0, PROFILES, slice_of(request, sizeof(request)), 0);
     assert_int_equal(exporter->held_count, 1);
     assert_true(join_says(exporter, 0, 0, "http://g/explore"));
     join_let_go(exporter);

@@ -216,6 +216,28 @@ struct component *harness_receiver(const struct harness *harness, const char *id
     return NULL;
 }
 
+/* It stays valid until the harness is gone. */
+static struct test_request *add_request(struct harness *harness, uint64_t items)
+{
+    struct test_request *request = mem_zalloc(sizeof(*request));
+    assert(harness->requests_count < HARNESS_REQUESTS_MAX);
+    harness->requests[harness->requests_count++] = request;
+    request->items = items;
+    return request;
+}
+
+struct test_request *harness_offer_bytes(struct harness *harness, unsigned lane,
+                                         enum signal_kind signal, struct slice bytes,
+                                         uint64_t items)
+{
+    struct batch *batch = plain_request(NULL, signal, bytes, items);
+    struct test_request *request = add_request(harness, items);
+    test_receiver_offer(harness_receiver(harness, "test", lane), batch, request);
+    batch_unref(batch);
+    harness_turn(harness);
+    return request;
+}
+
 struct test_request *harness_offer(struct harness *harness, struct harness_offer offer)
 {
     struct component *receiver =
@@ -225,11 +247,8 @@ struct test_request *harness_offer(struct harness *harness, struct harness_offer
     if (batch == NULL)
         return NULL;
     batch->client = offer.client != NULL ? client_info_ref(offer.client) : NULL;
-    struct test_request *request = mem_zalloc(sizeof(*request));
-    assert(harness->requests_count < HARNESS_REQUESTS_MAX);
-    harness->requests[harness->requests_count++] = request;
+    struct test_request *request = add_request(harness, offer.items);
     request->first_item = harness->next_item;
-    request->items = offer.items;
     harness->next_item += offer.items;
     test_receiver_offer(receiver, batch, request);
     batch_unref(batch);

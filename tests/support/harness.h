@@ -11,6 +11,7 @@
 #include "src/clock.h"
 #include "src/ledger.h"
 #include "src/signal_kind.h"
+#include "src/slice.h"
 #include "tests/support/test_components.h"
 
 struct client_info;
@@ -72,6 +73,10 @@ void harness_abandon(struct harness *harness);
 struct test_request *harness_send(struct harness *harness, uint64_t items);
 /* NULL when memory for it was refused. */
 struct test_request *harness_offer(struct harness *harness, struct harness_offer offer);
+/* A request of those bytes to receiver "test" on that lane, then harness_turn. */
+struct test_request *harness_offer_bytes(struct harness *harness, unsigned lane,
+                                         enum signal_kind signal, struct slice bytes,
+                                         uint64_t items);
 /* harness_send, then harness_turn. */
 struct test_request *harness_send_now(struct harness *harness, uint64_t items);
 

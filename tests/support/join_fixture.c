@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writing the requests, and reading what was held back. */
 #include "tests/support/join_fixture.h"
 
 #include <setjmp.h>
@@ -58,26 +59,6 @@ static void put_span(struct wire_writer *out, const struct sketch_span *span)
     wire_write_bytes(out, 2, wire_written(&message));
 }
 
-struct test_request *join_offer(struct harness *h, unsigned lane, enum signal_kind signal,
-                                struct slice bytes, uint64_t items)
-{
-    struct buffer *buffer = buffer_create(NULL, bytes.size);
-    struct batch *batch = batch_create(signal, 1);
-    struct test_request *request = mem_zalloc(sizeof(*request));
-    memcpy(buffer->data, bytes.data, bytes.size);
-    buffer->size = bytes.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = items;
-    h->requests[h->requests_count++] = request;
-    request->items = items;
-    test_receiver_offer(harness_receiver(h, "test", lane), batch, request);
-    batch_unref(batch);
-    buffer_unref(buffer);
-    harness_turn(h);
-    return request;
-}
-
-/* resource: key, text, …, NULL. */
 struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
                                       const struct sketch_span *spans, size_t count)
 {
@@ -94,7 +75,7 @@ struct test_request *join_offer_spans(struct harness *h, unsigned lane, const ch
     wire_write_bytes(&message, 2, wire_written(&scope));
     wire_write_bytes(&request, 1, wire_written(&message));
     assert_false(request.has_failed);
-    return join_offer(h, lane, TRACES, wire_written(&request), count);
+    return harness_offer_bytes(h, lane, TRACES, wire_written(&request), count);
 }
 
 const char *const join_shop[] = {"service.name", "shop", "container.id", "c1", NULL};
@@ -109,7 +90,6 @@ const struct sketch_span join_checkout = {
     .attributes = {"http.route", "/cart/{id}", "http.response.status_code", "503"},
 };
 
-/* A request with these samples of one profile. */
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count)
 {
@@ -117,7 +97,7 @@ struct test_request *join_offer_samples(struct harness *h, unsigned lane, const 
         .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples, .time_ns = 77};
     struct sketch sketch = {.resource = {resource}, .profiles_count = 1, .profiles = &profile};
     struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = join_offer(h, lane, PROFILES, bytes, count);
+    struct test_request *request = harness_offer_bytes(h, lane, PROFILES, bytes, count);
     mem_free((void *)(uintptr_t)bytes.data);
     return request;
 }
@@ -135,24 +115,18 @@ struct test_exporter *join_profiles_sink(struct harness *h, enum test_answer ans
     return exporter;
 }
 
-/* What sample `index` of the held batch join_says, spelt out by the oracle; valid till the next
+/* What sample `index` of the held batch says, spelt out by the oracle; valid till the next
  * call. */
 static const char *sample_text(const struct test_exporter *exporter, size_t held, size_t index)
 {
     static char text[8192];
     struct oracle_items items = {0};
-    uint8_t *room = mem_alloc(exporter->held[held].batch->bytes);
-    size_t used = 0;
-    const struct batch *batch = exporter->held[held].batch;
-    for (size_t i = 0; i < batch->parts_count; i++) {
-        memcpy(room + used, batch->parts[i].bytes.data, batch->parts[i].bytes.size);
-        used += batch->parts[i].bytes.size;
-    }
-    profile_oracle_list(&items, slice_of(room, used), PROFILE_WHOLE);
+    struct slice bytes = joined_parts(exporter->held[held].batch);
+    profile_oracle_list(&items, bytes, PROFILE_WHOLE);
     assert_true(index < items.count);
     snprintf(text, sizeof(text), "%s", items.texts[index]);
     oracle_clear(&items);
-    mem_free(room);
+    mem_free((void *)(uintptr_t)bytes.data);
     return text;
 }
 
@@ -178,6 +152,22 @@ bool join_says(const struct test_exporter *exporter, size_t held, size_t index, 
     for (size_t i = 0; text[i] != '\0'; i++)
         snprintf(hex + 2 * i, 3, "%02x", (unsigned)(uint8_t)text[i]);
     return strstr(sample, text) != NULL || strstr(sample, hex) != NULL;
+}
+
+unsigned join_count(const struct test_exporter *exporter, const char *text)
+{
+    const struct batch *batch = exporter->held[0].batch;
+    struct slice bytes = joined_parts(batch);
+    const uint8_t *at = bytes.data;
+    const uint8_t *end = at + bytes.size;
+    unsigned count = 0;
+    assert_true(oracle_decodes(batch->signal, bytes));
+    while ((at = memmem(at, (size_t)(end - at), text, strlen(text))) != NULL) {
+        count++;
+        at++;
+    }
+    mem_free((void *)(uintptr_t)bytes.data);
+    return count;
 }
 
 void join_let_go(struct test_exporter *exporter)

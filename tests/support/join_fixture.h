@@ -51,9 +51,6 @@ struct harness *join_start_on(const char *yaml, unsigned lanes);
 struct harness *join_start(const char *yaml);
 struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
                                       const struct sketch_span *spans, size_t count);
-/* A request of those bytes. */
-struct test_request *join_offer(struct harness *h, unsigned lane, enum signal_kind signal,
-                                struct slice bytes, uint64_t items);
 /* A request with these samples of one profile; resource: "key=text". */
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count);
@@ -61,6 +58,8 @@ struct test_request *join_offer_samples(struct harness *h, unsigned lane, const 
 struct test_exporter *join_profiles_sink(struct harness *h, enum test_answer answer);
 /* Whether sample `index` of the held batch says text, plainly or in a value. */
 bool join_says(const struct test_exporter *exporter, size_t held, size_t index, const char *text);
+/* How often the first held batch, a valid one, says so, as its bytes stand. */
+unsigned join_count(const struct test_exporter *exporter, const char *text);
 /* No answer to profiles yet, on all lanes. */
 void join_hold_profiles(struct harness *h, unsigned lanes);
 /* The same while a tick goes by, of that many ns; then the oracle spells out what there is, sample

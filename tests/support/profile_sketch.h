@@ -13,8 +13,8 @@ struct sketch_sample {
     const char *stack; /* "leaf;caller;main": one location and function each; NULL: none */
     size_t values_count;
     int64_t values[SKETCH_VALUES_MAX];
-    size_t timestamps_count; /* one nanosecond apart */
-    uint64_t time_ns;        /* the first one; 0: 1 */
+    size_t timestamps_count;                       /* one nanosecond apart */
+    uint64_t time_ns;                              /* the first one; 0: 1 */
     const char *attributes[SKETCH_ATTRIBUTES_MAX]; /* "key=text" or "key=#5", up to NULL */
     const char *trace_id;                          /* of the link: 16 bytes; NULL: none */
     const char *span_id;                           /* 8 bytes */

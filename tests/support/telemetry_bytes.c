@@ -75,6 +75,20 @@ struct batch *numbered_request(struct budget *budget, enum signal_kind signal, u
     return batch;
 }
 
+struct batch *plain_request(struct budget *budget, enum signal_kind signal, struct slice bytes,
+                            uint64_t items)
+{
+    struct buffer *buffer = buffer_create(budget, bytes.size);
+    struct batch *batch = batch_create(signal, 1);
+    assert(bytes.size > 0);
+    memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = items;
+    buffer_unref(buffer);
+    return batch;
+}
+
 static uint8_t *joined(const struct batch *batch)
 {
     struct cursor cursor = {.data = mem_alloc(batch->bytes)};

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "src/signal_kind.h"
+#include "src/slice.h"
 
 struct batch;
 struct budget;
@@ -15,5 +16,8 @@ struct budget;
  * when the budget or the allocator refuses. */
 struct batch *numbered_request(struct budget *budget, enum signal_kind signal, uint64_t first,
                                uint64_t count);
+/* A request of these bytes, in one part. */
+struct batch *plain_request(struct budget *budget, enum signal_kind signal, struct slice bytes,
+                            uint64_t items);
 /* Calls fn for each item of the batch, in order. */
 void numbered_read(const struct batch *batch, void (*fn)(uint64_t number, void *arg), void *arg);
