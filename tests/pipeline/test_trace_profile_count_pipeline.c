@@ -115,66 +115,65 @@ static void check_books(const struct harness *h, uint64_t received)
                      books.delivered + books.rejected + books.dropped + books.in_flight);
 }
 
+static const struct {
+    const char *keys;
+    uint64_t copies;
+    struct total totals[12];
+} counts[] = {
+    {"", 0, {{"cpu", "root----", 1}, {"cpu", "middle--", 20}, {"cpu", "leaf----", 300}}},
+    {"count_for: [span]", 0, {{"cpu_root", "root----", 0}, {"cpu_ancestors", "root----", 0}}},
+    {"count_for: [span, root]",
+     3,
+     {{"cpu", "root----", 1},
+      {"cpu", "middle--", 20},
+      {"cpu", "leaf----", 300},
+      {"cpu", "", 4000},
+      {"cpu_root", "root----", 321},
+      {"cpu_root", "middle--", 0},
+      {"cpu_root", "leaf----", 0},
+      {"cpu_root", "", 0},
+      {"cpu_ancestors", "root----", 0}}},
+    {"count_for: [ancestors, span]",
+     3,
+     {{"cpu", "root----", 1},
+      {"cpu", "middle--", 20},
+      {"cpu", "leaf----", 300},
+      {"cpu_root", "root----", 0},
+      {"cpu_ancestors", "root----", 320},
+      {"cpu_ancestors", "middle--", 300},
+      {"cpu_ancestors", "leaf----", 0},
+      {"cpu_ancestors", "", 0}}},
+    {"count_for: [span, root, ancestors]",
+     6,
+     {{"cpu", "leaf----", 300},
+      {"cpu_root", "root----", 321},
+      {"cpu_ancestors", "root----", 320},
+      {"cpu_ancestors", "middle--", 300}}},
+    {"count_for: [span, root, ancestors], span_id: root",
+     3,
+     {{"cpu", "root----", 321}, {"cpu_root", "root----", 321}, {"cpu_ancestors", "root----", 0}}},
+};
+
 static void samples_count_for_the_spans_that_are_asked_for(void **state)
 {
-    static const struct {
-        const char *keys;
-        uint64_t copies;
-        struct total totals[12];
-    } rows[] = {
-        {"", 0, {{"cpu", "root----", 1}, {"cpu", "middle--", 20}, {"cpu", "leaf----", 300}}},
-        {"count_for: [span]", 0, {{"cpu_root", "root----", 0}, {"cpu_ancestors", "root----", 0}}},
-        {"count_for: [span, root]",
-         3,
-         {{"cpu", "root----", 1},
-          {"cpu", "middle--", 20},
-          {"cpu", "leaf----", 300},
-          {"cpu", "", 4000},
-          {"cpu_root", "root----", 321},
-          {"cpu_root", "middle--", 0},
-          {"cpu_root", "leaf----", 0},
-          {"cpu_root", "", 0},
-          {"cpu_ancestors", "root----", 0}}},
-        {"count_for: [ancestors, span]",
-         3,
-         {{"cpu", "root----", 1},
-          {"cpu", "middle--", 20},
-          {"cpu", "leaf----", 300},
-          {"cpu_root", "root----", 0},
-          {"cpu_ancestors", "root----", 320},
-          {"cpu_ancestors", "middle--", 300},
-          {"cpu_ancestors", "leaf----", 0},
-          {"cpu_ancestors", "", 0}}},
-        {"count_for: [span, root, ancestors]",
-         6,
-         {{"cpu", "leaf----", 300},
-          {"cpu_root", "root----", 321},
-          {"cpu_ancestors", "root----", 320},
-          {"cpu_ancestors", "middle--", 300}}},
-        {"count_for: [span, root, ancestors], span_id: root",
-         3,
-         {{"cpu", "root----", 321},
-          {"cpu_root", "root----", 321},
-          {"cpu_ancestors", "root----", 0}}},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         char yaml[1024];
         snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: {%s}}\n" JOIN_PIPELINES,
-                 rows[i].keys);
+                 counts[i].keys);
         struct harness *h = join_start(yaml);
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
         struct oracle_items items = items_of(exporter, 0);
-        assert_int_equal(items.count, SAMPLES + rows[i].copies);
-        for (size_t k = 0; k < 12 && rows[i].totals[k].type != NULL; k++)
-            check_total(&items, &rows[i].totals[k]);
-        assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), rows[i].copies);
+        assert_int_equal(items.count, SAMPLES + counts[i].copies);
+        for (size_t k = 0; k < 12 && counts[i].totals[k].type != NULL; k++)
+            check_total(&items, &counts[i].totals[k]);
+        assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), counts[i].copies);
         assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), 0);
         oracle_clear(&items);
         join_let_go(exporter);
-        check_books(h, SAMPLES + rows[i].copies);
+        check_books(h, SAMPLES + counts[i].copies);
         harness_destroy(h);
     }
 }

@@ -70,71 +70,72 @@ static enum lone_state state_at(struct lone_traces *traces, const struct resourc
     return lone_traces_state(traces, &names, now_ns);
 }
 
+static const struct {
+    const char *what;
+    struct step steps[SPANS_MAX];
+    uint64_t from_s, until_s;
+    uint64_t trace; /* 0: none; or UNDECIDED */
+    uint64_t root;
+} processes[] = {
+    {"children tell of a root that has not ended",
+     {{12, 1, 20, 10, 6, 7, 1}, {13, 1, 21, 10, 7, 8, 1}},
+     8,
+     18,
+     1,
+     10},
+    {"the root itself", {{100, 1, 10, 0, 5, 99, 1}}, 50, 60, 1, 10},
+    {"a parent that comes is not the root",
+     {{12, 1, 30, 20, 6, 7, 1}, {13, 1, 20, 10, 6, 8, 1}, {14, 1, 31, 21, 8, 9, 1}},
+     8,
+     18,
+     1,
+     10},
+    {"two traces", {{12, 1, 20, 10, 6, 7, 1}, {13, 2, 21, 11, 7, 8, 1}}, 8, 18, 0, 0},
+    {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, 2}}, 5, 15, 0, 0},
+    {"the first request of one that does not say so", {{12, 1, 10, 0, 10, 11, 1}}, 5, 15, 0, 0},
+    {"before the trace began, as far as a child tells",
+     {{112, 1, 20, 10, 106, 107, 1}},
+     8,
+     18,
+     UNDECIDED,
+     0},
+    {"before the trace began", {{112, 1, 10, 0, 106, 107, 1}}, 8, 18, 0, 0},
+    {"after the root has ended", {{12, 1, 10, 0, 2, 9, 1}}, 20, 30, 0, 0},
+    {"half of the time is the trace's", {{12, 1, 10, 0, 10, 100, 1}}, 5, 15, 1, 10},
+    {"less than half is", {{12, 1, 10, 0, 11, 100, 1}}, 5, 15, 0, 0},
+    {"after a long silence it is another process",
+     {{12, 1, 10, 0, 5, 11, 1}, {500, 2, 20, 11, 494, 499, 1}},
+     496,
+     506,
+     2,
+     11},
+    {"a short silence is none",
+     {{12, 1, 10, 0, 5, 11, 1}, {80, 2, 20, 11, 75, 79, 1}},
+     76,
+     80,
+     0,
+     0},
+};
+
 static void a_process_has_one_trace_or_has_not(void **state)
 {
-    static const struct {
-        const char *what;
-        struct step steps[SPANS_MAX];
-        uint64_t from_s, until_s;
-        uint64_t trace; /* 0: none; or UNDECIDED */
-        uint64_t root;
-    } rows[] = {
-        {"children tell of a root that has not ended",
-         {{12, 1, 20, 10, 6, 7, 1}, {13, 1, 21, 10, 7, 8, 1}},
-         8,
-         18,
-         1,
-         10},
-        {"the root itself", {{100, 1, 10, 0, 5, 99, 1}}, 50, 60, 1, 10},
-        {"a parent that comes is not the root",
-         {{12, 1, 30, 20, 6, 7, 1}, {13, 1, 20, 10, 6, 8, 1}, {14, 1, 31, 21, 8, 9, 1}},
-         8,
-         18,
-         1,
-         10},
-        {"two traces", {{12, 1, 20, 10, 6, 7, 1}, {13, 2, 21, 11, 7, 8, 1}}, 8, 18, 0, 0},
-        {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, 2}}, 5, 15, 0, 0},
-        {"the first request of one that does not say so", {{12, 1, 10, 0, 10, 11, 1}}, 5, 15, 0, 0},
-        {"before the trace began, as far as a child tells",
-         {{112, 1, 20, 10, 106, 107, 1}},
-         8,
-         18,
-         UNDECIDED,
-         0},
-        {"before the trace began", {{112, 1, 10, 0, 106, 107, 1}}, 8, 18, 0, 0},
-        {"after the root has ended", {{12, 1, 10, 0, 2, 9, 1}}, 20, 30, 0, 0},
-        {"half of the time is the trace's", {{12, 1, 10, 0, 10, 100, 1}}, 5, 15, 1, 10},
-        {"less than half is", {{12, 1, 10, 0, 11, 100, 1}}, 5, 15, 0, 0},
-        {"after a long silence it is another process",
-         {{12, 1, 10, 0, 5, 11, 1}, {500, 2, 20, 11, 494, 499, 1}},
-         496,
-         506,
-         2,
-         11},
-        {"a short silence is none",
-         {{12, 1, 10, 0, 5, 11, 1}, {80, 2, 20, 11, 75, 79, 1}},
-         76,
-         80,
-         0,
-         0},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
         struct lone_traces traces = {.entries = NULL};
         struct lone_trace found = {.root = 0};
         assert_true(lone_traces_init(&traces));
-        for (size_t k = 0; k < SPANS_MAX && rows[i].steps[k].span != 0; k++)
-            arrive(&traces, &by_service, &rows[i].steps[k]);
+        for (size_t k = 0; k < SPANS_MAX && processes[i].steps[k].span != 0; k++)
+            arrive(&traces, &by_service, &processes[i].steps[k]);
         enum lone_found answer =
-            find(&traces, &by_service, rows[i].from_s, rows[i].until_s, &found);
-        enum lone_found wanted = rows[i].trace == 0           ? LONE_NONE
-                                 : rows[i].trace == UNDECIDED ? LONE_UNDECIDED
-                                                              : LONE_FOUND;
+            find(&traces, &by_service, processes[i].from_s, processes[i].until_s, &found);
+        enum lone_found wanted = processes[i].trace == 0           ? LONE_NONE
+                                 : processes[i].trace == UNDECIDED ? LONE_UNDECIDED
+                                                                   : LONE_FOUND;
         if (answer != wanted)
-            fail_msg("%s: %d", rows[i].what, (int)answer);
+            fail_msg("%s: %d", processes[i].what, (int)answer);
         if (answer == LONE_FOUND) {
-            assert_int_equal(found.trace[0], rows[i].trace);
-            assert_int_equal(found.root, rows[i].root);
+            assert_int_equal(found.trace[0], processes[i].trace);
+            assert_int_equal(found.root, processes[i].root);
         }
         lone_traces_fini(&traces);
     }

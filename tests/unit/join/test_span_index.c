@@ -166,6 +166,18 @@ static void without_a_trace_a_span_is_found_if_it_is_in_one_trace_only(void **un
     span_index_fini(&index);
 }
 
+/* An index with a span, 100, whose parent is not there, and one below it. */
+static void init_chain(struct span_index *index, struct span_facts *ret_child)
+{
+    struct span_facts span = {.trace = {1, 2}, .resource = 5, .span = 100, .parent = 99};
+    assert_true(span_index_init(index, 1, 1000, 4 * SPAN_SHARD_BYTES_MIN));
+    span_index_add(index, 0, &span);
+    span.span = 101;
+    span.parent = 100;
+    span_index_add(index, 0, &span);
+    *ret_child = span;
+}
+
 static void a_chain_of_parents_leads_to_the_local_root(void **unused)
 {
     struct span_index index;
@@ -189,44 +201,60 @@ static void a_chain_of_parents_leads_to_the_local_root(void **unused)
                      SPAN_FOUND);
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
     assert_int_equal(found.span, 11 + JOIN_ANCESTORS_MAX);
+    span_index_fini(&index);
+}
 
-    /* A parent that is not there: the last one known, unless it must be in the same process. */
-    chain.span = 100;
-    chain.parent = 99;
-    span_index_add(&index, 0, &chain);
-    chain.span = 101;
-    chain.parent = 100;
-    span_index_add(&index, 0, &chain);
-    found = chain;
+/* Unless that one must be in the same process. */
+static void without_a_parent_the_last_span_known_is_likely_the_root(void **unused)
+{
+    struct span_index index;
+    struct span_facts child;
+    struct span_facts found;
+    (void)unused;
+    init_chain(&index, &child);
+    found = child;
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_LIKELY);
     assert_int_equal(found.span, 100);
-    chain.span = 100;
-    chain.parent = 99;
-    chain.flags = SPAN_TELLS_ROOT;
-    span_index_add(&index, 0, &chain);
-    found = chain;
+    found.flags = SPAN_TELLS_ROOT;
+    span_index_add(&index, 0, &found);
+    found = child;
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
     assert_int_equal(found.span, 100);
+    span_index_fini(&index);
+}
 
-    /* A parent in another process ends the chain as well. */
-    chain.span = 102;
-    chain.parent = 101;
-    chain.flags = 0;
-    chain.resource = 6;
-    found = chain;
+static void a_parent_in_another_process_ends_the_chain(void **unused)
+{
+    struct span_index index;
+    struct span_facts span;
+    struct span_facts found;
+    (void)unused;
+    init_chain(&index, &span);
+    span.span = 102;
+    span.parent = 101;
+    span.resource = 6;
+    found = span;
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_FOUND);
     assert_int_equal(found.span, 102);
     found.flags = SPAN_TELLS_ROOT;
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
+    span_index_fini(&index);
+}
 
-    /* A circle ends where it began. */
-    chain.span = 200;
-    chain.parent = 201;
-    span_index_add(&index, 0, &chain);
-    chain.span = 201;
-    chain.parent = 200;
-    span_index_add(&index, 0, &chain);
-    found = chain;
+static void a_circle_ends_where_it_began(void **unused)
+{
+    struct span_index index;
+    struct span_facts span;
+    struct span_facts found;
+    (void)unused;
+    init_chain(&index, &span);
+    span.span = 200;
+    span.parent = 201;
+    span_index_add(&index, 0, &span);
+    span.span = 201;
+    span.parent = 200;
+    span_index_add(&index, 0, &span);
+    found = span;
     assert_int_equal(span_index_root(&index, &found), SPAN_ROOT_UNKNOWN);
     assert_int_equal(found.span, 201);
     span_index_fini(&index);
@@ -354,6 +382,9 @@ int main(void)
         cmocka_unit_test(ids_that_are_chosen_to_meet_push_out_only_each_other),
         cmocka_unit_test(without_a_trace_a_span_is_found_if_it_is_in_one_trace_only),
         cmocka_unit_test(a_chain_of_parents_leads_to_the_local_root),
+        cmocka_unit_test(without_a_parent_the_last_span_known_is_likely_the_root),
+        cmocka_unit_test(a_parent_in_another_process_ends_the_chain),
+        cmocka_unit_test(a_circle_ends_where_it_began),
         cmocka_unit_test(fewer_spans_are_kept_where_bytes_do_not_suffice),
         cmocka_unit_test(texts_are_right_or_gone),
         cmocka_unit_test(readers_never_see_half_a_span),

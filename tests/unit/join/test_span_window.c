@@ -49,111 +49,92 @@ static uint64_t find_at(const struct span_window *window, uint64_t from_ns, uint
     return find(window, &place);
 }
 
+static const struct {
+    const char *name;
+    struct window_span spans[3];
+    uint64_t from_ns;
+    uint64_t until_ns;
+    uint64_t found;
+} looks[] = {
+    {"nothing there", {{.span = 0}}, 100 * S, 100 * S, 0},
+    {"inside", {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}}, 100 * S, 100 * S, 1},
+    {"at its begin", {{.span = 1, .start_ns = 100 * S, .end_ns = 101 * S}}, 100 * S, 100 * S, 1},
+    {"clocks differ", {{.span = 1, .start_ns = 101 * S, .end_ns = 102 * S}}, 100 * S, 100 * S, 1},
+    {"too early", {{.span = 1, .start_ns = 101 * S + 1, .end_ns = 102 * S}}, 100 * S, 100 * S, 0},
+    {"a little late", {{.span = 1, .start_ns = 98 * S, .end_ns = 99 * S}}, 100 * S, 100 * S, 1},
+    {"too late", {{.span = 1, .start_ns = 98 * S, .end_ns = 99 * S - 1}}, 100 * S, 100 * S, 0},
+    {"all stamps", {{.span = 1, .start_ns = 99 * S, .end_ns = 110 * S}}, 100 * S, 109 * S, 1},
+    {"not all stamps", {{.span = 1, .start_ns = 99 * S, .end_ns = 107 * S}}, 100 * S, 109 * S, 0},
+    {"an hour long", {{.span = 1, .start_ns = 10 * S, .end_ns = 3610 * S}}, 3500 * S, 3500 * S, 1},
+    {"two at a time",
+     {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S},
+      {.span = 2, .start_ns = 100 * S, .end_ns = 102 * S}},
+     100 * S,
+     100 * S,
+     0},
+    {"two that may be",
+     {{.span = 1, .start_ns = 99 * S, .end_ns = 100 * S},
+      {.span = 2, .start_ns = 101 * S, .end_ns = 102 * S}},
+     100 * S,
+     100 * S,
+     0},
+    {"the innermost",
+     {{.span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
+      {.span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 105 * S},
+      {.span = 3, .parent = 2, .start_ns = 99 * S, .end_ns = 101 * S}},
+     100 * S,
+     100 * S,
+     3},
+    {"a child that may have ended",
+     {{.span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
+      {.span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 100 * S - 1}},
+     100 * S,
+     100 * S,
+     0},
+    {"a parent of another trace",
+     {{.trace = {5}, .span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
+      {.trace = {6}, .span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 105 * S}},
+     100 * S,
+     100 * S,
+     0},
+    {"sent again",
+     {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S},
+      {.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
+     100 * S,
+     100 * S,
+     1},
+    {"ends before it begins",
+     {{.span = 1, .start_ns = 101 * S, .end_ns = 99 * S}},
+     100 * S,
+     100 * S,
+     0},
+    {"no time", {{.span = 1, .start_ns = 0, .end_ns = 101 * S}}, 0, 0, 0},
+    {"stamps of years",
+     {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
+     100 * S,
+     UINT64_MAX,
+     0},
+    {"stamps of minutes",
+     {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
+     100 * S,
+     400 * S,
+     0},
+};
+
 static void the_only_span_at_that_time_is_found(void **unused)
 {
-    static const struct {
-        const char *name;
-        struct window_span spans[3];
-        uint64_t from_ns;
-        uint64_t until_ns;
-        uint64_t found;
-    } rows[] = {
-        {"nothing there", {{.span = 0}}, 100 * S, 100 * S, 0},
-        {"inside", {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}}, 100 * S, 100 * S, 1},
-        {"at its begin",
-         {{.span = 1, .start_ns = 100 * S, .end_ns = 101 * S}},
-         100 * S,
-         100 * S,
-         1},
-        {"clocks differ",
-         {{.span = 1, .start_ns = 101 * S, .end_ns = 102 * S}},
-         100 * S,
-         100 * S,
-         1},
-        {"too early",
-         {{.span = 1, .start_ns = 101 * S + 1, .end_ns = 102 * S}},
-         100 * S,
-         100 * S,
-         0},
-        {"a little late", {{.span = 1, .start_ns = 98 * S, .end_ns = 99 * S}}, 100 * S, 100 * S, 1},
-        {"too late", {{.span = 1, .start_ns = 98 * S, .end_ns = 99 * S - 1}}, 100 * S, 100 * S, 0},
-        {"all stamps", {{.span = 1, .start_ns = 99 * S, .end_ns = 110 * S}}, 100 * S, 109 * S, 1},
-        {"not all stamps",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 107 * S}},
-         100 * S,
-         109 * S,
-         0},
-        {"an hour long",
-         {{.span = 1, .start_ns = 10 * S, .end_ns = 3610 * S}},
-         3500 * S,
-         3500 * S,
-         1},
-        {"two at a time",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S},
-          {.span = 2, .start_ns = 100 * S, .end_ns = 102 * S}},
-         100 * S,
-         100 * S,
-         0},
-        {"two that may be",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 100 * S},
-          {.span = 2, .start_ns = 101 * S, .end_ns = 102 * S}},
-         100 * S,
-         100 * S,
-         0},
-        {"the innermost",
-         {{.span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
-          {.span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 105 * S},
-          {.span = 3, .parent = 2, .start_ns = 99 * S, .end_ns = 101 * S}},
-         100 * S,
-         100 * S,
-         3},
-        {"a child that may have ended",
-         {{.span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
-          {.span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 100 * S - 1}},
-         100 * S,
-         100 * S,
-         0},
-        {"a parent of another trace",
-         {{.trace = {5}, .span = 1, .start_ns = 90 * S, .end_ns = 110 * S},
-          {.trace = {6}, .span = 2, .parent = 1, .start_ns = 95 * S, .end_ns = 105 * S}},
-         100 * S,
-         100 * S,
-         0},
-        {"sent again",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S},
-          {.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
-         100 * S,
-         100 * S,
-         1},
-        {"ends before it begins",
-         {{.span = 1, .start_ns = 101 * S, .end_ns = 99 * S}},
-         100 * S,
-         100 * S,
-         0},
-        {"no time", {{.span = 1, .start_ns = 0, .end_ns = 101 * S}}, 0, 0, 0},
-        {"stamps of years",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
-         100 * S,
-         UINT64_MAX,
-         0},
-        {"stamps of minutes",
-         {{.span = 1, .start_ns = 99 * S, .end_ns = 101 * S}},
-         100 * S,
-         400 * S,
-         0},
-    };
     (void)unused;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
         struct span_window window;
         assert_true(span_window_init(&window, 2, 64));
-        for (unsigned k = 0; k < 3 && rows[i].spans[k].span != 0; k++) {
+        for (unsigned k = 0; k < 3 && looks[i].spans[k].span != 0; k++) {
             begin(&window, k % 2, PROCESS);
-            span_window_add(&window, k % 2, &rows[i].spans[k]);
+            span_window_add(&window, k % 2, &looks[i].spans[k]);
             begin(&window, k % 2, PROCESS + 1);
-            span_window_add(&window, k % 2, &rows[i].spans[k]);
+            span_window_add(&window, k % 2, &looks[i].spans[k]);
         }
-        if (find_at(&window, rows[i].from_ns, rows[i].until_ns) != rows[i].found)
-            fail_msg("%s", rows[i].name);
+        if (find_at(&window, looks[i].from_ns, looks[i].until_ns) != looks[i].found)
+            fail_msg("%s", looks[i].name);
         span_window_fini(&window);
     }
 }

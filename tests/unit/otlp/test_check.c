@@ -115,173 +115,168 @@ static void check_row(enum signal_kind signal, const uint32_t *path, struct slic
     }
 }
 
+static const struct {
+    enum signal_kind signal;
+    uint32_t path[8];
+    const char *content;
+    size_t size;
+    const char *expected; /* NULL: fine */
+} inputs[] = {
+    {TRACES, {0}, BYTES(""), NULL},
+    {TRACES, {1}, BYTES(""), NULL},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x0a\x10"
+           "0123456789abcdef"),
+     NULL},
+    {TRACES, {1, 2, 2}, BYTES("\x0a\x00"), NULL},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x0a\x0f"
+           "0123456789abcde"),
+     "Span: field 1 (trace_id) has 15 bytes, expected 16 or 0"},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x12\x07"
+           "0123456"),
+     "Span: field 2 (span_id) has 7 bytes"},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x22\x09"
+           "012345678"),
+     "Span: field 4 (parent_span_id) has 9"},
+    {TRACES,
+     {1, 2, 2, 13},
+     BYTES("\x0a\x01"
+           "0"),
+     "Link: field 1 (trace_id)"},
+    {LOGS,
+     {1, 2, 2},
+     BYTES("\x4a\x01"
+           "0"),
+     "LogRecord: field 9 (trace_id)"},
+    {METRICS,
+     {1, 2, 2, 5, 1, 5},
+     BYTES("\x22\x01"
+           "0"),
+     "Exemplar: field 4 (span_id)"},
+    /* wrong wire types of known fields */
+    {TRACES, {1, 2, 2}, BYTES("\x08\x01"), "Span: field 1 (trace_id) has wire type 0, expected 2"},
+    {TRACES, {1, 2, 2}, BYTES("\x32\x01x"), "field 6 (kind) has wire type 2, expected 0"},
+    {TRACES, {1, 2, 2}, BYTES("\x38\x01"), "field 7 (start_time_unix_nano)"},
+    {TRACES, {1, 2, 2}, BYTES("\x80\x01\x01"), "field 16 (flags)"},
+    {TRACES, {0}, BYTES("\x08\x01"), "field 1 (resource_spans)"},
+    {TRACES,
+     {1, 1, 1},
+     BYTES("\x0d"
+           "0123"),
+     "KeyValue: field 1 (key)"},
+    {TRACES, {1}, BYTES("\xc0\x3e\x01"), "field 1000 (deprecated_scope_spans)"},
+    /* unknown fields: framing only */
+    {TRACES, {1, 2, 2}, BYTES("\xd0\x05\x01"), NULL},
+    {TRACES, {1, 2, 2}, BYTES("\xd2\x05\x05x"), "longer than the message"},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\xd5\x05"
+           "012"),
+     "longer than the message"},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\xd1\x05"
+           "0123456"),
+     "longer than the message"},
+    /* wire format */
+    {TRACES, {1, 2, 2}, BYTES("\x00\x01"), "a field number that does not exist"},
+    {TRACES, {1, 2, 2}, BYTES("\x0b\x0c"), "a group"},
+    {TRACES, {1, 2, 2}, BYTES("\xd3\x05\xd4\x05"), "a group"},
+    {TRACES, {1, 2, 2}, BYTES("\x0e\x01"), "a wire type that does not exist"},
+    {TRACES, {1, 2, 2}, BYTES("\x2a"), "a varint is cut off"},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x2a\x05"
+           "abcd"),
+     "longer than the message"},
+    {TRACES, {1, 2, 2}, BYTES("\x30\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), NULL},
+    {TRACES,
+     {1, 2, 2},
+     BYTES("\x30\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+     "a varint is too long"},
+    {TRACES, {1, 2, 2}, BYTES("\x2a\xff\xff\xff\xff\xff\x01"), "a varint is too long"},
+    {TRACES, {1, 2, 2}, BYTES("\x2a\x81\x80\x80\x80\x00x"), NULL},
+    {TRACES, {1, 2, 2}, BYTES("\xff\xff\xff\xff\xff\x01\x01"), "a varint is too long"},
+    {TRACES, {1, 2, 2}, BYTES("\x2a\x02\xff\xfe"), NULL}, /* not UTF-8 */
+    /* attributes: key and value must fill the KeyValue exactly */
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x0a\x01v"), NULL},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x04\x0a\x01v"), "longer than the message"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x0a\x02v"), "longer than the message"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x04\x0a\x01vx"), "a varint is cut off"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x09k\x12\x03\x0a\x01v"), "longer than the message"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x02\x18\x80"), "a varint is cut off"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x18\x80\x01"), NULL},
+    {TRACES,
+     {1, 2, 2, 9},
+     BYTES("\x0a\x01k\x12\x09\x21"
+           "01234567"),
+     NULL},
+    {TRACES,
+     {1, 2, 2, 9},
+     BYTES("\x0a\x01k\x12\x08\x21"
+           "0123456"),
+     "longer than the message"},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x00"), NULL},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x12\x03\x0a\x01v\x0a\x01k"), NULL},
+    {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x02\x1a\x00"), "AnyValue: field 3 (int_value)"},
+    {LOGS, {1, 2, 2, 5}, BYTES("\x0a\x05x"), "AnyValue: a field is longer"},
+    /* packed numbers */
+    {METRICS,
+     {1, 2, 2, 9, 1},
+     BYTES("\x32\x08"
+           "01234567"),
+     NULL},
+    {METRICS,
+     {1, 2, 2, 9, 1},
+     BYTES("\x31"
+           "01234567"),
+     NULL},
+    {METRICS,
+     {1, 2, 2, 9, 1},
+     BYTES("\x32\x07"
+           "0123456"),
+     "field 6 (bucket_counts) has 7 bytes, expected a multiple of 8"},
+    {METRICS, {1, 2, 2, 9, 1}, BYTES("\x30\x01"), "field 6 (bucket_counts) has wire type 0"},
+    {METRICS, {1, 2, 2, 10, 1, 8}, BYTES("\x12\x03\x01\x80\x01"), NULL},
+    {METRICS, {1, 2, 2, 10, 1, 8}, BYTES("\x10\x05"), NULL},
+    {METRICS,
+     {1, 2, 2, 10, 1, 8},
+     BYTES("\x12\x02\x01\x80"),
+     "field 2 (bucket_counts): a varint is cut off"},
+    {PROFILES, {1, 2, 2, 2}, BYTES("\x22\x03\x01\x80\x01"), NULL},
+    {PROFILES, {1, 2, 2, 2}, BYTES("\x20\x05\x20\x07"), NULL},
+    {PROFILES,
+     {1, 2, 2, 2},
+     BYTES("\x22\x02\x01\x80"),
+     "Sample: field 4 (values): a varint is cut off"},
+    {PROFILES,
+     {1, 2, 2, 2},
+     BYTES("\x12\x0b\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
+     "Sample: field 2 (attribute_indices): a varint is too long"},
+    {PROFILES,
+     {1, 2, 2, 2},
+     BYTES("\x2a\x07"
+           "0123456"),
+     "Sample: field 5 (timestamps_unix_nano) has 7 bytes, expected a multiple of 8"},
+    {PROFILES, {1, 2, 2, 2}, BYTES("\x1a\x01\x05"), "Sample: field 3 (link_index) has wire"},
+    {PROFILES, {1, 2, 2}, BYTES("\x18\x05"), "Profile: field 3 (time_unix_nano) has wire type 0"},
+    {PROFILES, {2, 6}, BYTES("\x0a\x01k"), "KeyValueAndUnit: field 1 (key_strindex) has wire"},
+    {PROFILES, {2}, BYTES("\x38\x01"), "field 7 (stack_table) has wire type 0, expected 2"},
+};
+
 static void malformed_input_is_refused_and_named(void **state)
 {
-    static const struct {
-        enum signal_kind signal;
-        uint32_t path[8];
-        const char *content;
-        size_t size;
-        const char *expected; /* NULL: fine */
-    } rows[] = {
-        {TRACES, {0}, BYTES(""), NULL},
-        {TRACES, {1}, BYTES(""), NULL},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x0a\x10"
-               "0123456789abcdef"),
-         NULL},
-        {TRACES, {1, 2, 2}, BYTES("\x0a\x00"), NULL},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x0a\x0f"
-               "0123456789abcde"),
-         "Span: field 1 (trace_id) has 15 bytes, expected 16 or 0"},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x12\x07"
-               "0123456"),
-         "Span: field 2 (span_id) has 7 bytes"},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x22\x09"
-               "012345678"),
-         "Span: field 4 (parent_span_id) has 9"},
-        {TRACES,
-         {1, 2, 2, 13},
-         BYTES("\x0a\x01"
-               "0"),
-         "Link: field 1 (trace_id)"},
-        {LOGS,
-         {1, 2, 2},
-         BYTES("\x4a\x01"
-               "0"),
-         "LogRecord: field 9 (trace_id)"},
-        {METRICS,
-         {1, 2, 2, 5, 1, 5},
-         BYTES("\x22\x01"
-               "0"),
-         "Exemplar: field 4 (span_id)"},
-        /* wrong wire types of known fields */
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x08\x01"),
-         "Span: field 1 (trace_id) has wire type 0, expected 2"},
-        {TRACES, {1, 2, 2}, BYTES("\x32\x01x"), "field 6 (kind) has wire type 2, expected 0"},
-        {TRACES, {1, 2, 2}, BYTES("\x38\x01"), "field 7 (start_time_unix_nano)"},
-        {TRACES, {1, 2, 2}, BYTES("\x80\x01\x01"), "field 16 (flags)"},
-        {TRACES, {0}, BYTES("\x08\x01"), "field 1 (resource_spans)"},
-        {TRACES,
-         {1, 1, 1},
-         BYTES("\x0d"
-               "0123"),
-         "KeyValue: field 1 (key)"},
-        {TRACES, {1}, BYTES("\xc0\x3e\x01"), "field 1000 (deprecated_scope_spans)"},
-        /* unknown fields: framing only */
-        {TRACES, {1, 2, 2}, BYTES("\xd0\x05\x01"), NULL},
-        {TRACES, {1, 2, 2}, BYTES("\xd2\x05\x05x"), "longer than the message"},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\xd5\x05"
-               "012"),
-         "longer than the message"},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\xd1\x05"
-               "0123456"),
-         "longer than the message"},
-        /* wire format */
-        {TRACES, {1, 2, 2}, BYTES("\x00\x01"), "a field number that does not exist"},
-        {TRACES, {1, 2, 2}, BYTES("\x0b\x0c"), "a group"},
-        {TRACES, {1, 2, 2}, BYTES("\xd3\x05\xd4\x05"), "a group"},
-        {TRACES, {1, 2, 2}, BYTES("\x0e\x01"), "a wire type that does not exist"},
-        {TRACES, {1, 2, 2}, BYTES("\x2a"), "a varint is cut off"},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x2a\x05"
-               "abcd"),
-         "longer than the message"},
-        {TRACES, {1, 2, 2}, BYTES("\x30\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), NULL},
-        {TRACES,
-         {1, 2, 2},
-         BYTES("\x30\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
-         "a varint is too long"},
-        {TRACES, {1, 2, 2}, BYTES("\x2a\xff\xff\xff\xff\xff\x01"), "a varint is too long"},
-        {TRACES, {1, 2, 2}, BYTES("\x2a\x81\x80\x80\x80\x00x"), NULL},
-        {TRACES, {1, 2, 2}, BYTES("\xff\xff\xff\xff\xff\x01\x01"), "a varint is too long"},
-        {TRACES, {1, 2, 2}, BYTES("\x2a\x02\xff\xfe"), NULL}, /* not UTF-8 */
-        /* attributes: key and value must fill the KeyValue exactly */
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x0a\x01v"), NULL},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x04\x0a\x01v"), "longer than the message"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x0a\x02v"), "longer than the message"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x04\x0a\x01vx"), "a varint is cut off"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x09k\x12\x03\x0a\x01v"), "longer than the message"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x02\x18\x80"), "a varint is cut off"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x03\x18\x80\x01"), NULL},
-        {TRACES,
-         {1, 2, 2, 9},
-         BYTES("\x0a\x01k\x12\x09\x21"
-               "01234567"),
-         NULL},
-        {TRACES,
-         {1, 2, 2, 9},
-         BYTES("\x0a\x01k\x12\x08\x21"
-               "0123456"),
-         "longer than the message"},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x00"), NULL},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x12\x03\x0a\x01v\x0a\x01k"), NULL},
-        {TRACES, {1, 2, 2, 9}, BYTES("\x0a\x01k\x12\x02\x1a\x00"), "AnyValue: field 3 (int_value)"},
-        {LOGS, {1, 2, 2, 5}, BYTES("\x0a\x05x"), "AnyValue: a field is longer"},
-        /* packed numbers */
-        {METRICS,
-         {1, 2, 2, 9, 1},
-         BYTES("\x32\x08"
-               "01234567"),
-         NULL},
-        {METRICS,
-         {1, 2, 2, 9, 1},
-         BYTES("\x31"
-               "01234567"),
-         NULL},
-        {METRICS,
-         {1, 2, 2, 9, 1},
-         BYTES("\x32\x07"
-               "0123456"),
-         "field 6 (bucket_counts) has 7 bytes, expected a multiple of 8"},
-        {METRICS, {1, 2, 2, 9, 1}, BYTES("\x30\x01"), "field 6 (bucket_counts) has wire type 0"},
-        {METRICS, {1, 2, 2, 10, 1, 8}, BYTES("\x12\x03\x01\x80\x01"), NULL},
-        {METRICS, {1, 2, 2, 10, 1, 8}, BYTES("\x10\x05"), NULL},
-        {METRICS,
-         {1, 2, 2, 10, 1, 8},
-         BYTES("\x12\x02\x01\x80"),
-         "field 2 (bucket_counts): a varint is cut off"},
-        {PROFILES, {1, 2, 2, 2}, BYTES("\x22\x03\x01\x80\x01"), NULL},
-        {PROFILES, {1, 2, 2, 2}, BYTES("\x20\x05\x20\x07"), NULL},
-        {PROFILES,
-         {1, 2, 2, 2},
-         BYTES("\x22\x02\x01\x80"),
-         "Sample: field 4 (values): a varint is cut off"},
-        {PROFILES,
-         {1, 2, 2, 2},
-         BYTES("\x12\x0b\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
-         "Sample: field 2 (attribute_indices): a varint is too long"},
-        {PROFILES,
-         {1, 2, 2, 2},
-         BYTES("\x2a\x07"
-               "0123456"),
-         "Sample: field 5 (timestamps_unix_nano) has 7 bytes, expected a multiple of 8"},
-        {PROFILES, {1, 2, 2, 2}, BYTES("\x1a\x01\x05"), "Sample: field 3 (link_index) has wire"},
-        {PROFILES,
-         {1, 2, 2},
-         BYTES("\x18\x05"),
-         "Profile: field 3 (time_unix_nano) has wire type 0"},
-        {PROFILES, {2, 6}, BYTES("\x0a\x01k"), "KeyValueAndUnit: field 1 (key_strindex) has wire"},
-        {PROFILES, {2}, BYTES("\x38\x01"), "field 7 (stack_table) has wire type 0, expected 2"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        check_row(rows[i].signal, rows[i].path, slice_of(rows[i].content, rows[i].size),
-                  rows[i].expected);
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+        check_row(inputs[i].signal, inputs[i].path, slice_of(inputs[i].content, inputs[i].size),
+                  inputs[i].expected);
 }
 
 /* An attribute whose value holds a list in a list in a list … */

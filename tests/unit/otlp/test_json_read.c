@@ -378,75 +378,75 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     CHECK_REFUSALS(span(), rows);
 }
 
+static const struct row wrong_spans[] = {
+    {"{\"name\":5}", "Span.name: found 5, expected a string, or null"},
+    {"{\"name\":{}}", "Span.name: found {, expected a string"},
+    {"{\"status\":[]}", "Span.status: found [, expected an object, or null"},
+    {"{\"status\":\"x\"}", "Span.status: found \"x\", expected an object"},
+    {"{\"events\":{}}", "Span.events: found {, expected a list, or null"},
+    {"{\"events\":[5]}", "Span.events: found 5, expected an object, or null"},
+    {"{\"traceId\":null}", "Span.traceId: found null, expected an id of 32 hexadecimal"},
+    {"{\"traceId\":5}", "expected an id of 32"},
+    {"{\"traceId\":\"0123456789abcdefabcdef987654321\"}", "byte 11, in Span.traceId: found \"0"},
+    {"{\"traceId\":\"0123456789abcdefabcdef98765432100\"}", "expected an id of 32"},
+    {"{\"traceId\":\"0123456789abcdefabcdef987654321g\"}", "expected an id of 32"},
+    {"{\"spanId\":\"ASNFZ4mrze8=\"}", "found \"ASNFZ4mrze8=\", expected an id of 16 hexadecimal"},
+    {"{\"kind\":\"3\"}", "a number, or a name from SPAN_KIND_UNSPECIFIED to SPAN_KIND_CONSUMER"},
+    {"{\"kind\":\"SERVER\"}", "found \"SERVER\", expected a number, or a name"},
+    {"{\"kind\":2.0}", "found 2.0, expected an integer of 32 bits"},
+    {"{\"kind\":null}", "found null, expected an integer"},
+    {"{\"kind\":2147483648}", "expected an integer of 32 bits"},
+    {"{\"startTimeUnixNano\":1.0}", "found 1.0, expected an integer from 0 to 184467440737095"},
+    {"{\"startTimeUnixNano\":1e3}", "found 1e3"},
+    {"{\"startTimeUnixNano\":-1}", "found -1"},
+    {"{\"startTimeUnixNano\":\"-1\"}", "found \"-1\""},
+    {"{\"startTimeUnixNano\":\"+1\"}", "found \"+1\""},
+    {"{\"startTimeUnixNano\":\" 1\"}", "expected an integer"},
+    {"{\"startTimeUnixNano\":\"1 \"}", "expected an integer"},
+    {"{\"startTimeUnixNano\":\"0x1\"}", "expected an integer"},
+    {"{\"startTimeUnixNano\":\"\"}", "expected an integer"},
+    {"{\"startTimeUnixNano\":\"18446744073709551616\"}", "expected an integer"},
+    {"{\"startTimeUnixNano\":true}", "expected an integer"},
+    {"{\"startTimeUnixNano\":null}", "expected an integer"},
+    {"{\"startTimeUnixNano\":00}", "found 0, expected a comma"},
+    {"{\"droppedEventsCount\":-1}", "from 0 to 4294967295"},
+    {"{\"droppedEventsCount\":4294967296}", "from 0 to 4294967295"},
+};
+
+static const struct row wrong_values[] = {
+    {"{\"boolValue\":\"true\"}", "found \"true\", expected true or false"},
+    {"{\"boolValue\":1}", "found 1, expected true or false"},
+    {"{\"boolValue\":null}", "found null, expected true or false"},
+    {"{\"intValue\":9223372036854775808}", "expected an integer of 64 bits"},
+    {"{\"intValue\":\"-9223372036854775809\"}", "expected an integer of 64 bits"},
+    {"{\"intValue\":\"123.0\"}", "expected an integer of 64 bits"},
+    {"{\"doubleValue\":1e400}", "found 1e400, expected a number that a double can hold"},
+    {"{\"doubleValue\":\"x\"}", "expected a number that a double can hold"},
+    {"{\"doubleValue\":\"\"}", "expected a number that a double can hold"},
+    {"{\"doubleValue\":null}", "expected a number that a double can hold"},
+    {"{\"doubleValue\":NaN}", "found NaN, expected a number"},
+    {"{\"doubleValue\":.5}", "found .5, expected a number"},
+    {"{\"bytesValue\":\"AQI\"}", "found \"AQI\", expected bytes as a string in base64"},
+    {"{\"bytesValue\":\"A-_=\"}", "expected bytes as a string in base64"},
+    {"{\"bytesValue\":null}", "found null, expected bytes"},
+    {"{\"arrayValue\":[]}", "AnyValue.arrayValue: found [, expected an object"},
+    {"{\"arrayValue\":{\"values\":[5]}}", "ArrayValue.values: found 5, expected an object"},
+};
+
+static const struct row wrong_profiles[] = {
+    {"{\"profileId\":\"AAECAwQFBgcICQoLDA0O\"}", "of 16 bytes in base64"},
+    {"{\"profileId\":\"000102030405060708090a0b0c0d0e0g\"}", "expected an id"},
+    {"{\"profileId\":\"000102030405060708090a0b0c0d0e0f00\"}", "expected an id"},
+    {"{\"samples\":[{\"values\":[null]}]}", "Sample.values: found null, expected an integer"},
+    {"{\"samples\":[{\"values\":5}]}", "Sample.values: found 5, expected a list, or null"},
+};
+
 static void values_of_another_kind_are_refused(void **state)
 {
-    static const struct row spans[] = {
-        {"{\"name\":5}", "Span.name: found 5, expected a string, or null"},
-        {"{\"name\":{}}", "Span.name: found {, expected a string"},
-        {"{\"status\":[]}", "Span.status: found [, expected an object, or null"},
-        {"{\"status\":\"x\"}", "Span.status: found \"x\", expected an object"},
-        {"{\"events\":{}}", "Span.events: found {, expected a list, or null"},
-        {"{\"events\":[5]}", "Span.events: found 5, expected an object, or null"},
-        {"{\"traceId\":null}", "Span.traceId: found null, expected an id of 32 hexadecimal"},
-        {"{\"traceId\":5}", "expected an id of 32"},
-        {"{\"traceId\":\"0123456789abcdefabcdef987654321\"}",
-         "byte 11, in Span.traceId: found \"0"},
-        {"{\"traceId\":\"0123456789abcdefabcdef98765432100\"}", "expected an id of 32"},
-        {"{\"traceId\":\"0123456789abcdefabcdef987654321g\"}", "expected an id of 32"},
-        {"{\"spanId\":\"ASNFZ4mrze8=\"}",
-         "found \"ASNFZ4mrze8=\", expected an id of 16 hexadecimal"},
-        {"{\"kind\":\"3\"}",
-         "a number, or a name from SPAN_KIND_UNSPECIFIED to SPAN_KIND_CONSUMER"},
-        {"{\"kind\":\"SERVER\"}", "found \"SERVER\", expected a number, or a name"},
-        {"{\"kind\":2.0}", "found 2.0, expected an integer of 32 bits"},
-        {"{\"kind\":null}", "found null, expected an integer"},
-        {"{\"kind\":2147483648}", "expected an integer of 32 bits"},
-        {"{\"startTimeUnixNano\":1.0}", "found 1.0, expected an integer from 0 to 184467440737095"},
-        {"{\"startTimeUnixNano\":1e3}", "found 1e3"},
-        {"{\"startTimeUnixNano\":-1}", "found -1"},
-        {"{\"startTimeUnixNano\":\"-1\"}", "found \"-1\""},
-        {"{\"startTimeUnixNano\":\"+1\"}", "found \"+1\""},
-        {"{\"startTimeUnixNano\":\" 1\"}", "expected an integer"},
-        {"{\"startTimeUnixNano\":\"1 \"}", "expected an integer"},
-        {"{\"startTimeUnixNano\":\"0x1\"}", "expected an integer"},
-        {"{\"startTimeUnixNano\":\"\"}", "expected an integer"},
-        {"{\"startTimeUnixNano\":\"18446744073709551616\"}", "expected an integer"},
-        {"{\"startTimeUnixNano\":true}", "expected an integer"},
-        {"{\"startTimeUnixNano\":null}", "expected an integer"},
-        {"{\"startTimeUnixNano\":00}", "found 0, expected a comma"},
-        {"{\"droppedEventsCount\":-1}", "from 0 to 4294967295"},
-        {"{\"droppedEventsCount\":4294967296}", "from 0 to 4294967295"},
-    };
-    static const struct row values[] = {
-        {"{\"boolValue\":\"true\"}", "found \"true\", expected true or false"},
-        {"{\"boolValue\":1}", "found 1, expected true or false"},
-        {"{\"boolValue\":null}", "found null, expected true or false"},
-        {"{\"intValue\":9223372036854775808}", "expected an integer of 64 bits"},
-        {"{\"intValue\":\"-9223372036854775809\"}", "expected an integer of 64 bits"},
-        {"{\"intValue\":\"123.0\"}", "expected an integer of 64 bits"},
-        {"{\"doubleValue\":1e400}", "found 1e400, expected a number that a double can hold"},
-        {"{\"doubleValue\":\"x\"}", "expected a number that a double can hold"},
-        {"{\"doubleValue\":\"\"}", "expected a number that a double can hold"},
-        {"{\"doubleValue\":null}", "expected a number that a double can hold"},
-        {"{\"doubleValue\":NaN}", "found NaN, expected a number"},
-        {"{\"doubleValue\":.5}", "found .5, expected a number"},
-        {"{\"bytesValue\":\"AQI\"}", "found \"AQI\", expected bytes as a string in base64"},
-        {"{\"bytesValue\":\"A-_=\"}", "expected bytes as a string in base64"},
-        {"{\"bytesValue\":null}", "found null, expected bytes"},
-        {"{\"arrayValue\":[]}", "AnyValue.arrayValue: found [, expected an object"},
-        {"{\"arrayValue\":{\"values\":[5]}}", "ArrayValue.values: found 5, expected an object"},
-    };
-    static const struct row profiles[] = {
-        {"{\"profileId\":\"AAECAwQFBgcICQoLDA0O\"}", "of 16 bytes in base64"},
-        {"{\"profileId\":\"000102030405060708090a0b0c0d0e0g\"}", "expected an id"},
-        {"{\"profileId\":\"000102030405060708090a0b0c0d0e0f00\"}", "expected an id"},
-        {"{\"samples\":[{\"values\":[null]}]}", "Sample.values: found null, expected an integer"},
-        {"{\"samples\":[{\"values\":5}]}", "Sample.values: found 5, expected a list, or null"},
-    };
     (void)state;
-    CHECK_REFUSALS(span(), spans);
-    CHECK_REFUSALS(&otlp_any_value, values);
-    CHECK_REFUSALS(profile(), profiles);
+    CHECK_REFUSALS(span(), wrong_spans);
+    CHECK_REFUSALS(&otlp_any_value, wrong_values);
+    CHECK_REFUSALS(profile(), wrong_profiles);
 }
 
 /* count times part, around the middle, and the same number of closings. */

@@ -186,95 +186,96 @@ static struct batch *edit(struct batch *batch, const struct attribute_action_con
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
+static const struct {
+    struct attribute_action_config action;
+    const char *before;
+    const char *after;
+} edits[] = {
+    {ACTION("insert", "a", TEXT("new")), "", "a=s:new"},
+    {ACTION("insert", "a", TEXT("new")), "a=s:old b=i:1", "a=s:old b=i:1"},
+    {ACTION("insert", "c", INT(7)), "a=s:old", "a=s:old c=i:7"},
+    {ACTION("INSERT", "c", .from_attribute = "a"), "a=d:1.5", "a=d:1.5 c=d:1.5"},
+    {ACTION("insert", "c", .from_attribute = "x"), "a=s:1", "a=s:1"},
+    {ACTION("insert", "c", .from_attribute = "x", DEFAULT("d")), "a=s:1", "a=s:1 c=s:d"},
+    {ACTION("insert", "c", .from_attribute = "a", DEFAULT("d")), "a=s:1", "a=s:1 c=s:1"},
+    {ACTION("insert", "c", DEFAULT("d")), "", "c=s:d"},
+    {ACTION("update", "a", TEXT("new")), "", ""},
+    {ACTION("Update", "a", TEXT("new")), "b=s:b a=i:1 c=s:c", "b=s:b a=s:new c=s:c"},
+    {ACTION("update", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
+    {ACTION("upsert", "a", TEXT("new")), "", "a=s:new"},
+    {ACTION("upsert", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
+    {ACTION("upsert", "a", .from_attribute = "a"), "a=s:1 a=s:2", "a=s:1 a=s:2"},
+    /* removal puts the last one into the gap, and removes one of equal keys */
+    {ACTION("delete", "a"), "a=s:1 b=s:2 c=s:3", "c=s:3 b=s:2"},
+    {ACTION("delete", "a"), "a=s:1 b=s:2 a=s:3", "a=s:3 b=s:2"},
+    {ACTION("delete", "c"), "a=s:1 b=s:2 c=s:3", "a=s:1 b=s:2"},
+    {ACTION("delete", "x"), "a=s:1", "a=s:1"},
+    {ACTION("delete", "", .pattern = "^k8s"), "k8s.a=s:1 a=s:2 k8s.b=s:3 b=s:4", "a=s:2 b=s:4"},
+    {ACTION("delete", "b", .pattern = "1$"), "a1=s:1 b=s:2 c=s:3 d=s:4", "d=s:4 c=s:3"},
+    {ACTION("delete", "a", .from_context = "x"), "a=s:1", ""},
+    {ACTION("hash", "a"), "a=s:abc",
+     "a=s:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+    {ACTION("hash", "a"),
+     "a=s:", "a=s:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+    {ACTION("hash", "a"), "a=b:true",
+     "a=s:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"},
+    {ACTION("hash", "a"), "a=b:false",
+     "a=s:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"},
+    {ACTION("hash", "a"), "a=i:1",
+     "a=s:7c9fa136d4413fa6173637e883b6998d32e1d675f88cddff9dcbcf331820f4b8"},
+    {ACTION("hash", "a"), "a=d:1",
+     "a=s:6c3c396ed6b5c36dcae172271f462051b1266b851e92df3deea8ac65478fd712"},
+    {ACTION("hash", "a"), "a=e: b=x:1 c=l:", "a=s: b=x:1 c=l:"},
+    {ACTION("hash", "", .pattern = "^[bc]$"), "a=e: b=x:1 c=l:", "a=e: b=s: c=s:"},
+    {ACTION("hash", "x"), "a=s:1", "a=s:1"},
+    {ACTION("extract", "a", .pattern = "(?P<x>[0-9]+)-(?P<y>.*)"), "a=s:12-z y=i:1",
+     "a=s:12-z y=s:z x=s:12"},
+    {ACTION("extract", "a", .pattern = "(?<x>[0-9]+)"), "a=s:q7", "a=s:q7 x=s:7"},
+    {ACTION("extract", "a", .pattern = "(?P<x>b)?(?P<y>a)"), "a=s:a", "a=s:a x=s: y=s:a"},
+    {ACTION("extract", "a", .pattern = "(?P<a>b)"), "a=s:abc", "a=s:b"},
+    {ACTION("extract", "a", .pattern = "(?P<x>b)"), "a=s:c", "a=s:c"},
+    {ACTION("extract", "a", .pattern = "(?P<x>1)"), "a=i:1", "a=i:1"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=s:12", "a=i:12"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=s:1.5", "a=s:1.5"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=d:-1.9", "a=i:-1"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=d:1e300", "a=i:-9223372036854775808"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=d:nan", "a=i:-9223372036854775808"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=b:true", "a=i:1"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=l:", "a=l:"},
+    {ACTION("convert", "a", .converted_type = "double"), "a=s:1e3", "a=d:1000"},
+    {ACTION("convert", "a", .converted_type = "double"), "a=i:7", "a=d:7"},
+    {ACTION("convert", "a", .converted_type = "double"), "a=b:false", "a=d:0"},
+    {ACTION("convert", "a", .converted_type = "double"), "a=s:x", "a=s:x"},
+    {ACTION("convert", "a", .converted_type = "double"), "a=e:", "a=e:"},
+    {ACTION("convert", "a", .converted_type = "string"), "a=i:-5", "a=s:-5"},
+    {ACTION("convert", "a", .converted_type = "string"), "a=d:0.25", "a=s:0.25"},
+    {ACTION("convert", "a", .converted_type = "string"), "a=b:true", "a=s:true"},
+    {ACTION("convert", "a", .converted_type = "string"), "a=x:hi", "a=s:aGk="},
+    {ACTION("convert", "a", .converted_type = "string"), "a=l:", "a=s:[]"},
+    {ACTION("convert", "a", .converted_type = "string"), "a=e:", "a=s:"},
+    {ACTION("convert", "a", .converted_type = "int"), "a=s:1 a=s:2", "a=i:1 a=s:2"},
+    /* from the request: nobody is known here, and client.address then is empty */
+    {ACTION("insert", "c", .from_context = "metadata.x"), "a=s:1", "a=s:1"},
+    {ACTION("insert", "c", .from_context = "client.address"), "", "c=s:"},
+    {ACTION("insert", "c", .from_context = "auth.subject", DEFAULT("d")), "", "c=s:d"},
+};
+
 static void each_action_does_what_the_go_collector_does(void **state)
 {
-    const struct {
-        struct attribute_action_config action;
-        const char *before;
-        const char *after;
-    } rows[] = {
-        {ACTION("insert", "a", TEXT("new")), "", "a=s:new"},
-        {ACTION("insert", "a", TEXT("new")), "a=s:old b=i:1", "a=s:old b=i:1"},
-        {ACTION("insert", "c", INT(7)), "a=s:old", "a=s:old c=i:7"},
-        {ACTION("INSERT", "c", .from_attribute = "a"), "a=d:1.5", "a=d:1.5 c=d:1.5"},
-        {ACTION("insert", "c", .from_attribute = "x"), "a=s:1", "a=s:1"},
-        {ACTION("insert", "c", .from_attribute = "x", DEFAULT("d")), "a=s:1", "a=s:1 c=s:d"},
-        {ACTION("insert", "c", .from_attribute = "a", DEFAULT("d")), "a=s:1", "a=s:1 c=s:1"},
-        {ACTION("insert", "c", DEFAULT("d")), "", "c=s:d"},
-        {ACTION("update", "a", TEXT("new")), "", ""},
-        {ACTION("Update", "a", TEXT("new")), "b=s:b a=i:1 c=s:c", "b=s:b a=s:new c=s:c"},
-        {ACTION("update", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
-        {ACTION("upsert", "a", TEXT("new")), "", "a=s:new"},
-        {ACTION("upsert", "a", TEXT("new")), "a=s:1 a=s:2", "a=s:new a=s:2"},
-        {ACTION("upsert", "a", .from_attribute = "a"), "a=s:1 a=s:2", "a=s:1 a=s:2"},
-        /* removal puts the last one into the gap, and removes one of equal keys */
-        {ACTION("delete", "a"), "a=s:1 b=s:2 c=s:3", "c=s:3 b=s:2"},
-        {ACTION("delete", "a"), "a=s:1 b=s:2 a=s:3", "a=s:3 b=s:2"},
-        {ACTION("delete", "c"), "a=s:1 b=s:2 c=s:3", "a=s:1 b=s:2"},
-        {ACTION("delete", "x"), "a=s:1", "a=s:1"},
-        {ACTION("delete", "", .pattern = "^k8s"), "k8s.a=s:1 a=s:2 k8s.b=s:3 b=s:4", "a=s:2 b=s:4"},
-        {ACTION("delete", "b", .pattern = "1$"), "a1=s:1 b=s:2 c=s:3 d=s:4", "d=s:4 c=s:3"},
-        {ACTION("delete", "a", .from_context = "x"), "a=s:1", ""},
-        {ACTION("hash", "a"), "a=s:abc",
-         "a=s:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {ACTION("hash", "a"),
-         "a=s:", "a=s:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {ACTION("hash", "a"), "a=b:true",
-         "a=s:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a"},
-        {ACTION("hash", "a"), "a=b:false",
-         "a=s:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"},
-        {ACTION("hash", "a"), "a=i:1",
-         "a=s:7c9fa136d4413fa6173637e883b6998d32e1d675f88cddff9dcbcf331820f4b8"},
-        {ACTION("hash", "a"), "a=d:1",
-         "a=s:6c3c396ed6b5c36dcae172271f462051b1266b851e92df3deea8ac65478fd712"},
-        {ACTION("hash", "a"), "a=e: b=x:1 c=l:", "a=s: b=x:1 c=l:"},
-        {ACTION("hash", "", .pattern = "^[bc]$"), "a=e: b=x:1 c=l:", "a=e: b=s: c=s:"},
-        {ACTION("hash", "x"), "a=s:1", "a=s:1"},
-        {ACTION("extract", "a", .pattern = "(?P<x>[0-9]+)-(?P<y>.*)"), "a=s:12-z y=i:1",
-         "a=s:12-z y=s:z x=s:12"},
-        {ACTION("extract", "a", .pattern = "(?<x>[0-9]+)"), "a=s:q7", "a=s:q7 x=s:7"},
-        {ACTION("extract", "a", .pattern = "(?P<x>b)?(?P<y>a)"), "a=s:a", "a=s:a x=s: y=s:a"},
-        {ACTION("extract", "a", .pattern = "(?P<a>b)"), "a=s:abc", "a=s:b"},
-        {ACTION("extract", "a", .pattern = "(?P<x>b)"), "a=s:c", "a=s:c"},
-        {ACTION("extract", "a", .pattern = "(?P<x>1)"), "a=i:1", "a=i:1"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=s:12", "a=i:12"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=s:1.5", "a=s:1.5"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=d:-1.9", "a=i:-1"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=d:1e300", "a=i:-9223372036854775808"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=d:nan", "a=i:-9223372036854775808"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=b:true", "a=i:1"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=l:", "a=l:"},
-        {ACTION("convert", "a", .converted_type = "double"), "a=s:1e3", "a=d:1000"},
-        {ACTION("convert", "a", .converted_type = "double"), "a=i:7", "a=d:7"},
-        {ACTION("convert", "a", .converted_type = "double"), "a=b:false", "a=d:0"},
-        {ACTION("convert", "a", .converted_type = "double"), "a=s:x", "a=s:x"},
-        {ACTION("convert", "a", .converted_type = "double"), "a=e:", "a=e:"},
-        {ACTION("convert", "a", .converted_type = "string"), "a=i:-5", "a=s:-5"},
-        {ACTION("convert", "a", .converted_type = "string"), "a=d:0.25", "a=s:0.25"},
-        {ACTION("convert", "a", .converted_type = "string"), "a=b:true", "a=s:true"},
-        {ACTION("convert", "a", .converted_type = "string"), "a=x:hi", "a=s:aGk="},
-        {ACTION("convert", "a", .converted_type = "string"), "a=l:", "a=s:[]"},
-        {ACTION("convert", "a", .converted_type = "string"), "a=e:", "a=s:"},
-        {ACTION("convert", "a", .converted_type = "int"), "a=s:1 a=s:2", "a=i:1 a=s:2"},
-        /* from the request: nobody is known here, and client.address then is empty */
-        {ACTION("insert", "c", .from_context = "metadata.x"), "a=s:1", "a=s:1"},
-        {ACTION("insert", "c", .from_context = "client.address"), "", "c=s:"},
-        {ACTION("insert", "c", .from_context = "auth.subject", DEFAULT("d")), "", "c=s:d"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
         uint8_t room[ROOM];
         char found[ROOM];
         struct wire_writer resource = wire_writer_of(room, sizeof(room));
-        write_attributes(&resource, rows[i].before);
+        write_attributes(&resource, edits[i].before);
         struct batch *batch = make_batch(wire_written(&resource));
-        struct batch *edited = edit(batch, &rows[i].action, 1);
+        struct batch *edited = edit(batch, &edits[i].action, 1);
         struct slice bytes = joined_parts(edited);
         print_attributes(first_resource(bytes), found, sizeof(found));
-        if (strcmp(found, rows[i].after) != 0)
-            fail_msg("%s %s: expected \"%s\", found \"%s\"", rows[i].action.action, rows[i].before,
-                     rows[i].after, found);
-        if (strcmp(rows[i].before, rows[i].after) == 0)
+        if (strcmp(found, edits[i].after) != 0)
+            fail_msg("%s %s: expected \"%s\", found \"%s\"", edits[i].action.action,
+                     edits[i].before, edits[i].after, found);
+        if (strcmp(edits[i].before, edits[i].after) == 0)
             assert_ptr_equal(edited, batch);
         assert_int_equal(edited->items, 1);
         mem_free((void *)(uintptr_t)bytes.data);

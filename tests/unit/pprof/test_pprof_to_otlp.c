@@ -202,6 +202,37 @@ enum {
     T_BUILD_ID,
 };
 
+enum { LABELS = 5 };
+
+static void make_labels(Perftools__Profiles__Label labels[LABELS],
+                        Perftools__Profiles__Label *list[LABELS])
+{
+    static const int64_t rows[LABELS][4] = {{T_SPAN_KEY, T_SPAN, 0, 0},
+                                            {T_TRACE_KEY, T_TRACE, 0, 0},
+                                            {T_KEY, T_ONE, 0, 0},
+                                            {T_BYTES, 0, 64, T_BYTES},
+                                            {T_KEY, T_TWO, 0, 0}};
+    for (size_t i = 0; i < LABELS; i++) {
+        perftools__profiles__label__init(&labels[i]);
+        labels[i].key = rows[i][0];
+        labels[i].str = rows[i][1];
+        labels[i].num = rows[i][2];
+        labels[i].num_unit = rows[i][3];
+        list[i] = &labels[i];
+    }
+}
+
+static void fill_mapping(Perftools__Profiles__Mapping *mapping)
+{
+    mapping->id = UINT64_MAX;
+    mapping->memory_start = 4096;
+    mapping->memory_limit = 8192;
+    mapping->file_offset = 12;
+    mapping->filename = T_APP;
+    mapping->build_id = T_BUILD_ID;
+    mapping->has_functions = mapping->has_inline_frames = true;
+}
+
 /* One sample with every field that there is. */
 static struct slice full_profile(void)
 {
@@ -212,30 +243,12 @@ static struct slice full_profile(void)
     Perftools__Profiles__Location location = PERFTOOLS__PROFILES__LOCATION__INIT;
     Perftools__Profiles__Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT;
     Perftools__Profiles__Profile profile = PERFTOOLS__PROFILES__PROFILE__INIT;
-    Perftools__Profiles__Label labels[5];
-    static const int64_t rows[5][4] = {{T_SPAN_KEY, T_SPAN, 0, 0},
-                                       {T_TRACE_KEY, T_TRACE, 0, 0},
-                                       {T_KEY, T_ONE, 0, 0},
-                                       {T_BYTES, 0, 64, T_BYTES},
-                                       {T_KEY, T_TWO, 0, 0}};
-    Perftools__Profiles__Label *label_list[5];
-    for (size_t i = 0; i < 5; i++) {
-        perftools__profiles__label__init(&labels[i]);
-        labels[i].key = rows[i][0];
-        labels[i].str = rows[i][1];
-        labels[i].num = rows[i][2];
-        labels[i].num_unit = rows[i][3];
-        label_list[i] = &labels[i];
-    }
+    Perftools__Profiles__Label labels[LABELS];
+    Perftools__Profiles__Label *label_list[LABELS];
+    make_labels(labels, label_list);
     type.type = T_CPU;
     type.unit = T_NS;
-    mapping.id = UINT64_MAX;
-    mapping.memory_start = 4096;
-    mapping.memory_limit = 8192;
-    mapping.file_offset = 12;
-    mapping.filename = T_APP;
-    mapping.build_id = T_BUILD_ID;
-    mapping.has_functions = mapping.has_inline_frames = true;
+    fill_mapping(&mapping);
     function.id = 77;
     function.name = function.system_name = T_WORK;
     function.filename = T_FILE;
@@ -254,7 +267,7 @@ static struct slice full_profile(void)
     sample.value = (int64_t[]){42};
     sample.n_value = 1;
     sample.label = label_list;
-    sample.n_label = 5;
+    sample.n_label = LABELS;
     profile.sample_type = (Perftools__Profiles__ValueType *[]){&type};
     profile.n_sample_type = 1;
     profile.sample = (Perftools__Profiles__Sample *[]){&sample};

@@ -102,73 +102,72 @@ static void spans_arrive_byte_for_byte(void **state)
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES), 100);
 }
 
+static const struct {
+    const char *line;
+    const char *headers;
+    const char *data;
+    size_t size;
+    const char *status;
+    const char *part;
+} answers[] = {
+    {"POST /v1/traces", "Content-Type: APPLICATION/X-PROTOBUF; a=b\r\n", "", 0, "200", ""},
+    {"POST /v1/metrics", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
+    {"POST /v1/traces?x=y", "Content-Type: application/x-protobuf;\r\n", "", 0, "200", ""},
+    {"POST /v1/%74races", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
+    {"GET /v1/traces", "", "", 0, "405", "405 method not allowed, supported: [POST]"},
+    {"PUT /v1/traces", "", "", 0, "405", "content-type: text/plain\r\n"},
+    {"POST /v1/traces", "", "", 0, "415", "415 unsupported media type, supported: ["},
+    {"POST /v1/traces", "Content-Type: application/protobuf\r\n", "", 0, "415", "415 unsup"},
+    {"POST /v1/traces", "Content-Type: application/grpc\r\n", "", 0, "415", "415 unsup"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf; a\r\n", "", 0, "415", "415"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf; a=b; a=c\r\n", "", 0, "415", "415"},
+    {"POST /v1/traces", "Content-Type: application/json\r\n", "{}", 2, "200",
+     "\r\n\r\n{\"partialSuccess\":{}}"},
+    {"POST /v1/traces", "Content-Type: Application/JSON; charset=utf-8\r\n", " null ", 6, "200",
+     "content-type: application/json\r\n"},
+    {"POST /v1/metrics", "Content-Type: application/json;\r\n", "{}", 2, "200", ""},
+    {"POST /v1/traces", "Content-Type: application/json\r\n", "", 0, "400",
+     "{\"code\":3,\"message\":\"JSON at byte 0: found the end of the text, expected"},
+    {"POST /v1/traces", "Content-Type: application/json\r\n", "{}{}", 4, "400",
+     "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing behind"},
+    {"POST /v1/traces", "Content-Type: application/json\r\n", "\n\x02\n\0", 4, "400",
+     "content-type: application/json\r\n"},
+    {"POST /v1/logs", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
+     "404 page not found\n"},
+    {"POST /v1/traces/", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
+     "x-content-type-options: nosniff\r\n"},
+    {"GET /", "", "", 0, "404", "content-type: text/plain; charset=utf-8\r\n"},
+    {"POST //v1/traces?a=b", "", "", 0, "307", "location: /v1/traces?a=b\r\n"},
+    {"POST /v1//traces", "", "", 0, "307", "location: /v1/traces\r\n"},
+    {"POST /x/../v1/./traces", "", "", 0, "307", "location: /v1/traces\r\n"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: identity\r\n",
+     "", 0, "400", "unsupported Content-Encoding: identity"},
+    {"POST /v1/traces", "Content-Type: application/json\r\nContent-Encoding: x-gzip\r\n", "", 0,
+     "400", "{\"code\":3,\"message\":\"unsupported Content-Encoding: x-gzip\"}"},
+    {"POST /v1/traces", "Content-Encoding: GZIP\r\n", "", 0, "400",
+     "content-type: application/json\r\n"},
+    {"GET /nowhere", "Content-Encoding: gzip, gzip\r\n", "", 0, "400",
+     "unsupported Content-Encoding: gzip, gzip"},
+    {"POST /v1/traces", "Content-Type: text/html\r\nContent-Encoding: br\r\n", "", 0, "500",
+     "{\"code\": 13, \"message\": \"failed to marshal error message\"}"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\n\5", 2, "400",
+     "content-type: application/x-protobuf\r\n"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\xff", 1, "400",
+     "\r\n\r\n\x08\x03\x12"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n", "", 0,
+     "400",
+     "\x08\x03\x12\x03"
+     "EOF"},
+    {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
+     "not gzip at all, but long enough", 32, "400", "gzip: invalid header"},
+};
+
 static void answers_are_those_of_the_contract(void **state)
 {
-    static const struct {
-        const char *line;
-        const char *headers;
-        const char *data;
-        size_t size;
-        const char *status;
-        const char *part;
-    } rows[] = {
-        {"POST /v1/traces", "Content-Type: APPLICATION/X-PROTOBUF; a=b\r\n", "", 0, "200", ""},
-        {"POST /v1/metrics", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
-        {"POST /v1/traces?x=y", "Content-Type: application/x-protobuf;\r\n", "", 0, "200", ""},
-        {"POST /v1/%74races", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
-        {"GET /v1/traces", "", "", 0, "405", "405 method not allowed, supported: [POST]"},
-        {"PUT /v1/traces", "", "", 0, "405", "content-type: text/plain\r\n"},
-        {"POST /v1/traces", "", "", 0, "415", "415 unsupported media type, supported: ["},
-        {"POST /v1/traces", "Content-Type: application/protobuf\r\n", "", 0, "415", "415 unsup"},
-        {"POST /v1/traces", "Content-Type: application/grpc\r\n", "", 0, "415", "415 unsup"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf; a\r\n", "", 0, "415", "415"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf; a=b; a=c\r\n", "", 0, "415",
-         "415"},
-        {"POST /v1/traces", "Content-Type: application/json\r\n", "{}", 2, "200",
-         "\r\n\r\n{\"partialSuccess\":{}}"},
-        {"POST /v1/traces", "Content-Type: Application/JSON; charset=utf-8\r\n", " null ", 6, "200",
-         "content-type: application/json\r\n"},
-        {"POST /v1/metrics", "Content-Type: application/json;\r\n", "{}", 2, "200", ""},
-        {"POST /v1/traces", "Content-Type: application/json\r\n", "", 0, "400",
-         "{\"code\":3,\"message\":\"JSON at byte 0: found the end of the text, expected"},
-        {"POST /v1/traces", "Content-Type: application/json\r\n", "{}{}", 4, "400",
-         "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing behind"},
-        {"POST /v1/traces", "Content-Type: application/json\r\n", "\n\x02\n\0", 4, "400",
-         "content-type: application/json\r\n"},
-        {"POST /v1/logs", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
-         "404 page not found\n"},
-        {"POST /v1/traces/", "Content-Type: application/x-protobuf\r\n", "", 0, "404",
-         "x-content-type-options: nosniff\r\n"},
-        {"GET /", "", "", 0, "404", "content-type: text/plain; charset=utf-8\r\n"},
-        {"POST //v1/traces?a=b", "", "", 0, "307", "location: /v1/traces?a=b\r\n"},
-        {"POST /v1//traces", "", "", 0, "307", "location: /v1/traces\r\n"},
-        {"POST /x/../v1/./traces", "", "", 0, "307", "location: /v1/traces\r\n"},
-        {"POST /v1/traces",
-         "Content-Type: application/x-protobuf\r\nContent-Encoding: identity\r\n", "", 0, "400",
-         "unsupported Content-Encoding: identity"},
-        {"POST /v1/traces", "Content-Type: application/json\r\nContent-Encoding: x-gzip\r\n", "", 0,
-         "400", "{\"code\":3,\"message\":\"unsupported Content-Encoding: x-gzip\"}"},
-        {"POST /v1/traces", "Content-Encoding: GZIP\r\n", "", 0, "400",
-         "content-type: application/json\r\n"},
-        {"GET /nowhere", "Content-Encoding: gzip, gzip\r\n", "", 0, "400",
-         "unsupported Content-Encoding: gzip, gzip"},
-        {"POST /v1/traces", "Content-Type: text/html\r\nContent-Encoding: br\r\n", "", 0, "500",
-         "{\"code\": 13, \"message\": \"failed to marshal error message\"}"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\n\5", 2, "400",
-         "content-type: application/x-protobuf\r\n"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\n", "\xff", 1, "400",
-         "\r\n\r\n\x08\x03\x12"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
-         "", 0, "400",
-         "\x08\x03\x12\x03"
-         "EOF"},
-        {"POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
-         "not gzip at all, but long enough", 32, "400", "gzip: invalid header"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ask(rows[i].line, rows[i].headers, rows[i].data, rows[i].size);
-        assert_answer(rows[i].line, rows[i].status, rows[i].part);
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        ask(answers[i].line, answers[i].headers, answers[i].data, answers[i].size);
+        assert_answer(answers[i].line, answers[i].status, answers[i].part);
     }
     assert_int_equal(fixture.offers, 0);
 }
