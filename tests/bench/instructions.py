@@ -28,9 +28,10 @@ BASELINE = pathlib.Path(__file__).with_name("instructions.json")
 GROWTH_MAX = {"instructions": 0.03, "syscalls": 0.15}
 # How many reads a larger body takes is chance; their system calls are printed, not judged.
 JUDGED_BODY_BYTES_MAX = 100000
-REQUESTS = {"grpc": 60, "http": 400, "gzip": 20, "edit": 60, "single": 2000, "gateway": 100}
-# A large HTTP/1.1 body is read in more or fewer pieces, and each costs; this one comes whole.
-SPANS = {"http": 50}
+REQUESTS = {"grpc": 400, "http": 400, "gzip": 20, "edit": 400, "single": 2000, "gateway": 100}
+# How a large body falls into reads is chance, and so is what of it is read in its place; these come
+# whole.
+SPANS = {"grpc": 50, "http": 50, "edit": 50}
 # Flushed by count alone, so that the clock decides nothing.
 BATCH = {"single": "{send_batch_size: 500, timeout: 60s}",
          "gateway": "{send_batch_size: 5000, timeout: 60s}"}
