@@ -70,12 +70,12 @@ static void note_missing(struct held *held, const struct profile_links *links)
 {
     uint32_t count = 0;
     assert(held->missing == NULL);
-    for (uint32_t i = 1; i < links->keys.count; i++)
-        count += is_missing(&links->links[i]);
+    for (uint32_t i = 1; i < links->set.count; i++)
+        count += is_missing(&links->set.items[i]);
     held->missing = mem_alloc(count * sizeof(held->missing[0]) + 1);
-    for (uint32_t i = 1; i < links->keys.count; i++)
-        if (is_missing(&links->links[i]))
-            held->missing[held->missing_count++] = links->links[i].key;
+    for (uint32_t i = 1; i < links->set.count; i++)
+        if (is_missing(&links->set.items[i]))
+            held->missing[held->missing_count++] = links->set.items[i].key;
 }
 
 static uint64_t overhead_of(const struct held *held)
@@ -91,7 +91,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
                       uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
-    assert(links->keys.count > 0);
+    assert(links->set.count > 0);
     held->batch = batch;
     held->awaits = *awaits;
     *awaits = (struct profile_awaits){.items = NULL};

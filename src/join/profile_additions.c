@@ -218,8 +218,8 @@ static void find_ids(struct profile_additions *additions)
 {
     const struct profile_links *links = additions->links;
     assert(!additions->has_ids);
-    for (uint32_t i = 1; i < links->keys.count; i++) {
-        const struct join_link *link = &links->links[i];
+    for (uint32_t i = 1; i < links->set.count; i++) {
+        const struct join_link *link = &links->set.items[i];
         if (link->index != 0 && link->key.has_trace)
             *index_of_ids(additions, link->key.trace, link->key.span) = link->index;
     }

@@ -63,9 +63,9 @@ static bool is_likely_root(const struct join_link *link)
 /* Parents become links of their own, whose parents are looked for in turn. */
 static void find_parents(struct profile_links *links)
 {
-    assert(links->keys.count > 0);
-    for (uint32_t i = 1; i < links->keys.count && links->keys.count < JOIN_LINKS_MAX; i++) {
-        const struct join_link *link = &links->links[i];
+    assert(links->set.count > 0);
+    for (uint32_t i = 1; i < links->set.count && links->set.count < JOIN_LINKS_MAX; i++) {
+        const struct join_link *link = &links->set.items[i];
         if (link->found != SPAN_FOUND || is_local_root(link) || link->facts.parent == 0)
             continue;
         const struct link_key key = {.trace = {link->facts.trace[0], link->facts.trace[1]},
@@ -74,17 +74,18 @@ static void find_parents(struct profile_links *links)
         uint32_t above = profile_links_place(links, &key); /* links may have moved */
         if (above == LINK_NONE)
             return;
-        const struct join_link *parent = &links->links[above];
-        if (parent->found == SPAN_FOUND && parent->facts.resource == links->links[i].facts.resource)
-            links->links[i].above = above;
+        const struct join_link *parent = &links->set.items[above];
+        if (parent->found == SPAN_FOUND &&
+            parent->facts.resource == links->set.items[i].facts.resource)
+            links->set.items[i].above = above;
     }
 }
 
-/* Places in links of those spans that a sample of the link at `place` is counted for. */
+/* Places in set of those spans that a sample of the link at `place` is counted for. */
 static uint32_t counted_spans(const struct copies *copies, uint32_t place,
                               uint32_t spans[JOIN_ANCESTORS_MAX])
 {
-    const struct join_link *links = copies->links->links;
+    const struct join_link *links = copies->links->set.items;
     uint32_t count = 0;
     assert(place > 0);
     while (!is_local_root(&links[place]) && links[place].above != 0) {
@@ -155,7 +156,7 @@ static void put_copy(struct copies *copies, const struct join_link *link)
 
 static void put_copies(struct copies *copies, const struct named_sample *named)
 {
-    const struct join_link *links = copies->links->links;
+    const struct join_link *links = copies->links->set.items;
     struct profile_sample sample;
     uint32_t spans[JOIN_ANCESTORS_MAX];
     if (named->link == LINK_NONE || links[named->link].found != SPAN_FOUND)

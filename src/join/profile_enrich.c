@@ -314,7 +314,7 @@ static void edit_samples(struct profile_enricher *enricher, struct slice profile
         return;
     while ((named = named_reader_next(&enricher->named, profile)) != NULL)
         if (named->link != LINK_NONE)
-            edit_sample(enricher, named, &enricher->links.links[named->link]);
+            edit_sample(enricher, named, &enricher->links.set.items[named->link]);
 }
 
 /* At the end of a Profile. */
@@ -380,8 +380,8 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     enricher->named = (struct named_reader){.links = links};
     splice_list_clear(&enricher->splices);
     profile_additions_begin(&enricher->additions);
-    for (uint32_t i = 1; i < links->keys.count; i++) {
-        struct join_link *link = &links->links[i];
+    for (uint32_t i = 1; i < links->set.count; i++) {
+        struct join_link *link = &links->set.items[i];
         count_link(enricher, link);
         if (link->found == SPAN_FOUND)
             add_attributes(enricher, link, now_ns);

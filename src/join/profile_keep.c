@@ -20,7 +20,7 @@ enum { CHILDREN = 2 /* profiles, samples */ };
 struct keep {
     struct profile_links *links;
     const struct keep_rules *rules;
-    bool *is_wanted; /* by place in links */
+    bool *is_wanted; /* by place in set */
     struct named_reader named;
     struct splice_list splices;
     uint64_t run_at; /* samples side by side that are left out */
@@ -71,8 +71,8 @@ uint32_t profile_keep_unsettled(struct profile_links *links)
     uint32_t unsettled = 0;
     if (!keep_rules_are_on(&rules) && !profile_copies_are_on(&store->settings))
         return 0;
-    for (uint32_t i = 1; i < links->keys.count; i++) {
-        struct join_link *link = &links->links[i];
+    for (uint32_t i = 1; i < links->set.count; i++) {
+        struct join_link *link = &links->set.items[i];
         link->is_unsettled =
             link->found == SPAN_FOUND && !profile_keep_is_settled(store, &link->facts);
         unsettled += link->is_unsettled;
@@ -83,10 +83,10 @@ uint32_t profile_keep_unsettled(struct profile_links *links)
 static bool find_wanted(struct keep *keep)
 {
     struct profile_links *links = keep->links;
-    assert(links->keys.count > 0);
-    keep->is_wanted = arena_try_alloc(&links->arena, links->keys.count * sizeof(bool));
-    for (uint32_t i = 1; keep->is_wanted != NULL && i < links->keys.count; i++)
-        keep->is_wanted[i] = is_link_wanted(keep, &links->links[i]);
+    assert(links->set.count > 0);
+    keep->is_wanted = arena_try_alloc(&links->arena, links->set.count * sizeof(bool));
+    for (uint32_t i = 1; keep->is_wanted != NULL && i < links->set.count; i++)
+        keep->is_wanted[i] = is_link_wanted(keep, &links->set.items[i]);
     return keep->is_wanted != NULL;
 }
 

@@ -10,17 +10,10 @@
 #include "src/join/profile_window.h"
 #include "src/mem.h"
 #include "src/pprof/correlation.h"
-#include "src/random.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* Ahead of a look-up, by links: slots are fetched SLOTS_AHEAD before, and the entries that they
  * name ENTRIES_BEHIND later, when the slots are there. */
 enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
-/* Distinct ones: for how many there is room at first (for more if the link table has more, up to
- * LINKS_AT_ONCE), and how many a request may have. */
-enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
 enum { SCOPE_PROFILES = 2, PROFILE_SAMPLES = 2, NAMED_FIRST = 256 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
@@ -29,23 +22,19 @@ void profile_links_init(struct profile_links *links, struct join_store *store,
     assert(store != NULL);
     *links = (struct profile_links){.store = store, .budget = budget};
     arena_init(&links->arena, PROFILE_INDEX_BYTES_MAX);
-    links->keys.seed = (uint64_t)(random_uniform() * 0x1p53);
-    links->keys.count = 1;
+    link_set_init(&links->set, budget);
 }
 
 void profile_links_fini(struct profile_links *links)
 {
     assert(links != NULL);
     arena_clear(&links->arena);
-    mem_free(links->links);
-    mem_free(links->keys.slots);
+    link_set_fini(&links->set);
     mem_free(links->named);
     if (links->budget != NULL)
         budget_return(links->budget, links->charged_bytes);
     links->charged_bytes = 0;
     profile_window_fini(links);
-    links->links = NULL;
-    links->keys.slots = NULL;
     links->named = NULL;
 }
 
@@ -86,19 +75,6 @@ static bool read_attributes(struct profile_links *links)
     return true;
 }
 
-/* The slot of the link with that key, or the empty one where it belongs. */
-static uint32_t *slot_of(const struct profile_links *links, const struct link_key *key)
-{
-    uint32_t mask = links->keys.slots_count - 1;
-    uint32_t at = (uint32_t)XXH3_64bits_withSeed(key, sizeof(*key), links->keys.seed) & mask;
-    assert(links->keys.count <= links->keys.slots_count / 2);
-    for (;; at = (at + 1) & mask) {
-        uint32_t place = links->keys.slots[at];
-        if (place == 0 || memcmp(&links->links[place].key, key, sizeof(*key)) == 0)
-            return &links->keys.slots[at];
-    }
-}
-
 bool profile_links_charge(struct profile_links *links, uint64_t bytes)
 {
     assert(bytes > 0);
@@ -110,41 +86,12 @@ bool profile_links_charge(struct profile_links *links, uint64_t bytes)
     return true;
 }
 
-/* Room for so many links, a power of two. False: the budget or the system has no memory. */
-static bool reserve(struct profile_links *links, uint32_t capacity)
-{
-    uint32_t slots_count = 2 * capacity;
-    uint64_t more = capacity - links->links_capacity;
-    assert(capacity > links->links_capacity);
-    if (!profile_links_charge(links, more * (sizeof(struct join_link) + 2 * sizeof(uint32_t))))
-        return false;
-    links->links = mem_resize(links->links, capacity * sizeof(struct join_link));
-    links->links_capacity = capacity;
-    mem_free(links->keys.slots);
-    links->keys.slots = mem_alloc(slots_count * sizeof(uint32_t));
-    links->keys.slots_count = slots_count;
-    memset(links->keys.slots, 0, slots_count * sizeof(uint32_t));
-    for (uint32_t i = 1; i < links->keys.count; i++)
-        *slot_of(links, &links->links[i].key) = i;
-    return true;
-}
-
-/* Its place, which is new if nobody had that key; LINK_NONE: there is no memory for it. */
+/* LINK_NONE: there is no memory for it. */
 static uint32_t place_of(struct profile_links *links, const struct link_key *key)
 {
-    uint32_t *slot = slot_of(links, key);
-    if (*slot != 0)
-        return *slot;
-    if (links->keys.count == links->links_capacity) {
-        links->is_short |= links->links_capacity >= LINKS_MAX;
-        if (links->is_short || !reserve(links, 2 * links->links_capacity))
-            return LINK_NONE;
-        slot = slot_of(links, key);
-    }
-    uint32_t place = links->keys.count++;
-    assert(place < links->links_capacity);
-    links->links[place] = (struct join_link){.key = *key};
-    *slot = place;
+    uint32_t place = link_set_place(&links->set, key);
+    assert(key->span != 0);
+    links->is_short |= place == LINK_NONE;
     return place;
 }
 
@@ -174,7 +121,7 @@ static uint32_t link_of_entry(struct profile_links *links, int32_t index)
     uint32_t place = place_of(links, &key);
     if (place == LINK_NONE)
         return LINK_NONE;
-    links->links[place].index = (uint32_t)index;
+    links->set.items[place].index = (uint32_t)index;
     links->by_link[index] = place + 1;
     return place;
 }
@@ -266,7 +213,7 @@ void profile_links_want(struct profile_links *links, const struct named_sample *
                         bool is_known)
 {
     uint32_t all = (1u << links->store->settings.attributes_count) - 1;
-    struct join_link *link = &links->links[sample->link];
+    struct join_link *link = &links->set.items[sample->link];
     assert(link->key.span != 0);
     link->wanted |= all & ~(uint32_t)sample->filled;
     link->is_known |= is_known;
@@ -278,7 +225,7 @@ static bool collect_sample(struct profile_links *links, const struct wire_field 
                            bool is_known)
 {
     const struct named_sample named = read_named(links, field);
-    assert(named.link == LINK_NONE || named.link < links->keys.count);
+    assert(named.link == LINK_NONE || named.link < links->set.count);
     if (named.link != LINK_NONE)
         profile_links_want(links, &named, is_known);
     else if (!links->store->settings.uses_window || !profile_window_note(links, field->bytes))
@@ -336,16 +283,6 @@ static void collect_resource(struct profile_links *links, const struct profile_r
     service_set_add(&links->store->services, service, linked > 0, now_ns);
 }
 
-/* Room for those of the link table. */
-static bool reserve_first(struct profile_links *links)
-{
-    uint32_t capacity = LINKS_FIRST;
-    assert(links->keys.count == 1);
-    while (capacity <= links->from.counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE)
-        capacity *= 2;
-    return capacity <= links->links_capacity || reserve(links, capacity);
-}
-
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns)
 {
     struct wire_reader reader = wire_reader_of(request);
@@ -358,7 +295,7 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     if (links->by_link == NULL)
         return false;
     memset(links->by_link, 0, bytes);
-    if (!reserve_first(links))
+    if (!link_set_reserve(&links->set, links->from.counts[PROFILE_LINKS]))
         return false;
     while (profile_next_resource(&reader, &resource))
         collect_resource(links, &resource, now_ns);
@@ -370,9 +307,7 @@ void profile_links_close(struct profile_links *links)
 {
     assert(links != NULL);
     arena_clear(&links->arena);
-    if (links->keys.count > 1)
-        memset(links->keys.slots, 0, links->keys.slots_count * sizeof(uint32_t));
-    links->keys.count = 1;
+    link_set_clear(&links->set);
     links->named_count = 0;
     links->is_short = false;
     profile_window_clear(links);
@@ -423,11 +358,11 @@ static void resolve(const struct profile_links *links, struct join_link *link)
 
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key)
 {
-    uint32_t count = links->keys.count;
+    uint32_t count = links->set.count;
     uint32_t place = place_of(links, key);
     assert(place > 0);
     if (place == count && place != LINK_NONE)
-        resolve(links, &links->links[place]);
+        resolve(links, &links->set.items[place]);
     return place;
 }
 
@@ -435,16 +370,16 @@ uint32_t profile_links_resolve(struct profile_links *links)
 {
     const struct span_index *index = &links->store->index;
     uint32_t missing = 0;
-    uint32_t count = links->keys.count;
+    uint32_t count = links->set.count;
     assert(count > 0);
     for (uint32_t i = 1; i < count + SLOTS_AHEAD; i++) {
         if (i < count)
-            span_index_fetch_slots(index, links->links[i].key.span);
+            span_index_fetch_slots(index, links->set.items[i].key.span);
         if (i > ENTRIES_BEHIND && i - ENTRIES_BEHIND < count)
-            span_index_fetch_entries(index, links->links[i - ENTRIES_BEHIND].key.span);
+            span_index_fetch_entries(index, links->set.items[i - ENTRIES_BEHIND].key.span);
         if (i <= SLOTS_AHEAD)
             continue;
-        struct join_link *link = &links->links[i - SLOTS_AHEAD];
+        struct join_link *link = &links->set.items[i - SLOTS_AHEAD];
         resolve(links, link);
         missing += link->found == SPAN_MISSED;
     }

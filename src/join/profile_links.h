@@ -9,9 +9,8 @@
 #include <stdint.h>
 
 #include "src/arena.h"
-#include "src/join/join_limits.h"
+#include "src/join/link_set.h"
 #include "src/join/resource_facts.h"
-#include "src/join/span_index.h"
 #include "src/join/thread_facts.h"
 #include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
@@ -19,40 +18,6 @@
 
 struct budget;
 struct join_store;
-
-/* How a span is named; equal bytes are the same span. */
-struct link_key {
-    uint64_t trace[2];
-    uint64_t span;
-    uint64_t has_trace;
-};
-
-/* No entry of links. */
-#define LINK_NONE UINT32_MAX
-
-/* Three cache lines: what its samples ask for, what the index knows, what they get. */
-struct join_link {
-    struct link_key key;
-    uint8_t found;           /* enum span_found */
-    bool is_known;           /* spans of a service that has such samples have been seen */
-    bool is_lifted;          /* some of its samples name it by labels */
-    bool is_as_it_came;      /* samples that have a link keep it */
-    bool is_unsettled;       /* FOUND, but keep wants to know more (profile_keep_unsettled) */
-    uint32_t wanted;         /* attributes, bit by bit, that some of its samples do not have yet */
-    uint32_t given;          /* of these, those that there are */
-    uint32_t above;          /* place of its parent in the same process (profile_copies); 0: none */
-    uint32_t index;          /* in the link table as it will be; 0: not there */
-    struct span_facts facts; /* FOUND: of the span, or of its local root */
-    uint32_t attributes[JOIN_ATTRIBUTES_MAX]; /* in the attribute table as it will be; 0: none */
-};
-
-/* Where the links stand, by key: open addressing, at most half full. */
-struct link_keys {
-    uint32_t count; /* of the links, the first of which is none */
-    uint32_t slots_count;
-    uint32_t *slots; /* places; 0: empty */
-    uint64_t seed;
-};
 
 /* What is known of an entry of the attribute table. */
 struct attribute_role {
@@ -63,7 +28,7 @@ struct attribute_role {
 /* A sample that names a span, or is given one by its time. */
 struct named_sample {
     uint32_t offset;   /* of its field in the request */
-    uint32_t link;     /* place in links; LINK_NONE: there is none at that time, as far as known */
+    uint32_t link;     /* place in set; LINK_NONE: there is none at that time, as far as known */
     uint16_t filled;   /* configured attributes that it has already */
     bool is_by_labels; /* else by the link table */
 };
@@ -85,15 +50,13 @@ struct profile_links {
     struct attribute_role *roles; /* by attribute */
     bool has_roles;               /* some attributes have one */
     bool names_spans;             /* there are attributes or links that name a span */
-    uint32_t *by_link;            /* by entry of the link table: place in links, plus one; 0: new */
-    struct link_keys keys;
-    struct join_link *links; /* the first is none */
-    uint32_t links_capacity;
+    uint32_t *by_link;            /* by entry of the link table: place in set, plus one; 0: new */
+    struct link_set set;
     bool is_short;              /* there was no memory for some */
     struct named_sample *named; /* in the order of the request */
     uint32_t named_count;
     uint32_t named_capacity;
-    uint64_t charged_bytes; /* for links, slots, named and timed */
+    uint64_t charged_bytes; /* for named and timed */
     uint64_t linked_samples;
     struct timed_sample *timed; /* in the order of the request; with uses_window */
     uint32_t timed_count;
@@ -122,7 +85,7 @@ bool profile_links_charge(struct profile_links *links, uint64_t bytes);
 /* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
  * more may be known later. */
 uint32_t profile_links_resolve(struct profile_links *links);
-/* The place of that span in links, looked up; LINK_NONE: the budget has no memory for it. */
+/* The place of that span in set, looked up; LINK_NONE: the budget has no memory for it. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
 /* The sample gets what it does not have yet from its link, of whose service spans are known. */
 void profile_links_want(struct profile_links *links, const struct named_sample *sample,

@@ -68,7 +68,7 @@ static struct about about_of(struct named_reader *reader, const struct profile *
     assert(reader->links != NULL);
     while ((named = named_reader_next(reader, profile->bytes)) != NULL)
         if (named->link != LINK_NONE)
-            take(&about, &reader->links->links[named->link]);
+            take(&about, &reader->links->set.items[named->link]);
     return about;
 }
 

@@ -103,7 +103,7 @@ static void resolve(struct profile_links *links, const struct timed_sample *time
         return;
     links->timed_found++;
     profile_links_want(links, named, true);
-    links->links[named->link].is_lifted = true;
+    links->set.items[named->link].is_lifted = true;
 }
 
 uint32_t profile_window_resolve(struct profile_links *links)

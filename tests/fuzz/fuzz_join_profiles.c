@@ -84,7 +84,7 @@ static uint64_t parent_of(const struct profile_links *links, uint32_t link)
 {
     if (link % 4 == 0)
         return 0;
-    return links->links[link + 1 < links->keys.count ? link + 1 : 1].key.span;
+    return links->set.items[link + 1 < links->set.count ? link + 1 : 1].key.span;
 }
 
 /* Each process has a root, and so one trace; some are known to be of the service that they say. */
@@ -134,8 +134,8 @@ static uint32_t put_texts(struct fact_log *log, uint32_t number)
 static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
     struct fact_log *log = span_index_log(&store->index, 0);
-    for (uint32_t i = 1; i < links->keys.count; i++) {
-        const struct link_key *key = &links->links[i].key;
+    for (uint32_t i = 1; i < links->set.count; i++) {
+        const struct link_key *key = &links->set.items[i].key;
         struct span_facts facts = {.trace = {key->trace[0] | 1, key->trace[1]},
                                    .span = key->span,
                                    .parent = parent_of(links, i),
@@ -210,7 +210,7 @@ static void check_keep(struct join_store *store, struct batch *batch, uint8_t wh
     assert(is_open);
     profile_links_resolve(&links);
     uint32_t unsettled = profile_keep_unsettled(&links);
-    assert(unsettled < links.keys.count);
+    assert(unsettled < links.set.count);
     struct batch *kept = profile_keep(&links, batch, &rules, NULL);
     assert(kept->items <= batch->items);
     if (kept->items > 0) {

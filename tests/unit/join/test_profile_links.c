@@ -85,7 +85,7 @@ static void a_span_is_one_link_by_whatever_it_is_named(void **state)
     (void)state;
     open_room(&room, UINT64_MAX / 2, samples, sizeof(samples) / sizeof(samples[0]));
     assert_true(profile_links_open(&room.links, room.request, NOW));
-    assert_int_equal(room.links.keys.count - 1, 3); /* with the trace, without, and the other */
+    assert_int_equal(room.links.set.count - 1, 3); /* with the trace, without, and the other */
     assert_int_equal(room.links.named_count, 4);
     assert_int_equal(room.links.named[0].link, room.links.named[1].link);
     assert_false(room.links.named[0].is_by_labels);
@@ -105,11 +105,11 @@ static void thousands_of_spans_are_told_apart(void **state)
     open_room(&room, UINT64_MAX / 2, samples, MANY);
     for (unsigned turn = 0; turn < 2; turn++) {
         assert_true(profile_links_open(&room.links, room.request, NOW));
-        assert_int_equal(room.links.keys.count - 1, MANY / 2);
+        assert_int_equal(room.links.set.count - 1, MANY / 2);
         assert_int_equal(room.links.named_count, MANY);
         for (unsigned i = 0; i < MANY; i++) {
             uint32_t place = room.links.named[i].link;
-            assert_memory_equal(&room.links.links[place].key.span, texts[i], SPAN_ID_BYTES);
+            assert_memory_equal(&room.links.set.items[place].key.span, texts[i], SPAN_ID_BYTES);
         }
     }
     close_room(&room);
