@@ -70,7 +70,7 @@ static bool is_url(const char *text, struct error *error)
 {
     size_t fine = 0;
     assert(text != NULL);
-    while (text[fine] > ' ' && text[fine] != 0x7f)
+    while (text[fine] > ' ' && text[fine] < 0x7f)
         fine++;
     if (text[fine] != '\0')
         return error_set(error,
