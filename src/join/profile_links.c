@@ -14,7 +14,7 @@
 /* Ahead of a look-up, by links: slots are fetched SLOTS_AHEAD before, and the entries that they
  * name ENTRIES_BEHIND later, when the slots are there. */
 enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
-enum { SCOPE_PROFILES = 2, PROFILE_SAMPLES = 2, NAMED_FIRST = 256 };
+enum { SCOPE_PROFILES = 2, PROFILE_SAMPLES = 2, ITEMS_FIRST = 64 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -75,15 +75,19 @@ static bool read_attributes(struct profile_links *links)
     return true;
 }
 
-bool profile_links_charge(struct profile_links *links, uint64_t bytes)
+void *profile_links_grow(struct profile_links *links, void *items, uint32_t *capacity,
+                         size_t item_bytes)
 {
-    assert(bytes > 0);
-    if (links->budget != NULL && !budget_try_take(links->budget, bytes)) {
+    uint32_t grown = *capacity > 0 ? 2 * *capacity : ITEMS_FIRST;
+    uint64_t more = (uint64_t)(grown - *capacity) * item_bytes;
+    assert(item_bytes > 0);
+    if (links->budget != NULL && !budget_try_take(links->budget, more)) {
         links->is_short = true;
-        return false;
+        return NULL;
     }
-    links->charged_bytes += bytes;
-    return true;
+    links->charged_bytes += more;
+    *capacity = grown;
+    return mem_resize(items, grown * item_bytes);
 }
 
 /* LINK_NONE: there is no memory for it. */
@@ -157,12 +161,11 @@ static uint32_t link_of_labels(struct profile_links *links, const struct profile
 static bool note_named(struct profile_links *links, const struct named_sample *sample)
 {
     if (links->named_count == links->named_capacity) {
-        uint32_t capacity = links->named_capacity > 0 ? 2 * links->named_capacity : NAMED_FIRST;
-        uint64_t more = capacity - links->named_capacity;
-        if (!profile_links_charge(links, more * sizeof(links->named[0])))
+        struct named_sample *grown = profile_links_grow(links, links->named, &links->named_capacity,
+                                                        sizeof(links->named[0]));
+        if (grown == NULL)
             return false;
-        links->named = mem_resize(links->named, capacity * sizeof(links->named[0]));
-        links->named_capacity = capacity;
+        links->named = grown;
     }
     assert(links->named_count < links->named_capacity);
     links->named[links->named_count++] = *sample;

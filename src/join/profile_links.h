@@ -56,15 +56,17 @@ struct profile_links {
     struct named_sample *named; /* in the order of the request */
     uint32_t named_count;
     uint32_t named_capacity;
-    uint64_t charged_bytes; /* for named and timed */
+    uint64_t charged_bytes; /* for named, timed and resources */
     uint64_t linked_samples;
     struct timed_sample *timed; /* in the order of the request; with uses_window */
     uint32_t timed_count;
     uint32_t timed_found;
     uint32_t timed_capacity;
-    struct resource_facts *resources; /* those that have some */
+    struct resource_facts *resources; /* those that have timed samples */
     uint32_t resources_count;
     uint32_t resources_capacity;
+    struct resource_facts resource; /* whose samples are read; with uses_window */
+    bool is_resource_kept;          /* it is the last of resources */
 };
 
 /* Goes through named samples, in the order of the request. */
@@ -80,8 +82,10 @@ void profile_links_fini(struct profile_links *links);
  * memory than PROFILE_INDEX_BYTES_MAX, or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
-/* For what grows with the request: false, and is_short from then on, if the budget has no more. */
-bool profile_links_charge(struct profile_links *links, uint64_t bytes);
+/* For what grows with the request: room for twice as many items. NULL, and is_short from then on:
+ * the budget has no more. */
+void *profile_links_grow(struct profile_links *links, void *items, uint32_t *capacity,
+                         size_t item_bytes);
 /* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
  * more may be known later. */
 uint32_t profile_links_resolve(struct profile_links *links);

@@ -7,18 +7,30 @@
 #include "src/join/join_store.h"
 #include "src/mem.h"
 
-enum { FIRST = 64 };
-
 void profile_window_begin(struct profile_links *links, struct slice resource)
 {
-    assert(links->resources_count <= links->resources_capacity);
-    if (links->resources_count == links->resources_capacity) {
-        links->resources_capacity = links->resources_count > 0 ? 2 * links->resources_count : FIRST;
-        links->resources =
-            mem_resize(links->resources, links->resources_capacity * sizeof(links->resources[0]));
-    }
-    links->resources[links->resources_count++] =
+    assert(links->store->settings.uses_window);
+    links->resource =
         resource.data != NULL ? resource_facts_of(resource) : (struct resource_facts){.service = 0};
+    links->is_resource_kept = false;
+}
+
+/* The one at hand is the last of resources from now on. False: there is no memory for it. */
+static bool keep_resource(struct profile_links *links)
+{
+    if (links->is_resource_kept)
+        return true;
+    if (links->resources_count == links->resources_capacity) {
+        struct resource_facts *grown = profile_links_grow(
+            links, links->resources, &links->resources_capacity, sizeof(links->resources[0]));
+        if (grown == NULL)
+            return false;
+        links->resources = grown;
+    }
+    assert(links->resources_count < links->resources_capacity);
+    links->resources[links->resources_count++] = links->resource;
+    links->is_resource_kept = true;
+    return true;
 }
 
 /* False: it says nothing of its time. */
@@ -62,20 +74,19 @@ static bool is_named(const struct resource_facts *resource)
 bool profile_window_note(struct profile_links *links, struct slice bytes)
 {
     struct profile_sample sample;
-    assert(links->resources_count > 0);
+    assert(links->named_count >= links->timed_count);
     profile_read_sample(bytes, &sample);
-    uint32_t resource = links->resources_count - 1;
-    struct timed_sample timed = {.named = links->named_count, .resource = resource};
-    if (!is_named(&links->resources[resource]) || !read_times(&sample, &timed))
+    struct timed_sample timed = {.named = links->named_count};
+    if (!is_named(&links->resource) || !read_times(&sample, &timed) || !keep_resource(links))
         return false;
+    timed.resource = links->resources_count - 1;
     read_thread(&links->from, &sample, &timed.thread);
     if (links->timed_count == links->timed_capacity) {
-        uint32_t capacity = links->timed_count > 0 ? 2 * links->timed_count : FIRST;
-        uint64_t more = capacity - links->timed_capacity;
-        if (!profile_links_charge(links, more * sizeof(links->timed[0])))
+        struct timed_sample *grown = profile_links_grow(links, links->timed, &links->timed_capacity,
+                                                        sizeof(links->timed[0]));
+        if (grown == NULL)
             return false;
-        links->timed_capacity = capacity;
-        links->timed = mem_resize(links->timed, links->timed_capacity * sizeof(links->timed[0]));
+        links->timed = grown;
     }
     assert(links->timed_count < links->timed_capacity);
     links->timed[links->timed_count++] = timed;

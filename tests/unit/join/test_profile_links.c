@@ -31,12 +31,13 @@ struct room {
 static void open_room(struct room *room, uint64_t budget, const struct sketch_sample *samples,
                       size_t count)
 {
-    static const struct join_settings settings = {.index_entries = 64,
-                                                  .index_bytes = SPAN_SHARD_BYTES_MIN};
+    static const struct join_settings settings = {
+        .index_entries = 64, .index_bytes = SPAN_SHARD_BYTES_MIN, .uses_window = true};
     const struct sketch_profile profile = {
         .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples};
-    const struct sketch sketch = {
-        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &profile};
+    const struct sketch sketch = {.resource = {"service.name=shop", "container.id=c1"},
+                                  .profiles_count = 1,
+                                  .profiles = &profile};
     *room = (struct room){.request = sketch_request(&sketch)};
     budget_init(&room->budget, budget);
     room->store = join_store_create(&settings, 1);
@@ -135,12 +136,34 @@ static void a_request_for_which_there_is_no_memory_is_not_opened(void **state)
     assert_true(refused > 2);
 }
 
+/* Of two bytes each, they would cost two hundred times as much. */
+static void resources_take_memory_with_their_first_sample_by_time(void **state)
+{
+    static const struct sketch_sample sample = {
+        .stack = "main", .values_count = 1, .values = {1}, .time_ns = 1, .timestamps_count = 1};
+    static uint8_t empty[2 * MANY];
+    struct room room;
+    (void)state;
+    for (size_t i = 0; i < MANY; i++)
+        empty[2 * i] = 0x0a;
+    open_room(&room, UINT64_MAX / 2, &sample, 1);
+    assert_true(profile_links_open(&room.links, slice_of(empty, sizeof(empty)), NOW));
+    assert_int_equal(room.links.resources_capacity, 0);
+    assert_true(profile_links_open(&room.links, room.request, NOW));
+    assert_int_equal(room.links.resources_count, 1);
+    assert_int_equal(room.links.timed_count, 1);
+    assert_true(budget_used(&room.budget) >=
+                room.links.resources_capacity * sizeof(room.links.resources[0]));
+    close_room(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_span_is_one_link_by_whatever_it_is_named),
         cmocka_unit_test(thousands_of_spans_are_told_apart),
         cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
+        cmocka_unit_test(resources_take_memory_with_their_first_sample_by_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
