@@ -4,6 +4,7 @@
 #include "src/join/profile_links.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/budget.h"
 #include "src/join/join_store.h"
@@ -90,39 +91,29 @@ void *profile_links_grow(struct profile_links *links, void *items, uint32_t *cap
     return mem_resize(items, grown * item_bytes);
 }
 
-/* LINK_NONE: there is no memory for it. */
-static uint32_t place_of(struct profile_links *links, const struct link_key *key)
+/* The place of the span that was named in this way; LINK_NONE: none was, or there is no memory. */
+static uint32_t place_of(struct profile_links *links, const struct correlation *correlation)
 {
-    uint32_t place = link_set_place(&links->set, key);
-    assert(key->span != 0);
+    struct link_key key = {.has_trace = correlation->has_trace};
+    if (!correlation->has_span)
+        return LINK_NONE;
+    memcpy(&key.span, correlation->span_id, sizeof(key.span));
+    if (correlation->has_trace)
+        memcpy(key.trace, correlation->trace_id, sizeof(key.trace));
+    assert(key.span != 0);
+    uint32_t place = link_set_place(&links->set, &key);
     links->is_short |= place == LINK_NONE;
     return place;
 }
 
-static uint64_t read_id(const uint8_t *data)
-{
-    uint64_t id;
-    assert(data != NULL);
-    memcpy(&id, data, sizeof(id));
-    return id;
-}
-
-/* Of an entry of the link table; LINK_NONE: it names no span. */
 static uint32_t link_of_entry(struct profile_links *links, int32_t index)
 {
+    struct correlation correlation = {.has_span = false};
     assert(profile_has(&links->from, PROFILE_LINKS, index));
     if (links->by_link[index] != 0)
         return links->by_link[index] - 1;
-    struct profile_link link = profile_link_at(&links->from, index);
-    if (link.span_id.size != 8 || read_id(link.span_id.data) == 0)
-        return LINK_NONE;
-    struct link_key key = {.span = read_id(link.span_id.data)};
-    if (link.trace_id.size == 16) {
-        key.trace[0] = read_id(link.trace_id.data);
-        key.trace[1] = read_id(link.trace_id.data + 8);
-        key.has_trace = key.trace[0] != 0 || key.trace[1] != 0;
-    }
-    uint32_t place = place_of(links, &key);
+    correlation_take_link(&correlation, &links->from, index);
+    uint32_t place = place_of(links, &correlation);
     if (place == LINK_NONE)
         return LINK_NONE;
     links->set.items[place].index = (uint32_t)index;
@@ -145,16 +136,7 @@ static uint32_t link_of_labels(struct profile_links *links, const struct profile
     while (profile_numbers_next(&reader, &index))
         if (role_of(links, index)->names_span)
             correlation_take_attribute(&correlation, &links->from, (int32_t)index);
-    if (!correlation.has_span)
-        return LINK_NONE;
-    struct link_key key = {.span = read_id(correlation.span_id)};
-    assert(key.span != 0);
-    if (correlation.has_trace) {
-        key.trace[0] = read_id(correlation.trace_id);
-        key.trace[1] = read_id(correlation.trace_id + 8);
-        key.has_trace = 1;
-    }
-    return place_of(links, &key);
+    return place_of(links, &correlation);
 }
 
 /* False: there is no memory for it. */
@@ -362,8 +344,9 @@ static void resolve(const struct profile_links *links, struct join_link *link)
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key)
 {
     uint32_t count = links->set.count;
-    uint32_t place = place_of(links, key);
+    uint32_t place = link_set_place(&links->set, key);
     assert(place > 0);
+    links->is_short |= place == LINK_NONE;
     if (place == count && place != LINK_NONE)
         resolve(links, &links->set.items[place]);
     return place;

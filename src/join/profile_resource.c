@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "src/hex.h"
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
 #include "src/join/splice.h"
@@ -151,19 +152,14 @@ static bool is_said(const struct profile_resources *resources, struct slice reso
 /* An id in hexadecimal. */
 static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t text[2 * ID_BYTES_MAX];
     uint8_t room[PAIR_BYTES_MAX];
     struct wire_writer writer = wire_writer_of(room, sizeof(room));
     size_t begin = inserts->size;
     assert(id.size <= ID_BYTES_MAX);
-    for (size_t i = 0; i < id.size; i++) {
-        text[2 * i] = (uint8_t)digits[id.data[i] >> 4];
-        text[2 * i + 1] = (uint8_t)digits[id.data[i] & 15];
-    }
     wire_write_bytes(&writer, KEY, slice_of_text(key));
     wire_write_header(&writer, VALUE, 2 + 2 * id.size);
-    wire_write_bytes(&writer, TEXT, slice_of(text, 2 * id.size));
+    wire_write_bytes(&writer, TEXT, hex_write(id.data, id.size, text));
     assert(!writer.has_failed);
     profile_bytes_add(inserts, wire_written(&writer));
     profile_bytes_wrap(inserts, begin, ATTRIBUTES);

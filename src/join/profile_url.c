@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "src/hex.h"
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
 #include "src/mem.h"
@@ -134,9 +135,9 @@ static uint32_t url_of(struct named_reader *named, struct profile_additions *add
         }};
     assert(template->count > 0);
     if (about.has_one_trace)
-        values.texts[URL_TRACE_ID] = url_id(about.trace, sizeof(about.trace), ids[0]);
+        values.texts[URL_TRACE_ID] = hex_write(about.trace, sizeof(about.trace), ids[0]);
     if (about.has_one_span)
-        values.texts[URL_SPAN_ID] = url_id(&about.span, sizeof(about.span), ids[1]);
+        values.texts[URL_SPAN_ID] = hex_write(&about.span, sizeof(about.span), ids[1]);
     struct slice url = url_template_write(template, &values, room);
     return url.data != NULL ? profile_additions_attribute(additions, ADDED_TRACE_URL, url) : 0;
 }

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "src/hex.h"
 #include "src/join/join_limits.h"
 #include "src/join/span_index.h"
 #include "src/otlp/profile_bytes.h"
@@ -38,7 +39,7 @@ static void put_url(const struct span_mark *mark, struct slice id, struct profil
             [URL_SERVICE_NAME] = value_text_or_empty(mark->resource->values[RESOURCE_SERVICE_NAME]),
             [URL_SERVICE_NAMESPACE] =
                 value_text_or_empty(mark->resource->values[RESOURCE_SERVICE_NAMESPACE]),
-            [URL_TRACE_ID] = url_id(facts->trace, sizeof(facts->trace), trace),
+            [URL_TRACE_ID] = hex_write(facts->trace, sizeof(facts->trace), trace),
             [URL_SPAN_ID] = id,
             [URL_FROM_MS] = url_ms(from_ns, times[0]),
             [URL_UNTIL_MS] = url_ms(facts->end_ns + JOIN_VIEW_NS, times[1]),
@@ -73,7 +74,7 @@ bool span_mark_write(const struct span_mark *mark, struct profile_bytes *out)
     bool has_id = mark->own_id.data != NULL;
     char room[2 * SPAN_ID_BYTES];
     char own_room[VALUE_TEXT_BYTES];
-    struct slice id = url_id(&mark->facts->span, SPAN_ID_BYTES, room);
+    struct slice id = hex_write(&mark->facts->span, SPAN_ID_BYTES, room);
     assert(id.size == sizeof(room));
     if (!has_id)
         put_id(out, id);

@@ -162,18 +162,6 @@ struct slice url_template_write(const struct url_template *template,
     return slice_of(room, used);
 }
 
-struct slice url_id(const void *id, size_t bytes, char *room)
-{
-    static const char digits[] = "0123456789abcdef";
-    const uint8_t *at = id;
-    assert(bytes > 0);
-    for (size_t i = 0; i < bytes; i++) {
-        room[2 * i] = digits[at[i] >> 4];
-        room[2 * i + 1] = digits[at[i] & 15];
-    }
-    return slice_of(room, 2 * bytes);
-}
-
 struct slice url_ms(uint64_t time_ns, char room[URL_MS_BYTES])
 {
     int bytes = snprintf(room, URL_MS_BYTES, "%" PRIu64, time_ns / NS_PER_MS);

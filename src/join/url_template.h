@@ -53,8 +53,6 @@ static inline bool url_template_has(const struct url_template *template, enum ur
 struct slice url_template_write(const struct url_template *template,
                                 const struct url_values *values, uint8_t room[URL_BYTES_MAX]);
 
-/* An id as such a value: hexadecimal digits in room, two for each of its bytes. */
-struct slice url_id(const void *id, size_t bytes, char *room);
 enum { URL_MS_BYTES = 24 };
 /* A time as such a value, in room. */
 struct slice url_ms(uint64_t time_ns, char room[URL_MS_BYTES]);

@@ -7,6 +7,7 @@
 
 #include "src/client_info.h"
 #include "src/digest.h"
+#include "src/hex.h"
 #include "src/otlp/action.h"
 #include "src/otlp/attribute_list.h"
 #include "src/otlp/value.h"
@@ -147,20 +148,18 @@ static bool hashed_bytes(const struct value *value, uint8_t room[8], struct slic
 static void hash(struct attribute_list *list, struct attribute *attribute)
 {
     assert(attribute >= list->items && attribute < list->items + list->count);
-    static const char digits[] = "0123456789abcdef";
     uint8_t room[8];
     uint8_t sum[DIGEST_SHA256_BYTES];
     char text[2 * DIGEST_SHA256_BYTES];
-    size_t size = 0;
     struct slice input;
     struct slice hashed;
+    struct slice digits = slice_of_text("");
     struct value value = value_read(attribute->value);
     if (hashed_bytes(&value, room, &input)) {
         digest_sha256(input, sum);
-        for (; size < sizeof(text); size++)
-            text[size] = digits[sum[size / 2] >> (size % 2 == 0 ? 4 : 0) & 15];
+        digits = hex_write(sum, sizeof(sum), text);
     }
-    if (value_write_text(&list->arena, slice_of(text, size), &hashed))
+    if (value_write_text(&list->arena, digits, &hashed))
         attribute_list_set(list, attribute, hashed);
 }
 

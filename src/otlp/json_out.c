@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "src/base64.h"
+#include "src/hex.h"
 #include "src/otlp/value_text.h"
 #include "src/utf8.h"
 
@@ -58,7 +59,6 @@ static size_t plain_size(struct slice text)
 
 static uint8_t *put_escaped(uint8_t *at, uint8_t byte)
 {
-    static const char digits[] = "0123456789abcdef";
     static const char names[] = "\"\"\\\\\nn\rr\tt";
     assert(byte < 0x20 || byte == '"' || byte == '\\');
     *at++ = '\\';
@@ -68,8 +68,7 @@ static uint8_t *put_escaped(uint8_t *at, uint8_t byte)
             return at;
         }
     memcpy(at, "u00", 3);
-    at[3] = (uint8_t)digits[byte >> 4];
-    at[4] = (uint8_t)digits[byte & 15];
+    hex_write(&byte, 1, at + 3);
     return at + 5;
 }
 
@@ -110,18 +109,14 @@ void json_out_string(struct json_out *out, struct slice text)
 
 void json_out_hex(struct json_out *out, struct slice bytes)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t *at = json_out_room(out, 2 * bytes.size + 2);
     if (at == NULL)
         return;
-    *at++ = '"';
-    for (size_t i = 0; i < bytes.size; i++) {
-        *at++ = (uint8_t)digits[bytes.data[i] >> 4];
-        *at++ = (uint8_t)digits[bytes.data[i] & 15];
-    }
-    *at++ = '"';
+    at[0] = '"';
+    hex_write(bytes.data, bytes.size, at + 1);
+    at[1 + 2 * bytes.size] = '"';
     out->buffer->size += 2 * bytes.size + 2;
-    assert(at == out->buffer->data + out->buffer->size);
+    assert(out->buffer->size <= out->buffer->capacity);
 }
 
 void json_out_base64(struct json_out *out, struct slice bytes)

@@ -189,3 +189,14 @@ bool correlation_take_attribute(struct correlation *correlation,
         return correlation_take_bytes(correlation, key, value.bytes);
     return value.type == VALUE_TEXT && correlation_take(correlation, key, value.bytes);
 }
+
+void correlation_take_link(struct correlation *correlation,
+                           const struct profile_dictionary *dictionary, int32_t index)
+{
+    struct profile_link link = profile_link_at(dictionary, index);
+    assert(correlation != NULL);
+    if (link.trace_id.size == TRACE_BYTES && !is_zero(link.trace_id))
+        take_trace(correlation, link.trace_id.data);
+    if (link.span_id.size == SPAN_BYTES && !is_zero(link.span_id))
+        take_span(correlation, RANK_SPAN, link.span_id.data);
+}

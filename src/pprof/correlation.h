@@ -30,3 +30,6 @@ bool correlation_take_bytes(struct correlation *correlation, struct slice key, s
  */
 bool correlation_take_attribute(struct correlation *correlation,
                                 const struct profile_dictionary *dictionary, int32_t index);
+/* What an entry of its link table says, as far as its ids are valid. */
+void correlation_take_link(struct correlation *correlation,
+                           const struct profile_dictionary *dictionary, int32_t index);

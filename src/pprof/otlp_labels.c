@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/hex.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_view.h"
 #include "src/otlp/value.h"
@@ -230,24 +231,11 @@ static void write_label(struct otlp_labels *labels, int32_t index, struct attrib
     slot->label.key = pprof_writer_text(writer, labels->names[slot->name]);
 }
 
-static bool is_zero(struct slice id)
-{
-    for (size_t i = 0; i < id.size; i++)
-        if (id.data[i] != 0)
-            return false;
-    return true;
-}
-
 static uint32_t write_hex(struct pprof_writer *writer, const uint8_t *id, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t text[32];
     assert(2 * size <= sizeof(text));
-    for (size_t i = 0; i < size; i++) {
-        text[2 * i] = (uint8_t)digits[id[i] >> 4];
-        text[2 * i + 1] = (uint8_t)digits[id[i] & 15];
-    }
-    return pprof_writer_text(writer, slice_of(text, 2 * size));
+    return pprof_writer_text(writer, hex_write(id, size, text));
 }
 
 /* What the sample's link says, else its attributes: one of the two, or their ids might not belong
@@ -256,17 +244,8 @@ static struct correlation ids_of(struct otlp_labels *labels, const struct profil
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct correlation ids = {.has_span = false};
-    struct profile_link link = {.span_id = {.size = 0}};
     if (sample->link != 0 && profile_has(dictionary, PROFILE_LINKS, sample->link))
-        link = profile_link_at(dictionary, sample->link);
-    if (link.span_id.size == sizeof(ids.span_id) && !is_zero(link.span_id)) {
-        memcpy(ids.span_id, link.span_id.data, sizeof(ids.span_id));
-        ids.has_span = true;
-    }
-    if (link.trace_id.size == sizeof(ids.trace_id) && !is_zero(link.trace_id)) {
-        memcpy(ids.trace_id, link.trace_id.data, sizeof(ids.trace_id));
-        ids.has_trace = true;
-    }
+        correlation_take_link(&ids, dictionary, sample->link);
     struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
     bool is_linked = ids.has_span || ids.has_trace;
     uint64_t index;

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "src/buffer.h"
+#include "src/hex.h"
 #include "src/pprof/correlation.h"
 #include "src/pprof/label_keys.h"
 #include "src/pprof/otlp_tables.h"
@@ -86,7 +87,6 @@ static uint32_t add_correlation(struct translation *translation,
                                 const struct correlation *correlation, uint32_t *indices,
                                 size_t *count)
 {
-    static const char digits[] = "0123456789abcdef";
     const uint8_t *id = correlation->has_span ? correlation->span_id : correlation->trace_id;
     size_t bytes = correlation->has_span ? 8 : 16;
     uint8_t text[32];
@@ -94,13 +94,9 @@ static uint32_t add_correlation(struct translation *translation,
         return otlp_tables_link(&translation->tables, correlation);
     if (!correlation->has_span && !correlation->has_trace)
         return 0;
-    for (size_t i = 0; i < bytes; i++) {
-        text[2 * i] = (uint8_t)digits[id[i] >> 4];
-        text[2 * i + 1] = (uint8_t)digits[id[i] & 15];
-    }
     indices[(*count)++] = otlp_tables_text_attribute(&translation->tables,
                                                      correlation->has_span ? "span_id" : "trace_id",
-                                                     slice_of(text, 2 * bytes));
+                                                     hex_write(id, bytes, text));
     return 0;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest base modules: errors, clock, random numbers, the allocator, names of signals. */
+/* The smallest base modules: errors, clock, random numbers, the allocator, names of signals,
+ * spellings of bytes. */
 #include "src/base64.h"
 #include "src/clock.h"
 #include "src/error.h"
+#include "src/hex.h"
 #include "src/mem.h"
 #include "src/random.h"
 #include "src/signal_kind.h"
@@ -15,6 +17,18 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+static void bytes_are_two_digits_each(void **state)
+{
+    static const uint8_t bytes[] = {0x00, 0x0f, 0xa5, 0xff};
+    char room[2 * sizeof(bytes) + 1] = "";
+    (void)state;
+    struct slice digits = hex_write(bytes, sizeof(bytes), room);
+    assert_ptr_equal(digits.data, room);
+    assert_int_equal(digits.size, 2 * sizeof(bytes));
+    assert_string_equal(room, "000fa5ff");
+    assert_int_equal(hex_write(NULL, 0, room).size, 0);
+}
 
 static void characters_of_utf8_are_measured(void **state)
 {
@@ -223,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_gains_prefixes),
         cmocka_unit_test(characters_of_utf8_are_measured),
+        cmocka_unit_test(bytes_are_two_digits_each),
         cmocka_unit_test(base64_is_that_of_its_rfc),
         cmocka_unit_test(base64_is_read_as_strictly_as_go_does),
         cmocka_unit_test(a_long_error_is_cut_at_its_end),
