@@ -51,11 +51,11 @@ void http2_input_begin(struct http2_data_run *run, const nghttp2_frame_hd *head)
 
 void http2_input_take(struct http2_data_run *run, const uint8_t *data, size_t size)
 {
-    run->is_last = data + size == run->input_end && run->frame_left != UINT32_MAX;
-    if (run->is_last || run->frame_left != UINT32_MAX) {
-        assert(size <= run->frame_left);
+    bool is_padded = run->frame_left == UINT32_MAX;
+    run->is_last = data + size == run->input_end && !is_padded;
+    assert(size <= run->frame_left);
+    if (!is_padded)
         run->frame_left -= (uint32_t)size;
-    }
 }
 
 /* The stream whose DATA frame is under way or was the last to end, while its body is read. */
@@ -161,8 +161,8 @@ static size_t join(uint8_t *buffer, const struct iovec *rows, size_t size)
     return joined;
 }
 
-/* Gives nghttp2 what came, piece by piece. */
-static bool take(struct http2_session *session, const struct expected *expected, size_t size)
+/* Gives nghttp2 what came, piece by piece, until it takes no more. */
+static void take(struct http2_session *session, const struct expected *expected, size_t size)
 {
     const struct iovec *row = expected->rows;
     const struct iovec *tail = row + expected->count - 1;
@@ -175,13 +175,14 @@ static bool take(struct http2_session *session, const struct expected *expected,
             break;
         size_t piece = size < row->iov_len ? size : row->iov_len;
         if (piece > 0 && !http2_session_feed(session, row->iov_base, piece))
-            return false;
+            return;
         size -= piece;
     }
     uint8_t *buffer = session->connection->server->read_buffer;
     if (size > 0 && !http2_session_feed(session, buffer, join(buffer, row, size)))
-        return false;
-    return tail_size == 0 || http2_session_feed(session, tail->iov_base, tail_size);
+        return;
+    if (tail_size > 0)
+        http2_session_feed(session, tail->iov_base, tail_size);
 }
 
 ssize_t http2_input_read(struct http2_session *session, int fd)

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Fields of google.rpc.Status, google.protobuf.Any and google.rpc.RetryInfo. */
+enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2, RETRY_DELAY = 1 };
+
 /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
 static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
 {
@@ -70,16 +73,16 @@ bool otlp_answer_status(struct slice body, struct otlp_status *ret_status)
     return true;
 }
 
-/* google.protobuf.Any: 1 type_url. */
-static struct slice type_url_of(struct slice any)
+/* The last field of that number and type, or an empty slice. */
+static struct slice bytes_of(struct slice message, uint32_t number)
 {
-    struct slice url = {0};
-    struct wire_reader reader = wire_reader_of(any);
+    struct slice bytes = {0};
+    struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     while (wire_read_field(&reader, &field))
-        if (field.number == 1 && field.type == WIRE_BYTES)
-            url = field.bytes;
-    return url;
+        if (field.number == number && field.type == WIRE_BYTES)
+            bytes = field.bytes;
+    return reader.failure == NULL ? bytes : (struct slice){0};
 }
 
 void otlp_status_details_text(const struct otlp_status *status, char *text, size_t size)
@@ -91,9 +94,9 @@ void otlp_status_details_text(const struct otlp_status *status, char *text, size
     size_t used = (size_t)snprintf(text, size, "[");
     const char *separator = "";
     while (wire_read_field(&reader, &field)) {
-        if (field.number != 3 || field.type != WIRE_BYTES)
+        if (field.number != STATUS_DETAILS || field.type != WIRE_BYTES)
             continue;
-        struct slice url = type_url_of(field.bytes);
+        struct slice url = bytes_of(field.bytes, ANY_TYPE_URL);
         size_t needed = url.size + sizeof(" type_url:\"\"]");
         if (needed > size - used)
             break;
@@ -114,7 +117,7 @@ size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
     if (!otlp_answer_status(body, &status))
         return 0;
     while (wire_read_field(&reader, &field)) {
-        if (field.number != 3)
+        if (field.number != STATUS_DETAILS)
             continue;
         if (field.whole.size > room_size - used)
             return 0;
@@ -122,18 +125,6 @@ size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
         used += field.whole.size;
     }
     return used;
-}
-
-/* The last field of that number and type, or an empty slice. */
-static struct slice bytes_of(struct slice message, uint32_t number)
-{
-    struct slice bytes = {0};
-    struct wire_reader reader = wire_reader_of(message);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            bytes = field.bytes;
-    return reader.failure == NULL ? bytes : (struct slice){0};
 }
 
 /* google.protobuf.Duration: 1 seconds, 2 nanos; below zero is none. */
@@ -161,13 +152,13 @@ bool otlp_answer_retry_delay(struct slice body, uint64_t *ret_delay_ns)
     struct wire_reader reader = wire_reader_of(body);
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
-        if (field.number != 3 || field.type != WIRE_BYTES)
+        if (field.number != STATUS_DETAILS || field.type != WIRE_BYTES)
             continue;
-        struct slice url = type_url_of(field.bytes);
+        struct slice url = bytes_of(field.bytes, ANY_TYPE_URL);
         size_t size = strlen(suffix);
         if (url.size < size || memcmp(url.data + url.size - size, suffix, size) != 0)
             continue;
-        *ret_delay_ns = duration_of(bytes_of(bytes_of(field.bytes, 2), 1));
+        *ret_delay_ns = duration_of(bytes_of(bytes_of(field.bytes, ANY_VALUE), RETRY_DELAY));
         return true;
     }
     return false;
