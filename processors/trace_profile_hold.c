@@ -12,23 +12,24 @@
 #include "src/join/profile_links.h"
 #include "src/mem.h"
 
-void profile_hold_init(struct profile_hold *hold, struct join_store *store, struct budget *budget)
+void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
+                             struct budget *budget)
 {
     assert(store != NULL);
     assert(budget != NULL);
-    *hold = (struct profile_hold){.store = store, .budget = budget};
+    *hold = (struct trace_profile_hold){.store = store, .budget = budget};
     hold->end = &hold->first;
     hold->next = &hold->first;
 }
 
-void profile_hold_fini(struct profile_hold *hold)
+void trace_profile_hold_fini(struct trace_profile_hold *hold)
 {
     assert(hold->first == NULL);
     assert(hold->bytes == 0);
     hold->store = NULL;
 }
 
-static bool try_take_of(struct profile_hold *hold, uint64_t bytes, uint64_t most)
+static bool try_take_of(struct trace_profile_hold *hold, uint64_t bytes, uint64_t most)
 {
     _Atomic uint64_t *held = &hold->store->held_bytes;
     uint64_t before = atomic_load_explicit(held, memory_order_relaxed);
@@ -41,19 +42,19 @@ static bool try_take_of(struct profile_hold *hold, uint64_t bytes, uint64_t most
     return true;
 }
 
-bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes)
+bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes)
 {
     assert(hold->store != NULL);
     return try_take_of(hold, bytes, hold->store->settings.hold_bytes);
 }
 
-bool profile_hold_try_take_spare(struct profile_hold *hold, uint64_t bytes)
+bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes)
 {
     assert(hold->store != NULL);
     return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_AWAITED_SHARE);
 }
 
-void profile_hold_return(struct profile_hold *hold, uint64_t bytes)
+void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes)
 {
     assert(bytes <= hold->bytes);
     hold->bytes -= bytes;
@@ -86,9 +87,9 @@ static uint64_t overhead_of(const struct held *held)
            held->awaits.count * sizeof(held->awaits.items[0]);
 }
 
-void profile_hold_add(struct profile_hold *hold, struct batch *batch,
-                      const struct profile_links *links, struct profile_awaits *awaits,
-                      uint64_t deadline_ns)
+void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
+                            const struct profile_links *links, struct profile_awaits *awaits,
+                            uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
     assert(links->set.count > 0);
@@ -109,7 +110,7 @@ void profile_hold_add(struct profile_hold *hold, struct batch *batch,
 }
 
 /* Takes the one that *at points to out of the list. */
-static struct batch *pop_at(struct profile_hold *hold, struct held **at)
+static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
 {
     struct held *held = *at;
     struct batch *batch = held->batch;
@@ -127,14 +128,14 @@ static struct batch *pop_at(struct profile_hold *hold, struct held **at)
     return batch;
 }
 
-struct batch *profile_hold_pop(struct profile_hold *hold)
+struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold)
 {
     assert(hold->first != NULL);
     return pop_at(hold, &hold->first);
 }
 
 /* Strikes out what is there by now; true: nothing is missing. */
-static bool is_complete(const struct profile_hold *hold, struct held *held)
+static bool is_complete(const struct trace_profile_hold *hold, struct held *held)
 {
     struct span_facts facts;
     assert(held != NULL);
@@ -154,7 +155,7 @@ static bool is_complete(const struct profile_hold *hold, struct held *held)
 
 /* A round goes on where the last call has ended, so that those who wait are not looked at anew for
  * each that goes. */
-struct batch *profile_hold_pop_complete(struct profile_hold *hold, unsigned *looks)
+struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks)
 {
     assert(looks != NULL);
     if (hold->next == &hold->first) {

@@ -25,7 +25,7 @@ struct held {
     struct held *next;
 };
 
-struct profile_hold {
+struct trace_profile_hold {
     struct join_store *store;
     struct budget *budget;
     struct held *first;
@@ -38,23 +38,24 @@ struct profile_hold {
 };
 
 /* What is held beside the profiles' bytes is charged to budget, beyond its limit if need be. */
-void profile_hold_init(struct profile_hold *hold, struct join_store *store, struct budget *budget);
+void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
+                             struct budget *budget);
 /* Nothing may be held. */
-void profile_hold_fini(struct profile_hold *hold);
+void trace_profile_hold_fini(struct trace_profile_hold *hold);
 /* Whether so many bytes more may be held, over all lanes; then they are taken until
- * profile_hold_return. */
-bool profile_hold_try_take(struct profile_hold *hold, uint64_t bytes);
+ * trace_profile_hold_return. */
+bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes);
 /* The same for what may wait in vain: only if a small share is taken by all. */
-bool profile_hold_try_take_spare(struct profile_hold *hold, uint64_t bytes);
-void profile_hold_return(struct profile_hold *hold, uint64_t bytes);
+bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes);
+void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes);
 /* The batch's bytes were taken. Takes the reference, and what awaits has. links are those of the
  * batch; some are not found or not settled, or there are processes to wait for. */
-void profile_hold_add(struct profile_hold *hold, struct batch *batch,
-                      const struct profile_links *links, struct profile_awaits *awaits,
-                      uint64_t deadline_ns);
+void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
+                            const struct profile_links *links, struct profile_awaits *awaits,
+                            uint64_t deadline_ns);
 /* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */
-struct batch *profile_hold_pop(struct profile_hold *hold);
+struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold);
 /* Looks for what is missing, if there are new spans: the next one that misses nothing any more, to
  * be called until there is none; NULL: there is none, or *looks, which go down with each that is
  * looked at, are used up. The caller's as well. */
-struct batch *profile_hold_pop_complete(struct profile_hold *hold, unsigned *looks);
+struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks);

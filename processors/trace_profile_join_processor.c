@@ -32,7 +32,7 @@ struct join {
     bool is_made;
     bool is_stopping;
     struct span_reader reader; /* traces */
-    struct profile_hold hold;
+    struct trace_profile_hold hold;
     struct handover handover;
     struct timer timer;                    /* while something is held */
     struct trace_profile_control *control; /* NULL: another instance's, or nobody's */
@@ -111,7 +111,7 @@ static void end_released(struct join *self, struct released *released,
 {
     assert(outcome->verdict != REFUSED);
     trace_profile_keep_book(&self->base, released->lost, outcome);
-    profile_hold_return(&self->hold, released->held_bytes);
+    trace_profile_hold_return(&self->hold, released->held_bytes);
     batch_unref(released->handed.batch);
     mem_free(released);
     show_held(self);
@@ -217,10 +217,10 @@ static void release_due(struct join *self)
     struct batch *batch;
     assert(lane_is_current(self->base.lane));
     while (may_release(self, &turn) &&
-           (batch = profile_hold_pop_complete(&self->hold, &turn.looks)) != NULL)
+           (batch = trace_profile_hold_pop_complete(&self->hold, &turn.looks)) != NULL)
         release_in_turn(self, batch, RELEASE_COMPLETE, &turn);
     while (may_release(self, &turn) && is_due(self, &why))
-        release_in_turn(self, profile_hold_pop(&self->hold), why, &turn);
+        release_in_turn(self, trace_profile_hold_pop(&self->hold), why, &turn);
     arm(self, is_over(&turn));
     show_held(self);
 }
@@ -260,11 +260,11 @@ static bool make_room(struct join *self, uint64_t bytes)
     struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX, .bytes = JOIN_TURN_BYTES_MAX};
     assert(may_wait(self, bytes));
     for (;;) {
-        if (profile_hold_try_take(&self->hold, bytes))
+        if (trace_profile_hold_try_take(&self->hold, bytes))
             return true;
         if (!may_release(self, &turn))
             return false;
-        release_in_turn(self, profile_hold_pop(&self->hold), RELEASE_PRESSURE, &turn);
+        release_in_turn(self, trace_profile_hold_pop(&self->hold), RELEASE_PRESSURE, &turn);
     }
 }
 
@@ -276,8 +276,8 @@ static void hold(struct join *self, struct batch *batch, const struct profile_li
     assert(batch->parts_count == 1);
     batch_append_batch(owned, batch);
     owned->is_acknowledged = true;
-    profile_hold_add(&self->hold, owned, links, awaits,
-                     clock_now_ns() + self->store->settings.hold_ns);
+    trace_profile_hold_add(&self->hold, owned, links, awaits,
+                           clock_now_ns() + self->store->settings.hold_ns);
     arm(self, false);
     show_held(self);
     receipt_resolve(receipt, &outcome_accepted);
@@ -294,7 +294,7 @@ static bool is_to_wait(struct join *self, const struct profile_enricher *enriche
     if (missing > 0)
         return make_room(self, batch->bytes);
     profile_awaits_collect(awaits, &enricher->links, clock_now_ns());
-    return awaits->count > 0 && profile_hold_try_take_spare(&self->hold, batch->bytes);
+    return awaits->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
 }
 
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
@@ -365,7 +365,7 @@ static bool join_create(struct component *component, struct error *error)
                          component->budget);
         return true;
     }
-    profile_hold_init(&self->hold, self->store, component->budget);
+    trace_profile_hold_init(&self->hold, self->store, component->budget);
     handover_init(&self->handover, component, on_released, on_room);
     timer_init(&self->timer, on_timer, self);
     return true;
@@ -451,7 +451,7 @@ static void join_destroy(struct component *component)
         return;
     }
     assert(self->handover.count == 0);
-    profile_hold_fini(&self->hold);
+    trace_profile_hold_fini(&self->hold);
 }
 
 const struct component_factory trace_profile_join_processor_factory = {
