@@ -158,10 +158,7 @@ static void samples_count_for_the_spans_that_are_asked_for(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        char yaml[1024];
-        snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: {%s}}\n" JOIN_PIPELINES,
-                 counts[i].keys);
-        struct harness *h = join_start(yaml);
+        struct harness *h = join_start_with(counts[i].keys);
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
@@ -184,10 +181,7 @@ static void what_came_is_the_same_with_copies_and_without(void **state)
     struct oracle_items lists[2];
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        char yaml[1024];
-        snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: {%s}}\n" JOIN_PIPELINES,
-                 keys[i]);
-        struct harness *h = join_start(yaml);
+        struct harness *h = join_start_with(keys[i]);
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);

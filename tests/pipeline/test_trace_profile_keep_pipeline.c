@@ -82,10 +82,7 @@ static void rules_say_which_samples_stay(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char yaml[1024];
-        snprintf(yaml, sizeof(yaml), "processors: {trace_profile_join: {%s}}\n" JOIN_PIPELINES,
-                 rows[i].keys);
-        struct harness *h = join_start(yaml);
+        struct harness *h = join_start_with(rows[i].keys);
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         struct test_request *request =

@@ -14,7 +14,6 @@
 #include "src/budget.h"
 #include "src/component.h"
 #include "src/join/join_limits.h"
-#include "src/mem.h"
 
 #define HOLD       (7 * S)
 #define TRACE_HEX  "42424242424242424242424242424242"
@@ -54,10 +53,7 @@ static struct test_request *send_profile(struct harness *h, const char *const *r
     struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
     for (size_t i = 0; resource[i] != NULL; i++)
         sketch.resource[i] = resource[i];
-    struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = harness_offer_bytes(h, 0, PROFILES, bytes, 1);
-    mem_free((void *)(uintptr_t)bytes.data);
-    return request;
+    return join_offer_sketch(h, 0, &sketch);
 }
 
 static struct test_request *send_profile_of_job(struct harness *h, uint64_t from_s)
@@ -259,9 +255,7 @@ static void what_a_profile_says_of_its_trace_stays(void **state)
         struct sketch sketch = {.resource = {OF_JOB}, .profiles_count = 1, .profiles = &profile};
         *(own == 0 ? &sketch.resource[1] : &profile.attributes[0]) = "trace_id=own";
         send_span(h, ROOT);
-        struct slice bytes = sketch_request(&sketch);
-        harness_offer_bytes(h, 0, PROFILES, bytes, 1);
-        mem_free((void *)(uintptr_t)bytes.data);
+        join_offer_sketch(h, 0, &sketch);
         assert_int_equal(exporter->held_count, 1);
         assert_false(join_says(exporter, 0, 0, TRACE_HEX));
         assert_true(join_says(exporter, 0, 0, ROOT_HEX));

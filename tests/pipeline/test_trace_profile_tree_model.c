@@ -298,9 +298,7 @@ static void arrive(struct harness *h, const struct model *model, unsigned tick, 
             continue;
         for (size_t k = 0; k < request->count; k++)
             samples[k] = request->samples[k].came;
-        struct slice bytes = sketch_request(&sketch);
-        harness_offer_bytes(h, i / 2 % lanes, PROFILES, bytes, request->count);
-        mem_free((void *)(uintptr_t)bytes.data);
+        join_offer_sketch(h, i / 2 % lanes, &sketch);
     }
 }
 

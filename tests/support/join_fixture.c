@@ -90,16 +90,26 @@ const struct sketch_span join_checkout = {
     .attributes = {"http.route", "/cart/{id}", "http.response.status_code", "503"},
 };
 
+struct test_request *join_offer_sketch(struct harness *h, unsigned lane,
+                                       const struct sketch *sketch)
+{
+    struct slice bytes = sketch_request(sketch);
+    uint64_t items = 0;
+    for (size_t i = 0; i < sketch->profiles_count; i++)
+        items += sketch->profiles[i].samples_count;
+    struct test_request *request = harness_offer_bytes(h, lane, PROFILES, bytes, items);
+    mem_free((void *)(uintptr_t)bytes.data);
+    return request;
+}
+
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count)
 {
     const struct sketch_profile profile = {
         .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples, .time_ns = 77};
-    struct sketch sketch = {.resource = {resource}, .profiles_count = 1, .profiles = &profile};
-    struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = harness_offer_bytes(h, lane, PROFILES, bytes, count);
-    mem_free((void *)(uintptr_t)bytes.data);
-    return request;
+    const struct sketch sketch = {
+        .resource = {resource}, .profiles_count = 1, .profiles = &profile};
+    return join_offer_sketch(h, lane, &sketch);
 }
 
 const struct sketch_sample join_work = {.stack = "work;main",
@@ -141,6 +151,15 @@ struct harness *join_start_on(const char *yaml, unsigned lanes)
 struct harness *join_start(const char *yaml)
 {
     return join_start_on(yaml, 1);
+}
+
+struct harness *join_start_with(const char *keys)
+{
+    char yaml[1024];
+    int bytes = snprintf(yaml, sizeof(yaml),
+                         "processors: {trace_profile_join: {%s}}\n" JOIN_PIPELINES, keys);
+    assert_in_range(bytes, 1, sizeof(yaml) - 1);
+    return join_start(yaml);
 }
 
 /* Plainly, or in a value, which the oracle spells in hexadecimal. */

@@ -49,8 +49,13 @@ extern const struct sketch_sample join_work;
 
 struct harness *join_start_on(const char *yaml, unsigned lanes);
 struct harness *join_start(const char *yaml);
+/* With these keys of the processor, on one lane. */
+struct harness *join_start_with(const char *keys);
 struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
                                       const struct sketch_span *spans, size_t count);
+/* The samples of all its profiles are its items. */
+struct test_request *join_offer_sketch(struct harness *h, unsigned lane,
+                                       const struct sketch *sketch);
 /* A request with these samples of one profile; resource: "key=text". */
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count);
