@@ -44,6 +44,7 @@ void http2_input_begin(struct http2_data_run *run, const nghttp2_frame_hd *head)
     }
     run->frames++;
     run->stream_id = head->stream_id;
+    run->ends_stream = (head->flags & NGHTTP2_FLAG_END_STREAM) != 0;
     run->frame_left = is_padded ? UINT32_MAX : (uint32_t)head->length;
     if (head->length > run->frame_size)
         run->frame_size = (uint32_t)head->length;
@@ -72,10 +73,13 @@ static struct http2_stream *stream_under_way(const struct http2_session *session
     return is_read ? stream : NULL;
 }
 
-/* Behind the one that is under way. */
+/* Behind the one that is under way: none when the body, whose room they would be read into, ends
+ * with it. */
 static unsigned frames_expected(const struct http2_data_run *run)
 {
     assert(run->frames > 0);
+    if (run->ends_stream)
+        return 0;
     unsigned as_seen = run->frames - 1;
     unsigned as_before = run->frames_before > run->frames ? run->frames_before - run->frames : 0;
     unsigned frames = as_seen > as_before ? as_seen : as_before;

@@ -60,6 +60,7 @@ struct http2_data_run {
     unsigned frames_before;   /* of the run before */
     const uint8_t *input_end; /* of what nghttp2 is given */
     bool is_last;             /* the last byte that came was of a DATA frame */
+    bool ends_stream;         /* the frame that came last does */
 };
 
 struct http2_session {

@@ -211,6 +211,23 @@ static void turn_until(unsigned wanted)
     assert_int_equal(bodies, wanted);
 }
 
+/* All that the client has to send is read, but for the last bytes. */
+static void turn_but(size_t kept)
+{
+    uint8_t rest[FRAME_BYTES];
+    assert_in_range(kept, 1, sizeof(rest));
+    assert_in_range(peer->raw_output_size, kept, SIZE_MAX);
+    peer->raw_output_size -= kept;
+    memcpy(rest, peer->raw_output + peer->raw_output_size, kept);
+    for (unsigned i = 0; i < TURNS_MAX && peer->raw_output_size > 0; i++) {
+        h2_peer_turn(peer);
+        lane_turn(lane);
+    }
+    assert_int_equal(peer->raw_output_size, 0);
+    lane_turn(lane);
+    h2_peer_write(peer, rest, kept);
+}
+
 static void frames_in_a_row_are_read_into_their_body(void **state)
 {
     enum { SIZE = 600000, BODIES = 8 };
@@ -263,6 +280,20 @@ static void bodies_that_break_their_word_are_whole(void **state)
             send_frame(stream, FRAME_BYTES, 0);
     }
     turn_until(9);
+}
+
+/* Behind that frame nothing is expected: the body has gone, and its room with it. */
+static void nothing_is_read_into_a_body_that_ends(void **state)
+{
+    (void)state;
+    size_t first = open_stream('p', 500000, 3 * FRAME_BYTES);
+    while (!is_sent(first))
+        send_frame(first, FRAME_BYTES, 0);
+    turn_but(FRAME_BYTES / 2);
+    size_t second = open_stream('p', 6 * FRAME_BYTES, 6 * FRAME_BYTES);
+    while (!is_sent(second))
+        send_frame(second, FRAME_BYTES, 0);
+    turn_until(2);
 }
 
 static unsigned random_below(unsigned limit)
@@ -335,6 +366,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(small_bodies_are_read_in_one_piece, set_up, tear_down),
         cmocka_unit_test_setup_teardown(frames_that_alternate_are_put_right, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bodies_that_break_their_word_are_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_read_into_a_body_that_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(any_mix_of_frames_arrives_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_leaves_in_a_body_takes_it_along, set_up,
                                         tear_down),
