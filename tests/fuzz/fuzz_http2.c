@@ -20,7 +20,15 @@
 
 enum { HELD_MAX = HTTP2_STREAMS_MAX, BODY_MAX = 10000, TURNS = 4, CLOSING_TURNS_MAX = 100 };
 
-enum { HOLDS = 1, HOLDS_EARLY = 2, CUTS_SMALL = 4, PASSES_TIME = 8, CUTS_LARGE = 16 };
+/* CUTS_GROW: each piece is twice as large as the one before. */
+enum {
+    HOLDS = 1,
+    HOLDS_EARLY = 2,
+    CUTS_SMALL = 4,
+    PASSES_TIME = 8,
+    CUTS_LARGE = 16,
+    CUTS_GROW = 32,
+};
 
 static struct lane *lane;
 static struct budget budget;
@@ -131,10 +139,13 @@ static void turn(int fd)
 static void send_pieces(int fd, const uint8_t *data, size_t size)
 {
     size_t piece = (mode & CUTS_SMALL) != 0 ? 7 : (mode & CUTS_LARGE) != 0 ? 3000 : size;
-    for (size_t at = 0; at < size; at += piece) {
+    for (size_t at = 0; at < size;) {
         size_t part = size - at < piece ? size - at : piece;
         if (send(fd, data + at, part, MSG_NOSIGNAL) != (ssize_t)part)
             return;
+        at += part;
+        if ((mode & CUTS_GROW) != 0)
+            piece *= 2;
         turn(fd);
         if ((mode & PASSES_TIME) != 0)
             clock_fake_advance(NS_PER_S);
