@@ -10,7 +10,8 @@ function(spanflame_unit_test name)
     if(NOT TEST_LABELS)
         set(TEST_LABELS unit)
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT 120)
+    # Some take half a minute of a core of their own under the thread sanitizer.
+    set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT 300)
 endfunction()
 
 # spanflame_fuzz_target(fuzz_wire LIBRARIES spanflame_otlp): tests/fuzz/fuzz_wire.c and its corpus in tests/fuzz/corpus/fuzz_wire.
