@@ -15,7 +15,7 @@
 /* Ahead of a look-up, by links: slots are fetched SLOTS_AHEAD before, and the entries that they
  * name ENTRIES_BEHIND later, when the slots are there. */
 enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
-enum { SCOPE_PROFILES = 2, PROFILE_SAMPLES = 2, ITEMS_FIRST = 64 };
+enum { SCOPE_PROFILES = 2, ITEMS_FIRST = 64 };
 
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
@@ -106,19 +106,25 @@ static uint32_t place_of(struct profile_links *links, const struct correlation *
     return place;
 }
 
-static uint32_t link_of_entry(struct profile_links *links, int32_t index)
+/* What an entry of the link table says, the first time that somebody asks. */
+static uint32_t __attribute__((noinline)) read_entry(struct profile_links *links, int32_t index)
 {
     struct correlation correlation = {.has_span = false};
-    assert(profile_has(&links->from, PROFILE_LINKS, index));
-    if (links->by_link[index] != 0)
-        return links->by_link[index] - 1;
     correlation_take_link(&correlation, &links->from, index);
     uint32_t place = place_of(links, &correlation);
     if (place == LINK_NONE)
         return LINK_NONE;
+    assert(links->by_link[index] == 0);
     links->set.items[place].index = (uint32_t)index;
     links->by_link[index] = place + 1;
     return place;
+}
+
+static inline uint32_t link_of_entry(struct profile_links *links, int32_t index)
+{
+    assert(profile_has(&links->from, PROFILE_LINKS, index));
+    uint32_t known = links->by_link[index];
+    return known != 0 ? known - 1 : read_entry(links, index);
 }
 
 /* As in every decoder an index has 32 bits, however long it is spelt. */
@@ -139,19 +145,18 @@ static uint32_t link_of_labels(struct profile_links *links, const struct profile
     return place_of(links, &correlation);
 }
 
-/* False: there is no memory for it. */
-static bool note_named(struct profile_links *links, const struct named_sample *sample)
+/* Where the next one goes; NULL: there is no memory for it. */
+static inline struct named_sample *room_for_named(struct profile_links *links)
 {
     if (links->named_count == links->named_capacity) {
         struct named_sample *grown = profile_links_grow(links, links->named, &links->named_capacity,
                                                         sizeof(links->named[0]));
         if (grown == NULL)
-            return false;
+            return NULL;
         links->named = grown;
     }
     assert(links->named_count < links->named_capacity);
-    links->named[links->named_count++] = *sample;
-    return true;
+    return &links->named[links->named_count];
 }
 
 /* What its labels and its link come to. */
@@ -176,22 +181,21 @@ static void read_labels(struct profile_links *links, struct slice bytes,
         ret_named->link = link_of_labels(links, &sample);
 }
 
-static struct named_sample read_named(struct profile_links *links, const struct wire_field *field)
+static inline void read_named(struct profile_links *links, const struct wire_field *field,
+                              struct named_sample *ret_named)
 {
-    struct named_sample named = {
-        .offset = (uint32_t)(field->whole.data - links->from.request.data),
-        .link = LINK_NONE,
-    };
+    ret_named->offset = (uint32_t)(field->whole.data - links->from.request.data);
+    ret_named->link = LINK_NONE;
+    ret_named->filled = 0;
     if (links->has_roles) {
-        read_labels(links, field->bytes, &named);
-        return named;
+        read_labels(links, field->bytes, ret_named);
+        return;
     }
     int32_t index = profile_link_of_sample(field->bytes);
     assert(profile_has(&links->from, PROFILE_LINKS, index));
-    named.is_by_labels = index == 0;
+    ret_named->is_by_labels = index == 0;
     if (index != 0)
-        named.link = link_of_entry(links, index);
-    return named;
+        ret_named->link = link_of_entry(links, index);
 }
 
 void profile_links_want(struct profile_links *links, const struct named_sample *sample,
@@ -209,13 +213,16 @@ void profile_links_want(struct profile_links *links, const struct named_sample *
 static bool collect_sample(struct profile_links *links, const struct wire_field *field,
                            bool is_known)
 {
-    const struct named_sample named = read_named(links, field);
-    assert(named.link == LINK_NONE || named.link < links->set.count);
-    if (named.link != LINK_NONE)
-        profile_links_want(links, &named, is_known);
+    struct named_sample *named = room_for_named(links);
+    if (named == NULL)
+        return false;
+    read_named(links, field, named);
+    if (named->link != LINK_NONE)
+        profile_links_want(links, named, is_known);
     else if (!links->store->settings.uses_window || !profile_window_note(links, field->bytes))
         return false;
-    return note_named(links, &named);
+    links->named_count++;
+    return true;
 }
 
 /* Returns how many samples name a span, or may. */
@@ -299,32 +306,6 @@ void profile_links_close(struct profile_links *links)
     links->linked_samples = 0;
     links->roles = NULL;
     links->by_link = NULL;
-}
-
-const struct named_sample *named_reader_next(struct named_reader *reader, struct slice part)
-{
-    const struct profile_links *links = reader->links;
-    uint64_t begin = (uint64_t)(part.data - links->from.request.data);
-    assert(begin + part.size <= links->from.request.size);
-    while (reader->next < links->named_count && links->named[reader->next].offset < begin)
-        reader->next++;
-    if (reader->next == links->named_count ||
-        links->named[reader->next].offset >= begin + part.size)
-        return NULL;
-    return &links->named[reader->next++];
-}
-
-struct slice named_sample_read(const struct profile_links *links, const struct named_sample *named,
-                               struct profile_sample *ret_sample)
-{
-    struct slice request = links->from.request;
-    struct wire_reader reader =
-        wire_reader_of(slice_of(request.data + named->offset, request.size - named->offset));
-    struct wire_field field;
-    bool is_there = wire_next_field(&reader, &field);
-    assert(is_there && field.number == PROFILE_SAMPLES);
-    profile_read_sample(field.bytes, ret_sample);
-    return field.whole;
 }
 
 static void resolve(const struct profile_links *links, struct join_link *link)

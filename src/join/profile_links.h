@@ -4,6 +4,7 @@
  * passed profile_door and lies in one piece, where it stays. One owner, one thread at a time. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,6 +70,9 @@ struct profile_links {
     bool is_resource_kept;          /* it is the last of resources */
 };
 
+/* The field of a Profile that holds a sample. */
+enum { PROFILE_SAMPLES = 2 };
+
 /* Goes through named samples, in the order of the request. */
 struct named_reader {
     const struct profile_links *links;
@@ -96,7 +100,31 @@ void profile_links_want(struct profile_links *links, const struct named_sample *
                         bool is_known);
 /* The next one in `part`, which lies in the request; those before it are passed over. NULL: there
  * is none. */
-const struct named_sample *named_reader_next(struct named_reader *reader, struct slice part);
+static inline const struct named_sample *named_reader_next(struct named_reader *reader,
+                                                           struct slice part)
+{
+    const struct profile_links *links = reader->links;
+    uint64_t begin = (uint64_t)(part.data - links->from.request.data);
+    assert(begin + part.size <= links->from.request.size);
+    while (reader->next < links->named_count && links->named[reader->next].offset < begin)
+        reader->next++;
+    if (reader->next == links->named_count ||
+        links->named[reader->next].offset >= begin + part.size)
+        return NULL;
+    return &links->named[reader->next++];
+}
+
 /* The sample itself. Returns its whole field. */
-struct slice named_sample_read(const struct profile_links *links, const struct named_sample *named,
-                               struct profile_sample *ret_sample);
+static inline struct slice named_sample_read(const struct profile_links *links,
+                                             const struct named_sample *named,
+                                             struct profile_sample *ret_sample)
+{
+    struct slice request = links->from.request;
+    struct wire_reader reader =
+        wire_reader_of(slice_of(request.data + named->offset, request.size - named->offset));
+    struct wire_field field;
+    bool is_there = wire_next_field(&reader, &field);
+    assert(is_there && field.number == PROFILE_SAMPLES);
+    profile_read_sample(field.bytes, ret_sample);
+    return field.whole;
+}
