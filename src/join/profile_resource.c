@@ -26,11 +26,6 @@ enum {
     PAIR_BYTES_MAX = 8 + sizeof(ROOT_KEY) + 2 * ID_BYTES_MAX,
 };
 
-/* What the resource is to say of its service, each an encoded KeyValue; no data: what it says. */
-struct identity {
-    struct slice key_values[RESOURCE_IDENTITY_KEYS];
-};
-
 /* An environment goes by two keys: who has the one needs no other. */
 static bool takes(const struct resource_facts *facts, enum resource_key key)
 {
@@ -41,21 +36,19 @@ static bool takes(const struct resource_facts *facts, enum resource_key key)
     return resource_lacks(facts, key);
 }
 
-/* The identity of the process's service; false: the resource has one, or nobody knows. */
-static bool find_identity(const struct profile_resources *resources,
-                          const struct resource_facts *facts, struct process_found *found,
-                          struct identity *ret_identity)
+bool profile_resource_identity(const struct join_store *store, const struct resource_facts *facts,
+                               uint64_t now_ns, struct process_found *ret_found,
+                               struct resource_identity *ret_identity)
 {
-    const struct join_store *store = resources->store;
     struct slice key_value;
-    *ret_identity = (struct identity){{{.data = NULL}}};
+    *ret_identity = (struct resource_identity){{{.data = NULL}}};
     if (!store->settings.repairs_identity || facts->has_service ||
-        !process_table_find(&store->processes, facts, resources->now_ns, found))
+        !process_table_find(&store->processes, facts, now_ns, ret_found))
         return false;
-    assert(found->service != 0);
-    while (fact_next(&found->attributes, &key_value)) {
+    assert(ret_found->service != 0);
+    while (fact_next(&ret_found->attributes, &key_value)) {
         enum resource_key key = resource_identity_key(key_value_of(key_value).key);
-        bool is_known = key != RESOURCE_SERVICE_INSTANCE || !found->has_instances;
+        bool is_known = key != RESOURCE_SERVICE_INSTANCE || !ret_found->has_instances;
         if (key < RESOURCE_IDENTITY_KEYS && is_known && takes(facts, key))
             ret_identity->key_values[key] = key_value;
     }
@@ -73,7 +66,7 @@ static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
 /* Attributes that say nothing give their place to those that do; these are struck out of identity
  * then. `at` is where the resource begins in the batch. */
 static void fill_in(struct profile_resources *resources, struct slice resource, uint64_t at,
-                    struct identity *identity)
+                    struct resource_identity *identity)
 {
     struct splice_list *splices = resources->splices;
     struct wire_reader reader = wire_reader_of(resource);
@@ -94,7 +87,8 @@ static void fill_in(struct profile_resources *resources, struct slice resource, 
 }
 
 /* The rest of them. */
-static void add_identity(struct profile_resources *resources, const struct identity *identity)
+static void add_identity(struct profile_resources *resources,
+                         const struct resource_identity *identity)
 {
     assert(resources->splices != NULL);
     for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
@@ -238,8 +232,8 @@ void profile_resource_edit(struct profile_resources *resources, const struct wir
     uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
     size_t opened = splice_open(splices, at, body);
     struct process_found found;
-    struct identity identity;
-    if (find_identity(resources, &facts, &found, &identity)) {
+    struct resource_identity identity;
+    if (profile_resource_identity(resources->store, &facts, resources->now_ns, &found, &identity)) {
         resources->repaired++;
         fill_in(resources, field->bytes, body, &identity);
     }

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/join/resource_facts.h"
 #include "src/slice.h"
 
 struct join_store;
+struct process_found;
 struct profile_dictionary;
 struct splice_list;
 struct wire_field;
@@ -23,6 +25,16 @@ struct profile_resources {
     uint64_t labelled;
 };
 
+/* What a resource is to say of its service, each an encoded KeyValue; no data: what it says. */
+struct resource_identity {
+    struct slice key_values[RESOURCE_IDENTITY_KEYS];
+};
+
+/* That of the service which runs in its process, as far as the resource lacks it; ret_found has the
+ * bytes. False: it has a service, nobody knows one, or it is to stay as it is. */
+bool profile_resource_identity(const struct join_store *store, const struct resource_facts *facts,
+                               uint64_t now_ns, struct process_found *ret_found,
+                               struct resource_identity *ret_identity);
 /* Whether the resource, an encoded one, has neither the trace's id nor that of its root, or only
  * one of them. */
 bool profile_resource_may_get_trace(struct slice resource);

@@ -8,6 +8,7 @@
 #include "src/hex.h"
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
+#include "src/join/profile_resource.h"
 #include "src/mem.h"
 #include "src/pprof/profile_type.h"
 
@@ -146,17 +147,13 @@ static uint32_t url_of(struct named_reader *named, struct profile_additions *add
 static void learn_service(const struct join_store *store, uint64_t now_ns,
                           struct resource_facts *facts, struct process_found *found)
 {
-    struct slice encoded;
+    struct resource_identity identity;
     assert(now_ns > 0);
-    if (!store->settings.repairs_identity || facts->has_service ||
-        !process_table_find(&store->processes, facts, now_ns, found))
+    if (!profile_resource_identity(store, facts, now_ns, found, &identity))
         return;
-    while (fact_next(&found->attributes, &encoded)) {
-        struct key_value attribute = key_value_of(encoded);
-        enum resource_key key = resource_identity_key(attribute.key);
-        if (key < RESOURCE_IDENTITY_KEYS && resource_lacks(facts, key))
-            facts->values[key] = attribute.value;
-    }
+    for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
+        if (identity.key_values[key].data != NULL)
+            facts->values[key] = key_value_of(identity.key_values[key]).value;
 }
 
 void profile_urls_collect(struct profile_urls *urls, const struct profile_links *links,
