@@ -29,6 +29,8 @@ enum {
 };
 /* Copies of samples that a request gets (count_for), and their bytes. */
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
+/* Profiles of a request that get URLs: one of two bytes takes about a hundred with it. */
+enum { JOIN_URLS_MAX = 1 << 16 };
 /* Of one look by time: spans to choose from, spans looked at, slots of time looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How long everything is indexed after the first linked profile, and how long spans are waited for

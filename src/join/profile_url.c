@@ -178,7 +178,7 @@ void profile_urls_collect(struct profile_urls *urls, const struct profile_links 
         learn_service(links->store, now_ns, &facts, &found);
         while (profile_next_scope(&scopes, &scope)) {
             struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
+            while (urls->count < JOIN_URLS_MAX && profile_next_profile(&profiles, &profile))
                 add(urls, has_own(&links->from, &profile, own_key)
                               ? 0
                               : url_of(&named, additions, &profile, &facts));

@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include "src/batch.h"
+#include "src/join/join_limits.h"
+#include "src/otlp/wire.h"
+
 #define URL "http://g/a?s={service_name}&id={span_id}&t={trace_id}&f={from_ms}&u={until_ms}"
 
 static struct test_exporter *offer_spans(struct harness *h, const struct sketch_span *spans,
@@ -161,6 +165,29 @@ static void a_request_without_a_dictionary_gets_one(void **state)
     harness_destroy(h);
 }
 
+/* Empty ones have two bytes each. */
+static void of_very_many_profiles_the_first_get_urls(void **state)
+{
+    enum { PROFILES_COUNT = JOIN_URLS_MAX + 1000, URL_BYTES = 2, OTHER_BYTES_MAX = 200 };
+    static uint8_t profiles[2 * PROFILES_COUNT];
+    static uint8_t rooms[2][sizeof(profiles) + 16];
+    struct wire_writer resource = wire_writer_of(rooms[0], sizeof(rooms[0]));
+    struct wire_writer request = wire_writer_of(rooms[1], sizeof(rooms[1]));
+    (void)state;
+    for (size_t i = 0; i < PROFILES_COUNT; i++)
+        profiles[2 * i] = 0x12;
+    wire_write_bytes(&resource, 2, slice_of(profiles, sizeof(profiles)));
+    wire_write_bytes(&request, 1, wire_written(&resource));
+    struct harness *h = join_start(JOIN("links: {trace: \"http://g/explore\"}"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    harness_offer_bytes(h, 0, PROFILES, wire_written(&request), 0);
+    assert_int_equal(exporter->held_count, 1);
+    uint64_t more = exporter->held[0].batch->bytes - wire_written(&request).size;
+    assert_in_range(more, URL_BYTES * JOIN_URLS_MAX, URL_BYTES * JOIN_URLS_MAX + OTHER_BYTES_MAX);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_profile_leads_to_the_service_that_it_is_given),
         cmocka_unit_test(a_profile_of_several_traces_gets_only_what_is_true_of_all),
         cmocka_unit_test(a_request_without_a_dictionary_gets_one),
+        cmocka_unit_test(of_very_many_profiles_the_first_get_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
