@@ -24,6 +24,7 @@ class Scenario:
     push_in: bool = False  # Pyroscope's way
     push_out: bool = False
     join: bool = False
+    marks: bool = True  # local roots, as by default
     late: bool = False  # some of the spans that profiles name never come
     spans: int = 1000  # or samples, of a request
     span_bytes: int = 672
@@ -141,8 +142,10 @@ SCENARIOS = [
     Scenario("push", "Pyroscope's Push → Push, pprof of 1000 samples; per profile", 1000, http=True,
              connections=8, signal="profiles", bodies="push", push_in=True, push_out=True,
              spans=bodies.PPROF_SAMPLES, us_max=5000),
-    Scenario("join-spans", "HTTP → join → HTTP, 1000 spans/request", 5000, http=True,
-             connections=8, join=True, above="http", above_us_max=0.12),
+    Scenario("join-spans", "HTTP → join with `mark: off` → HTTP, 1000 spans/request", 5000,
+             http=True, connections=8, join=True, marks=False, above="http", above_us_max=0.12),
+    Scenario("join-marks", "the same with local roots marked, every eighth span", 5000, http=True,
+             connections=8, join=True, above="http", above_us_max=0.25),
     Scenario("join-profiles", "OTLP profiles → join → HTTP, 5000 samples, every fourth of a span; "
              "per profile", 1500, **PROFILES, join=True, above="profiles-http", above_ns_max=1.5),
     Scenario("join-held", "the same when one span in 20 never comes: every profile waits for it",
@@ -164,7 +167,7 @@ MEMORY_LIMITER = """
 # Profiles that name a span that never comes wait no longer than this, or than there is room.
 JOIN = """
   trace_profile_join:
-    hold: 10ms"""
+    hold: 10ms%s"""
 
 PUSH_RECEIVER = """pyroscope:
     endpoint: 127.0.0.1:%d"""
@@ -210,7 +213,7 @@ def configuration(scenario, port, sink_port, limit_mib=0, lanes=0, certificates=
     if scenario.edits:
         processors["resource"] = RESOURCE_EDIT
     if scenario.join:
-        processors["trace_profile_join"] = JOIN
+        processors["trace_profile_join"] = JOIN % ("" if scenario.marks else "\n    mark: off")
     if scenario.batches:
         processors["batch"] = f"\n  batch: {scenario.batch}"
     name = exporter_name(scenario)
