@@ -5,15 +5,13 @@
 #include "src/join/profile_enrich.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "src/batch.h"
 #include "src/join/join_store.h"
 #include "src/join/profile_orphans.h"
 #include "src/join/profile_resource.h"
 #include "src/join/profile_walk.h"
-#include "src/mem.h"
-#include "src/otlp/value.h"
+#include "src/join/span_values.h"
 
 #define OTHER "other"
 
@@ -22,7 +20,6 @@ enum {
     SAMPLE_ATTRIBUTES = 2,
     SAMPLE_LINK = 3,
     PROFILE_ATTRIBUTES_FIELD = 11,
-    BUCKET_TEXT_MAX = 64,
 };
 
 void profile_enricher_init(struct profile_enricher *enricher, struct join_store *store,
@@ -43,83 +40,6 @@ void profile_enricher_fini(struct profile_enricher *enricher)
     profile_urls_fini(&enricher->urls);
     splice_list_fini(&enricher->splices);
     assert(enricher->splices.items == NULL);
-}
-
-static struct slice class_text(uint16_t flags)
-{
-    static const char *const names[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx", "", ""};
-    unsigned class = (unsigned)(flags & SPAN_CLASS_MASK) >> SPAN_CLASS_SHIFT;
-    assert(class < sizeof(names) / sizeof(names[0]));
-    if (names[class][0] != '\0')
-        return slice_of_text(names[class]);
-    return slice_of_text((flags & SPAN_IS_ERROR) != 0 ? "error" : "ok");
-}
-
-/* A bucket is named by its end, the last one by its begin. */
-static struct slice bucket_text(const struct join_settings *settings,
-                                const struct span_facts *facts, char room[BUCKET_TEXT_MAX])
-{
-    uint64_t ns = facts->end_ns > facts->start_ns ? facts->end_ns - facts->start_ns : 0;
-    size_t bucket = 0;
-    assert(settings->buckets_count > 0);
-    while (bucket < settings->buckets_count && ns >= settings->buckets_ns[bucket])
-        bucket++;
-    bool is_last = bucket == settings->buckets_count;
-    int bytes = snprintf(room, BUCKET_TEXT_MAX, "%s%s", is_last ? "≥" : "<",
-                         settings->bucket_texts[is_last ? bucket - 1 : bucket]);
-    return slice_of(room, (size_t)bytes < BUCKET_TEXT_MAX ? (size_t)bytes : BUCKET_TEXT_MAX - 1);
-}
-
-/* The texts of a span, and of its resource, while attributes are taken from them in order. */
-struct span_texts {
-    struct fact_text span;
-    struct fact_text resource;
-    struct fact_reader span_reader;
-    struct fact_reader resource_reader;
-    struct slice name;
-    uint64_t service; /* a hash; 0: it has no name */
-    char bucket[BUCKET_TEXT_MAX];
-};
-
-static bool read_texts(const struct profile_enricher *enricher, const struct span_facts *facts,
-                       struct span_texts *ret_texts)
-{
-    const struct span_index *index = &enricher->links.store->index;
-    if (!span_index_texts(index, facts, &ret_texts->span))
-        return false;
-    ret_texts->span_reader = fact_text_read(&ret_texts->span);
-    uint32_t resource = fact_next_number(&ret_texts->span_reader);
-    assert(facts->span != 0);
-    if (!fact_next(&ret_texts->span_reader, &ret_texts->name) ||
-        !span_index_text_at(index, facts->shard, resource, &ret_texts->resource))
-        return false;
-    ret_texts->resource_reader = fact_text_read(&ret_texts->resource);
-    ret_texts->service = fact_next_hash(&ret_texts->resource_reader);
-    return true;
-}
-
-/* The value of one attribute; false: the span has none. To be called for all, in order. */
-static bool next_value(const struct join_settings *settings, size_t attribute,
-                       const struct span_facts *facts, struct span_texts *texts,
-                       struct slice *ret_value)
-{
-    assert(attribute < settings->attributes_count);
-    switch (settings->attributes[attribute].source) {
-    case JOIN_SPAN_NAME:
-        *ret_value = texts->name;
-        return texts->name.size > 0;
-    case JOIN_STATUS_CLASS:
-        *ret_value = class_text(facts->flags);
-        return true;
-    case JOIN_DURATION_BUCKET:
-        *ret_value = bucket_text(settings, facts, texts->bucket);
-        return true;
-    case JOIN_OF_SPAN:
-        return fact_next(&texts->span_reader, ret_value);
-    case JOIN_OF_RESOURCE:
-    default:
-        return fact_next(&texts->resource_reader, ret_value);
-    }
 }
 
 static struct slice under_cap(struct profile_enricher *enricher, size_t attribute,
@@ -146,15 +66,16 @@ static void note_service(struct service_set *services, uint64_t service, uint64_
 static void add_attributes(struct profile_enricher *enricher, struct join_link *link,
                            uint64_t now_ns)
 {
-    const struct join_settings *settings = &enricher->links.store->settings;
-    struct span_texts texts;
+    struct join_store *store = enricher->links.store;
+    struct span_values values;
     assert(link->found == SPAN_FOUND);
-    if (link->wanted == 0 || !read_texts(enricher, &link->facts, &texts))
+    if (link->wanted == 0 ||
+        !span_values_open(&values, &store->settings, &store->index, &link->facts))
         return;
-    note_service(&enricher->links.store->services, texts.service, now_ns);
-    for (size_t i = 0; i < settings->attributes_count; i++) {
+    note_service(&store->services, values.service, now_ns);
+    for (size_t i = 0; i < store->settings.attributes_count; i++) {
         struct slice value;
-        bool has_value = next_value(settings, i, &link->facts, &texts, &value);
+        bool has_value = span_values_next(&values, &value);
         if (!has_value || (link->wanted >> i & 1) == 0)
             continue;
         link->given |= 1u << i;
