@@ -177,9 +177,10 @@ static bool read_tables(struct heap_dump *dump, struct error *error)
     while (next_line(&rest, &line)) {
         if (is_in_libraries)
             add_library(dump, line);
+        else if (starts_with(line, "MAPPED_LIBRARIES:"))
+            is_in_libraries = true;
         else if (take_text(&line, "@") && !add_addresses(dump, line))
             return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
-        is_in_libraries = is_in_libraries || starts_with(line, "MAPPED_LIBRARIES:");
     }
     sort_addresses(dump);
     assert(dump->libraries_count <= LIBRARIES_MAX);
