@@ -74,10 +74,19 @@ static bool is_all_zero(struct slice bytes)
     return any == 0;
 }
 
+/* Of a varint that is longer only these bits count, as in every decoder. */
+static bool has_32_bits(enum otlp_kind kind)
+{
+    assert(kind != OTLP_NONE);
+    return kind == OTLP_ENUM || kind == OTLP_INT32 || kind == OTLP_UINT32 || kind == OTLP_SINT32;
+}
+
 /* Ids of zeros are those that are not set. */
 static bool says_nothing(const struct otlp_field *field, const struct wire_field *found)
 {
     assert(field->message == NULL);
+    if (found->type != WIRE_BYTES && has_32_bits(field->kind))
+        return (uint32_t)found->number_value == 0;
     if (found->type != WIRE_BYTES)
         return found->number_value == 0;
     if (field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID)
