@@ -10,8 +10,12 @@ function(spanflame_unit_test name)
     if(NOT TEST_LABELS)
         set(TEST_LABELS unit)
     endif()
-    # Some take half a minute of a core of their own under the thread sanitizer.
-    set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT 300)
+    # Under the thread sanitizer some take half a minute of a core of their own.
+    set(seconds 120)
+    if(SPANFLAME_SANITIZERS MATCHES "thread")
+        set(seconds 300)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${seconds})
 endfunction()
 
 # spanflame_fuzz_target(fuzz_wire LIBRARIES spanflame_otlp): tests/fuzz/fuzz_wire.c and its corpus in tests/fuzz/corpus/fuzz_wire.
