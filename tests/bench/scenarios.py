@@ -145,7 +145,7 @@ SCENARIOS = [
     Scenario("join-spans", "HTTP → join with `mark: off` → HTTP, 1000 spans/request", 5000,
              http=True, connections=8, join=True, marks=False, above="http", above_us_max=0.12),
     Scenario("join-marks", "the same with local roots marked, every eighth span", 5000, http=True,
-             connections=8, join=True, above="http", above_us_max=0.25),
+             connections=8, join=True, above="http", above_us_max=0.12),
     Scenario("join-profiles", "OTLP profiles → join → HTTP, 5000 samples, every fourth of a span; "
              "per profile", 1500, **PROFILES, join=True, above="profiles-http", above_ns_max=1.5),
     Scenario("join-held", "the same when one span in 20 never comes: every profile waits for it",
