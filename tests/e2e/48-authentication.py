@@ -4,10 +4,9 @@
 import base64
 import os
 import tempfile
-import time
 
 from google.rpc.status_pb2 import Status
-from support import case, certificates, client, compare, otlp, peers
+from support import case, certificates, client, compare, otlp, peers, process
 from support.client import grpc_by_hand, grpc_frame
 from support.compare import Question
 from support.ports import free_port
@@ -346,10 +345,11 @@ class Chain(case.Case):
             self.assertEqual(self.send(http, "canary-file"), 200)
             self.assertEqual(self.send(http, "canary-token"), 401)
             self.write(tokens, "canary-token\n")
-            deadline = time.monotonic() + client.TIMEOUT_S
-            while self.send(http, "canary-token") != 200 and time.monotonic() < deadline:
-                time.sleep(0.1)
-            self.assertEqual(self.send(http, "canary-token"), 200)
+            process.poll_until(
+                lambda: self.send(http, "canary-token") == 200,
+                within=client.TIMEOUT_S,
+                what="the new token to be let in",
+            )
             self.assertEqual(self.send(http, "canary-file"), 401)
             for secret in SECRETS:
                 self.assertNotIn(secret, daemon.log())
