@@ -111,7 +111,7 @@ enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
 #define GRPC_CONNECT_TIMEOUT_NS   ((uint64_t)20 * NS_PER_S) /* up to a back-end's SETTINGS */
 #define HTTP2_PROBE_NS            ((uint64_t)20 * NS_PER_S) /* for a silent one to show life */
 /* Addresses of a back-end: how many are tried, and how long they are believed. */
-enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REDIRECTS_MAX = 10 };
+enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REQUESTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
 
 /* configuration */

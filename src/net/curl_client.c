@@ -12,6 +12,7 @@
 #include "src/net/curl_library.h"
 #include "src/net/curl_options.h"
 #include "src/net/curl_tls.h"
+#include "src/net/http1_chars.h"
 #include "src/net/http_answer.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
@@ -30,6 +31,8 @@ enum { EASY_SPARES_MAX = 4 };
 
 struct exchange {
     struct curl_client *client;
+    const struct http_client_settings *settings;
+    const struct http_url *url;
     struct http_post post;
     struct exchange *next;
     struct exchange *prev;
@@ -39,7 +42,8 @@ struct exchange {
     size_t part; /* where the upload stands */
     size_t part_offset;
     size_t head_bytes;
-    bool has_head; /* the head of the last answer is whole */
+    bool has_head;  /* the head of the last answer is whole */
+    char *location; /* NULL: none */
     bool has_retry_after;
     char retry_after[ANSWER_RETRY_AFTER_MAX];
     uint8_t *body;
@@ -60,7 +64,6 @@ struct watch {
 
 struct curl_client {
     const struct http_client_settings *settings;
-    const struct http_url *url;
     const struct curl_library *library;
     struct lane *lane;
     CURLM *multi;
@@ -99,7 +102,7 @@ static size_t on_upload(char *data, size_t size, size_t count, void *arg)
     return copied;
 }
 
-/* A redirect begins the body again. */
+/* A kept connection that proves stale begins the body again. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct exchange *exchange = arg;
@@ -111,39 +114,62 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-static void take_retry_after(struct exchange *exchange, const char *value, size_t size)
+static void take_retry_after(struct exchange *exchange, struct slice value)
 {
-    assert(value != NULL || size == 0);
-    while (size > 0 && (value[0] == ' ' || value[0] == '\t')) {
-        value++;
-        size--;
-    }
-    while (size > 0 && strchr(" \t\r\n", value[size - 1]) != NULL)
-        size--;
     if (exchange->has_retry_after)
         return;
     exchange->has_retry_after = true;
-    if (size > 0 && size < sizeof(exchange->retry_after))
-        memcpy(exchange->retry_after, value, size);
+    if (value.size > 0 && value.size < sizeof(exchange->retry_after))
+        memcpy(exchange->retry_after, value.data, value.size);
 }
 
-/* Called for each line of each head: interim answers and redirects come before the one that counts.
- */
+static void take_location(struct exchange *exchange, struct slice value)
+{
+    if (exchange->location != NULL || value.size == 0)
+        return;
+    exchange->location = mem_alloc(value.size + 1);
+    memcpy(exchange->location, value.data, value.size);
+    exchange->location[value.size] = '\0';
+}
+
+static void forget_head(struct exchange *exchange)
+{
+    exchange->has_head = false;
+    exchange->has_retry_after = false;
+    memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
+    mem_free(exchange->location);
+    exchange->location = NULL;
+}
+
+/* The value of that header, whose name ends in a colon; no data: the line is another one. */
+static struct slice header_value(struct slice line, const char *name)
+{
+    size_t size = strlen(name);
+    if (line.size < size || strncasecmp((const char *)line.data, name, size) != 0)
+        return (struct slice){0};
+    while (line.size > size && strchr("\r\n", line.data[line.size - 1]) != NULL)
+        line.size--;
+    return http1_trim(slice_of(line.data + size, line.size - size));
+}
+
+/* Called for each line of each head: interim answers come before the one that counts. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
     assert(arg != NULL);
-    static const char name[] = "retry-after:";
     struct exchange *exchange = arg;
+    struct slice line = slice_of((const uint8_t *)data, size * count);
+    struct slice retry_after = header_value(line, "retry-after:");
+    struct slice location = header_value(line, "location:");
     size_t bytes = size * count;
     exchange->head_bytes += bytes;
     if (exchange->head_bytes > RESPONSE_HEADER_BYTES_MAX)
         return 0;
     if (bytes > 5 && memcmp(data, "HTTP/", 5) == 0) {
-        exchange->has_head = false;
-        exchange->has_retry_after = false;
-        memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
-    } else if (bytes >= sizeof(name) - 1 && strncasecmp(data, name, sizeof(name) - 1) == 0) {
-        take_retry_after(exchange, data + sizeof(name) - 1, bytes - (sizeof(name) - 1));
+        forget_head(exchange);
+    } else if (retry_after.data != NULL) {
+        take_retry_after(exchange, retry_after);
+    } else if (location.data != NULL) {
+        take_location(exchange, location);
     } else if (bytes <= 2) {
         exchange->has_head = true;
     }
@@ -210,10 +236,11 @@ static void exchange_set_up(struct exchange *exchange)
     struct curl_client *client = exchange->client;
     const struct curl_library *library = client->library;
     CURL *easy = exchange->easy;
-    curl_options_apply(library, easy, client->settings, client->url, exchange->post.target);
+    curl_options_apply(library, easy, exchange->settings, exchange->url, exchange->post.target);
     exchange->headers =
-        curl_options_headers(library, easy, client->settings, client->url, &exchange->post);
-    exchange->connect_to = curl_options_connect_to(library, easy, client->settings, client->url);
+        curl_options_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
+    exchange->connect_to =
+        curl_options_connect_to(library, easy, exchange->settings, exchange->url);
     library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
     library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
     library->easy_setopt(easy, CURLOPT_POST, 1L);
@@ -228,8 +255,8 @@ static void exchange_set_up(struct exchange *exchange)
     library->easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
 }
 
-/* What the transfer came to. An answer whose head is whole counts, however its body ended; a
- * redirect does not, because the exchange was on its way elsewhere. */
+/* What the transfer came to. An answer whose head is whole counts, however its body ended; anything
+ * else, broken status lines included, is an error of the transport. */
 static struct http_result result_of(struct exchange *exchange, CURLcode code)
 {
     const struct curl_library *library = exchange->client->library;
@@ -237,19 +264,19 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     const char *content_type = NULL;
     library->easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
     library->easy_getinfo(exchange->easy, CURLINFO_CONTENT_TYPE, &content_type);
-    bool is_redirect = status >= 300 && status < 400;
-    bool is_answered = code == CURLE_OK || (exchange->has_head && !is_redirect && status >= 200);
-    if (!is_answered)
+    if (!exchange->has_head || status < 200)
         return (struct http_result){
-            .error = exchange->words[0] != '\0' ? exchange->words : library->easy_strerror(code),
+            .error = exchange->words[0] != '\0' ? exchange->words
+                     : code == CURLE_OK ? "the connection was closed in the middle of the answer"
+                                        : library->easy_strerror(code),
             .is_late = code == CURLE_OPERATION_TIMEDOUT,
-            .is_permanent = code == CURLE_TOO_MANY_REDIRECTS || code == CURLE_UNSUPPORTED_PROTOCOL,
         };
     struct http_result result = {
         .status = (unsigned)status,
         .content_type = slice_of_text(content_type == NULL ? "" : content_type),
         .body = slice_of(exchange->body, exchange->body_size),
         .is_cut = exchange->is_cut || code != CURLE_OK,
+        .location = status / 100 == 3 ? exchange->location : NULL,
     };
     if ((status == 429 || status == 503) && exchange->has_retry_after)
         result.has_retry_after =
@@ -269,6 +296,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     easy_give_back(client, exchange->easy);
     client->library->slist_free_all(exchange->headers);
     client->library->slist_free_all(exchange->connect_to);
+    mem_free(exchange->location);
     mem_free(exchange->body);
     mem_free(exchange);
 }
@@ -434,7 +462,6 @@ struct curl_client *curl_client_create(const struct http_client_settings *settin
         return NULL;
     struct curl_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;
-    client->url = url;
     client->library = library;
     client->lane = settings->lane;
     client->job = (struct lane_job){.fn = on_job, .arg = client};
@@ -443,13 +470,16 @@ struct curl_client *curl_client_create(const struct http_client_settings *settin
     return client;
 }
 
-void curl_client_post(struct curl_client *client, const struct http_post *post)
+void curl_client_post(struct curl_client *client, const struct http_client_settings *settings,
+                      const struct http_url *url, const struct http_post *post)
 {
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
     assert(post->done != NULL);
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
+    exchange->settings = settings;
+    exchange->url = url;
     exchange->post = *post;
     exchange->easy = easy_take(client);
     exchange->next = client->exchanges;

@@ -42,16 +42,6 @@ static const char *name_override(const struct http_client_settings *settings)
     return settings->tls == NULL ? NULL : settings->tls->server_name_override;
 }
 
-/* 301, 302 and 303 are followed with POST and body too: what becomes a GET would lose the data. */
-static void apply_redirects(const struct curl_library *library, CURL *easy)
-{
-    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    library->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-    library->easy_setopt(easy, CURLOPT_MAXREDIRS, (long)BACKEND_REDIRECTS_MAX);
-    library->easy_setopt(easy, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);
-}
-
 static void apply_connection(const struct curl_library *library, CURL *easy,
                              const struct http_client_settings *settings,
                              const struct http_url *url)
@@ -61,6 +51,8 @@ static void apply_connection(const struct curl_library *library, CURL *easy,
     long idle_s = to_ms(settings->idle_timeout_ns) / 1000;
     library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
     library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    /* What a proxy says to CONNECT is no answer of the back-end. */
+    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
     library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
@@ -98,7 +90,9 @@ void curl_options_apply(const struct curl_library *library, CURL *easy,
     assert(library != NULL);
     assert(easy != NULL);
     apply_url(library, easy, settings, url, target != NULL ? target : url->target);
-    apply_redirects(library, easy);
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* http_client.c follows them: it knows which headers may go where. */
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     apply_connection(library, easy, settings, url);
     curl_tls_apply(library, easy, settings->tls);
 }

@@ -167,6 +167,7 @@ static struct http_result result_of(const struct http_answer *answer)
         .content_type = slice_of_text(answer->content_type),
         .body = http_answer_body(answer),
         .is_cut = answer->is_cut,
+        .location = answer->location,
     };
     if ((answer->status == 429 || answer->status == 503) && answer->has_retry_after)
         result.has_retry_after =

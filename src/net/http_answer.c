@@ -128,13 +128,23 @@ static void content_type_header(struct http_answer *answer, struct slice value)
     memcpy(answer->content_type, value.data, size);
 }
 
+static void location_header(struct http_answer *answer, struct slice value)
+{
+    assert(answer->state == ANSWER_HEADERS);
+    if (answer->location != NULL || value.size == 0 || answer->line_status / 100 != 3)
+        return;
+    answer->location = mem_alloc(value.size + 1);
+    memcpy(answer->location, value.data, value.size);
+    answer->location[value.size] = '\0';
+}
+
 static const struct {
     const char *name;
     void (*fn)(struct http_answer *answer, struct slice value);
 } headers[] = {
     {"content-length", content_length_header}, {"transfer-encoding", transfer_encoding_header},
     {"connection", connection_header},         {"retry-after", retry_after_header},
-    {"content-type", content_type_header},
+    {"content-type", content_type_header},     {"location", location_header},
 };
 
 /* Splits a header or trailer at its colon; false, and failed, when it is none. */
@@ -386,6 +396,8 @@ void http_answer_reset(struct http_answer *answer)
 {
     assert(answer != NULL);
     struct http_answer old = *answer;
+    mem_free(old.location);
+    answer->location = NULL;
     if (old.line_capacity > LINE_KEEP_BYTES || old.body_capacity > BODY_KEEP_BYTES) {
         http_answer_fini(answer);
         return;
@@ -401,6 +413,7 @@ void http_answer_fini(struct http_answer *answer)
     assert(answer != NULL);
     mem_free(answer->line);
     mem_free(answer->body);
+    mem_free(answer->location);
     *answer = (struct http_answer){0};
 }
 

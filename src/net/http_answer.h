@@ -34,6 +34,7 @@ struct http_answer {
     bool has_retry_after;
     char retry_after[ANSWER_RETRY_AFTER_MAX]; /* "" when longer */
     char content_type[ANSWER_CONTENT_TYPE_MAX];
+    char *location; /* of a redirect, as it was sent; NULL: none. Valid until reset */
     /* private: */
     unsigned line_status;
     bool is_http11;

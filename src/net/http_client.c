@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Picks the writer of each exchange: our own for cleartext HTTP/1.1, libcurl for https, proxies and
- * back-ends that redirect. Runs on the client's lane. */
+/* Picks the writer of each request: our own for cleartext HTTP/1.1, libcurl for https, proxies and
+ * where redirects lead; and follows those. Runs on the client's lane. */
 #include "src/net/http_client.h"
 
+#include "src/clock.h"
 #include "src/error.h"
 #include "src/lane.h"
+#include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/curl_client.h"
 #include "src/net/http1_client.h"
@@ -19,7 +21,6 @@ struct http_client {
     struct http_url url;
     struct http1_client *http1; /* NULL: libcurl from the start */
     struct curl_client *curl;   /* NULL: not needed so far */
-    bool is_redirected;         /* the back-end redirected once: libcurl from now on */
     bool is_closing;
     unsigned closing; /* writers that have not closed yet */
     void (*closed)(void *arg);
@@ -27,46 +28,160 @@ struct http_client {
     struct lane_job job; /* closing without writers */
 };
 
-/* An exchange with our own writer, which may go on to libcurl. */
-struct hop {
-    struct http_client *client;
-    struct http_post post;
+/* Where a redirect led. */
+struct redirect {
+    struct http_url url;
+    struct http_client_settings settings;
+    bool has_left; /* this or an earlier redirect led away from the configured origin */
 };
 
-static bool is_redirect(unsigned status)
+/* One post of a caller: a request, and one more for each redirect that it meets. */
+struct exchange {
+    struct http_client *client;
+    struct http_post post;
+    uint64_t started_ns;
+    unsigned requests;
+    struct redirect *redirect; /* the last one; NULL: none so far */
+};
+
+static void on_done(const struct http_result *result, void *arg);
+
+static bool is_redirect(const struct http_result *result)
 {
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+    static const unsigned statuses[] = {301, 302, 303, 307, 308};
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (result->status == statuses[i])
+            return result->location != NULL;
+    return false;
 }
 
-/* Sends the same request through libcurl, which follows the redirect with all its rules (loops,
- * schemes, credentials of other hosts). The redirecting server took nothing, so it is asked again;
- * later requests spare the first round. */
-static void follow_redirect(struct http_client *client, const struct http_post *post)
+static void redirect_free(struct redirect *redirect)
 {
-    assert(!client->is_closing);
+    if (redirect == NULL)
+        return;
+    http_url_clear(&redirect->url);
+    mem_free(redirect);
+}
+
+static void exchange_end(struct exchange *exchange, const struct http_result *result)
+{
+    struct http_post post = exchange->post;
+    struct redirect *redirect = exchange->redirect;
+    mem_free(exchange);
+    post.done(result, post.arg);
+    redirect_free(redirect);
+}
+
+/* A redirect that cannot be followed is for good: the same request would meet it again. */
+static void exchange_fail(struct exchange *exchange, const char *why)
+{
+    exchange_end(exchange, &(struct http_result){.error = why, .is_permanent = true});
+}
+
+static const struct http_url *url_of(const struct exchange *exchange)
+{
+    return exchange->redirect != NULL ? &exchange->redirect->url : &exchange->client->url;
+}
+
+/* Credentials are for who they were given for: on the way to anybody else they stay behind, and so
+ * do all configured headers, any of which may be a secret. */
+static void settings_for(const struct exchange *exchange, struct redirect *redirect)
+{
+    const struct http_client *client = exchange->client;
+    redirect->settings = client->settings;
+    redirect->has_left = (exchange->redirect != NULL && exchange->redirect->has_left) ||
+                         !http_url_is_same_origin(&client->url, &redirect->url);
+    if (redirect->has_left) {
+        redirect->settings.headers_count = 0;
+        redirect->settings.credentials = (struct request_credentials){.name = NULL};
+    } else if (redirect->url.credentials == NULL && client->url.credentials != NULL) {
+        redirect->url.credentials = mem_copy_text(client->url.credentials);
+    }
+}
+
+/* False: the error says why it is not followed. */
+static bool redirect_parse(const struct exchange *exchange, const char *location,
+                           struct redirect *redirect, struct error *error)
+{
+    const struct http_url *from = url_of(exchange);
+    const char *target = exchange->post.target != NULL ? exchange->post.target : from->target;
+    char *text = http_url_resolve(from, target, location);
+    bool is_parsed = http_url_parse(text, &redirect->url, error);
+    mem_free(text);
+    if (!is_parsed)
+        return error_prefix(error, "the back-end redirects to no proper address");
+    if (from->is_https && !redirect->url.is_https)
+        return error_set(error,
+                         "the back-end redirects from https to %s, where the data would be "
+                         "readable on the way; it is not followed",
+                         redirect->url.shown);
+    settings_for(exchange, redirect);
+    return true;
+}
+
+/* False: the timeout of the whole exchange has passed. */
+static bool cut_timeout(const struct exchange *exchange, struct redirect *redirect)
+{
+    uint64_t *timeout_ns = &redirect->settings.timeout_ns;
+    uint64_t passed_ns = clock_now_ns() - exchange->started_ns;
+    if (*timeout_ns == 0)
+        return true;
+    *timeout_ns = passed_ns < *timeout_ns ? *timeout_ns - passed_ns : 0;
+    return *timeout_ns > 0;
+}
+
+static void post_by_curl(struct exchange *exchange)
+{
+    struct http_client *client = exchange->client;
+    const struct redirect *redirect = exchange->redirect;
+    struct http_post post = exchange->post;
+    post.done = on_done;
+    post.arg = exchange;
+    curl_client_post(client->curl, redirect != NULL ? &redirect->settings : &client->settings,
+                     url_of(exchange), &post);
+}
+
+static void follow(struct exchange *exchange, const char *location)
+{
+    struct http_client *client = exchange->client;
     struct error error;
-    if (client->curl == NULL)
-        client->curl = curl_client_create(&client->settings, &client->url, &error);
-    if (client->curl == NULL) {
-        struct http_result result = {.error = error.text, .is_permanent = true};
-        post->done(&result, post->arg);
+    if (exchange->requests >= BACKEND_REQUESTS_MAX) {
+        error_set(&error, "stopped after %d redirects", BACKEND_REQUESTS_MAX);
+        exchange_fail(exchange, error.text);
         return;
     }
-    client->is_redirected = true;
-    curl_client_post(client->curl, post);
+    struct redirect *redirect = mem_zalloc(sizeof(*redirect));
+    bool is_followed =
+        redirect_parse(exchange, location, redirect, &error) &&
+        (client->curl != NULL ||
+         (client->curl = curl_client_create(&client->settings, &redirect->url, &error)) != NULL);
+    if (!is_followed) {
+        redirect_free(redirect);
+        exchange_fail(exchange, error.text);
+        return;
+    }
+    bool is_in_time = cut_timeout(exchange, redirect);
+    redirect_free(exchange->redirect);
+    exchange->redirect = redirect;
+    exchange->post.target = NULL; /* the address has it */
+    exchange->requests++;
+    if (is_in_time)
+        post_by_curl(exchange);
+    else
+        exchange_end(exchange,
+                     &(struct http_result){.error = "context deadline exceeded (Client.Timeout "
+                                                    "exceeded while awaiting headers)",
+                                           .is_late = true});
 }
 
 static void on_done(const struct http_result *result, void *arg)
 {
-    assert(result != NULL);
-    struct hop *hop = arg;
-    struct http_client *client = hop->client;
-    struct http_post post = hop->post;
-    mem_free(hop);
-    if (is_redirect(result->status) && !client->is_closing)
-        follow_redirect(client, &post);
+    struct exchange *exchange = arg;
+    assert(exchange->requests > 0);
+    if (is_redirect(result) && !exchange->client->is_closing)
+        follow(exchange, result->location);
     else
-        post.done(result, post.arg);
+        exchange_end(exchange, result);
 }
 
 static void on_writer_closed(void *arg)
@@ -110,15 +225,16 @@ void http_client_post(struct http_client *client, const struct http_post *post)
     assert(client != NULL);
     assert(post->done != NULL);
     assert(!client->is_closing);
-    if (client->http1 == NULL || client->is_redirected) {
-        curl_client_post(client->curl, post);
+    struct exchange *exchange = mem_alloc(sizeof(*exchange));
+    *exchange = (struct exchange){
+        .client = client, .post = *post, .started_ns = clock_now_ns(), .requests = 1};
+    if (client->http1 == NULL) {
+        post_by_curl(exchange);
         return;
     }
-    struct hop *hop = mem_alloc(sizeof(*hop));
-    *hop = (struct hop){.client = client, .post = *post};
     struct http_post wrapped = *post;
     wrapped.done = on_done;
-    wrapped.arg = hop;
+    wrapped.arg = exchange;
     http1_client_post(client->http1, &wrapped);
 }
 

@@ -2,6 +2,11 @@
 /* HTTP client of one exporter on one lane: POSTs a body given as parts. Cleartext HTTP/1.1 is
  * written by our own scatter/gather writer over kept connections; TLS, proxies, HTTP/2 and
  * redirects go through libcurl's multi interface, which is loaded when it is first needed.
+ *
+ * Redirects (301, 302, 303, 307, 308, RFC 9110 §15.4) are followed from the answer's Location with
+ * POST and body, BACKEND_REQUESTS_MAX requests in all. A redirect never goes from https to http,
+ * and the configured headers and credentials do not follow to another scheme, host or port. One
+ * without a Location is the result as it stands, as in Go's client.
  * Everything here runs on the client's lane. */
 #pragma once
 
@@ -40,13 +45,14 @@ struct http_result {
     unsigned status;         /* 0: no answer came */
     const char *error;       /* transport error in words, when status is 0 */
     bool is_late;            /* none came in time */
-    bool is_permanent;       /* trying again cannot help: redirect loops, foreign schemes */
+    bool is_permanent;       /* trying again cannot help: redirects that cannot be followed */
     uint64_t retry_after_ns; /* from Retry-After on 429 and 503 (whole seconds or an HTTP date); 0:
                                 none */
     bool has_retry_after;
     struct slice content_type;
     struct slice body; /* cut at RESPONSE_BYTES_MAX */
     bool is_cut;
+    const char *location; /* of a 3xx that was not followed; NULL: it names none */
 };
 typedef void (*http_done_fn)(const struct http_result *result, void *arg);
 

@@ -251,6 +251,97 @@ char *http_url_join(const char *base, const char *suffix)
     return joined;
 }
 
+/* Takes "." and ".." out of a path that begins with a slash, in place (RFC 3986 §5.2.4). What is
+ * behind the path stays. */
+static void remove_dot_segments(char *path)
+{
+    assert(path[0] == '/');
+    size_t path_size = strcspn(path, "?");
+    const char *in = path;
+    const char *path_end = path + path_size;
+    char *out = path;
+    while (in < path_end) {
+        size_t size = 1 + strcspn(in + 1, "/?");
+        bool is_last = in + size >= path_end;
+        bool is_up = size == 3 && in[1] == '.' && in[2] == '.';
+        if (is_up || (size == 2 && in[1] == '.')) {
+            while (is_up && out > path && *--out != '/')
+                continue;
+            if (is_last)
+                *out++ = '/';
+        } else {
+            memmove(out, in, size);
+            out += size;
+        }
+        in += size;
+    }
+    memmove(out, path_end, strlen(path_end) + 1);
+}
+
+/* [A-Za-z][A-Za-z0-9+.-]*: */
+static bool has_scheme(const char *reference)
+{
+    size_t size = 0;
+    while (isalnum((unsigned char)reference[size]) ||
+           (size > 0 && reference[size] != '\0' && strchr("+.-", reference[size]) != NULL))
+        size++;
+    return isalpha((unsigned char)reference[0]) && reference[size] == ':';
+}
+
+/* Without its fragment; blanks and bytes beyond ASCII as %XX. */
+static char *escape_reference(const char *reference)
+{
+    size_t size = strcspn(reference, "#");
+    char *escaped = mem_alloc(3 * size + 1);
+    char *out = escaped;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)reference[i];
+        if (byte == ' ' || byte >= 0x80)
+            out += sprintf(out, "%%%02X", byte);
+        else
+            *out++ = (char)byte;
+    }
+    *out = '\0';
+    return escaped;
+}
+
+char *http_url_resolve(const struct http_url *base, const char *target, const char *location)
+{
+    assert(base->authority != NULL);
+    assert(target[0] == '/');
+    char *reference = escape_reference(location);
+    if (has_scheme(reference))
+        return reference;
+    const char *scheme = base->is_https ? "https:" : "http:";
+    size_t path_size = strcspn(target, "?");
+    size_t kept_size = 0; /* of the target */
+    if (reference[0] == '\0')
+        kept_size = strlen(target);
+    else if (reference[0] == '?')
+        kept_size = path_size;
+    else if (reference[0] != '/')
+        kept_size = (size_t)((const char *)memrchr(target, '/', path_size) - target) + 1;
+    size_t size = strlen(scheme) + strlen(base->authority) + kept_size + strlen(reference) + 4;
+    char *url = mem_alloc(size);
+    if (strncmp(reference, "//", 2) == 0) {
+        snprintf(url, size, "%s%s", scheme, reference);
+    } else {
+        int path_at = snprintf(url, size, "%s//%s", scheme, base->authority);
+        snprintf(url + path_at, size - (size_t)path_at, "%.*s%s", (int)kept_size, target,
+                 reference);
+        remove_dot_segments(url + path_at);
+    }
+    mem_free(reference);
+    return url;
+}
+
+bool http_url_is_same_origin(const struct http_url *one, const struct http_url *other)
+{
+    assert(one->host != NULL && other->host != NULL);
+    return one->is_https == other->is_https && one->port == other->port &&
+           strcasecmp(one->host, other->host) == 0;
+}
+
 char *http_url_basic_auth(const char *credentials)
 {
     assert(credentials != NULL);

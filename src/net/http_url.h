@@ -28,6 +28,12 @@ void http_url_clear(struct http_url *url);
 /* base with suffix ("/v1/traces") after its path: one slash between them, before a query, without
  * a fragment. Freed with mem_free. */
 char *http_url_join(const char *base, const char *suffix);
+/* What a Location header of the answer to a request of `target` at base means (RFC 3986 §5.2): the
+ * whole URL, without a fragment; blanks and bytes beyond ASCII are escaped, as Go does. It is to be
+ * parsed before it is trusted. Freed with mem_free. */
+char *http_url_resolve(const struct http_url *base, const char *target, const char *location);
+/* Same scheme, host and port (RFC 6454 §5). */
+bool http_url_is_same_origin(const struct http_url *one, const struct http_url *other);
 /* The value of an Authorization header, "Basic …" (RFC 7617), of "user:password". Freed with
  * mem_free. */
 char *http_url_basic_auth(const char *credentials);

@@ -33,6 +33,7 @@ static void check_bounds(const struct http_answer *answer)
     assert(memchr(answer->retry_after, 0, sizeof(answer->retry_after)) != NULL);
     assert(memchr(answer->content_type, 0, sizeof(answer->content_type)) != NULL);
     assert((answer->state == ANSWER_FAILED) == (answer->failure != NULL));
+    assert(answer->location == NULL || strlen(answer->location) <= RESPONSE_HEADER_BYTES_MAX);
     assert(!answer->keeps_alive || answer->state == ANSWER_DONE);
 }
 
@@ -53,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(whole.state == cut.state);
     assert(whole.status == cut.status);
     assert(whole.keeps_alive == cut.keeps_alive);
+    assert((whole.location == NULL) == (cut.location == NULL));
+    assert(whole.location == NULL || strcmp(whole.location, cut.location) == 0);
     assert(slice_equal(http_answer_body(&whole), http_answer_body(&cut)));
     http_answer_reset(&whole);
     assert(whole.state == ANSWER_STATUS_LINE);

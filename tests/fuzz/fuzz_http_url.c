@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as the URL of a back-end: what is taken is whole and has no blanks, and still names the
- * same back-end with a path behind it. */
+/* Any text as the URL of a back-end, and as the Location that one answers: what is taken is whole
+ * and has no blanks, and still names the same back-end with a path behind it. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +38,28 @@ static void check_joined(const char *text, const struct http_url *url)
     mem_free(joined);
 }
 
+/* A Location without an address of its own stays at its origin, below its root. */
+static void check_location(const char *text)
+{
+    struct http_url base;
+    struct http_url url;
+    struct error error;
+    bool is_base = http_url_parse("http://h:1", &base, &error);
+    assert(is_base);
+    char *resolved = http_url_resolve(&base, "/v1/traces?a=b", text);
+    if (http_url_parse(resolved, &url, &error)) {
+        check_parts(&url);
+        if (text[0] == '/' && text[1] != '/') {
+            size_t path_size = strcspn(url.target, "?");
+            assert(http_url_is_same_origin(&base, &url));
+            assert(memmem(url.target, path_size, "/../", 4) == NULL);
+        }
+        http_url_clear(&url);
+    }
+    mem_free(resolved);
+    http_url_clear(&base);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct http_url url;
@@ -54,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         assert(error.text[0] != '\0');
     }
+    check_location(text);
     mem_free(text);
     return 0;
 }

@@ -652,48 +652,60 @@ struct redirect_case {
     unsigned status;
     bool is_permanent;
     unsigned requests;
+    const char *target; /* of the last request */
 };
 
 static const struct redirect_case redirects[] = {
-    {"307", 307, "/b", true, 200, false, 3},
-    {"308 to a path", 308, "/b", false, 200, false, 3},
-    {"301", 301, "/b", true, 200, false, 3},
-    {"302", 302, "/b", true, 200, false, 3},
-    {"303", 303, "/b", true, 200, false, 3},
-    {"foreign scheme", 307, "file:///etc/passwd", false, 0, true, 2},
-    {"no location", 307, NULL, false, 307, false, 2},
+    {"307", 307, "/b?c=d", true, 200, false, 2, "/b?c=d"},
+    {"308 to a path", 308, "/b", false, 200, false, 2, "/b"},
+    {"301", 301, "/b", true, 200, false, 2, "/b"},
+    {"302 to a relative path", 302, "../v2/logs#x", false, 200, false, 2, "/v2/logs"},
+    {"303", 303, "/b c", true, 200, false, 2, "/b%20c"},
+    {"300 names choices", 300, "/b", false, 300, false, 1, "/v1/traces"},
+    {"foreign scheme", 307, "file:///etc/passwd", false, 0, true, 1, "/v1/traces"},
+    {"no address", 307, "http://:99999/", false, 0, true, 1, "/v1/traces"},
+    {"307 without location", 307, NULL, false, 307, false, 1, "/v1/traces"},
+    {"301 without location", 301, NULL, false, 301, false, 1, "/v1/traces"},
 };
 
-static void check_redirect(const struct redirect_case *row)
+/* With a proxy, libcurl is the writer from the start; it gets the same requests. */
+static void check_redirect(const struct redirect_case *row, bool has_proxy)
 {
+    static const char other[] = "http://backend.example:4318";
     char answer[512];
+    char line[256];
     struct fixture fixture;
-    struct backend_step steps[] = {{.answer = answer}, {.answer = answer}, {.answer = OK_EMPTY}};
-    set_up(&fixture, steps, 3);
+    struct backend_step steps[] = {{.answer = answer}, {.answer = OK_EMPTY}};
+    set_up(&fixture, steps, 2);
+    const char *base = has_proxy ? other : scripted_backend_url(fixture.backend);
     snprintf(answer, sizeof(answer), "HTTP/1.1 %u T\r\n%s%s%s%sContent-Length: 0\r\n\r\n",
-             row->code, row->location != NULL ? "Location: " : "",
-             row->is_absolute ? scripted_backend_url(fixture.backend) : "",
+             row->code, row->location != NULL ? "Location: " : "", row->is_absolute ? base : "",
              row->location != NULL ? row->location : "", row->location != NULL ? "\r\n" : "");
+    if (has_proxy) {
+        fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+        fixture.settings.url = "http://backend.example:4318/v1/traces";
+    }
     open_client(&fixture);
-    print_message("   %s\n", row->name);
+    print_message("   %s%s\n", row->name, has_proxy ? ", through a proxy" : "");
     post_hello(&fixture);
     assert_int_equal(fixture.seen.status, row->status);
     assert_int_equal(fixture.seen.is_permanent, row->is_permanent);
     assert_int_equal(scripted_backend_requests(fixture.backend), row->requests);
-    if (row->status == 200) {
-        size_t size;
-        assert_non_null(strstr(scripted_backend_head(fixture.backend), "POST /b HTTP/1.1\r\n"));
-        assert_memory_equal(scripted_backend_body(fixture.backend, &size), "hello", 5);
-        assert_int_equal(size, 5);
-    }
+    snprintf(line, sizeof(line), "POST %s%s HTTP/1.1\r\n", has_proxy ? base : "", row->target);
+    assert_memory_equal(scripted_backend_head(fixture.backend), line, strlen(line));
+    size_t size;
+    assert_memory_equal(scripted_backend_body(fixture.backend, &size), "hello", 5);
+    assert_int_equal(size, 5);
     tear_down(&fixture);
 }
 
-static void redirects_are_followed_with_the_body(void **state)
+static void redirects_are_followed_from_the_answer_with_the_body(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++)
-        check_redirect(&redirects[i]);
+    for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++) {
+        check_redirect(&redirects[i], false);
+        check_redirect(&redirects[i], true);
+    }
 }
 
 static void redirect_loops_are_permanent(void **state)
@@ -707,8 +719,89 @@ static void redirect_loops_are_permanent(void **state)
     post_hello(&fixture);
     assert_int_equal(fixture.seen.status, 0);
     assert_true(fixture.seen.is_permanent);
-    assert_int_equal(scripted_backend_requests(fixture.backend), 2 + BACKEND_REDIRECTS_MAX);
+    assert_string_equal(fixture.seen.error, "stopped after 10 redirects");
+    assert_int_equal(scripted_backend_requests(fixture.backend), BACKEND_REQUESTS_MAX);
     tear_down(&fixture);
+}
+
+/* What is configured for one host stays there; it comes along to another path of the same. */
+static void secrets_do_not_follow_to_another_origin(void **state)
+{
+    static const struct config_pair headers[] = {{"X-Api-Key", "secret"},
+                                                 {"Authorization", "Bearer secret"}};
+    (void)state;
+    for (int is_foreign = 0; is_foreign < 2; is_foreign++) {
+        char answer[256];
+        char back[256];
+        struct fixture fixture;
+        struct backend_step steps[] = {{.answer = answer}, {.answer = OK_EMPTY}};
+        const struct backend_step elsewhere_steps[] = {{.answer = back}};
+        set_up(&fixture, steps, 2);
+        struct scripted_backend *elsewhere =
+            scripted_backend_create(fixture.lane, elsewhere_steps, 1);
+        snprintf(answer, sizeof(answer), "HTTP/1.1 307 T\r\nLocation: %s/b\r\n\r\n",
+                 scripted_backend_url(is_foreign ? elsewhere : fixture.backend));
+        snprintf(back, sizeof(back),
+                 "HTTP/1.1 307 T\r\nLocation: %s/c\r\nContent-Length: 0\r\n\r\n",
+                 scripted_backend_url(fixture.backend));
+        steps[0].closes = true;
+        fixture.settings.headers = headers;
+        fixture.settings.headers_count = 2;
+        open_client(&fixture);
+        post_hello(&fixture);
+        assert_int_equal(fixture.seen.status, 200);
+        assert_int_equal(scripted_backend_requests(elsewhere), is_foreign);
+        assert_int_equal(scripted_backend_requests(fixture.backend), 2);
+        const char *last = scripted_backend_head(fixture.backend);
+        assert_int_equal(strstr(last, "secret") == NULL, is_foreign);
+        if (is_foreign)
+            assert_null(strstr(scripted_backend_head(elsewhere), "secret"));
+        assert_non_null(strstr(last, is_foreign ? "POST /c " : "POST /b "));
+        scripted_backend_destroy(elsewhere);
+        tear_down(&fixture);
+    }
+}
+
+struct broken_case {
+    const char *answer;
+    unsigned status; /* 0: an error that may pass */
+};
+
+static const struct broken_case broken_answers[] = {
+    {"", 0},
+    {"garbage\r\n\r\n", 0},
+    {"\x15\x03\x01\x02\x02\x46", 0}, /* a TLS alert */
+    {"SSH-2.0-OpenSSH_9.6\r\n", 0},
+    {"HTTP/1.1 2x0 OK\r\n\r\n", 0},
+    {"HTTP/1.1 OK\r\n\r\n", 0},
+    {"HTTP/1.1 200 OK\r\nContent-Le", 0},
+    {"HTTP/1.1 100 Continue\r\n\r\n", 0},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", 200},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 200},
+};
+
+/* What is no answer says nothing about the request: it may be tried again. A whole head of a 2xx
+ * says that the request was taken, whatever becomes of its body. */
+static void broken_answers_are_transport_errors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(broken_answers) / sizeof(broken_answers[0]); i++) {
+        const struct broken_case *row = &broken_answers[i / 2];
+        const struct backend_step steps[] = {{.answer = row->answer, .closes = true}};
+        struct fixture fixture;
+        set_up(&fixture, steps, 1);
+        if (i % 2 == 1) {
+            fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+            fixture.settings.url = "http://backend.example:4318/v1/traces";
+        }
+        open_client(&fixture);
+        post_hello(&fixture);
+        print_message("   %zu: %s\n", i, fixture.seen.error);
+        assert_int_equal(fixture.seen.status, row->status);
+        assert_false(fixture.seen.is_permanent);
+        assert_int_equal(fixture.seen.error[0] == '\0', row->status != 0);
+        tear_down(&fixture);
+    }
 }
 
 static void proxies_get_the_absolute_form(void **state)
@@ -781,8 +874,10 @@ int main(void)
         cmocka_unit_test(closing_answers_what_is_under_way),
         cmocka_unit_test(userinfo_becomes_basic_authorisation),
         cmocka_unit_test(headers_that_smuggle_are_refused),
-        cmocka_unit_test(redirects_are_followed_with_the_body),
+        cmocka_unit_test(redirects_are_followed_from_the_answer_with_the_body),
         cmocka_unit_test(redirect_loops_are_permanent),
+        cmocka_unit_test(secrets_do_not_follow_to_another_origin),
+        cmocka_unit_test(broken_answers_are_transport_errors),
         cmocka_unit_test(proxies_get_the_absolute_form),
         cmocka_unit_test(a_request_can_have_a_target_of_its_own),
     };

@@ -123,6 +123,59 @@ static void paths_are_joined_before_a_query(void **state)
     }
 }
 
+/* The examples of RFC 3986 §5.4 that an HTTP back-end may send, at http://a/b/c/d;p?q, and ours. */
+static const char *const locations[][2] = {
+    {"http:g", "http:g"},
+    {"https://g/x", "https://g/x"},
+    {"file:///etc/passwd", "file:///etc/passwd"},
+    {"g", "http://a:1/b/c/g"},
+    {"./g", "http://a:1/b/c/g"},
+    {"g/", "http://a:1/b/c/g/"},
+    {"/g", "http://a:1/g"},
+    {"//g", "http://g"},
+    {"//g/x?y", "http://g/x?y"},
+    {"?y", "http://a:1/b/c/d;p?y"},
+    {"g?y", "http://a:1/b/c/g?y"},
+    {"#s", "http://a:1/b/c/d;p?q/../r"},
+    {"g#s", "http://a:1/b/c/g"},
+    {"g?y#s", "http://a:1/b/c/g?y"},
+    {";x", "http://a:1/b/c/;x"},
+    {"", "http://a:1/b/c/d;p?q/../r"},
+    {".", "http://a:1/b/c/"},
+    {"./", "http://a:1/b/c/"},
+    {"..", "http://a:1/b/"},
+    {"../", "http://a:1/b/"},
+    {"../g", "http://a:1/b/g"},
+    {"../..", "http://a:1/"},
+    {"../../g", "http://a:1/g"},
+    {"../../../g", "http://a:1/g"},
+    {"/./g", "http://a:1/g"},
+    {"/../g", "http://a:1/g"},
+    {"g.", "http://a:1/b/c/g."},
+    {"..g", "http://a:1/b/c/..g"},
+    {"./../g", "http://a:1/b/g"},
+    {"./g/.", "http://a:1/b/c/g/"},
+    {"g/./h", "http://a:1/b/c/g/h"},
+    {"g/../h", "http://a:1/b/c/h"},
+    {"g;x=1/../y", "http://a:1/b/c/y"},
+    {"g?y/../x", "http://a:1/b/c/g?y/../x"},
+    {"/a b/\xc3\xa9", "http://a:1/a%20b/%C3%A9"},
+};
+
+static void locations_are_resolved(void **state)
+{
+    struct http_url base;
+    struct error error;
+    (void)state;
+    assert_true(http_url_parse("http://u:p@a:1/other", &base, &error));
+    for (size_t i = 0; i < sizeof(locations) / sizeof(locations[0]); i++) {
+        char *url = http_url_resolve(&base, "/b/c/d;p?q/../r", locations[i][0]);
+        assert_string_equal(url, locations[i][1]);
+        mem_free(url);
+    }
+    http_url_clear(&base);
+}
+
 static const char *const credentials[][2] = {
     {"a:", "Basic YTo="}, {"ab:", "Basic YWI6"}, {"abc:", "Basic YWJjOg=="}};
 
@@ -257,6 +310,7 @@ int main(void)
         cmocka_unit_test(urls_are_taken_apart),
         cmocka_unit_test(bad_urls_are_refused_with_a_reason),
         cmocka_unit_test(paths_are_joined_before_a_query),
+        cmocka_unit_test(locations_are_resolved),
         cmocka_unit_test(credentials_become_base64),
         cmocka_unit_test(no_proxy_is_read_as_go_reads_it),
         cmocka_unit_test(proxies_come_from_the_option_or_the_environment),

@@ -86,6 +86,7 @@ struct seen {
     bool is_done;
     bool is_closed;
     unsigned status;
+    bool is_permanent;
     char error[512];
     char body[512];
 };
@@ -95,6 +96,7 @@ static void on_done(const struct http_result *result, void *arg)
     struct seen *seen = arg;
     seen->is_done = true;
     seen->status = result->status;
+    seen->is_permanent = result->is_permanent;
     snprintf(seen->error, sizeof(seen->error), "%s", result->error == NULL ? "" : result->error);
     snprintf(seen->body, sizeof(seen->body), "%.*s", (int)result->body.size,
              (const char *)result->body.data);
@@ -116,8 +118,8 @@ static void turn_until(struct lane *lane, const bool *flag)
     }
 }
 
-/* Posts count times with one client, so that the connection is used again. */
-static struct seen post(struct http_client_settings settings, unsigned count)
+/* Posts to target count times with one client, so that the connection is used again. */
+static struct seen post_to(const char *target, struct http_client_settings settings, unsigned count)
 {
     static uint8_t bytes[BODY_BYTES];
     const struct batch_part parts[] = {{.bytes = {.data = bytes, .size = 7}},
@@ -125,7 +127,7 @@ static struct seen post(struct http_client_settings settings, unsigned count)
     struct error error;
     struct seen seen = {0};
     char url[128];
-    snprintf(url, sizeof(url), "https://127.0.0.1:%u/v1/logs", server.port);
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u%s", server.port, target);
     settings.lane = lane_create(0);
     settings.url = url;
     settings.user_agent = "test/1";
@@ -151,6 +153,11 @@ static struct seen post(struct http_client_settings settings, unsigned count)
     http_client_destroy(client);
     lane_destroy(settings.lane);
     return seen;
+}
+
+static struct seen post(struct http_client_settings settings, unsigned count)
+{
+    return post_to("/v1/logs", settings, count);
 }
 
 static char *path_to(const char *name)
@@ -230,6 +237,23 @@ static void client_certificate_may_be_files(void **state)
                                                         .cert_file = path_to("client.pem"),
                                                         .key_file = path_to("client.key")}});
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 client");
+}
+
+/* A path of the same server is followed; the way down to cleartext is not. */
+static void redirects_never_leave_https(void **state)
+{
+    (void)state;
+    needs_server();
+    const struct tls_client_config tls = {.common = {.ca_file = path_to("ca.pem")}};
+    struct http_client_settings settings = {.tls = &tls};
+    struct seen seen = post_to("/to?/v1/logs", settings, 2);
+    assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 -");
+    seen = post_to("/to?http://127.0.0.1:1/v1/logs?token=secret", settings, 1);
+    assert_int_equal(seen.status, 0);
+    assert_true(seen.is_permanent);
+    assert_string_equal(seen.error,
+                        "the back-end redirects from https to http://127.0.0.1:1/v1/logs, where "
+                        "the data would be readable on the way; it is not followed");
 }
 
 static void unknown_authority_is_refused(void **state)
@@ -339,6 +363,7 @@ int main(void)
         cmocka_unit_test(trusted_server_gets_the_body),
         cmocka_unit_test(ca_and_client_certificate_may_be_texts),
         cmocka_unit_test(client_certificate_may_be_files),
+        cmocka_unit_test(redirects_never_leave_https),
         cmocka_unit_test(unknown_authority_is_refused),
         cmocka_unit_test(authority_may_come_from_ssl_cert_file),
         cmocka_unit_test(the_systems_authorities_may_be_trusted_besides),
