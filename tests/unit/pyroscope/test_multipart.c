@@ -64,20 +64,26 @@ static void parts_are_found_where_they_lie(void **state)
     }
 }
 
-/* Seconds of CPU time that looking for the end of a part takes. */
+/* The fewest seconds of CPU time that looking for the end of a part takes in a few tries. */
 static double seconds_to_read(const char *type, struct slice body)
 {
-    clock_t begin = clock();
-    struct multipart form = multipart_of(slice_of_text(type), body);
-    struct multipart_part part;
-    assert_false(multipart_next(&form, &part));
-    assert_non_null(form.failure);
-    return (double)(clock() - begin) / CLOCKS_PER_SEC;
+    enum { TRIES = 8 };
+    double best = 1e9;
+    for (unsigned i = 0; i < TRIES; i++) {
+        clock_t begin = clock();
+        struct multipart form = multipart_of(slice_of_text(type), body);
+        struct multipart_part part;
+        assert_false(multipart_next(&form, &part));
+        assert_non_null(form.failure);
+        double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        best = seconds < best ? seconds : best;
+    }
+    return best;
 }
 
 static void a_body_of_boundaries_takes_no_longer_than_another(void **state)
 {
-    enum { BYTES = 16 << 20 };
+    enum { BYTES = 4 << 20 };
     static char body[BYTES];
     static const char head[] = "---\r\n\r\nx";
     (void)state;
