@@ -9,12 +9,13 @@
 #include "src/net/gzip.h"
 #include "src/pprof/profile_type.h"
 #include "src/random.h"
+#include "src/text_escape.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48 };
+enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48, JSON_ESCAPE_BYTES_MAX = 6 };
 
 /* Where one part of a multipart form ends and the next begins. */
 #define PART_HEAD                                                                                  \
@@ -135,12 +136,32 @@ static void begin_multipart(struct pyroscope_form *form, char boundary[BOUNDARY_
              boundary);
 }
 
+/* The last part: under which name the server is to show the type. A profile that came with a name
+ * has its type as it came, which may be any text, or none. */
+static void add_type_config(struct pyroscope_form *form, const struct profile_type *type,
+                            const char *boundary)
+{
+    char text[2 * FRAME_BYTES_MAX + 2 * JSON_ESCAPE_BYTES_MAX * PROFILE_TYPE_TEXT_MAX];
+    FILE *out = fmemopen(text, sizeof(text), "w");
+    if (out == NULL) {
+        form->has_failed = true;
+        return;
+    }
+    fprintf(out, "\r\n" PART_HEAD "{", boundary, "sample_type_config", "sample_type_config.json");
+    text_escape_json(out, slice_of_text(type->type));
+    fprintf(out, ":{\"display-name\":");
+    text_escape_json(out, slice_of_text(type->name));
+    fprintf(out, "}}\r\n--%s--\r\n", boundary);
+    fclose(out);
+    add_text(form, text);
+}
+
 /* The server unpacks the profile, never the body of /ingest. */
 bool pyroscope_form_profile(struct pyroscope_form *form, const struct profile_type *type,
                             struct buffer *profile)
 {
     char boundary[BOUNDARY_BYTES_MAX];
-    char text[2 * FRAME_BYTES_MAX + 2 * PROFILE_TYPE_TEXT_MAX];
+    char text[FRAME_BYTES_MAX];
     assert(form->parts_count == 0);
     begin_multipart(form, boundary);
     add_owned(form, profile);
@@ -153,11 +174,7 @@ bool pyroscope_form_profile(struct pyroscope_form *form, const struct profile_ty
     snprintf(text, sizeof(text), PART_HEAD, boundary, "profile", "profile.pprof");
     add_text(form, text);
     form->parts[form->parts_count++] = packed;
-    /* Types and names are words of letters, digits and underscores: nothing to escape. */
-    snprintf(text, sizeof(text),
-             "\r\n" PART_HEAD "{\"%s\":{\"display-name\":\"%s\"}}\r\n--%s--\r\n", boundary,
-             "sample_type_config", "sample_type_config.json", type->type, type->name, boundary);
-    add_text(form, text);
+    add_type_config(form, type, boundary);
     return !form->has_failed;
 }
 

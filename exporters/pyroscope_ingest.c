@@ -28,7 +28,6 @@ static const char *units_of(const struct profile_type *type)
 {
     bool is_time = strcmp(type->unit, "nanoseconds") == 0;
     bool is_lock = strcmp(type->name, "mutex") == 0 || strcmp(type->name, "block") == 0;
-    assert(type->name[0] != '\0');
     if (strcmp(type->unit, "bytes") == 0)
         return "bytes";
     if (is_lock)
@@ -42,7 +41,6 @@ static const char *units_of(const struct profile_type *type)
 static const char *aggregation_of(const struct profile_type *type)
 {
     bool is_state = strncmp(type->type, "inuse_", 6) == 0 || strcmp(type->name, "goroutine") == 0;
-    assert(type->type[0] != '\0');
     return is_state ? "average" : "sum";
 }
 

@@ -249,6 +249,9 @@ static bool take_profile(struct ingest *ingest)
     Perftools__Profiles__Profile *parsed =
         perftools__profiles__profile__unpack(NULL, profile.size, profile.data);
     bool is_fine = parsed != NULL && parsed->n_sample_type == 1;
+    struct slice config = find_part(ingest, "sample_type_config");
+    snprintf(ingest->server->type_config, sizeof(ingest->server->type_config), "%.*s",
+             (int)config.size, config.size > 0 ? (const char *)config.data : "");
     if (is_fine) {
         const char *type = parsed->string_table[parsed->sample_type[0]->type];
         add_label(ingest, "__name__", metric_name(ingest, type, room));

@@ -35,6 +35,7 @@ struct pyroscope_server {
     char last_error[512]; /* of the last request that was refused on its merits */
     char path[128];       /* of the last request */
     char query[8192];
+    char type_config[1024]; /* of the last form: its part sample_type_config */
     char content_type[64];
     char authorization[256];
     char tenant[64];

@@ -205,6 +205,37 @@ static void types_get_their_canonical_names_by_the_form(void **state)
     }
 }
 
+/* A profile that came with a name keeps its type, whatever that is: the form stays JSON. */
+static void types_beside_a_name_can_be_any_text(void **state)
+{
+    static const struct {
+        const char *type;
+        const char *config;
+    } rows[] = {
+        {"", "{\"\":{\"display-name\":\"block\"}}"},
+        {"a\"}}\\\r\n", "{\"a\\\"}}\\\\\\r\\n\":{\"display-name\":\"block\"}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct sketch_profile profile = {
+            .type = {rows[i].type, "count"},
+            .time_ns = NOW_NS,
+            .samples_count = 1,
+            .samples = one_sample,
+            .attributes = {"pyroscope.label.__name__=block"},
+        };
+        const struct sketch sketch = {
+            .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &profile};
+        struct fixture fixture;
+        set_up(&fixture, "mode: ingest, compression: none");
+        export_sketch(&fixture, &sketch);
+        assert_int_equal(fixture.server->requests, 1);
+        assert_non_null(strstr(fixture.server->query, "units=lock_samples"));
+        assert_string_equal(fixture.server->type_config, rows[i].config);
+        tear_down(&fixture);
+    }
+}
+
 /* Compressed or not, the profile is that of a Push. */
 static void profiles_are_those_of_push(void **state)
 {
@@ -593,6 +624,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_say_all_labels_and_no_value_ends_early),
         cmocka_unit_test(types_get_their_canonical_names_by_the_form),
+        cmocka_unit_test(types_beside_a_name_can_be_any_text),
         cmocka_unit_test(profiles_are_those_of_push),
         cmocka_unit_test(statuses_of_ingest_are_classified),
         cmocka_unit_test(an_old_servers_rate_limit_is_one),
