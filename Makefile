@@ -12,7 +12,7 @@ help:
 	@echo 'make build   leave the release binary at build/spanflame'
 	@echo 'make test    everything: sanitizers, unit, pipeline, fuzz corpora, end to end'
 	@echo 'make tsan    the tests under the thread sanitizer'
-	@echo 'make fuzz    every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make fuzz    every fuzz target, and the attack on the daemon, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make bench   the benchmark; OTELCOL=path adds a Go collector to the same run'
 	@echo 'make image   the container image $(IMAGE)'
 	@echo 'make clean   take away what was built'

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests for each door. */
+#include "tests/attack/body.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/arena.h"
+#include "src/batch.h"
+#include "src/buffer.h"
+#include "src/mem.h"
+#include "src/net/codec.h"
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+const char *door_name(enum door door)
+{
+    static const char *const names[DOORS] = {
+        [DOOR_HTTP] = "http",       [DOOR_GRPC] = "grpc",       [DOOR_PYROSCOPE] = "pyroscope",
+        [DOOR_HEALTH] = "health",   [DOOR_ZPAGES] = "zpages",   [DOOR_PPROF] = "pprof",
+        [DOOR_METRICS] = "metrics", [DOOR_CONTROL] = "control",
+    };
+    assert(door < DOORS);
+    return names[door];
+}
+
+static uint64_t below(struct body_maker *maker, uint64_t bound)
+{
+    return random_below(&maker->world->random, bound);
+}
+
+static void add_header(struct body *body, const char *name, const char *value)
+{
+    assert(body->headers_count < HEADERS_MAX);
+    body->headers[body->headers_count].name = name;
+    snprintf(body->headers[body->headers_count].value, sizeof(body->headers[0].value), "%s", value);
+    body->headers_count++;
+}
+
+static void begin(struct body_maker *maker, struct body *body, enum door door)
+{
+    struct bytes_out content = body->content;
+    char tenant[32];
+    bytes_clear(&content);
+    *body = (struct body){.door = door, .method = "POST", .content = content};
+    if (below(maker, 3) != 0)
+        return;
+    snprintf(tenant, sizeof(tenant), "tenant-%u",
+             (unsigned)below(maker, below(maker, 2) == 0 ? 3 : 100000));
+    add_header(body, "x-scope-orgid", tenant);
+}
+
+static unsigned scale_of(struct body_maker *maker)
+{
+    static const unsigned scales[] = {1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 4, 4, 8, 25};
+    return scales[below(maker, COUNT(scales))];
+}
+
+static unsigned changes_of(struct body_maker *maker)
+{
+    static const unsigned changes[] = {0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 5, 12};
+    return changes[below(maker, COUNT(changes))];
+}
+
+/* Replaces what is in `content` from begin on. */
+static void compress(struct body_maker *maker, struct bytes_out *content, size_t begin,
+                     enum codec codec)
+{
+    struct batch_part part = {.bytes = slice_of(content->data + begin, content->size - begin)};
+    const struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+    struct buffer *packed = NULL;
+    enum codec_result result = codec_deflate(maker->codecs, codec, &input, &packed);
+    assert(result == CODEC_OK);
+    (void)result;
+    content->size = begin;
+    bytes_add(content, packed->data, packed->size);
+    buffer_unref(packed);
+}
+
+static void write_tree(struct body_maker *maker, enum form_request form, bool is_json,
+                       struct bytes_out *out)
+{
+    size_t begin = out->size;
+    struct node *root = grow(maker->world, maker->arena, form, scale_of(maker));
+    mutate(maker->world, maker->arena, root, changes_of(maker));
+    if (is_json)
+        tree_write_json(root, maker->size_max, out);
+    else
+        tree_write(root, maker->size_max, out);
+    if (below(maker, 30) == 0)
+        mutate_bytes(maker->world, out, begin);
+}
+
+static enum form_request signal_of(struct body_maker *maker)
+{
+    static const enum form_request forms[] = {
+        FORM_TRACES,   FORM_TRACES,   FORM_TRACES,       FORM_TRACES,       FORM_METRICS,
+        FORM_LOGS,     FORM_PROFILES, FORM_PROFILES,     FORM_PROFILES,     FORM_PROFILES,
+        FORM_PROFILES, FORM_PROFILES, FORM_PROFILES_1_9, FORM_PROFILES_1_8, FORM_PROFILES_1_7,
+    };
+    return forms[below(maker, COUNT(forms))];
+}
+
+static const char *otlp_path(enum form_request form, bool is_grpc)
+{
+    if (form == FORM_TRACES)
+        return is_grpc ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+                       : "/v1/traces";
+    if (form == FORM_METRICS)
+        return is_grpc ? "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+                       : "/v1/metrics";
+    if (form == FORM_LOGS)
+        return is_grpc ? "/opentelemetry.proto.collector.logs.v1.LogsService/Export" : "/v1/logs";
+    return is_grpc ? "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+                   : "/v1development/profiles";
+}
+
+struct coding {
+    const char *name;
+    enum codec codec;
+};
+
+static const struct coding http_codings[] = {
+    {"gzip", CODEC_GZIP},     {"gzip", CODEC_GZIP},
+    {"zstd", CODEC_ZSTD},     {"zlib", CODEC_ZLIB},
+    {"deflate", CODEC_ZLIB},  {"snappy", CODEC_SNAPPY_FRAMED},
+    {"snappy", CODEC_SNAPPY}, {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
+    {"lz4", CODEC_LZ4},
+};
+static const struct coding grpc_codings[] = {{"gzip", CODEC_GZIP},
+                                             {"gzip", CODEC_GZIP},
+                                             {"zstd", CODEC_ZSTD},
+                                             {"snappy", CODEC_SNAPPY_FRAMED}};
+
+static void put_coding(struct body_maker *maker, struct body *body, const struct coding *coding,
+                       size_t begin)
+{
+    body->encoding = coding->name;
+    compress(maker, &body->content, begin, coding->codec);
+    if (below(maker, 16) == 0)
+        mutate_bytes(maker->world, &body->content, begin);
+    if (below(maker, 60) == 0)
+        body->encoding = below(maker, 2) == 0 ? "gzip" : "nonsense";
+}
+
+/* The five bytes in front of a gRPC message, which may lie. */
+static void put_prefix(struct body_maker *maker, struct bytes_out *content)
+{
+    uint64_t size = content->size - 5;
+    bool lies = below(maker, 40) == 0;
+    if (lies)
+        size = odd_number(maker->world, size);
+    content->data[0] = lies ? (uint8_t)below(maker, 256) : 0;
+    for (unsigned i = 0; i < 4; i++)
+        content->data[1 + i] = (uint8_t)(size >> (24 - 8 * i));
+}
+
+void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc)
+{
+    begin(maker, body, is_grpc ? DOOR_GRPC : DOOR_HTTP);
+    enum form_request form = signal_of(maker);
+    bool is_json = !is_grpc && form <= FORM_PROFILES && below(maker, 4) == 0;
+    size_t start = is_grpc ? 5 : 0;
+    bytes_add(&body->content, "\0\0\0\0", start);
+    write_tree(maker, form, is_json, &body->content);
+    body->is_grpc = is_grpc;
+    body->type = is_grpc   ? "application/grpc"
+                 : is_json ? "application/json"
+                           : "application/x-protobuf";
+    snprintf(body->path, sizeof(body->path), "%s", otlp_path(form, is_grpc));
+    if (below(maker, 60) == 0)
+        snprintf(body->path, sizeof(body->path), "%s", otlp_path(signal_of(maker), is_grpc));
+    bool is_packed = below(maker, 3) == 0;
+    if (is_packed && is_grpc)
+        put_coding(maker, body, &grpc_codings[below(maker, COUNT(grpc_codings))], start);
+    else if (is_packed)
+        put_coding(maker, body, &http_codings[below(maker, COUNT(http_codings))], start);
+    if (is_grpc) {
+        put_prefix(maker, &body->content);
+        body->content.data[0] |= is_packed;
+        if (below(maker, 8) == 0)
+            add_header(body, "grpc-timeout", below(maker, 2) == 0 ? "10S" : "1m");
+    }
+}
+
+static void put_pprof(struct body_maker *maker, struct bytes_out *out)
+{
+    size_t start = out->size;
+    write_tree(maker, FORM_PPROF, false, out);
+    if (below(maker, 3) != 0)
+        compress(maker, out, start, CODEC_GZIP);
+    if (below(maker, 30) == 0)
+        mutate_bytes(maker->world, out, start);
+}
+
+/* Gives the fields for profiles one each. */
+static void fill_profiles(struct body_maker *maker, struct node *node, unsigned depth)
+{
+    for (struct node *child = node->children; child != NULL && depth < 4; child = child->next) {
+        if (child->field != NULL && child->field->role == ROLE_ZIPPED) {
+            bytes_clear(&maker->scratch);
+            put_pprof(maker, &maker->scratch);
+            uint8_t *copy = arena_alloc(maker->arena, maker->scratch.size);
+            memcpy(copy, maker->scratch.data, maker->scratch.size);
+            child->bytes = slice_of(copy, maker->scratch.size);
+        }
+        fill_profiles(maker, child, depth + 1);
+    }
+}
+
+void body_make_push(struct body_maker *maker, struct body *body)
+{
+    begin(maker, body, DOOR_PYROSCOPE);
+    struct node *root = grow(maker->world, maker->arena, FORM_PUSH, 1);
+    fill_profiles(maker, root, 0);
+    if (below(maker, 4) == 0)
+        mutate(maker->world, maker->arena, root, changes_of(maker));
+    uint64_t form = below(maker, 6);
+    body->is_grpc = form == 0;
+    body->type = form == 0   ? "application/grpc"
+                 : form == 1 ? "application/json"
+                             : "application/proto";
+    size_t start = body->is_grpc ? 5 : 0;
+    bytes_add(&body->content, "\0\0\0\0", start);
+    if (form == 1)
+        tree_write_json(root, maker->size_max, &body->content);
+    else
+        tree_write(root, maker->size_max, &body->content);
+    snprintf(body->path, sizeof(body->path), "/push.v1.PusherService/Push");
+    bool is_packed = below(maker, 3) == 0;
+    if (is_packed)
+        put_coding(maker, body, &grpc_codings[0], start);
+    if (body->is_grpc) {
+        put_prefix(maker, &body->content);
+        body->content.data[0] |= is_packed;
+    }
+}
+
+static void put_folded(struct body_maker *maker, struct bytes_out *out, bool has_counts)
+{
+    for (uint64_t lines = below(maker, 20 * scale_of(maker)); lines > 0; lines--) {
+        for (uint64_t frames = 1 + below(maker, 8); frames > 0; frames--) {
+            struct slice word = grow_word(maker->world, maker->arena);
+            bytes_add(out, word.data, word.size);
+            bytes_add(out, ";", frames > 1);
+        }
+        if (has_counts)
+            bytes_add_format(out, " %lld",
+                             (long long)(below(maker, 12) == 0 ? odd_number(maker->world, 7)
+                                                               : below(maker, 1000)));
+        bytes_add(out, "\n", 1);
+    }
+    if (below(maker, 10) == 0)
+        mutate_bytes(maker->world, out, 0);
+}
+
+static void put_varint(struct bytes_out *out, uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        bytes_add(out, &(uint8_t){(uint8_t)(value | 0x80)}, 1);
+    bytes_add(out, &(uint8_t){(uint8_t)value}, 1);
+}
+
+/* Nodes with a name, a value and a count of children, in the order of their depth first. */
+static void put_trie(struct body_maker *maker, struct bytes_out *out, unsigned depth)
+{
+    struct slice name = grow_word(maker->world, maker->arena);
+    uint64_t children = depth < 6 ? below(maker, 4) : 0;
+    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, name.size) : name.size);
+    bytes_add(out, name.data, name.size);
+    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, 0) : below(maker, 99));
+    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, children) : children);
+    for (; children > 0; children--)
+        put_trie(maker, out, depth + 1);
+}
+
+/* As async-profiler writes them: a head, and what is no event. */
+static void put_jfr(struct body_maker *maker, struct bytes_out *out)
+{
+    bytes_add(out, "FLR\0\0\2\0\1\0\0\0\0\0\0\0", 16);
+    put_folded(maker, out, true);
+}
+
+static void put_form(struct body_maker *maker, struct body *body)
+{
+    static const char *const names[] = {"profile", "prev_profile", "sample_type_config",
+                                        "jfr",     "labels",       "odd"};
+    struct bytes_out *out = &body->content;
+    body->type = "multipart/form-data; boundary=xyz";
+    for (uint64_t parts = 1 + below(maker, 4); parts > 0; parts--) {
+        uint64_t which = below(maker, 3) != 0 ? 0 : below(maker, COUNT(names));
+        bytes_add_format(out,
+                         "--xyz\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"f\"\r\n"
+                         "Content-Type: application/octet-stream\r\n\r\n",
+                         names[which]);
+        if (which == 2)
+            bytes_add_text(out, "{\"cpu\":{\"units\":\"samples\",\"display-name\":\"cpu_x\","
+                                "\"aggregation\":\"sum\",\"cumulative\":true,\"sampled\":false}}");
+        else if (which == 3)
+            put_jfr(maker, out);
+        else
+            put_pprof(maker, out);
+        bytes_add_text(out, "\r\n");
+    }
+    bytes_add_text(out, "--xyz--\r\n");
+    if (below(maker, 20) == 0)
+        mutate_bytes(maker->world, out, 0);
+}
+
+static void put_query(struct body_maker *maker, struct body *body, const char *format)
+{
+    static const char *const names[] = {
+        "app.cpu",
+        "app.cpu{service_name=web,span_id=1111111111111100}",
+        "checkout.alloc_space{tag=x}",
+        "%7Bfoo%3Dbar%7D",
+        "a%00b",
+        "",
+        "app.itimer{__session_id__=1,a=b,a=c}",
+        "app{",
+        "app.wall%7Bk%3D%22v%22%7D",
+    };
+    static const char *const units[] = {"samples", "objects", "bytes", "lock_nanoseconds", "odd"};
+    uint64_t now = maker->world->now_ns / 1000000000;
+    uint64_t until = below(maker, 20) == 0 ? odd_number(maker->world, now) : now;
+    snprintf(body->path, sizeof(body->path),
+             "%s/ingest?name=%s&from=%llu&until=%llu&sampleRate=%llu&spyName=%s&units=%s"
+             "&aggregationType=%s%s%s",
+             below(maker, 2) == 0 ? "/pyroscope" : "", names[below(maker, COUNT(names))],
+             (unsigned long long)(now - below(maker, 30)), (unsigned long long)until,
+             (unsigned long long)(below(maker, 10) == 0 ? odd_number(maker->world, 100) : 100),
+             below(maker, 2) == 0 ? "javaspy" : "gospy", units[below(maker, COUNT(units))],
+             below(maker, 2) == 0 ? "sum" : "average", format[0] != 0 ? "&format=" : "", format);
+}
+
+void body_make_ingest(struct body_maker *maker, struct body *body)
+{
+    static const char *const formats[] = {"pprof", "folded", "lines", "trie",
+                                          "tree",  "jfr",    "",      "speedscope"};
+    begin(maker, body, DOOR_PYROSCOPE);
+    const char *format = formats[below(maker, COUNT(formats))];
+    struct bytes_out *out = &body->content;
+    body->type = "binary/octet-stream";
+    put_query(maker, body, format);
+    if (format[0] == 0 || strcmp(format, "jfr") == 0 || strcmp(format, "pprof") == 0) {
+        if (below(maker, 3) != 0)
+            put_form(maker, body);
+        else if (strcmp(format, "jfr") == 0)
+            put_jfr(maker, out);
+        else
+            put_pprof(maker, out);
+    } else if (format[0] == 't')
+        put_trie(maker, out, 0);
+    else
+        put_folded(maker, out, strcmp(format, "lines") != 0);
+    if (below(maker, 8) == 0)
+        put_coding(maker, body, &http_codings[0], 0);
+}
+
+void body_make_page(struct body_maker *maker, struct body *body)
+{
+    static const struct {
+        enum door door;
+        const char *path;
+    } pages[] = {
+        {DOOR_HEALTH, "/"},
+        {DOOR_METRICS, "/metrics"},
+        {DOOR_ZPAGES, "/debug/servicez"},
+        {DOOR_ZPAGES, "/debug/pipelinez?zpipelinename=traces"},
+        {DOOR_ZPAGES, "/debug/extensionz"},
+        {DOOR_ZPAGES, "/debug/featurez"},
+        {DOOR_PPROF, "/debug/pprof/heap"},
+        {DOOR_PPROF, "/debug/pprof/cmdline"},
+        {DOOR_PPROF, "/debug/pprof/"},
+        {DOOR_PYROSCOPE, "/ready"},
+        {DOOR_CONTROL, "/keep"},
+        {DOOR_CONTROL, "/keep"},
+        {DOOR_HTTP, "/"},
+        {DOOR_HTTP, "/v1%2Ftraces"},
+    };
+    static const char *const rules[] = {"{\"slow\":\"100ms\"}",
+                                        "{\"error\":true,\"sampled\":false}",
+                                        "{\"slow\":\"-1s\",\"slow\":\"9999999h\"}",
+                                        "[]",
+                                        "{",
+                                        ""};
+    static const char *const methods[] = {"GET",     "GET",  "GET",  "HEAD",
+                                          "OPTIONS", "POST", "POST", "DELETE"};
+    uint64_t which = below(maker, COUNT(pages));
+    begin(maker, body, pages[which].door);
+    body->method = methods[below(maker, COUNT(methods))];
+    snprintf(body->path, sizeof(body->path), "%s", pages[which].path);
+    if (body->door == DOOR_CONTROL && strcmp(body->method, "POST") == 0) {
+        body->type = "application/json";
+        bytes_add_text(&body->content, rules[below(maker, COUNT(rules))]);
+    }
+    if (below(maker, 3) == 0)
+        add_header(body, "origin", "http://example.com");
+}

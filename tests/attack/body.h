@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request for one of the daemon's doors: path, headers and a body that is grown, spoilt,
+ * written and compressed. How it travels is for http1.h and http2.h. One thread. */
+#pragma once
+
+#include "tests/attack/mutate.h"
+
+struct arena;
+struct codec_box;
+
+/* Where the daemon listens. */
+enum door {
+    DOOR_HTTP,
+    DOOR_GRPC,
+    DOOR_PYROSCOPE,
+    DOOR_HEALTH,
+    DOOR_ZPAGES,
+    DOOR_PPROF,
+    DOOR_METRICS,
+    DOOR_CONTROL,
+    DOORS,
+};
+
+/* As in the names of files. */
+const char *door_name(enum door door);
+
+enum { PATH_BYTES_MAX = 1024, HEADERS_MAX = 8 };
+
+struct body {
+    enum door door;
+    bool is_grpc;
+    const char *method;
+    char path[PATH_BYTES_MAX];
+    const char *type;
+    const char *encoding; /* of HTTP, or of gRPC's message; NULL: none */
+    struct {
+        const char *name;
+        char value[160];
+    } headers[HEADERS_MAX];
+    unsigned headers_count;
+    struct bytes_out content;
+};
+
+/* What bodies are made with. */
+struct body_maker {
+    struct world *world;
+    struct arena *arena;
+    struct codec_box *codecs;
+    struct bytes_out scratch;
+    size_t size_max; /* of a body, before compression */
+};
+
+/* A request for the OTLP receiver; body->content is cleared first. */
+void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc);
+void body_make_push(struct body_maker *maker, struct body *body);
+void body_make_ingest(struct body_maker *maker, struct body *body);
+/* For the pages: health, zpages, pprof, metrics, keep. */
+void body_make_page(struct body_maker *maker, struct body *body);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon under attack, as a child process. One thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "tests/attack/body.h"
+
+enum { DAEMON_PATH_MAX = 1024, VERDICT_BYTES_MAX = 256 };
+
+struct daemon {
+    pid_t pid; /* 0: none runs */
+    uint16_t ports[DOORS];
+    clockid_t cpu_clock;
+    char log_path[DAEMON_PATH_MAX];
+    double cpu_s; /* of this and of all that ran before in this struct */
+};
+
+/* Starts it and waits until it is ready. Ports are chosen; sink_port is told to it. False: why is
+ * in verdict. */
+bool daemon_start(struct daemon *daemon, const char *executable, const char *config_path,
+                  uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX]);
+/* Whether it still runs; when it does not, verdict says how it ended. */
+bool daemon_lives(struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
+void daemon_signal(const struct daemon *daemon, int number);
+/* Waits for its end, at most so long; true: it ended with 0. */
+bool daemon_await_end(struct daemon *daemon, unsigned seconds,
+                      char verdict[static VERDICT_BYTES_MAX]);
+/* CPU time that it has used. */
+uint64_t daemon_cpu_ns(const struct daemon *daemon);
+uint64_t daemon_rss_bytes(const struct daemon *daemon);
+/* Reads a page of an HTTP server of it; false: no answer. */
+bool daemon_read_page(const struct daemon *daemon, enum door door, const char *path,
+                      struct bytes_out *out);
+/* Whether what was received is accounted for and nothing is in flight: 1 yes, 0 not yet, -1 no
+ * answer; then verdict says more. */
+int daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is sent on one connection, of which kind, and how it is cut. */
+#include "tests/attack/session.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/arena.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/net/codec.h"
+#include "tests/attack/http1.h"
+#include "tests/attack/http2.h"
+
+#define ARENA_BYTES_MAX (2048 * MIB) /* a bound that no session comes near */
+enum { BODY_BYTES_MAX = 512 << 10, LARGE_BODY_BYTES_MAX = 4 << 20, TOGETHER_BYTES_MAX = 6 << 20 };
+
+struct session_maker {
+    struct world world;
+    struct arena arena;
+    struct body_maker bodies;
+    struct body body;
+};
+
+struct session_maker *session_maker_create(uint64_t now_ns)
+{
+    struct session_maker *maker = mem_zalloc(sizeof(*maker));
+    maker->world.now_ns = now_ns;
+    arena_init(&maker->arena, ARENA_BYTES_MAX);
+    maker->bodies = (struct body_maker){
+        .world = &maker->world, .arena = &maker->arena, .codecs = codec_box_create(NULL)};
+    return maker;
+}
+
+void session_maker_destroy(struct session_maker *maker)
+{
+    arena_clear(&maker->arena);
+    bytes_fini(&maker->bodies.scratch);
+    bytes_fini(&maker->body.content);
+    codec_box_destroy(maker->bodies.codecs);
+    mem_free(maker);
+}
+
+enum session_kind { OTLP_HTTP1, OTLP_HTTP2, OTLP_GRPC, PUSH, INGEST, PAGE, SESSION_KINDS };
+
+static void make_body(struct session_maker *maker, enum session_kind kind)
+{
+    switch (kind) {
+    case OTLP_HTTP1:
+    case OTLP_HTTP2:
+        body_make_otlp(&maker->bodies, &maker->body, false);
+        return;
+    case OTLP_GRPC:
+        body_make_otlp(&maker->bodies, &maker->body, true);
+        return;
+    case PUSH:
+        body_make_push(&maker->bodies, &maker->body);
+        return;
+    case INGEST:
+        body_make_ingest(&maker->bodies, &maker->body);
+        return;
+    case PAGE:
+    case SESSION_KINDS:
+    default:
+        body_make_page(&maker->bodies, &maker->body);
+    }
+}
+
+static enum session_kind kind_of(struct random_source *random)
+{
+    static const uint8_t shares[SESSION_KINDS] = {
+        [OTLP_HTTP1] = 44, [OTLP_HTTP2] = 10, [OTLP_GRPC] = 22,
+        [PUSH] = 10,       [INGEST] = 10,     [PAGE] = 4};
+    uint64_t drawn = random_below(random, 100);
+    for (unsigned i = 0; i < SESSION_KINDS; i++) {
+        if (drawn < shares[i])
+            return (enum session_kind)i;
+        drawn -= shares[i];
+    }
+    return PAGE;
+}
+
+/* How it travels: in pieces, and perhaps not to its end. */
+static void cut(struct random_source *random, struct session *session)
+{
+    static const size_t pieces[] = {1, 3, 9, 64, 1000, 16384};
+    size_t size = session->bytes.size;
+    session->sent_max = size;
+    session->piece_bytes = size;
+    if (random_below(random, 12) == 0)
+        session->piece_bytes =
+            pieces[random_below(random, sizeof(pieces) / sizeof(pieces[0]))] + size / 64;
+    if (size > 0 && random_below(random, 25) == 0)
+        session->sent_max = random_below(random, size);
+    if (session->sent_max < size)
+        session->is_sound = false;
+}
+
+void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
+                  struct session *session)
+{
+    struct random_source *random = &maker->world.random;
+    random->state = seed * 0x9e3779b97f4a7c15u ^ (number + 1) * 0xd1342543de82ef95u;
+    struct bytes_out bytes = session->bytes;
+    bytes_clear(&bytes);
+    *session = (struct session){.bytes = bytes, .is_sound = true};
+    enum session_kind kind = kind_of(random);
+    maker->bodies.size_max = random_below(random, 200) == 0 ? LARGE_BODY_BYTES_MAX : BODY_BYTES_MAX;
+    unsigned requests = 1 + (unsigned)random_below(random, random_below(random, 3) == 0 ? 12 : 3);
+    bool spoils = random_below(random, 8) == 0;
+    make_body(maker, kind);
+    session->door = maker->body.door;
+    session->is_http2 = maker->body.is_grpc || kind == OTLP_HTTP2 ||
+                        (kind != OTLP_HTTP1 && random_below(random, 4) == 0);
+    struct http2_writer http2 = {.world = &maker->world, .out = &session->bytes, .spoils = spoils};
+    if (session->is_http2)
+        http2_begin(&http2);
+    for (unsigned i = 0; i < requests && session->bytes.size < TOGETHER_BYTES_MAX; i++) {
+        /* One connection goes to one door. */
+        while (i > 0 && (make_body(maker, kind), maker->body.door != session->door))
+            continue;
+        session->requests++;
+        bool is_last = i + 1 == requests ||
+                       session->bytes.size + maker->body.content.size >= TOGETHER_BYTES_MAX;
+        if (session->is_http2)
+            http2_request(&http2, &maker->body);
+        else if (http1_request(&maker->world, &maker->body, spoils, is_last, &session->bytes))
+            session->is_sound = false;
+        arena_clear(&maker->arena);
+        if (is_last)
+            break;
+    }
+    if (session->is_http2)
+        http2_end(&http2);
+    session->is_sound = session->is_sound && !http2.is_spoilt;
+    cut(random, session);
+}

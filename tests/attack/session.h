@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection's worth of bytes: requests for one door, pipelined over HTTP/1.1 or side by side
+ * over HTTP/2, sometimes with the protocol itself spoilt. A session is made from the seed and its
+ * number alone, whatever was made before. One thread. */
+#pragma once
+
+#include "tests/attack/body.h"
+
+struct session {
+    enum door door;
+    bool is_http2;
+    bool is_sound;      /* the protocol is kept: each request is answered, without our closing */
+    unsigned requests;  /* that are in it */
+    size_t sent_max;    /* the connection is dropped when so much has been sent */
+    size_t piece_bytes; /* sent at once */
+    struct bytes_out bytes;
+};
+
+/* Owned by the caller. now_ns: what requests take for the present. */
+struct session_maker *session_maker_create(uint64_t now_ns);
+void session_maker_destroy(struct session_maker *maker);
+/* session->bytes is used again. */
+void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
+                  struct session *session);

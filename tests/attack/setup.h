@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations for the daemon: pipelines of all signals with every component that touches bytes,
+ * put together at random. Ports come from the environment. One thread. */
+#pragma once
+
+#include "tests/attack/tree.h"
+#include "tests/support/random_otlp.h"
+
+/* Environment variables of the configuration: ATTACK_HTTP and so on by enum door, and this. */
+#define SINK_VARIABLE "ATTACK_SINK"
+
+/* Appends the YAML of that seed. */
+void setup_write(uint64_t seed, struct bytes_out *out);

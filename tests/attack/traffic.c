@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections to the daemon, and the watch over it. */
+#include "tests/attack/traffic.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/clock.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "tests/attack/http2.h"
+
+/* A page of lane 0 is asked for all the time. What the daemon may compute in between: so much, and
+ * so much for each byte that was sent meanwhile; sanitizers make everything slower by ten and more.
+ */
+#define STALL_NS          ((uint64_t)2 * NS_PER_S)
+#define STALL_NS_PER_BYTE ((uint64_t)1000)
+#define ANSWER_NS         ((uint64_t)40 * NS_PER_S)   /* for a session, from its last byte on */
+#define BROKEN_NS         ((uint64_t)300 * NS_PER_MS) /* the same when answers are not certain */
+#define LOOK_NS           ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
+/* What it takes at rest under sanitizers, twice its budget, and as much for their redzones. */
+#define RSS_BYTES_MAX (700 * MIB)
+
+struct link {
+    int fd; /* -1: free */
+    uint64_t number;
+    struct session session; /* its bytes are the link's */
+    size_t sent;
+    bool is_connected;
+    bool is_half_closed;
+    uint64_t sent_ns; /* when all was sent; 0: not yet */
+    uint64_t begun_ns;
+    size_t received;
+    char head[16]; /* of the first answer */
+    struct http2_answers answers;
+};
+
+struct traffic {
+    struct daemon *daemon;
+    struct sink *sink;
+    struct link links[LINKS_MAX];
+    struct link watch;     /* asks for the page */
+    uint64_t watch_cpu_ns; /* the daemon's CPU time when it was asked for */
+    uint64_t watch_bytes;  /* that were sent since */
+    uint64_t looked_ns;
+    struct traffic_figures figures;
+};
+
+struct traffic *traffic_create(struct daemon *daemon, struct sink *sink)
+{
+    struct traffic *traffic = mem_zalloc(sizeof(*traffic));
+    traffic->daemon = daemon;
+    traffic->sink = sink;
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        traffic->links[i].fd = -1;
+    traffic->watch.fd = -1;
+    return traffic;
+}
+
+/* With RST: thousands of connections must not wait for their ports. */
+static void end_link(struct link *link)
+{
+    if (link->fd >= 0) {
+        setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                   sizeof(struct linger));
+        close(link->fd);
+    }
+    link->fd = -1;
+}
+
+void traffic_destroy(struct traffic *traffic)
+{
+    for (unsigned i = 0; i < LINKS_MAX; i++) {
+        end_link(&traffic->links[i]);
+        bytes_fini(&traffic->links[i].session.bytes);
+    }
+    end_link(&traffic->watch);
+    bytes_fini(&traffic->watch.session.bytes);
+    mem_free(traffic);
+}
+
+static void begin_link(struct traffic *traffic, struct link *link, const struct session *session,
+                       uint64_t number)
+{
+    struct bytes_out bytes = link->session.bytes;
+    bytes_clear(&bytes);
+    bytes_add(&bytes, session->bytes.data, session->bytes.size);
+    *link = (struct link){.fd = -1, .number = number, .session = *session};
+    link->session.bytes = bytes;
+    link->begun_ns = clock_now_ns();
+    link->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert(link->fd >= 0);
+    setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons(traffic->daemon->ports[session->door]),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (connect(link->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 &&
+        errno != EINPROGRESS)
+        end_link(link);
+}
+
+bool traffic_has_room(const struct traffic *traffic)
+{
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd < 0)
+            return true;
+    return false;
+}
+
+void traffic_send(struct traffic *traffic, const struct session *session, uint64_t number)
+{
+    struct link *link = traffic->links;
+    assert(traffic_has_room(traffic));
+    while (link->fd >= 0)
+        link++;
+    begin_link(traffic, link, session, number);
+    traffic->figures.sessions++;
+    traffic->figures.requests += session->requests;
+}
+
+bool traffic_is_idle(const struct traffic *traffic)
+{
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd >= 0)
+            return false;
+    return true;
+}
+
+unsigned traffic_under_way(const struct traffic *traffic, uint64_t numbers[static LINKS_MAX])
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd >= 0)
+            numbers[count++] = traffic->links[i].number;
+    return count;
+}
+
+const struct traffic_figures *traffic_figures(const struct traffic *traffic)
+{
+    return &traffic->figures;
+}
+
+static void write_link(struct traffic *traffic, struct link *link)
+{
+    const struct session *session = &link->session;
+    if (link->sent < session->sent_max) {
+        size_t size = session->sent_max - link->sent;
+        if (size > session->piece_bytes)
+            size = session->piece_bytes;
+        ssize_t sent = send(link->fd, session->bytes.data + link->sent, size, MSG_NOSIGNAL);
+        if (sent < 0)
+            return; /* EAGAIN, or what came to an end: reading tells */
+        link->sent += (size_t)sent;
+        traffic->figures.bytes += (size_t)sent;
+        traffic->watch_bytes += (size_t)sent;
+    }
+    if (link->sent < session->sent_max || link->sent_ns > 0)
+        return;
+    link->sent_ns = clock_now_ns();
+    if (session->sent_max < session->bytes.size)
+        end_link(link);
+    else if (!session->is_sound) {
+        link->is_half_closed = true;
+        shutdown(link->fd, SHUT_WR);
+    }
+}
+
+static void read_link(struct traffic *traffic, struct link *link)
+{
+    static uint8_t piece[1 << 16];
+    ssize_t got;
+    while ((got = read(link->fd, piece, sizeof(piece))) > 0) {
+        if (link->received < sizeof(link->head)) {
+            size_t left = sizeof(link->head) - link->received;
+            memcpy(link->head + link->received, piece, (size_t)got < left ? (size_t)got : left);
+        }
+        link->received += (size_t)got;
+        if (link->session.is_http2)
+            http2_count(&link->answers, piece, (size_t)got);
+    }
+    bool has_ended = got == 0 || errno != EAGAIN;
+    bool is_answered = link->session.is_http2 && link->session.is_sound &&
+                       link->answers.ended >= link->session.requests;
+    if (!has_ended && !is_answered)
+        return;
+    traffic->figures.streams += link->answers.ended;
+    if (!link->session.is_http2 && link->received > 9 && link->head[9] >= '1' &&
+        link->head[9] <= '5')
+        traffic->figures.statuses[link->head[9] - '0']++;
+    end_link(link);
+}
+
+/* False: it waited too long. */
+static bool check_time(struct link *link, uint64_t now_ns)
+{
+    if (link->fd < 0 || link->sent_ns == 0) {
+        /* A server that does not read on: it has answered or given up. */
+        if (link->fd >= 0 && now_ns > link->begun_ns + ANSWER_NS)
+            end_link(link);
+        return true;
+    }
+    if (link->is_half_closed && now_ns > link->sent_ns + BROKEN_NS) {
+        end_link(link);
+        return true;
+    }
+    return now_ns <= link->sent_ns + ANSWER_NS;
+}
+
+static void ask_for_page(struct traffic *traffic)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    struct session session = {.door = DOOR_HEALTH, .is_sound = true, .requests = 1};
+    bytes_add_text(&session.bytes, request);
+    session.sent_max = session.piece_bytes = session.bytes.size;
+    begin_link(traffic, &traffic->watch, &session, 0);
+    bytes_fini(&session.bytes);
+    traffic->watch_cpu_ns = daemon_cpu_ns(traffic->daemon);
+    traffic->watch_bytes = 0;
+}
+
+static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
+{
+    struct traffic_figures *figures = &traffic->figures;
+    if (!daemon_lives(traffic->daemon, verdict))
+        return false;
+    uint64_t rss = daemon_rss_bytes(traffic->daemon);
+    if (rss > figures->rss_bytes_max)
+        figures->rss_bytes_max = rss;
+    if (rss > RSS_BYTES_MAX) {
+        snprintf(verdict, VERDICT_BYTES_MAX, "memory: %llu MiB are resident, expected at most %llu",
+                 (unsigned long long)(rss / MIB), (unsigned long long)(RSS_BYTES_MAX / MIB));
+        daemon_signal(traffic->daemon, SIGABRT);
+        return false;
+    }
+    if (traffic->watch.fd < 0) {
+        ask_for_page(traffic);
+        return true;
+    }
+    uint64_t cpu_ns = daemon_cpu_ns(traffic->daemon) - traffic->watch_cpu_ns;
+    uint64_t allowed_ns = STALL_NS + STALL_NS_PER_BYTE * traffic->watch_bytes;
+    if (cpu_ns > figures->stall_ns_max)
+        figures->stall_ns_max = cpu_ns;
+    if (cpu_ns > allowed_ns) {
+        snprintf(verdict, VERDICT_BYTES_MAX,
+                 "stall: no page within %.1f s of its CPU time, in which %llu bytes came",
+                 (double)cpu_ns / 1e9, (unsigned long long)traffic->watch_bytes);
+        daemon_signal(traffic->daemon, SIGABRT);
+        return false;
+    }
+    return true;
+}
+
+static short events_of(const struct link *link)
+{
+    bool has_more = link->sent_ns == 0;
+    return (short)(POLLIN | (has_more ? POLLOUT : 0));
+}
+
+bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
+{
+    struct pollfd polls[SINK_FDS_MAX + LINKS_MAX + 1];
+    struct link *links[LINKS_MAX + 1];
+    size_t count = 0;
+    for (unsigned i = 0; i <= LINKS_MAX; i++) {
+        struct link *link = i < LINKS_MAX ? &traffic->links[i] : &traffic->watch;
+        if (link->fd < 0)
+            continue;
+        links[count] = link;
+        polls[count++] = (struct pollfd){.fd = link->fd, .events = events_of(link)};
+    }
+    size_t sinks = sink_polls(traffic->sink, polls + count);
+    poll(polls, count + sinks, LOOK_NS / NS_PER_MS);
+    sink_turn(traffic->sink, polls + count, sinks);
+    uint64_t now_ns = clock_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        struct link *link = links[i];
+        if ((polls[i].revents & POLLOUT) != 0)
+            write_link(traffic, link);
+        if (link->fd >= 0 && (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+            read_link(traffic, link);
+        if (!check_time(link, now_ns)) {
+            snprintf(verdict, VERDICT_BYTES_MAX,
+                     "hang: session %llu at %s had no end within %u s (%u of %u streams ended)",
+                     (unsigned long long)link->number, door_name(link->session.door),
+                     (unsigned)(ANSWER_NS / NS_PER_S), link->answers.ended, link->session.requests);
+            daemon_signal(traffic->daemon, SIGABRT);
+            return false;
+        }
+    }
+    if (now_ns < traffic->looked_ns + LOOK_NS)
+        return true;
+    traffic->looked_ns = now_ns;
+    return look(traffic, verdict);
+}
