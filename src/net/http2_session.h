@@ -34,6 +34,7 @@ struct http2_stream {
     bool is_refused;      /* reset by us while its headers came */
     bool has_begun;       /* the handler knows it */
     bool has_ended_input; /* END_STREAM came */
+    bool has_reply;       /* its answer counts among the session's replies */
     uint64_t reading_ns;  /* since when the body is awaited */
     unsigned headers_count;
     unsigned headers_capacity;

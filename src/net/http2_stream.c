@@ -251,6 +251,7 @@ static void respond(struct http_request *request, const struct http_response *re
     if (has_body)
         keep_reply(stream, response);
     session->replies++;
+    stream->has_reply = true;
     http2_guard_progress(&session->guard);
     if (nghttp2_submit_response(session->nghttp2, stream->id, fields.rows, fields.count,
                                 has_body ? &provider : NULL) != 0)
@@ -385,7 +386,8 @@ void http2_stream_end(struct http2_stream *stream)
         session->open = stream->next;
     if (stream->next != NULL)
         stream->next->prev = stream->prev;
-    if (stream->base.is_answered) {
+    /* One that was answered while the connection was closing has none. */
+    if (stream->has_reply) {
         assert(session->replies > 0);
         session->replies--;
     }

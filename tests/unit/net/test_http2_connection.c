@@ -427,6 +427,30 @@ static void a_client_that_leaves_ends_its_requests(void **state)
     }
 }
 
+/* Between uv_close and its callback the stream is still open, but nothing can be written. */
+static void an_answer_while_the_connection_closes_is_dropped(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 1, true);
+    raw_request(peer, 3, true);
+    turn(peer, 5);
+    assert_int_equal(held_count, 2);
+    http_server_stop(server, on_stopped, NULL);
+    http_server_abort(server);
+    assert_true(http_request_is_gone(held[0]));
+    while (held_count > 0)
+        answer(held[--held_count]);
+    for (unsigned i = 0; i < TURNS_MAX && !is_stopped; i++)
+        lane_turn(lane);
+    assert_true(is_stopped);
+    assert_int_equal(ended_count, 2);
+    h2_peer_close(peer);
+}
+
 static void answers_given_after_the_turn_are_written(void **state)
 {
     (void)state;
@@ -935,6 +959,7 @@ int main(void)
         ROW(a_stream_too_many_is_refused_alone),
         ROW(a_reset_request_keeps_its_slot_until_it_is_let_go),
         ROW(a_client_that_leaves_ends_its_requests),
+        ROW(an_answer_while_the_connection_closes_is_dropped),
         ROW(answers_given_after_the_turn_are_written),
         ROW(data_before_the_handler_decides_is_refused),
         ROW(trailers_follow_the_body_or_stand_alone),
