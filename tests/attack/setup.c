@@ -93,7 +93,7 @@ static void put_processors(struct drawing *drawing)
                "    metadata_keys: [x-scope-orgid]\n    metadata_cardinality_limit: 20\n");
     PUT_ONE_OF(drawing, "", "    wait_for_result: true\n");
     put(drawing, "  profile_limits:\n");
-    PUT_ONE_OF(drawing, "    max_stack_depth: 0\n", "    max_stack_depth: 3\n");
+    PUT_ONE_OF(drawing, "    max_stack_depth: 60\n", "    max_stack_depth: 3\n");
     PUT_ONE_OF(drawing, "", "    max_samples: 2\n");
     PUT_ONE_OF(drawing, "", "    max_bytes: 3000\n");
     PUT_ONE_OF(drawing, "", "    max_label_values: 2\n");
