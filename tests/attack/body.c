@@ -30,6 +30,12 @@ static uint64_t below(struct body_maker *maker, uint64_t bound)
     return random_below(&maker->world->random, bound);
 }
 
+/* Once in so many times something is spoilt. */
+static bool spoils(struct body_maker *maker, uint64_t times)
+{
+    return !maker->is_valid && below(maker, times) == 0;
+}
+
 static void add_header(struct body *body, const char *name, const char *value)
 {
     assert(body->headers_count < HEADERS_MAX);
@@ -60,7 +66,7 @@ static unsigned scale_of(struct body_maker *maker)
 static unsigned changes_of(struct body_maker *maker)
 {
     static const unsigned changes[] = {0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 5, 12};
-    return changes[below(maker, COUNT(changes))];
+    return maker->is_valid ? 0 : changes[below(maker, COUNT(changes))];
 }
 
 /* Replaces what is in `content` from begin on. */
@@ -88,7 +94,7 @@ static void write_tree(struct body_maker *maker, enum form_request form, bool is
         tree_write_json(root, maker->size_max, out);
     else
         tree_write(root, maker->size_max, out);
-    if (below(maker, 30) == 0)
+    if (spoils(maker, 30))
         mutate_bytes(maker->world, out, begin);
 }
 
@@ -138,9 +144,9 @@ static void put_coding(struct body_maker *maker, struct body *body, const struct
 {
     body->encoding = coding->name;
     compress(maker, &body->content, begin, coding->codec);
-    if (below(maker, 16) == 0)
+    if (spoils(maker, 16))
         mutate_bytes(maker->world, &body->content, begin);
-    if (below(maker, 60) == 0)
+    if (spoils(maker, 60))
         body->encoding = below(maker, 2) == 0 ? "gzip" : "nonsense";
 }
 
@@ -148,7 +154,7 @@ static void put_coding(struct body_maker *maker, struct body *body, const struct
 static void put_prefix(struct body_maker *maker, struct bytes_out *content)
 {
     uint64_t size = content->size - 5;
-    bool lies = below(maker, 40) == 0;
+    bool lies = spoils(maker, 40);
     if (lies)
         size = odd_number(maker->world, size);
     content->data[0] = lies ? (uint8_t)below(maker, 256) : 0;
@@ -169,7 +175,7 @@ void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc)
                  : is_json ? "application/json"
                            : "application/x-protobuf";
     snprintf(body->path, sizeof(body->path), "%s", otlp_path(form, is_grpc));
-    if (below(maker, 60) == 0)
+    if (spoils(maker, 60))
         snprintf(body->path, sizeof(body->path), "%s", otlp_path(signal_of(maker), is_grpc));
     bool is_packed = below(maker, 3) == 0;
     if (is_packed && is_grpc)
@@ -190,14 +196,45 @@ static void put_pprof(struct body_maker *maker, struct bytes_out *out)
     write_tree(maker, FORM_PPROF, false, out);
     if (below(maker, 3) != 0)
         compress(maker, out, start, CODEC_GZIP);
-    if (below(maker, 30) == 0)
+    if (spoils(maker, 30))
         mutate_bytes(maker->world, out, start);
 }
 
-/* Gives the fields for profiles one each. */
+static struct node *label_of(struct body_maker *maker, const struct node *model, const char *name,
+                             const char *value)
+{
+    struct node *label = arena_alloc(maker->arena, sizeof(*label));
+    *label = *model;
+    label->children = NULL;
+    for (const struct node *old = model->children; old != NULL; old = old->next) {
+        struct node *text = arena_alloc(maker->arena, sizeof(*text));
+        *text = *old;
+        text->bytes = slice_of_text(old->number == 1 ? name : value);
+        node_adopt(label, text);
+    }
+    return label;
+}
+
+/* A series is one of a profile's kind and a service. */
+static void name_series(struct body_maker *maker, struct node *series)
+{
+    static const char *const names[] = {"process_cpu", "memory", "block", "odd"};
+    const struct node *label = series->children;
+    while (label != NULL && (label->number != 1 || node_children(label) != 2))
+        label = label->next;
+    if (label == NULL)
+        return;
+    struct node *service = label_of(maker, label, "service_name", "checkout");
+    node_adopt(series, label_of(maker, label, "__name__", names[below(maker, COUNT(names))]));
+    node_adopt(series, service);
+}
+
+/* Gives the fields for profiles one each, and series their names. */
 static void fill_profiles(struct body_maker *maker, struct node *node, unsigned depth)
 {
     for (struct node *child = node->children; child != NULL && depth < 4; child = child->next) {
+        if (depth == 0)
+            name_series(maker, child);
         if (child->field != NULL && child->field->role == ROLE_ZIPPED) {
             bytes_clear(&maker->scratch);
             put_pprof(maker, &maker->scratch);
@@ -246,12 +283,12 @@ static void put_folded(struct body_maker *maker, struct bytes_out *out, bool has
             bytes_add(out, ";", frames > 1);
         }
         if (has_counts)
-            bytes_add_format(out, " %lld",
-                             (long long)(below(maker, 12) == 0 ? odd_number(maker->world, 7)
-                                                               : below(maker, 1000)));
+            bytes_add_format(
+                out, " %lld",
+                (long long)(spoils(maker, 12) ? odd_number(maker->world, 7) : below(maker, 1000)));
         bytes_add(out, "\n", 1);
     }
-    if (below(maker, 10) == 0)
+    if (spoils(maker, 10))
         mutate_bytes(maker->world, out, 0);
 }
 
@@ -267,10 +304,10 @@ static void put_trie(struct body_maker *maker, struct bytes_out *out, unsigned d
 {
     struct slice name = grow_word(maker->world, maker->arena);
     uint64_t children = depth < 6 ? below(maker, 4) : 0;
-    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, name.size) : name.size);
+    put_varint(out, spoils(maker, 60) ? odd_number(maker->world, name.size) : name.size);
     bytes_add(out, name.data, name.size);
-    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, 0) : below(maker, 99));
-    put_varint(out, below(maker, 60) == 0 ? odd_number(maker->world, children) : children);
+    put_varint(out, spoils(maker, 60) ? odd_number(maker->world, 0) : below(maker, 99));
+    put_varint(out, spoils(maker, 60) ? odd_number(maker->world, children) : children);
     for (; children > 0; children--)
         put_trie(maker, out, depth + 1);
 }
@@ -304,7 +341,7 @@ static void put_form(struct body_maker *maker, struct body *body)
         bytes_add_text(out, "\r\n");
     }
     bytes_add_text(out, "--xyz--\r\n");
-    if (below(maker, 20) == 0)
+    if (spoils(maker, 20))
         mutate_bytes(maker->world, out, 0);
 }
 
@@ -323,13 +360,13 @@ static void put_query(struct body_maker *maker, struct body *body, const char *f
     };
     static const char *const units[] = {"samples", "objects", "bytes", "lock_nanoseconds", "odd"};
     uint64_t now = maker->world->now_ns / 1000000000;
-    uint64_t until = below(maker, 20) == 0 ? odd_number(maker->world, now) : now;
+    uint64_t until = spoils(maker, 20) ? odd_number(maker->world, now) : now;
     snprintf(body->path, sizeof(body->path),
              "%s/ingest?name=%s&from=%llu&until=%llu&sampleRate=%llu&spyName=%s&units=%s"
              "&aggregationType=%s%s%s",
              below(maker, 2) == 0 ? "/pyroscope" : "", names[below(maker, COUNT(names))],
              (unsigned long long)(now - below(maker, 30)), (unsigned long long)until,
-             (unsigned long long)(below(maker, 10) == 0 ? odd_number(maker->world, 100) : 100),
+             (unsigned long long)(spoils(maker, 10) ? odd_number(maker->world, 100) : 100),
              below(maker, 2) == 0 ? "javaspy" : "gospy", units[below(maker, COUNT(units))],
              below(maker, 2) == 0 ? "sum" : "average", format[0] != 0 ? "&format=" : "", format);
 }

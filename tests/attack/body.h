@@ -48,6 +48,7 @@ struct body_maker {
     struct codec_box *codecs;
     struct bytes_out scratch;
     size_t size_max; /* of a body, before compression */
+    bool is_valid;   /* nothing is spoilt */
 };
 
 /* A request for the OTLP receiver; body->content is cleared first. */

@@ -13,6 +13,7 @@ enum {
     DEPTH_MAX = 16,
     NODES_MAX = 20000, /* beyond it only what must be there is made */
     SPREAD_NS = 1000000000,
+    SERIES_DEPTH = 1,  /* of what has labels in a push */
     PROFILE_DEPTH = 3, /* of a Profile in a request */
     RANGE_MAX = 12,    /* its locations in layout 1.7 */
 };
@@ -269,7 +270,7 @@ static uint64_t count_of(struct growth *growth, const struct form_field *field, 
     case OTLP_RECORDS:
         return below(growth, 12) == 0 ? 0 : 1 + below(growth, 6 * scale);
     case OTLP_KEY_VALUE:
-        return depth > DEPTH_MAX / 2 ? 0 : below(growth, 5);
+        return depth > DEPTH_MAX / 2 ? 0 : below(growth, 5) + (depth == SERIES_DEPTH);
     case OTLP_STRINGS:
     case OTLP_MESSAGES:
         return depth > DEPTH_MAX / 2 ? 0 : below(growth, 3);
@@ -280,6 +281,9 @@ static uint64_t count_of(struct growth *growth, const struct form_field *field, 
 
 static bool is_wanted(struct growth *growth, const struct form_field *field)
 {
+    /* Without these nothing else means anything. */
+    if (field->role == ROLE_OWN_ID || strcmp(field->field->name, "dictionary") == 0)
+        return true;
     bool is_central = field->role != ROLE_PLAIN || field->field->kind >= OTLP_MESSAGES ||
                       field->message == form_any_value();
     return below(growth, is_central ? 24 : 3) != 0;

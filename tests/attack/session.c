@@ -22,13 +22,15 @@ struct session_maker {
     struct body body;
 };
 
-struct session_maker *session_maker_create(uint64_t now_ns)
+struct session_maker *session_maker_create(uint64_t now_ns, bool is_valid)
 {
     struct session_maker *maker = mem_zalloc(sizeof(*maker));
     maker->world.now_ns = now_ns;
     arena_init(&maker->arena, ARENA_BYTES_MAX);
-    maker->bodies = (struct body_maker){
-        .world = &maker->world, .arena = &maker->arena, .codecs = codec_box_create(NULL)};
+    maker->bodies = (struct body_maker){.world = &maker->world,
+                                        .arena = &maker->arena,
+                                        .codecs = codec_box_create(NULL),
+                                        .is_valid = is_valid};
     return maker;
 }
 
@@ -92,8 +94,6 @@ static void cut(struct random_source *random, struct session *session)
             pieces[random_below(random, sizeof(pieces) / sizeof(pieces[0]))] + size / 64;
     if (size > 0 && random_below(random, 25) == 0)
         session->sent_max = random_below(random, size);
-    if (session->sent_max < size)
-        session->is_sound = false;
 }
 
 void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
@@ -107,7 +107,7 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
     enum session_kind kind = kind_of(random);
     maker->bodies.size_max = random_below(random, 200) == 0 ? LARGE_BODY_BYTES_MAX : BODY_BYTES_MAX;
     unsigned requests = 1 + (unsigned)random_below(random, random_below(random, 3) == 0 ? 12 : 3);
-    bool spoils = random_below(random, 8) == 0;
+    bool spoils = random_below(random, 8) == 0 && !maker->bodies.is_valid;
     make_body(maker, kind);
     session->door = maker->body.door;
     session->is_http2 = maker->body.is_grpc || kind == OTLP_HTTP2 ||
@@ -134,4 +134,8 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
         http2_end(&http2);
     session->is_sound = session->is_sound && !http2.is_spoilt;
     cut(random, session);
+    if (maker->bodies.is_valid)
+        session->sent_max = session->bytes.size;
+    if (session->sent_max < session->bytes.size)
+        session->is_sound = false;
 }

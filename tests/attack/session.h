@@ -16,8 +16,8 @@ struct session {
     struct bytes_out bytes;
 };
 
-/* Owned by the caller. now_ns: what requests take for the present. */
-struct session_maker *session_maker_create(uint64_t now_ns);
+/* Owned by the caller. now_ns: what requests take for the present. is_valid: nothing is spoilt. */
+struct session_maker *session_maker_create(uint64_t now_ns, bool is_valid);
 void session_maker_destroy(struct session_maker *maker);
 /* session->bytes is used again. */
 void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,

@@ -225,8 +225,7 @@ static void answer_http1(struct sink *sink, struct sink_connection *connection)
 /* The end of the first HTTP/1.1 request in `in`, or 0. */
 static size_t request_end(const struct bytes_out *in)
 {
-    const uint8_t *head_end =
-        in->size == 0 ? NULL : memmem(in->data, in->size, "\r\n\r\n", 4);
+    const uint8_t *head_end = in->size == 0 ? NULL : memmem(in->data, in->size, "\r\n\r\n", 4);
     if (head_end == NULL)
         return 0;
     size_t head = (size_t)(head_end - in->data) + 4;
