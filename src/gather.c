@@ -135,7 +135,8 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
     add_entry(gather, receipt, batch->items);
 }
 
-/* Attributes the first `items` of what was gathered to the piece, in order of arrival. */
+/* Attributes the first `items` of what was gathered to the piece, in order of arrival. The last
+ * request waits for what is left, if only for parts without items, as large empty profiles are. */
 static void attribute(struct gather *gather, struct piece *piece, uint64_t items, bool is_last)
 {
     assert(gather->entries_count > 0);
@@ -145,13 +146,13 @@ static void attribute(struct gather *gather, struct piece *piece, uint64_t items
         (struct receipt **)mem_alloc(gather->entries_count * sizeof(struct receipt *));
     for (; used < gather->entries_count; used++) {
         struct gather_entry *entry = &gather->entries[used];
-        bool is_whole = is_last || entry->items <= items;
+        bool is_whole = is_last || (entry->items <= items && used + 1 < gather->entries_count);
         if (entry->receipt != NULL) {
             receipt_expect(entry->receipt, is_whole ? 0 : 1);
             piece->receipts[piece->receipts_count++] = entry->receipt;
         }
         if (!is_whole) {
-            entry->items -= items;
+            entry->items -= items < entry->items ? items : entry->items;
             break;
         }
         items -= is_last ? 0 : entry->items;

@@ -238,6 +238,51 @@ static void profiles_are_merged_and_cut_for_their_receipts(void **state)
     budget_fini(&budget);
 }
 
+/* So many profiles that have no samples, but a payload. */
+static struct batch *empty_profiles(size_t count)
+{
+    enum { PAYLOAD = 100 };
+    static const uint8_t head[] = {0x0a, PAYLOAD + 6, 0x12, PAYLOAD + 4,
+                                   0x12, PAYLOAD + 2, 0x52, PAYLOAD};
+    struct buffer *buffer = buffer_create(&budget, count * (sizeof(head) + PAYLOAD));
+    for (size_t i = 0; i < count; i++) {
+        memcpy(buffer->data + buffer->size, head, sizeof(head));
+        memset(buffer->data + buffer->size + sizeof(head), 'p', PAYLOAD);
+        buffer->size += sizeof(head) + PAYLOAD;
+    }
+    struct batch *batch = batch_create(PROFILES, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+    return batch;
+}
+
+static void a_request_without_items_waits_for_all_of_its_pieces(void **state)
+{
+    struct request senders[2] = {{.items = 0}, {.items = 0}};
+    struct gather gather;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    gather_init(&gather, PROFILES, &budget, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        struct batch *batch = empty_profiles(3);
+        receipt_init(&senders[i].receipt, on_resolved, &senders[i]);
+        gather_add(&gather, batch, &senders[i].receipt);
+        batch_unref(batch);
+    }
+    size_t cuts = 0;
+    for (; gather.pending != NULL; cuts++) {
+        assert_false(senders[1].is_resolved);
+        struct piece piece = gather_cut(&gather, (struct otlp_limit){.bytes_max = 150});
+        piece_resolve(&piece, &outcome_accepted);
+    }
+    assert_int_equal(cuts, 6);
+    assert_true(senders[0].is_resolved);
+    assert_true(senders[1].is_resolved);
+    gather_fini(&gather);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +290,7 @@ int main(void)
         cmocka_unit_test(requests_that_were_answered_need_no_receipt),
         cmocka_unit_test(one_acknowledged_request_makes_the_piece_so),
         cmocka_unit_test(profiles_are_merged_and_cut_for_their_receipts),
+        cmocka_unit_test(a_request_without_items_waits_for_all_of_its_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
