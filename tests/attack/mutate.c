@@ -344,6 +344,36 @@ static void change_text(struct change *change)
     change->node->bytes = slice_of(text, size);
 }
 
+static bool is_string_entry(const struct node *node)
+{
+    return is_text(node) && node->field != NULL && node->field->role == ROLE_ENTRY;
+}
+
+/* A long text that everything refers to, many times: small on the wire, large where it is spelt
+ * out. */
+static void change_references(struct change *change)
+{
+    choose(change, is_string_entry);
+    if (!is_string_entry(change->node))
+        return;
+    uint64_t index = 0;
+    for (const struct node *at = change->parent->children; at != NULL && at != change->node;
+         at = at->next)
+        index += at->field == change->node->field;
+    size_t size = (size_t)256 << below(change, 10);
+    uint8_t *text = arena_alloc(change->arena, size);
+    memset(text, 'r', size);
+    change->node->bytes = slice_of(text, size);
+    for (size_t i = 0; i < change->picked->count; i++) {
+        struct node *node = change->picked->nodes[i];
+        if (is_number(node) && node->field != NULL && node->field->to == TABLE_STRINGS &&
+            below(change, 4) != 0)
+            node->value = index;
+    }
+    choose(change, is_message);
+    change->node->repeats += many(change);
+}
+
 static void change_unknown(struct change *change)
 {
     static const uint32_t numbers[] = {0, 13, 15, 16, 17, 90, 1000, 19000, (1u << 29) - 1};
@@ -367,11 +397,12 @@ static void change_number_of_field(struct change *change)
 }
 
 static void (*const kinds[])(struct change *) = {
-    change_index,  change_index,   change_index,           change_index, change_number,
-    change_number, change_alike,   change_width,           change_wire,  change_packing,
-    change_length, change_repeat,  change_repeat,          change_count, change_count,
-    change_remove, change_empty,   change_graft,           change_order, change_nesting,
-    change_text,   change_unknown, change_number_of_field,
+    change_index,  change_index,      change_index,   change_index,
+    change_number, change_number,     change_alike,   change_width,
+    change_wire,   change_packing,    change_length,  change_repeat,
+    change_repeat, change_count,      change_count,   change_remove,
+    change_empty,  change_graft,      change_order,   change_nesting,
+    change_text,   change_references, change_unknown, change_number_of_field,
 };
 
 void mutate(struct world *world, struct arena *arena, struct node *root, unsigned changes)
