@@ -115,6 +115,7 @@ static bool finish(struct attack *attack, struct traffic *traffic,
 {
     int books = 0;
     char ignored[VERDICT_BYTES_MAX];
+    sink_begin(attack->sink, 0, 0); /* what waits can leave */
     for (unsigned tries = 0; tries < BOOKS_TRIES && books == 0; tries++) {
         if (!traffic_turn(traffic, verdict))
             return false;

@@ -99,6 +99,34 @@ static void choose(struct change *change, bool (*is_right)(const struct node *))
     }
 }
 
+/* The same, but each field of the grammar is as likely as the others, however often it is there. */
+static void choose_field(struct change *change, bool (*is_right)(const struct node *))
+{
+    enum { FIELDS_MAX = 64 };
+    const struct form_field *fields[FIELDS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < change->picked->count && count < FIELDS_MAX; i++) {
+        const struct form_field *field = change->picked->nodes[i]->field;
+        size_t known = 0;
+        while (known < count && fields[known] != field)
+            known++;
+        if (known == count && is_right(change->picked->nodes[i]))
+            fields[count++] = field;
+    }
+    choose(change, is_right);
+    if (count == 0)
+        return;
+    const struct form_field *field = fields[below(change, count)];
+    size_t seen = 0;
+    for (size_t i = 0; i < change->picked->count; i++) {
+        struct node *node = change->picked->nodes[i];
+        if (node->field != field || !is_right(node) || below(change, ++seen) != 0)
+            continue;
+        change->node = node;
+        change->parent = change->picked->parents[i];
+    }
+}
+
 static bool is_number(const struct node *node)
 {
     return node->kind == NODE_NUMBER;
@@ -140,13 +168,13 @@ static struct node *copy(struct change *change, const struct node *node)
 
 static void change_index(struct change *change)
 {
-    choose(change, is_index);
+    choose_field(change, is_index);
     change->node->value = odd_number(change->world, change->node->value);
 }
 
 static void change_number(struct change *change)
 {
-    choose(change, is_number);
+    choose_field(change, is_number);
     change->node->value = odd_number(change->world, below(change, 32));
 }
 
