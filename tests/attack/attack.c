@@ -23,12 +23,14 @@ enum {
     SESSIONS = 1200,
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
-    BOOKS_TRIES = 1500,
+    BOOKS_S = 90,    /* for what is in flight, from the last answer on */
     END_WAITS = 100, /* tenths of a second */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     TEXT_MAX = 1024,
     REPORT_LINES = 60,
 };
+
+#define BOOKS_LOOK_S 0.05
 
 struct options {
     const char *executable;
@@ -116,11 +118,14 @@ static bool finish(struct attack *attack, struct traffic *traffic,
     int books = 0;
     char ignored[VERDICT_BYTES_MAX];
     sink_begin(attack->sink, 0, 0); /* what waits can leave */
-    for (unsigned tries = 0; tries < BOOKS_TRIES && books == 0; tries++) {
+    double until_s = now_s() + BOOKS_S;
+    for (double look_s = 0; now_s() < until_s && books == 0;) {
         if (!traffic_turn(traffic, verdict))
             return false;
-        if (tries % 8 == 0)
-            books = daemon_check_books(&attack->daemon, verdict);
+        if (now_s() < look_s)
+            continue;
+        books = daemon_check_books(&attack->daemon, verdict);
+        look_s = now_s() + BOOKS_LOOK_S;
     }
     if (books != 1) {
         char found[VERDICT_BYTES_MAX - 8];
