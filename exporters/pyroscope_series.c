@@ -190,8 +190,8 @@ static void add_private(struct pyroscope_series *series, const struct pyroscope_
         add_text(series, source, "__delta__", "false");
         return;
     }
-    struct profile_numbers_reader reader =
-        profile_numbers_read(&source->private_labels->attributes);
+    struct profile_indices_reader reader =
+        profile_indices_read(&source->private_labels->attributes);
     while (series_next_private(source->dictionary, &reader, &label))
         add(series, source, label.name, label.value);
 }

@@ -46,7 +46,7 @@ void pyroscope_walk_close(struct pyroscope_walk *walk)
     arena_clear(&walk->arena);
 }
 
-static struct slice text_at(const struct pyroscope_walk *walk, int32_t index)
+static struct slice text_at(const struct pyroscope_walk *walk, struct profile_index index)
 {
     if (!profile_has(&walk->dictionary, PROFILE_STRINGS, index))
         return slice_of(NULL, 0);

@@ -131,7 +131,7 @@ static uint32_t own_string(const struct profile_dictionary *from, struct slice t
     assert(text.size > 0);
     for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++)
         if (from->entries[PROFILE_STRINGS][i].size == text.size &&
-            slice_equal(profile_string_at(from, (int32_t)i), text))
+            slice_equal(profile_string_at(from, profile_index_of(i)), text))
             return i;
     return 0;
 }
@@ -172,7 +172,7 @@ static void find_names(struct profile_additions *additions)
     for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++) {
         if ((sizes >> from->entries[PROFILE_STRINGS][i].size % 64 & 1) == 0)
             continue;
-        struct slice text = profile_string_at(from, (int32_t)i);
+        struct slice text = profile_string_at(from, profile_index_of(i));
         for (size_t k = 0; k < settings->attributes_count; k++)
             if (additions->key_index[k] == 0 && slice_equal(text, settings->attributes[k].name))
                 additions->key_index[k] = i;
@@ -186,10 +186,11 @@ static void find_attributes(struct profile_additions *additions)
     const struct profile_dictionary *from = &additions->links->from;
     for (uint32_t i = 1; i < from->counts[PROFILE_ATTRIBUTES]; i++) {
         uint16_t fills = additions->links->roles[i].fills;
-        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)i);
+        struct profile_attribute attribute = profile_attribute_at(from, profile_index_of(i));
         bool is_url = additions->key_index[ADDED_TRACE_URL] != 0 &&
-                      (uint32_t)attribute.key == additions->key_index[ADDED_TRACE_URL];
-        if ((fills == 0 && !is_url) || attribute.unit != 0 || attribute.value.data == NULL)
+                      attribute.key.number == additions->key_index[ADDED_TRACE_URL];
+        if ((fills == 0 && !is_url) || profile_index_is_set(attribute.unit) ||
+            attribute.value.data == NULL)
             continue;
         size_t key = fills != 0 ? (size_t)__builtin_ctz(fills) : ADDED_TRACE_URL;
         struct value value = value_read(attribute.value);

@@ -102,15 +102,15 @@ static uint32_t counted_spans(const struct copies *copies, uint32_t place,
 
 /* What the copy keeps: neither what names the span nor what was said of it. */
 static uint8_t *put_attributes(const struct copies *copies,
-                               const struct profile_numbers *attributes, uint8_t *at)
+                               const struct profile_indices *attributes, uint8_t *at)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
     assert(at != NULL);
-    while (profile_numbers_next(&reader, &index)) {
-        const struct attribute_role *role = &copies->links->roles[(uint32_t)index];
+    while (profile_indices_next(&reader, &index)) {
+        const struct attribute_role *role = profile_links_role(copies->links, index);
         if (!role->names_span && role->fills == 0)
-            at = profile_put_varint(at, (uint32_t)index);
+            at = profile_put_varint(at, (uint64_t)index.number);
     }
     return at;
 }
@@ -118,7 +118,7 @@ static uint8_t *put_attributes(const struct copies *copies,
 static void write_body(struct copies *copies, const struct profile_sample *sample)
 {
     struct profile_bytes *body = &copies->body;
-    size_t indices = profile_numbers_count_max(&sample->attributes);
+    size_t indices = profile_numbers_count_max(&sample->attributes.numbers);
     size_t most = sample->bytes.size + indices * WIRE_SHORT_VARINT_BYTES_MAX +
                   (size_t)PROFILE_HEADER_BYTES_MAX;
     struct wire_reader fields = wire_reader_of(sample->bytes);
@@ -186,7 +186,7 @@ static bool is_kept(const struct wire_field *field)
            field->number != PROFILE_PAYLOAD;
 }
 
-static void put_type(struct copies *copies, struct slice type, int32_t unit)
+static void put_type(struct copies *copies, struct slice type, struct profile_index unit)
 {
     struct profile_bytes *out = &copies->splices.inserts;
     size_t suffix = strlen(profile_type_ends[copies->kind]);
@@ -200,7 +200,7 @@ static void put_type(struct copies *copies, struct slice type, int32_t unit)
     size_t begin = out->size;
     uint8_t *room = profile_bytes_room(out, 2 * (size_t)(1 + WIRE_VARINT_BYTES_MAX));
     uint8_t *end = profile_put_number(room, 1, index);
-    end = profile_put_number(end, 2, (uint32_t)unit);
+    end = profile_put_number(end, 2, (uint64_t)unit.number);
     out->size += (size_t)(end - room);
     profile_bytes_wrap(out, begin, PROFILE_SAMPLE_TYPE);
 }
@@ -230,11 +230,9 @@ static void put_profile(struct copies *copies, const struct profile *profile, st
 static bool may_be_copied(const struct profile_dictionary *from, const struct profile *profile,
                           struct slice *ret_type)
 {
-    int32_t index = profile->sample_type.type;
+    struct profile_index index = profile->sample_type.type;
     assert(from != NULL);
-    *ret_type = index != 0 && profile_has(from, PROFILE_STRINGS, index)
-                    ? profile_string_at(from, index)
-                    : slice_of_text("");
+    *ret_type = profile_index_is_set(index) ? profile_string_at(from, index) : slice_of_text("");
     return ret_type->size > 0 && ret_type->size <= TYPE_TEXT_MAX &&
            profile_type_stem_bytes(*ret_type) == ret_type->size;
 }

@@ -114,10 +114,10 @@ static void count_link(struct profile_enricher *enricher, const struct join_link
 }
 
 /* Whether the sample names its span in another way from now on. */
-static bool gets_link(const struct join_link *link, int32_t index)
+static bool gets_link(const struct join_link *link, struct profile_index index)
 {
     assert(link->key.span != 0);
-    return link->index != 0 && (index == 0 || !link->is_as_it_came);
+    return link->index != 0 && (!profile_index_is_set(index) || !link->is_as_it_came);
 }
 
 /* Whether some of its samples may get anything. */
@@ -128,7 +128,8 @@ static bool may_change(const struct join_link *link)
 }
 
 /* Whether the sample gets anything. */
-static bool changes(const struct named_sample *named, const struct join_link *link, int32_t index)
+static bool changes(const struct named_sample *named, const struct join_link *link,
+                    struct profile_index index)
 {
     assert(link->key.span != 0);
     return (link->given & ~(uint32_t)named->filled) != 0 || gets_link(link, index);
@@ -146,11 +147,11 @@ static uint8_t *put_kept(uint8_t *at, const uint8_t *begin, const uint8_t *end)
 static uint8_t *put_other_fields(const struct profile_sample *sample, bool keeps_link, uint8_t *at)
 {
     const uint8_t *kept = sample->bytes.data; /* up to what was copied or left out last */
-    const uint8_t *packed = sample->attributes.packed.data;
-    size_t packed_bytes = sample->attributes.packed.size;
+    const uint8_t *packed = sample->attributes.numbers.packed.data;
+    size_t packed_bytes = sample->attributes.numbers.packed.size;
     struct wire_reader fields = wire_reader_of(sample->bytes);
     struct wire_field field;
-    if (keeps_link && sample->attributes.number == 0)
+    if (keeps_link && sample->attributes.numbers.number == 0)
         return put_kept(at, kept, fields.end);
     /* As nearly all attributes lie: in one place, of less than 128 bytes. */
     if (keeps_link && packed_bytes > 0 && packed_bytes < 0x80 && packed - kept >= 2 &&
@@ -170,17 +171,17 @@ static uint8_t *put_other_fields(const struct profile_sample *sample, bool keeps
 
 /* Its attributes; without those that name the span when `is_lifted`. */
 static uint8_t *put_own_attributes(struct profile_enricher *enricher,
-                                   const struct profile_numbers *attributes, bool is_lifted,
+                                   const struct profile_indices *attributes, bool is_lifted,
                                    uint8_t *at)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
     assert(at != NULL);
-    if (!is_lifted && attributes->parent.data == NULL)
-        return put_kept(at, reader.at, reader.end);
-    while (profile_numbers_next(&reader, &index)) {
-        if (!is_lifted || !enricher->links.roles[(uint32_t)index].names_span)
-            at = profile_put_varint(at, (uint32_t)index);
+    if (!is_lifted && attributes->numbers.parent.data == NULL)
+        return put_kept(at, reader.numbers.at, reader.numbers.end);
+    while (profile_indices_next(&reader, &index)) {
+        if (!is_lifted || !profile_links_role(&enricher->links, index)->names_span)
+            at = profile_put_varint(at, (uint64_t)index.number);
         else
             enricher->has_orphans = true;
     }
@@ -194,7 +195,8 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     struct profile_bytes *out = &enricher->splices.inserts;
     bool is_lifted = named->is_by_labels && link->index != 0;
     bool is_linked = gets_link(link, sample->link);
-    size_t indices = profile_numbers_count_max(&sample->attributes) + JOIN_ATTRIBUTES_MAX + 1;
+    size_t indices =
+        profile_numbers_count_max(&sample->attributes.numbers) + JOIN_ATTRIBUTES_MAX + 1;
     size_t most = sample->bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
                   (size_t)2 * PROFILE_HEADER_BYTES_MAX;
     uint8_t *begin = profile_bytes_room(out, most);
@@ -203,7 +205,7 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     end = put_own_attributes(enricher, &sample->attributes, is_lifted, end + PROFILE_HEADER_BYTES);
     for (uint32_t left = link->given & ~(uint32_t)named->filled; left != 0; left &= left - 1)
         end = profile_put_varint(end, link->attributes[__builtin_ctz(left)]);
-    enricher->has_orphans |= sample->link != 0 && is_linked;
+    enricher->has_orphans |= profile_index_is_set(sample->link) && is_linked;
     end = profile_close_filled(list, end, SAMPLE_ATTRIBUTES);
     if (is_linked)
         end = profile_put_number(end, SAMPLE_LINK, link->index);

@@ -62,12 +62,13 @@ static bool read_attributes(struct profile_links *links)
     links->names_spans = links->from.counts[PROFILE_LINKS] > 1;
     for (uint32_t i = 1; i < count; i++) {
         struct correlation none = {.has_span = false};
-        struct profile_attribute attribute = profile_attribute_at(&links->from, (int32_t)i);
+        struct profile_attribute attribute =
+            profile_attribute_at(&links->from, profile_index_of(i));
         if (!profile_has(&links->from, PROFILE_STRINGS, attribute.key))
             continue;
         links->roles[i] = (struct attribute_role){
             .fills = fills(&links->store->settings, profile_string_at(&links->from, attribute.key)),
-            .names_span = correlation_take_attribute(&none, &links->from, (int32_t)i),
+            .names_span = correlation_take_attribute(&none, &links->from, profile_index_of(i)),
         };
         links->names_spans |= links->roles[i].names_span;
         links->has_roles |= links->roles[i].names_span || links->roles[i].fills != 0;
@@ -107,41 +108,35 @@ static uint32_t place_of(struct profile_links *links, const struct correlation *
 }
 
 /* What an entry of the link table says, the first time that somebody asks. */
-static uint32_t __attribute__((noinline)) read_entry(struct profile_links *links, int32_t index)
+static uint32_t __attribute__((noinline))
+read_entry(struct profile_links *links, struct profile_index index)
 {
     struct correlation correlation = {.has_span = false};
     correlation_take_link(&correlation, &links->from, index);
     uint32_t place = place_of(links, &correlation);
     if (place == LINK_NONE)
         return LINK_NONE;
-    assert(links->by_link[index] == 0);
-    links->set.items[place].index = (uint32_t)index;
-    links->by_link[index] = place + 1;
+    uint32_t entry = profile_place(&links->from, PROFILE_LINKS, index);
+    assert(links->by_link[entry] == 0);
+    links->set.items[place].index = entry;
+    links->by_link[entry] = place + 1;
     return place;
 }
 
-static inline uint32_t link_of_entry(struct profile_links *links, int32_t index)
+static inline uint32_t link_of_entry(struct profile_links *links, struct profile_index index)
 {
-    assert(profile_has(&links->from, PROFILE_LINKS, index));
-    uint32_t known = links->by_link[index];
+    uint32_t known = links->by_link[profile_place(&links->from, PROFILE_LINKS, index)];
     return known != 0 ? known - 1 : read_entry(links, index);
-}
-
-/* As in every decoder an index has 32 bits, however long it is spelt. */
-static const struct attribute_role *role_of(const struct profile_links *links, uint64_t index)
-{
-    assert(profile_has(&links->from, PROFILE_ATTRIBUTES, (int32_t)index));
-    return &links->roles[(uint32_t)index];
 }
 
 static uint32_t link_of_labels(struct profile_links *links, const struct profile_sample *sample)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct correlation correlation = {.has_span = false};
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index))
-        if (role_of(links, index)->names_span)
-            correlation_take_attribute(&correlation, &links->from, (int32_t)index);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index))
+        if (profile_links_role(links, index)->names_span)
+            correlation_take_attribute(&correlation, &links->from, index);
     return place_of(links, &correlation);
 }
 
@@ -165,17 +160,17 @@ static void read_labels(struct profile_links *links, struct slice bytes,
 {
     struct profile_sample sample;
     profile_read_sample(bytes, &sample);
-    struct profile_numbers_reader reader = profile_numbers_read(&sample.attributes);
+    struct profile_indices_reader reader = profile_indices_read(&sample.attributes);
     bool names_span = false;
-    uint64_t index;
+    struct profile_index index;
     assert(links->has_roles);
-    while (profile_numbers_next(&reader, &index)) {
-        const struct attribute_role *role = role_of(links, index);
+    while (profile_indices_next(&reader, &index)) {
+        const struct attribute_role *role = profile_links_role(links, index);
         ret_named->filled |= role->fills;
         names_span |= role->names_span;
     }
-    ret_named->is_by_labels = sample.link == 0;
-    if (sample.link != 0)
+    ret_named->is_by_labels = !profile_index_is_set(sample.link);
+    if (profile_index_is_set(sample.link))
         ret_named->link = link_of_entry(links, sample.link);
     else if (names_span)
         ret_named->link = link_of_labels(links, &sample);
@@ -191,10 +186,9 @@ static inline void read_named(struct profile_links *links, const struct wire_fie
         read_labels(links, field->bytes, ret_named);
         return;
     }
-    int32_t index = profile_link_of_sample(field->bytes);
-    assert(profile_has(&links->from, PROFILE_LINKS, index));
-    ret_named->is_by_labels = index == 0;
-    if (index != 0)
+    struct profile_index index = profile_link_of_sample(field->bytes);
+    ret_named->is_by_labels = !profile_index_is_set(index);
+    if (profile_index_is_set(index))
         ret_named->link = link_of_entry(links, index);
 }
 

@@ -95,6 +95,12 @@ void *profile_links_grow(struct profile_links *links, void *items, uint32_t *cap
 uint32_t profile_links_resolve(struct profile_links *links);
 /* The place of that span in set, looked up; LINK_NONE: the budget has no memory for it. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
+/* What an attribute of the request means. */
+static inline const struct attribute_role *profile_links_role(const struct profile_links *links,
+                                                              struct profile_index index)
+{
+    return &links->roles[profile_place(&links->from, PROFILE_ATTRIBUTES, index)];
+}
 /* The sample gets what it does not have yet from its link, of whose service spans are known. */
 void profile_links_want(struct profile_links *links, const struct named_sample *sample,
                         bool is_known);

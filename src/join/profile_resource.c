@@ -112,11 +112,11 @@ static bool has_key(struct slice resource, const char *key)
 static bool has_attribute(const struct profile_dictionary *from, const struct profile *profile,
                           const char *key)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&profile->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
     assert(from != NULL);
-    while (profile_numbers_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)index);
+    while (profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, index);
         if (profile_has(from, PROFILE_STRINGS, attribute.key) &&
             slice_equal_text(profile_string_at(from, attribute.key), key))
             return true;

@@ -74,7 +74,7 @@ static struct about about_of(struct named_reader *reader, const struct profile *
     return about;
 }
 
-static struct slice string_at(const struct profile_dictionary *from, int32_t index)
+static struct slice string_at(const struct profile_dictionary *from, struct profile_index index)
 {
     assert(from != NULL);
     return profile_has(from, PROFILE_STRINGS, index) ? profile_string_at(from, index)
@@ -102,11 +102,11 @@ static struct slice type_of(const struct profile_dictionary *from, const struct 
 static bool has_own(const struct profile_dictionary *from, const struct profile *profile,
                     uint32_t key)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&profile->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
     assert(from != NULL);
-    while (key != 0 && profile_numbers_next(&reader, &index))
-        if ((uint32_t)profile_attribute_at(from, (int32_t)index).key == key)
+    while (key != 0 && profile_indices_next(&reader, &index))
+        if (profile_attribute_at(from, index).key.number == key)
             return true;
     return false;
 }

@@ -52,11 +52,11 @@ static bool read_times(const struct profile_sample *sample, struct timed_sample 
 static void read_thread(const struct profile_dictionary *from, const struct profile_sample *sample,
                         struct thread_facts *thread)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
     assert(thread != NULL);
-    while (profile_numbers_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(from, (int32_t)index);
+    while (profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, index);
         if (profile_has(from, PROFILE_STRINGS, attribute.key))
             thread_facts_take(thread, profile_string_at(from, attribute.key), attribute.value);
     }

@@ -30,32 +30,35 @@ struct checking {
     struct profile_findings *findings;
 };
 
-static inline bool is_fine(const struct checking *checking, enum profile_table table, int32_t index)
+static inline bool is_fine(const struct checking *checking, enum profile_table table,
+                           struct profile_index index)
 {
-    return profile_has(&checking->dictionary, table, index) && checking->is_fine[table][index] != 0;
+    const struct profile_dictionary *dictionary = &checking->dictionary;
+    return profile_has(dictionary, table, index) &&
+           checking->is_fine[table][profile_place(dictionary, table, index)] != 0;
 }
 
 static bool are_fine(const struct checking *checking, enum profile_table table,
-                     const struct profile_numbers *indices, int32_t *ret_first_broken)
+                     const struct profile_indices *indices, struct profile_index *ret_first_broken)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(indices);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(indices);
+    struct profile_index index;
     assert(table < PROFILE_TABLES);
-    while (profile_numbers_next(&reader, &index)) {
-        if (is_fine(checking, table, (int32_t)index))
+    while (profile_indices_next(&reader, &index)) {
+        if (is_fine(checking, table, index))
             continue;
-        *ret_first_broken = (int32_t)index;
+        *ret_first_broken = index;
         return false;
     }
     return true;
 }
 
-static bool is_string_fine(const struct checking *checking, int32_t index)
+static bool is_string_fine(const struct checking *checking, struct profile_index index)
 {
     return profile_has(&checking->dictionary, PROFILE_STRINGS, index);
 }
 
-static bool is_attribute_fine(const struct checking *checking, int32_t index)
+static bool is_attribute_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(&checking->dictionary, index);
     bool has_references = profile_has_references(INLINE_ANY_VALUE, attribute.value);
@@ -63,14 +66,14 @@ static bool is_attribute_fine(const struct checking *checking, int32_t index)
     return is_string_fine(checking, attribute.key) && is_string_fine(checking, attribute.unit);
 }
 
-static bool is_link_fine(const struct checking *checking, int32_t index)
+static bool is_link_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_link link = profile_link_at(&checking->dictionary, index);
     return (link.trace_id.size == TRACE_ID_BYTES || link.trace_id.size == 0) &&
            (link.span_id.size == SPAN_ID_BYTES || link.span_id.size == 0);
 }
 
-static bool is_function_fine(const struct checking *checking, int32_t index)
+static bool is_function_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_function function = profile_function_at(&checking->dictionary, index);
     return is_string_fine(checking, function.name) &&
@@ -78,20 +81,20 @@ static bool is_function_fine(const struct checking *checking, int32_t index)
            is_string_fine(checking, function.filename);
 }
 
-static bool is_mapping_fine(const struct checking *checking, int32_t index)
+static bool is_mapping_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_mapping mapping = profile_mapping_at(&checking->dictionary, index);
-    int32_t broken;
+    struct profile_index broken;
     return is_string_fine(checking, mapping.filename) &&
            are_fine(checking, PROFILE_ATTRIBUTES, &mapping.attributes, &broken);
 }
 
-static bool is_location_fine(const struct checking *checking, int32_t index)
+static bool is_location_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_location location = profile_location_at(&checking->dictionary, index);
     struct wire_reader lines = wire_reader_of(location.bytes);
     struct profile_line line;
-    int32_t broken;
+    struct profile_index broken;
     while (profile_next_line(&lines, &line))
         if (!is_fine(checking, PROFILE_FUNCTIONS, line.function))
             return false;
@@ -99,10 +102,10 @@ static bool is_location_fine(const struct checking *checking, int32_t index)
            are_fine(checking, PROFILE_ATTRIBUTES, &location.attributes, &broken);
 }
 
-static bool is_stack_fine(const struct checking *checking, int32_t index)
+static bool is_stack_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(&checking->dictionary, index);
-    int32_t broken;
+    struct profile_index broken;
     return are_fine(checking, PROFILE_LOCATIONS, &stack.locations, &broken);
 }
 
@@ -116,7 +119,7 @@ static bool has_zero_element(const struct profile_dictionary *dictionary, enum p
 
 /* False when there is no memory. */
 static bool check_table(struct checking *checking, struct arena *arena, enum profile_table table,
-                        bool (*check)(const struct checking *, int32_t))
+                        bool (*check)(const struct checking *, struct profile_index))
 {
     uint32_t count = checking->dictionary.counts[table];
     uint8_t *fine = arena_try_alloc(arena, (size_t)count + 1);
@@ -124,8 +127,11 @@ static bool check_table(struct checking *checking, struct arena *arena, enum pro
         return false;
     checking->is_fine[table] = fine;
     fine[0] = 1;
-    for (uint32_t i = 0; i < count; i++)
-        fine[i] = check == NULL || check(checking, (int32_t)i);
+    for (uint32_t i = 0; i < count; i++) {
+        fine[i] = check == NULL || check(checking, profile_index_of(i));
+        /* Later stages walk whole tables: what is broken goes, even if nothing refers to it. */
+        checking->findings->needs_rewriting |= fine[i] == 0;
+    }
     if (!has_zero_element(&checking->dictionary, table))
         checking->findings->needs_rewriting = true;
     return true;
@@ -145,31 +151,31 @@ static bool check_tables(struct checking *checking, struct arena *arena)
 
 /* What is wrong is only written down for the first broken profile. */
 static bool complain(const struct checking *checking, const char *field, enum profile_table table,
-                     int32_t index)
+                     struct profile_index index)
 {
     struct profile_findings *findings = checking->findings;
     uint32_t count = checking->dictionary.counts[table];
     bool is_inside = profile_has(&checking->dictionary, table, index);
     if (findings->broken_profiles == 0)
         snprintf(findings->reason, sizeof(findings->reason),
-                 is_inside ? "profile %" PRIu64 ": %s %" PRId32 " leads to an entry of the %s (of "
+                 is_inside ? "profile %" PRIu64 ": %s %" PRId64 " leads to an entry of the %s (of "
                              "%" PRIu32 ") that itself refers outside of a table or is malformed"
-                           : "profile %" PRIu64 ": %s %" PRId32
+                           : "profile %" PRIu64 ": %s %" PRId64
                              " is outside of the %s, which has %" PRIu32 " entries",
-                 findings->profiles, field, index, table_names[table], count);
+                 findings->profiles, field, index.number, table_names[table], count);
     return false;
 }
 
 static bool check_index(const struct checking *checking, const char *field,
-                        enum profile_table table, int32_t index)
+                        enum profile_table table, struct profile_index index)
 {
     return is_fine(checking, table, index) || complain(checking, field, table, index);
 }
 
 static bool check_indices(const struct checking *checking, const char *field,
-                          enum profile_table table, const struct profile_numbers *indices)
+                          enum profile_table table, const struct profile_indices *indices)
 {
-    int32_t broken;
+    struct profile_index broken;
     return are_fine(checking, table, indices, &broken) || complain(checking, field, table, broken);
 }
 

@@ -17,8 +17,8 @@ struct profile_findings {
     uint64_t samples;        /* and uploads (profile_upload.h) */
     uint64_t broken_samples; /* samples of broken profiles */
     uint8_t *broken;         /* one bit per Profile message; in the arena */
-    /* It has references instead of texts, tables without zero element or profiles without types:
-     * back-ends stumble over those. */
+    /* It has broken profiles or entries, or what back-ends stumble over: references instead of
+     * texts, tables without zero element, profiles without types. */
     bool needs_rewriting;
     char reason[256]; /* what is wrong with the first broken profile */
 };

@@ -102,19 +102,19 @@ bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena
 }
 
 struct slice profile_entry_at(const struct profile_dictionary *dictionary, enum profile_table table,
-                              int32_t index)
+                              struct profile_index index)
 {
     assert(table < PROFILE_TABLES);
-    assert(profile_has(dictionary, table, index));
+    uint32_t place = profile_place(dictionary, table, index);
     bool is_null = table == PROFILE_LINKS || table == PROFILE_MAPPINGS;
-    if (index == 0 && (is_null || dictionary->counts[table] == 0))
+    if (place == 0 && (is_null || dictionary->counts[table] == 0))
         return slice_of("", 0);
-    struct profile_entry entry = dictionary->entries[table][index];
+    struct profile_entry entry = dictionary->entries[table][place];
     return slice_of(dictionary->request.data + entry.offset, entry.size);
 }
 
 struct profile_mapping profile_mapping_at(const struct profile_dictionary *dictionary,
-                                          int32_t index)
+                                          struct profile_index index)
 {
     struct slice bytes = profile_entry_at(dictionary, PROFILE_MAPPINGS, index);
     struct profile_mapping mapping = {0};
@@ -128,16 +128,16 @@ struct profile_mapping profile_mapping_at(const struct profile_dictionary *dicti
         else if (field.number == 3)
             mapping.file_offset = field.number_value;
         else if (field.number == 4)
-            mapping.filename = (int32_t)field.number_value;
+            mapping.filename = profile_index_of(field.number_value);
         else if (field.number == 5)
-            profile_numbers_add(&mapping.attributes, bytes, &field);
+            profile_numbers_add(&mapping.attributes.numbers, bytes, &field);
     }
     assert(reader.failure == NULL);
     return mapping;
 }
 
 struct profile_location profile_location_at(const struct profile_dictionary *dictionary,
-                                            int32_t index)
+                                            struct profile_index index)
 {
     struct slice bytes = profile_entry_at(dictionary, PROFILE_LOCATIONS, index);
     struct profile_location location = {.bytes = bytes};
@@ -145,13 +145,13 @@ struct profile_location profile_location_at(const struct profile_dictionary *dic
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
-            location.mapping = (int32_t)field.number_value;
+            location.mapping = profile_index_of(field.number_value);
         else if (field.number == 2)
             location.address = field.number_value;
         else if (field.number == 3)
             location.lines_count++;
         else if (field.number == 4)
-            profile_numbers_add(&location.attributes, bytes, &field);
+            profile_numbers_add(&location.attributes.numbers, bytes, &field);
     }
     assert(reader.failure == NULL);
     return location;
@@ -164,7 +164,7 @@ static struct profile_line line_of(struct slice bytes)
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
-            line.function = (int32_t)field.number_value;
+            line.function = profile_index_of(field.number_value);
         else if (field.number == 2)
             line.line = (int64_t)field.number_value;
         else if (field.number == 3)
@@ -189,7 +189,7 @@ bool profile_next_line(struct wire_reader *reader, struct profile_line *ret_line
 }
 
 struct profile_function profile_function_at(const struct profile_dictionary *dictionary,
-                                            int32_t index)
+                                            struct profile_index index)
 {
     struct profile_function function = {0};
     struct wire_reader reader =
@@ -197,11 +197,11 @@ struct profile_function profile_function_at(const struct profile_dictionary *dic
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
-            function.name = (int32_t)field.number_value;
+            function.name = profile_index_of(field.number_value);
         else if (field.number == 2)
-            function.system_name = (int32_t)field.number_value;
+            function.system_name = profile_index_of(field.number_value);
         else if (field.number == 3)
-            function.filename = (int32_t)field.number_value;
+            function.filename = profile_index_of(field.number_value);
         else if (field.number == 4)
             function.start_line = (int64_t)field.number_value;
     }
@@ -209,7 +209,8 @@ struct profile_function profile_function_at(const struct profile_dictionary *dic
     return function;
 }
 
-struct profile_link profile_link_at(const struct profile_dictionary *dictionary, int32_t index)
+struct profile_link profile_link_at(const struct profile_dictionary *dictionary,
+                                    struct profile_index index)
 {
     struct profile_link link = {0};
     struct wire_reader reader = wire_reader_of(profile_entry_at(dictionary, PROFILE_LINKS, index));
@@ -224,13 +225,14 @@ struct profile_link profile_link_at(const struct profile_dictionary *dictionary,
     return link;
 }
 
-struct slice profile_string_at(const struct profile_dictionary *dictionary, int32_t index)
+struct slice profile_string_at(const struct profile_dictionary *dictionary,
+                               struct profile_index index)
 {
     return profile_entry_at(dictionary, PROFILE_STRINGS, index);
 }
 
 struct profile_attribute profile_attribute_at(const struct profile_dictionary *dictionary,
-                                              int32_t index)
+                                              struct profile_index index)
 {
     struct profile_attribute attribute = {0};
     struct wire_reader reader =
@@ -238,17 +240,18 @@ struct profile_attribute profile_attribute_at(const struct profile_dictionary *d
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
-            attribute.key = (int32_t)field.number_value;
+            attribute.key = profile_index_of(field.number_value);
         else if (field.number == 2)
             attribute.value = field.bytes;
         else if (field.number == 3)
-            attribute.unit = (int32_t)field.number_value;
+            attribute.unit = profile_index_of(field.number_value);
     }
     assert(reader.failure == NULL);
     return attribute;
 }
 
-struct profile_stack profile_stack_at(const struct profile_dictionary *dictionary, int32_t index)
+struct profile_stack profile_stack_at(const struct profile_dictionary *dictionary,
+                                      struct profile_index index)
 {
     struct slice bytes = profile_entry_at(dictionary, PROFILE_STACKS, index);
     struct profile_stack stack = {0};
@@ -256,7 +259,7 @@ struct profile_stack profile_stack_at(const struct profile_dictionary *dictionar
     struct wire_field field;
     while (wire_next_field(&reader, &field))
         if (field.number == 1)
-            profile_numbers_add(&stack.locations, bytes, &field);
+            profile_numbers_add(&stack.locations.numbers, bytes, &field);
     assert(reader.failure == NULL);
     return stack;
 }

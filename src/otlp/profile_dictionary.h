@@ -4,6 +4,7 @@
  * with profile_view.h. The request has passed otlp_check. One owner; readers on any thread. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,42 +46,51 @@ bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena
 /* Whether index may be used: inside the table, or 0, which means "not set" even when the table has
  * no zero element. */
 static inline bool profile_has(const struct profile_dictionary *dictionary,
-                               enum profile_table table, int32_t index)
+                               enum profile_table table, struct profile_index index)
 {
-    return index == 0 || (index > 0 && (uint32_t)index < dictionary->counts[table]);
+    return index.number == 0 || (uint64_t)index.number < dictionary->counts[table];
+}
+
+/* What an array beside a table is subscripted with, for which profile_has holds. The array has room
+ * for 0 even when the table is empty. */
+static inline uint32_t profile_place(const struct profile_dictionary *dictionary,
+                                     enum profile_table table, struct profile_index index)
+{
+    assert(profile_has(dictionary, table, index));
+    return (uint32_t)index.number;
 }
 
 /* The bytes of an entry for which profile_has holds. Entry 0 has none when the table is empty; of
  * links and mappings it never has any: there 0 means none, whatever stands at that place. */
 struct slice profile_entry_at(const struct profile_dictionary *dictionary, enum profile_table table,
-                              int32_t index);
+                              struct profile_index index);
 
 struct profile_mapping {
     uint64_t memory_start;
     uint64_t memory_limit;
     uint64_t file_offset;
-    int32_t filename;
-    struct profile_numbers attributes;
+    struct profile_index filename;
+    struct profile_indices attributes;
 };
 
 struct profile_location {
-    int32_t mapping;
+    struct profile_index mapping;
     uint64_t address;
     uint32_t lines_count;
-    struct profile_numbers attributes;
+    struct profile_indices attributes;
     struct slice bytes; /* lines: profile_next_line */
 };
 
 struct profile_line {
-    int32_t function;
+    struct profile_index function;
     int64_t line;
     int64_t column;
 };
 
 struct profile_function {
-    int32_t name;
-    int32_t system_name;
-    int32_t filename;
+    struct profile_index name;
+    struct profile_index system_name;
+    struct profile_index filename;
     int64_t start_line;
 };
 
@@ -90,28 +100,31 @@ struct profile_link {
 };
 
 struct profile_attribute {
-    int32_t key;
-    int32_t unit;
+    struct profile_index key;
+    struct profile_index unit;
     struct slice value; /* encoded AnyValue; no data: not set */
 };
 
 struct profile_stack {
-    struct profile_numbers locations; /* leaf first */
+    struct profile_indices locations; /* leaf first */
 };
 
-/* Of an entry for which profile_has holds. The indices inside are as they came: they have been
- * bounds-checked only where the request has passed profile_door. */
+/* Of an entry for which profile_has holds. Behind profile_door that is so of all indices inside,
+ * too. */
 struct profile_mapping profile_mapping_at(const struct profile_dictionary *dictionary,
-                                          int32_t index);
+                                          struct profile_index index);
 struct profile_location profile_location_at(const struct profile_dictionary *dictionary,
-                                            int32_t index);
+                                            struct profile_index index);
 struct profile_function profile_function_at(const struct profile_dictionary *dictionary,
-                                            int32_t index);
-struct profile_link profile_link_at(const struct profile_dictionary *dictionary, int32_t index);
-struct slice profile_string_at(const struct profile_dictionary *dictionary, int32_t index);
+                                            struct profile_index index);
+struct profile_link profile_link_at(const struct profile_dictionary *dictionary,
+                                    struct profile_index index);
+struct slice profile_string_at(const struct profile_dictionary *dictionary,
+                               struct profile_index index);
 struct profile_attribute profile_attribute_at(const struct profile_dictionary *dictionary,
-                                              int32_t index);
-struct profile_stack profile_stack_at(const struct profile_dictionary *dictionary, int32_t index);
+                                              struct profile_index index);
+struct profile_stack profile_stack_at(const struct profile_dictionary *dictionary,
+                                      struct profile_index index);
 
 struct wire_reader;
 /* The lines of a location, innermost (inlined) first: begin with wire_reader_of(location.bytes). */

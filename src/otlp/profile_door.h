@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every profiles request passes before anybody else reads it: its layout is found out and
- * brought to 1.10, it is walked, every index is checked, broken Profile messages are taken out, and
- * references become texts. A request that needs none of this stays as it is. Pure function; any
- * thread. */
+ * brought to 1.10, it is walked, every index is checked, broken Profile messages and broken entries
+ * of the dictionary are taken out, whether or not anything refers to them, and references become
+ * texts. Behind the door every index is inside of its table. A request that needs none of this
+ * stays as it is. Pure function; any thread. */
 #pragma once
 
 #include <stdint.h>

@@ -50,13 +50,13 @@ bool profile_has_references(enum profile_inline_kind kind, struct slice message)
     return false;
 }
 
-static bool add_text(const struct profile_dictionary *dictionary, uint64_t index,
+static bool add_text(const struct profile_dictionary *dictionary, struct profile_index index,
                      struct profile_bytes *out)
 {
     size_t begin = out->size;
-    if (!profile_has(dictionary, PROFILE_STRINGS, (int32_t)index))
+    if (!profile_has(dictionary, PROFILE_STRINGS, index))
         return false;
-    struct slice text = profile_string_at(dictionary, (int32_t)index);
+    struct slice text = profile_string_at(dictionary, index);
     if (begin + text.size > PROFILE_MERGED_BYTES_MAX)
         return false; /* many references to one long text would multiply it without bound */
     profile_bytes_add(out, text);
@@ -71,15 +71,15 @@ static bool add_key(const struct profile_dictionary *dictionary, struct slice ke
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;
     struct slice key = {0};
-    uint64_t index = 0;
+    struct profile_index index = profile_index_of(0);
     while (wire_next_field(&reader, &field)) {
         if (field.number == KEY)
             key = field.bytes;
         else if (field.number == KEY_INDEX)
-            index = field.number_value;
+            index = profile_index_of(field.number_value);
     }
     assert(reader.failure == NULL);
-    if (key.size == 0 && index != 0)
+    if (key.size == 0 && profile_index_is_set(index))
         return add_text(dictionary, index, out);
     size_t begin = out->size;
     profile_bytes_add(out, key);
@@ -110,7 +110,7 @@ bool profile_inline(const struct profile_dictionary *dictionary, enum profile_in
         if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))
             continue;
         if (is_reference(kind, &field))
-            is_whole = add_text(dictionary, field.number_value, out);
+            is_whole = add_text(dictionary, profile_index_of(field.number_value), out);
         else if (child == INLINE_NOTHING)
             profile_bytes_add(out, field.whole);
         else if (!add_child(dictionary, child, &field, out)) {

@@ -102,7 +102,7 @@ static uint8_t *put_value_type(struct profile_remap *remap, uint32_t number,
                                const struct profile_value_type *type, uint8_t *at)
 {
     uint8_t *end = at + PROFILE_HEADER_BYTES;
-    if (type->type != 0 || type->unit != 0) {
+    if (profile_index_is_set(type->type) || profile_index_is_set(type->unit)) {
         end = profile_put_number(end, 1, profile_remap_string(remap, type->type));
         end = profile_put_number(end, 2, profile_remap_string(remap, type->unit));
     }

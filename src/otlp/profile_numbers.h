@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/otlp/profile_index.h"
 #include "src/otlp/wire.h"
 #include "src/slice.h"
 
@@ -57,6 +58,32 @@ static inline bool profile_numbers_next(struct profile_numbers_reader *reader, u
     *ret_number = (at[0] & 0x7fu) | (uint64_t)at[1] << 7;
     reader->at = at + 2;
     return true;
+}
+
+/* Numbers that are indices, which are read as nothing else. */
+struct profile_indices {
+    struct profile_numbers numbers;
+};
+
+struct profile_indices_reader {
+    struct profile_numbers_reader numbers;
+};
+
+static inline struct profile_indices_reader profile_indices_read(
+    const struct profile_indices *indices)
+{
+    return (struct profile_indices_reader){profile_numbers_read(&indices->numbers)};
+}
+
+/* False at the end. */
+static inline bool profile_indices_next(struct profile_indices_reader *reader,
+                                        struct profile_index *ret_index)
+{
+    uint64_t varint;
+    bool is_there = profile_numbers_next(&reader->numbers, &varint);
+    if (is_there)
+        *ret_index = profile_index_of(varint);
+    return is_there;
 }
 
 /* Never less than the count, without looking. */

@@ -71,26 +71,25 @@ void profile_remap_forget(struct profile_remap *remap)
 
 /* An entry without bytes is nothing, even where it refers to the first text by leaving it out. */
 static inline bool is_known(const struct profile_remap *remap, enum profile_table table,
-                            int32_t index, uint32_t *ret_new)
+                            struct profile_index index, uint32_t *ret_new)
 {
-    assert(profile_has(&remap->from, table, index));
-    uint32_t known = remap->known[table][index];
+    uint32_t known = remap->known[table][profile_place(&remap->from, table, index)];
     *ret_new = known >= remap->base ? known - remap->base : 0;
     return known >= remap->base || profile_entry_at(&remap->from, table, index).size == 0;
 }
 
-static uint32_t keep(struct profile_remap *remap, enum profile_table table, int32_t index,
-                     uint32_t new)
+static uint32_t keep(struct profile_remap *remap, enum profile_table table,
+                     struct profile_index index, uint32_t new)
 {
     uint32_t known = remap->base + new;
     assert(known >= remap->base);
-    remap->known[table][index] = known;
+    remap->known[table][profile_place(&remap->from, table, index)] = known;
     if (known >= remap->top)
         remap->top = known + 1;
     return new;
 }
 
-uint32_t profile_remap_string(struct profile_remap *remap, int32_t index)
+uint32_t profile_remap_string(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_STRINGS, index, &new))
@@ -132,7 +131,7 @@ static void put_value(struct profile_remap *remap, struct slice value, bool has_
     assert(out->size > begin);
 }
 
-uint32_t profile_remap_attribute(struct profile_remap *remap, int32_t index)
+uint32_t profile_remap_attribute(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_ATTRIBUTES, index, &new))
@@ -157,24 +156,24 @@ uint32_t profile_remap_attribute(struct profile_remap *remap, int32_t index)
 }
 
 size_t profile_remap_attributes_bytes(const struct profile_remap *remap,
-                                      const struct profile_numbers *attributes)
+                                      const struct profile_indices *attributes)
 {
-    return PROFILE_HEADER_BYTES_MAX +
-           profile_numbers_count_max(attributes) * index_bytes_max(remap, PROFILE_ATTRIBUTES);
+    return PROFILE_HEADER_BYTES_MAX + profile_numbers_count_max(&attributes->numbers) *
+                                          index_bytes_max(remap, PROFILE_ATTRIBUTES);
 }
 
 uint8_t *profile_remap_put_attributes(struct profile_remap *remap,
-                                      const struct profile_numbers *attributes, uint32_t number,
+                                      const struct profile_indices *attributes, uint32_t number,
                                       uint8_t *at)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
+    struct profile_indices_reader reader = profile_indices_read(attributes);
     uint8_t *end = at + PROFILE_HEADER_BYTES;
-    uint64_t index;
+    struct profile_index index;
     assert(at != NULL);
-    while (profile_numbers_next(&reader, &index)) {
+    while (profile_indices_next(&reader, &index)) {
         uint32_t new;
-        if (!is_known(remap, PROFILE_ATTRIBUTES, (int32_t)index, &new))
-            new = profile_remap_attribute(remap, (int32_t)index);
+        if (!is_known(remap, PROFILE_ATTRIBUTES, index, &new))
+            new = profile_remap_attribute(remap, index);
         if (new != 0)
             end = profile_put_varint(end, new);
     }
@@ -193,7 +192,7 @@ static uint8_t *put_id(uint8_t *at, uint32_t number, struct slice id)
     return profile_close(at, at + PROFILE_HEADER_BYTES + id.size, number);
 }
 
-uint32_t profile_remap_link(struct profile_remap *remap, int32_t index)
+uint32_t profile_remap_link(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_LINKS, index, &new))
@@ -207,7 +206,7 @@ uint32_t profile_remap_link(struct profile_remap *remap, int32_t index)
     return keep(remap, PROFILE_LINKS, index, profile_set_end(set, at));
 }
 
-static uint32_t remap_function(struct profile_remap *remap, int32_t index)
+static uint32_t remap_function(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_FUNCTIONS, index, &new))
@@ -222,7 +221,7 @@ static uint32_t remap_function(struct profile_remap *remap, int32_t index)
     return keep(remap, PROFILE_FUNCTIONS, index, profile_set_end(set, at));
 }
 
-static uint32_t remap_mapping(struct profile_remap *remap, int32_t index)
+static uint32_t remap_mapping(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_MAPPINGS, index, &new))
@@ -259,7 +258,7 @@ static size_t location_bytes_max(const struct profile_remap *remap,
            profile_remap_attributes_bytes(remap, &location->attributes);
 }
 
-static uint32_t remap_location(struct profile_remap *remap, int32_t index)
+static uint32_t remap_location(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_LOCATIONS, index, &new))
@@ -277,22 +276,22 @@ static uint32_t remap_location(struct profile_remap *remap, int32_t index)
     return keep(remap, PROFILE_LOCATIONS, index, profile_set_end(set, at));
 }
 
-uint32_t profile_remap_stack(struct profile_remap *remap, int32_t index)
+uint32_t profile_remap_stack(struct profile_remap *remap, struct profile_index index)
 {
     uint32_t new;
     if (is_known(remap, PROFILE_STACKS, index, &new))
         return new;
     struct profile_stack stack = profile_stack_at(&remap->from, index);
     struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    size_t count = profile_numbers_count_max(&stack.locations);
+    size_t count = profile_numbers_count_max(&stack.locations.numbers);
     size_t size = PROFILE_HEADER_BYTES_MAX + count * index_bytes_max(remap, PROFILE_LOCATIONS);
     uint8_t *begin = profile_set_begin(set, size);
     uint8_t *end = begin + PROFILE_HEADER_BYTES;
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    uint64_t location;
-    while (profile_numbers_next(&reader, &location)) {
-        if (!is_known(remap, PROFILE_LOCATIONS, (int32_t)location, &new))
-            new = remap_location(remap, (int32_t)location);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location;
+    while (profile_indices_next(&reader, &location)) {
+        if (!is_known(remap, PROFILE_LOCATIONS, location, &new))
+            new = remap_location(remap, location);
         end = profile_put_varint(end, new);
     }
     end = profile_close_filled(begin, end, 1);

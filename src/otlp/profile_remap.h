@@ -31,16 +31,16 @@ void profile_remap_close(struct profile_remap *remap);
 /* The tables have been cleared: nothing is known any more. */
 void profile_remap_forget(struct profile_remap *remap);
 
-uint32_t profile_remap_string(struct profile_remap *remap, int32_t index);
+uint32_t profile_remap_string(struct profile_remap *remap, struct profile_index index);
 /* 0: dropped, or nothing. */
-uint32_t profile_remap_attribute(struct profile_remap *remap, int32_t index);
-uint32_t profile_remap_link(struct profile_remap *remap, int32_t index);
-uint32_t profile_remap_stack(struct profile_remap *remap, int32_t index);
+uint32_t profile_remap_attribute(struct profile_remap *remap, struct profile_index index);
+uint32_t profile_remap_link(struct profile_remap *remap, struct profile_index index);
+uint32_t profile_remap_stack(struct profile_remap *remap, struct profile_index index);
 
 /* Most bytes that _put_attributes writes. */
 size_t profile_remap_attributes_bytes(const struct profile_remap *remap,
-                                      const struct profile_numbers *attributes);
+                                      const struct profile_indices *attributes);
 /* The attributes as packed field `number`; room for them is there. Returns the end. */
 uint8_t *profile_remap_put_attributes(struct profile_remap *remap,
-                                      const struct profile_numbers *attributes, uint32_t number,
+                                      const struct profile_indices *attributes, uint32_t number,
                                       uint8_t *at);

@@ -78,40 +78,41 @@ static struct slice replaced(const struct profile_shape_rules *rules, struct sli
     return text;
 }
 
-static uint32_t rename_string(struct shaping *shaping, uint64_t index)
+static uint32_t rename_string(struct shaping *shaping, struct profile_index index)
 {
     uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
-    if (index == 0 || index >= shaping->from.counts[PROFILE_STRINGS])
+    uint32_t place = profile_place(&shaping->from, PROFILE_STRINGS, index);
+    if (place == 0)
         return 0;
-    if (shaping->renamed[index] != 0)
-        return shaping->renamed[index] - 1;
-    struct slice text = profile_string_at(&shaping->from, (int32_t)index);
+    if (shaping->renamed[place] != 0)
+        return shaping->renamed[place] - 1;
+    struct slice text = profile_string_at(&shaping->from, index);
     struct slice new = replaced(shaping->rules, text, rooms);
-    uint32_t found = (uint32_t)index;
+    uint32_t found = place;
     if (!slice_equal(text, new)) {
         found = add_string(shaping, new);
         shaping->figures->renamed++;
     }
     assert(found < UINT32_MAX);
-    shaping->renamed[index] = found + 1;
+    shaping->renamed[place] = found + 1;
     return found;
 }
 
 /* Whether frames of the function are dropped. */
-static bool is_dropped(struct shaping *shaping, int32_t index)
+static bool is_dropped(struct shaping *shaping, struct profile_index index)
 {
-    if (index <= 0 || !profile_has(&shaping->from, PROFILE_FUNCTIONS, index))
+    uint32_t place = profile_place(&shaping->from, PROFILE_FUNCTIONS, index);
+    if (place == 0)
         return false;
-    if (shaping->drops[index] != 0)
-        return shaping->drops[index] == 2;
+    if (shaping->drops[place] != 0)
+        return shaping->drops[place] == 2;
     struct profile_function function = profile_function_at(&shaping->from, index);
     bool drops = false;
     assert(shaping->rules->drops != NULL || shaping->rules->drops_count == 0);
     for (size_t i = 0; !drops && i < shaping->rules->drops_count; i++)
-        drops = profile_has(&shaping->from, PROFILE_STRINGS, function.name) &&
-                pattern_matches(shaping->rules->drops[i],
+        drops = pattern_matches(shaping->rules->drops[i],
                                 profile_string_at(&shaping->from, function.name));
-    shaping->drops[index] = drops ? 2 : 1;
+    shaping->drops[place] = drops ? 2 : 1;
     return drops;
 }
 
@@ -124,20 +125,21 @@ static void put_renamed(struct shaping *shaping, struct slice content, uint32_t 
     assert(first <= last);
     while (wire_read_field(&reader, &field))
         if (field.number >= first && field.number <= last && field.type == WIRE_VARINT)
-            put_number(&shaping->out, field.number, rename_string(shaping, field.number_value));
+            put_number(&shaping->out, field.number,
+                       rename_string(shaping, profile_index_of(field.number_value)));
         else
             profile_bytes_add(&shaping->out, field.whole);
 }
 
-static void put_location(struct shaping *shaping, struct slice content, int32_t index)
+static void put_location(struct shaping *shaping, struct slice content, uint32_t place)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     bool has_lines = false;
     bool has_dropped = false;
-    assert(index >= 0);
+    assert(place <= shaping->from.counts[PROFILE_LOCATIONS]);
     while (wire_read_field(&reader, &field)) {
-        struct profile_line line = {.function = 0};
+        struct profile_line line = {.line = 0};
         struct wire_reader one = wire_reader_of(field.whole);
         bool is_line = field.number == LOCATION_LINES && profile_next_line(&one, &line);
         bool drops = is_line && is_dropped(shaping, line.function);
@@ -147,20 +149,25 @@ static void put_location(struct shaping *shaping, struct slice content, int32_t 
         if (!drops)
             profile_bytes_add(&shaping->out, field.whole);
     }
-    shaping->gone[index] = has_dropped && !has_lines;
+    shaping->gone[place] = has_dropped && !has_lines;
+}
+
+static bool is_gone(const struct shaping *shaping, struct profile_index location)
+{
+    return shaping->gone[profile_place(&shaping->from, PROFILE_LOCATIONS, location)] != 0;
 }
 
 /* Locations that stay, leaf first; beyond the limit the leaves go, and a marker says so. */
-static void put_stack(struct shaping *shaping, int32_t index)
+static void put_stack(struct shaping *shaping, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(&shaping->from, index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     uint64_t depth_max = shaping->rules->depth_max;
     uint64_t depth = 0;
-    uint64_t location;
+    struct profile_index location;
     size_t begin = shaping->out.size;
-    while (profile_numbers_next(&reader, &location))
-        depth += !shaping->gone[location];
+    while (profile_indices_next(&reader, &location))
+        depth += !is_gone(shaping, location);
     bool is_cut = depth_max > 0 && depth > depth_max;
     uint64_t skipped = is_cut ? depth - depth_max + 1 : 0;
     shaping->figures->cut_stacks += is_cut;
@@ -169,14 +176,14 @@ static void put_stack(struct shaping *shaping, int32_t index)
     uint8_t *end = at;
     if (is_cut)
         end = profile_put_varint(end, shaping->marker);
-    reader = profile_numbers_read(&stack.locations);
-    while (profile_numbers_next(&reader, &location)) {
-        if (shaping->gone[location])
+    reader = profile_indices_read(&stack.locations);
+    while (profile_indices_next(&reader, &location)) {
+        if (is_gone(shaping, location))
             continue;
         if (skipped > 0)
             skipped--;
         else
-            end = profile_put_varint(end, location);
+            end = profile_put_varint(end, (uint64_t)location.number);
     }
     assert((size_t)(end - at) <= room);
     shaping->out.size += (size_t)(end - at);
@@ -185,29 +192,30 @@ static void put_stack(struct shaping *shaping, int32_t index)
 }
 
 /* Values of a label beyond the limit, in the order of the table, become one. */
-static void put_attribute(struct shaping *shaping, struct slice content, int32_t index)
+static void put_attribute(struct shaping *shaping, struct slice content, uint32_t place)
 {
-    struct profile_attribute attribute = profile_attribute_at(&shaping->from, index);
+    struct profile_attribute attribute =
+        profile_attribute_at(&shaping->from, profile_index_of(place));
+    uint32_t key = profile_place(&shaping->from, PROFILE_STRINGS, attribute.key);
     uint64_t values_max = shaping->rules->label_values_max;
-    bool is_label = values_max > 0 && index > 0 && !shaping->is_protected[index] &&
-                    profile_has(&shaping->from, PROFILE_STRINGS, attribute.key);
-    assert(index >= 0);
-    if (!is_label || shaping->label_values[attribute.key]++ < values_max) {
+    bool is_label = values_max > 0 && place > 0 && !shaping->is_protected[place];
+    if (!is_label || shaping->label_values[key]++ < values_max) {
         profile_bytes_add(&shaping->out, content);
         return;
     }
     const struct slice other = slice_of_text(PROFILE_OTHER_VALUE);
     shaping->figures->other_values++;
-    put_number(&shaping->out, 1, (uint64_t)attribute.key);
+    put_number(&shaping->out, 1, key);
     size_t begin = shaping->out.size;
     profile_bytes_add(&shaping->out, other);
     profile_bytes_wrap(&shaping->out, begin, 1);
     profile_bytes_wrap(&shaping->out, begin, 2);
 }
 
-static void put_entry(struct shaping *shaping, enum profile_table table, int32_t index)
+static void put_entry(struct shaping *shaping, enum profile_table table, uint32_t place)
 {
-    struct slice content = shaping->from.counts[table] > 0 && index > 0
+    struct profile_index index = profile_index_of(place);
+    struct slice content = shaping->from.counts[table] > 0 && place > 0
                                ? profile_entry_at(&shaping->from, table, index)
                                : slice_of("", 0);
     size_t begin = shaping->out.size;
@@ -217,11 +225,11 @@ static void put_entry(struct shaping *shaping, enum profile_table table, int32_t
     else if (table == PROFILE_MAPPINGS)
         put_renamed(shaping, content, MAPPING_FILENAME, MAPPING_FILENAME);
     else if (table == PROFILE_LOCATIONS)
-        put_location(shaping, content, index);
-    else if (table == PROFILE_STACKS && index > 0)
+        put_location(shaping, content, place);
+    else if (table == PROFILE_STACKS && place > 0)
         put_stack(shaping, index);
-    else if (table == PROFILE_ATTRIBUTES && index > 0)
-        put_attribute(shaping, content, index);
+    else if (table == PROFILE_ATTRIBUTES && place > 0)
+        put_attribute(shaping, content, place);
     else
         profile_bytes_add(&shaping->out, content);
     profile_bytes_wrap(&shaping->out, begin, (uint32_t)table + 1);
@@ -254,7 +262,7 @@ static void put_dictionary(struct shaping *shaping)
     for (size_t i = 0; i < PROFILE_TABLES; i++) {
         uint32_t count = shaping->from.counts[order[i]];
         for (uint32_t k = 0; k < count || k == 0; k++)
-            put_entry(shaping, order[i], (int32_t)k);
+            put_entry(shaping, order[i], k);
         put_marker(shaping, order[i]);
     }
     profile_bytes_add(&shaping->out, slice_of(shaping->strings.size > 0 ? shaping->strings.data
@@ -264,25 +272,24 @@ static void put_dictionary(struct shaping *shaping)
     assert(shaping->out.size > begin);
 }
 
-static void protect(struct shaping *shaping, const struct profile_numbers *attributes)
+static void protect(struct shaping *shaping, const struct profile_indices *attributes)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
     assert(shaping->is_protected != NULL);
-    while (profile_numbers_next(&reader, &index))
-        if (profile_has(&shaping->from, PROFILE_ATTRIBUTES, (int32_t)index))
-            shaping->is_protected[index] = 1;
+    while (profile_indices_next(&reader, &index))
+        shaping->is_protected[profile_place(&shaping->from, PROFILE_ATTRIBUTES, index)] = 1;
 }
 
 static void protect_dictionary(struct shaping *shaping)
 {
     assert(shaping->out.size == 0);
     for (uint32_t i = 1; i < shaping->from.counts[PROFILE_MAPPINGS]; i++) {
-        struct profile_mapping mapping = profile_mapping_at(&shaping->from, (int32_t)i);
+        struct profile_mapping mapping = profile_mapping_at(&shaping->from, profile_index_of(i));
         protect(shaping, &mapping.attributes);
     }
     for (uint32_t i = 1; i < shaping->from.counts[PROFILE_LOCATIONS]; i++) {
-        struct profile_location location = profile_location_at(&shaping->from, (int32_t)i);
+        struct profile_location location = profile_location_at(&shaping->from, profile_index_of(i));
         protect(shaping, &location.attributes);
     }
 }

@@ -201,13 +201,13 @@ bool profile_is_upload(const struct profile *profile)
 static struct slice find_attribute(const struct profile_dictionary *dictionary,
                                    const struct profile *profile, const char *key)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&profile->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
     assert(key != NULL);
-    while (profile_numbers_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+    while (profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
             continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
         if (profile_has(dictionary, PROFILE_STRINGS, attribute.key) &&
             slice_equal_text(profile_string_at(dictionary, attribute.key), key))
             return attribute.value;

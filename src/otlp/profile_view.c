@@ -63,9 +63,9 @@ static struct profile_value_type value_type_of(struct slice bytes)
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         if (field.number == 1)
-            type.type = (int32_t)field.number_value;
+            type.type = profile_index_of(field.number_value);
         else if (field.number == 2)
-            type.unit = (int32_t)field.number_value;
+            type.unit = profile_index_of(field.number_value);
     }
     assert(reader.failure == NULL);
     return type;
@@ -105,7 +105,7 @@ static void read_profile_field(struct profile *profile, const struct wire_field 
         profile->payload = field->bytes;
         break;
     case 11:
-        profile_numbers_add(&profile->attributes, profile->bytes, field);
+        profile_numbers_add(&profile->attributes.numbers, profile->bytes, field);
         break;
     default:
         break;
@@ -137,11 +137,11 @@ static void read_sample_field(struct profile_sample *sample, const struct wire_f
 {
     assert(field->number > 0);
     if (field->number == 1)
-        sample->stack = (int32_t)field->number_value;
+        sample->stack = profile_index_of(field->number_value);
     else if (field->number == 2)
-        profile_numbers_add(&sample->attributes, sample->bytes, field);
+        profile_numbers_add(&sample->attributes.numbers, sample->bytes, field);
     else if (field->number == 3)
-        sample->link = (int32_t)field->number_value;
+        sample->link = profile_index_of(field->number_value);
     else if (field->number == 4)
         profile_numbers_add(&sample->values, sample->bytes, field);
     else if (field->number == 5)
@@ -171,14 +171,14 @@ static const uint8_t *read_usual_fields(struct profile_sample *sample, const uin
             bool is_short = at[1] < 0x80;
             if (!is_short && at[2] >= 0x80)
                 break;
-            int32_t index = is_short ? at[1] : (at[1] & 0x7f) | at[2] << 7;
-            *(tag == TAG_STACK ? &sample->stack : &sample->link) = index;
+            uint32_t index = is_short ? at[1] : (at[1] & 0x7fu) | (uint32_t)at[2] << 7;
+            *(tag == TAG_STACK ? &sample->stack : &sample->link) = profile_index_of(index);
             at += is_short ? HEADER_BYTES : HEADER_BYTES + 1;
             continue;
         }
         struct profile_numbers *numbers = NULL;
         if (tag == (2 << 3 | WIRE_BYTES))
-            numbers = &sample->attributes;
+            numbers = &sample->attributes.numbers;
         else if (tag == (4 << 3 | WIRE_BYTES))
             numbers = &sample->values;
         else if (tag == (5 << 3 | WIRE_BYTES))
@@ -196,12 +196,12 @@ static const uint8_t *read_usual_fields(struct profile_sample *sample, const uin
 static void begin_sample(struct profile_sample *sample, struct slice bytes)
 {
     sample->bytes = bytes;
-    sample->stack = 0;
-    sample->link = 0;
-    sample->attributes = (struct profile_numbers){.is_fixed64 = false};
+    sample->stack = profile_index_of(0);
+    sample->link = profile_index_of(0);
+    sample->attributes = (struct profile_indices){.numbers = {.is_fixed64 = false}};
     sample->values = (struct profile_numbers){.is_fixed64 = false};
     sample->timestamps = (struct profile_numbers){.is_fixed64 = true};
-    assert(sample->attributes.number == 0);
+    assert(sample->attributes.numbers.number == 0);
 }
 
 void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
@@ -218,12 +218,12 @@ void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
     assert(reader.failure == NULL);
 }
 
-int32_t profile_link_of_sample(struct slice bytes)
+struct profile_index profile_link_of_sample(struct slice bytes)
 {
     enum { LINK = 3, HEADER_BYTES = 2 };
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    int32_t link = 0;
+    struct profile_index link = profile_index_of(0);
     for (;;) {
         /* What has a length comes first, nearly always, and is short. */
         while (reader.end - reader.at > HEADER_BYTES && (reader.at[0] & 7) == WIRE_BYTES &&
@@ -233,7 +233,7 @@ int32_t profile_link_of_sample(struct slice bytes)
         if (!wire_next_field(&reader, &field))
             break;
         if (field.number == LINK)
-            link = (int32_t)field.number_value;
+            link = profile_index_of(field.number_value);
     }
     assert(reader.failure == NULL);
     return link;

@@ -28,8 +28,8 @@ struct profile_scope {
 
 struct profile_value_type {
     bool is_set; /* the message is there, if perhaps empty */
-    int32_t type;
-    int32_t unit;
+    struct profile_index type;
+    struct profile_index unit;
 };
 
 struct profile {
@@ -44,14 +44,14 @@ struct profile {
     uint32_t dropped_attributes;
     struct slice payload_format;
     struct slice payload;
-    struct profile_numbers attributes;
+    struct profile_indices attributes;
 };
 
 struct profile_sample {
     struct slice bytes;
-    int32_t stack;
-    int32_t link;
-    struct profile_numbers attributes; /* int32 */
+    struct profile_index stack;
+    struct profile_index link;
+    struct profile_indices attributes;
     struct profile_numbers values;     /* int64 */
     struct profile_numbers timestamps; /* fixed64, unix ns */
 };
@@ -68,4 +68,4 @@ bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_by
 struct profile profile_of(struct slice bytes);
 void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample);
 /* Its link alone, which is cheaper. */
-int32_t profile_link_of_sample(struct slice bytes);
+struct profile_index profile_link_of_sample(struct slice bytes);

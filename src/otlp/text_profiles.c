@@ -8,14 +8,14 @@
 #include "src/otlp/profile_view.h"
 #include "src/otlp/text_parts.h"
 
-static void add_attributes(struct text *text, const struct profile_numbers *attributes,
+static void add_attributes(struct text *text, const struct profile_indices *attributes,
                            const char *before)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
     assert(text->dictionary != NULL);
-    while (!text->is_cut && profile_numbers_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(text->dictionary, (int32_t)index);
+    while (!text->is_cut && profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(text->dictionary, index);
         struct slice value = attribute.value;
         text_add(text, "%s", before);
         text_add_slice(text, profile_string_at(text->dictionary, attribute.key));
@@ -54,14 +54,14 @@ static void add_frame(struct text *text, const struct profile_line *line)
 }
 
 /* A frame per line, leaf first; an address where there are no lines. */
-static void add_stack(struct text *text, int32_t index)
+static void add_stack(struct text *text, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(text->dictionary, index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    uint64_t number;
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location_index;
     assert(text->dictionary != NULL);
-    while (!text->is_cut && profile_numbers_next(&reader, &number)) {
-        struct profile_location location = profile_location_at(text->dictionary, (int32_t)number);
+    while (!text->is_cut && profile_indices_next(&reader, &location_index)) {
+        struct profile_location location = profile_location_at(text->dictionary, location_index);
         struct wire_reader lines = wire_reader_of(location.bytes);
         struct profile_line line;
         if (location.lines_count == 0)
@@ -93,7 +93,7 @@ static void add_sample(struct text *text, const struct profile_sample *sample, u
         text_add_id_line(text, "            Trace ID      : ", link.trace_id);
         text_add_id_line(text, "            Span ID       : ", link.span_id);
     }
-    if (profile_numbers_count(&sample->attributes) > 0) {
+    if (profile_numbers_count(&sample->attributes.numbers) > 0) {
         text_add(text, "            Attributes:");
         add_attributes(text, &sample->attributes, "\n             -> ");
         text_add(text, "\n");
@@ -115,7 +115,7 @@ static void write_detailed(struct text *text, struct slice record, size_t index)
     add_type(text, "    Sample type    : ", &profile.sample_type);
     add_type(text, "    Period type    : ", &profile.period_type);
     text_add(text, "    Period         : %" PRId64 "\n", profile.period);
-    if (profile_numbers_count(&profile.attributes) > 0) {
+    if (profile_numbers_count(&profile.attributes.numbers) > 0) {
         text_add(text, "    Attributes:");
         add_attributes(text, &profile.attributes, "\n     -> ");
         text_add(text, "\n");

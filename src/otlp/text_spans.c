@@ -14,11 +14,11 @@
 
 /* Indices into the request's tables. */
 struct row {
-    int32_t link;
-    int32_t type;
-    int32_t unit;
-    int32_t function;  /* its name, of the innermost frame; 0: unknown */
-    int32_t attribute; /* span_name; 0: none */
+    uint32_t link;
+    uint32_t type;
+    uint32_t unit;
+    uint32_t function;  /* its name, of the innermost frame; 0: unknown */
+    uint32_t attribute; /* span_name; 0: none */
     uint64_t value;
 };
 
@@ -37,32 +37,33 @@ struct span_group {
     uint64_t total;
 };
 
-static int32_t leaf_name(const struct profile_dictionary *dictionary, int32_t stack_index)
+static uint32_t leaf_name(const struct profile_dictionary *dictionary,
+                          struct profile_index stack_index)
 {
     struct profile_stack stack = profile_stack_at(dictionary, stack_index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     struct profile_line line;
-    uint64_t index;
-    assert(stack_index >= 0);
-    if (!profile_numbers_next(&reader, &index))
+    struct profile_index index;
+    if (!profile_indices_next(&reader, &index))
         return 0;
-    struct profile_location location = profile_location_at(dictionary, (int32_t)index);
+    struct profile_location location = profile_location_at(dictionary, index);
     struct wire_reader lines = wire_reader_of(location.bytes);
     if (!profile_next_line(&lines, &line))
         return 0;
-    return profile_function_at(dictionary, line.function).name;
+    return profile_place(dictionary, PROFILE_STRINGS,
+                         profile_function_at(dictionary, line.function).name);
 }
 
-static int32_t name_attribute(const struct profile_dictionary *dictionary,
-                              const struct profile_sample *sample)
+static uint32_t name_attribute(const struct profile_dictionary *dictionary,
+                               const struct profile_sample *sample)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
     assert(dictionary != NULL);
-    while (profile_numbers_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+    while (profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
         if (slice_equal_text(profile_string_at(dictionary, attribute.key), "span_name"))
-            return (int32_t)index;
+            return profile_place(dictionary, PROFILE_ATTRIBUTES, index);
     }
     return 0;
 }
@@ -118,8 +119,8 @@ static bool is_said_beside(const struct rows *rows, struct slice scope,
     if (!stands_for_time(rows->dictionary, profile))
         return false;
     while (profile_next_profile(&profiles, &other))
-        if (other.sample_type.type == profile->period_type.type &&
-            other.sample_type.unit == profile->period_type.unit)
+        if (other.sample_type.type.number == profile->period_type.type.number &&
+            other.sample_type.unit.number == profile->period_type.unit.number)
             return true;
     return false;
 }
@@ -127,24 +128,24 @@ static bool is_said_beside(const struct rows *rows, struct slice scope,
 static void add_sample(struct rows *rows, const struct profile *profile,
                        const struct profile_sample *sample)
 {
-    assert(sample->link >= 0);
-    if (sample->link == 0)
+    const struct profile_dictionary *from = rows->dictionary;
+    if (!profile_index_is_set(sample->link))
         return;
     if (!has_room(rows)) {
         rows->left_out++;
         return;
     }
     struct row row = {
-        .link = sample->link,
-        .type = profile->sample_type.type,
-        .unit = profile->sample_type.unit,
-        .function = leaf_name(rows->dictionary, sample->stack),
-        .attribute = name_attribute(rows->dictionary, sample),
+        .link = profile_place(from, PROFILE_LINKS, sample->link),
+        .type = profile_place(from, PROFILE_STRINGS, profile->sample_type.type),
+        .unit = profile_place(from, PROFILE_STRINGS, profile->sample_type.unit),
+        .function = leaf_name(from, sample->stack),
+        .attribute = name_attribute(from, sample),
         .value = value_of(sample),
     };
     if (stands_for_time(rows->dictionary, profile)) {
-        row.type = profile->period_type.type;
-        row.unit = profile->period_type.unit;
+        row.type = profile_place(from, PROFILE_STRINGS, profile->period_type.type);
+        row.unit = profile_place(from, PROFILE_STRINGS, profile->period_type.unit);
         row.value *= (uint64_t)profile->period;
     }
     rows->items[rows->count++] = row;
@@ -270,7 +271,7 @@ static void flatten(struct text *text, size_t begin)
 static void add_function(struct text *text, const struct rows *rows, const struct row *row,
                          uint64_t total)
 {
-    struct slice name = profile_string_at(rows->dictionary, row->function);
+    struct slice name = profile_string_at(rows->dictionary, profile_index_of(row->function));
     assert(total >= row->value);
     text_add(text, "     %5.1f %%  ", total > 0 ? 100.0 * (double)row->value / (double)total : 0.0);
     size_t begin = text->size;
@@ -283,8 +284,9 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
                       size_t functions_max)
 {
     const struct row *first = group->rows;
-    struct profile_link link = profile_link_at(rows->dictionary, first->link);
-    struct profile_attribute name = profile_attribute_at(rows->dictionary, first->attribute);
+    struct profile_link link = profile_link_at(rows->dictionary, profile_index_of(first->link));
+    struct profile_attribute name =
+        profile_attribute_at(rows->dictionary, profile_index_of(first->attribute));
     assert(group->count > 0);
     text_add(text, "Span ");
     size_t begin = text->size;
@@ -295,9 +297,10 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
     text_add(text, ", span ");
     text_add_id(text, link.span_id);
     text_add(text, ": ");
-    add_amount(text, group->total, profile_string_at(rows->dictionary, first->unit));
+    add_amount(text, group->total,
+               profile_string_at(rows->dictionary, profile_index_of(first->unit)));
     text_add(text, " of ");
-    text_add_slice(text, profile_string_at(rows->dictionary, first->type));
+    text_add_slice(text, profile_string_at(rows->dictionary, profile_index_of(first->type)));
     flatten(text, begin);
     text_add(text, "\n");
     for (size_t i = 0; i < group->count && i < functions_max; i++)

@@ -175,7 +175,8 @@ bool correlation_take_bytes(struct correlation *correlation, struct slice key, s
 }
 
 bool correlation_take_attribute(struct correlation *correlation,
-                                const struct profile_dictionary *dictionary, int32_t index)
+                                const struct profile_dictionary *dictionary,
+                                struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(dictionary, index);
     if (attribute.value.data == NULL || !profile_has(dictionary, PROFILE_STRINGS, attribute.key))
@@ -191,7 +192,7 @@ bool correlation_take_attribute(struct correlation *correlation,
 }
 
 void correlation_take_link(struct correlation *correlation,
-                           const struct profile_dictionary *dictionary, int32_t index)
+                           const struct profile_dictionary *dictionary, struct profile_index index)
 {
     struct profile_link link = profile_link_at(dictionary, index);
     assert(correlation != NULL);

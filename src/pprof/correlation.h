@@ -9,6 +9,7 @@
 #include "src/slice.h"
 
 struct profile_dictionary;
+struct profile_index;
 
 struct correlation {
     bool has_trace;
@@ -29,7 +30,8 @@ bool correlation_take_bytes(struct correlation *correlation, struct slice key, s
 /* The same for an entry of a dictionary's attribute table, of any of these types, or a list of one.
  */
 bool correlation_take_attribute(struct correlation *correlation,
-                                const struct profile_dictionary *dictionary, int32_t index);
+                                const struct profile_dictionary *dictionary,
+                                struct profile_index index);
 /* What an entry of its link table says, as far as its ids are valid. */
 void correlation_take_link(struct correlation *correlation,
-                           const struct profile_dictionary *dictionary, int32_t index);
+                           const struct profile_dictionary *dictionary, struct profile_index index);

@@ -133,7 +133,8 @@ static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *re
     return true;
 }
 
-static enum attribute_kind classify(struct otlp_labels *labels, int32_t index, uint32_t *ret_name)
+static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
+                                    uint32_t *ret_name)
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct profile_attribute attribute = profile_attribute_at(dictionary, index);
@@ -153,20 +154,21 @@ static enum attribute_kind classify(struct otlp_labels *labels, int32_t index, u
 }
 
 /* NULL: out of range, or no memory. */
-static struct attribute_slot *slot_of(struct otlp_labels *labels, uint64_t number)
+static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile_index index)
 {
-    int32_t index = (int32_t)number;
     size_t count = labels->dictionary->counts[PROFILE_ATTRIBUTES];
-    if (index == 0 || !profile_has(labels->dictionary, PROFILE_ATTRIBUTES, index))
+    if (!profile_index_is_set(index) || !profile_has(labels->dictionary, PROFILE_ATTRIBUTES, index))
         return NULL;
     struct attribute_slot *slots =
         scratch_room(&labels->attributes, labels->budget, count * sizeof(slots[0]));
     labels->has_failed |= slots == NULL;
     if (slots == NULL)
         return NULL;
-    if (slots[index].kind == KIND_UNKNOWN)
-        slots[index].kind = classify(labels, index, &slots[index].name);
-    return &slots[index];
+    struct attribute_slot *slot =
+        &slots[profile_place(labels->dictionary, PROFILE_ATTRIBUTES, index)];
+    if (slot->kind == KIND_UNKNOWN)
+        slot->kind = classify(labels, index, &slot->name);
+    return slot;
 }
 
 /* An integer stays one where the rules allow it. */
@@ -208,8 +210,8 @@ static struct slice least_of(struct slice encoded)
 }
 
 /* Writes the texts of an attribute's label, once per profile. */
-static void write_label(struct otlp_labels *labels, int32_t index, struct attribute_slot *slot,
-                        struct pprof_writer *writer)
+static void write_label(struct otlp_labels *labels, struct profile_index index,
+                        struct attribute_slot *slot, struct pprof_writer *writer)
 {
     assert(slot->kind == KIND_LABEL);
     struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
@@ -244,15 +246,15 @@ static struct correlation ids_of(struct otlp_labels *labels, const struct profil
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct correlation ids = {.has_span = false};
-    if (sample->link != 0 && profile_has(dictionary, PROFILE_LINKS, sample->link))
+    if (profile_index_is_set(sample->link) && profile_has(dictionary, PROFILE_LINKS, sample->link))
         correlation_take_link(&ids, dictionary, sample->link);
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     bool is_linked = ids.has_span || ids.has_trace;
-    uint64_t index;
-    while (!is_linked && labels->rules->lifts_ids && profile_numbers_next(&reader, &index)) {
+    struct profile_index index;
+    while (!is_linked && labels->rules->lifts_ids && profile_indices_next(&reader, &index)) {
         const struct attribute_slot *slot = slot_of(labels, index);
         if (slot != NULL && slot->kind == KIND_ID)
-            correlation_take_attribute(&ids, dictionary, (int32_t)index);
+            correlation_take_attribute(&ids, dictionary, index);
     }
     return ids;
 }
@@ -290,21 +292,21 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
 {
     assert(sample != NULL);
     assert(writer != NULL);
-    size_t most = profile_numbers_count(&sample->attributes) + ID_LABELS_MAX;
+    size_t most = profile_numbers_count(&sample->attributes.numbers) + ID_LABELS_MAX;
     struct pprof_label *to = scratch_room(&labels->labels, labels->budget, most * sizeof(to[0]));
     if (to == NULL) {
         labels->has_failed = true;
         return 0;
     }
     size_t count = write_ids(labels, sample, writer, to);
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
         struct attribute_slot *slot = slot_of(labels, index);
         if (slot == NULL || slot->kind != KIND_LABEL)
             continue;
         if (slot->generation != labels->generation)
-            write_label(labels, (int32_t)index, slot, writer);
+            write_label(labels, index, slot, writer);
         if (slot->label.key != 0 && !has_key(to, count, slot->label.key))
             to[count++] = slot->label;
     }
@@ -315,10 +317,10 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
 uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sample *sample)
 {
     assert(sample != NULL);
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t cost = sample->link != 0 ? ID_LABELS_MAX * 2 * LABEL_BYTES_MAX : 0;
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    uint64_t cost = profile_index_is_set(sample->link) ? ID_LABELS_MAX * 2 * LABEL_BYTES_MAX : 0;
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
         const struct attribute_slot *slot = slot_of(labels, index);
         if (slot != NULL && slot->kind == KIND_ID)
             cost += 2 * LABEL_BYTES_MAX;
@@ -327,8 +329,7 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
         cost += LABEL_BYTES_MAX;
         if (slot->generation == labels->generation)
             continue;
-        struct profile_attribute attribute =
-            profile_attribute_at(labels->dictionary, (int32_t)index);
+        struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
         uint64_t value = LABEL_BYTES_MAX + (uint64_t)JSON_EXPANSION_MAX * attribute.value.size;
         if (value > labels->rules->value_bytes_max)
             value = labels->rules->value_bytes_max;
@@ -341,14 +342,13 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
                          struct slice *ret_name)
 {
     assert(ret_name != NULL);
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
         const struct attribute_slot *slot = slot_of(labels, index);
         if (slot == NULL || slot->kind != KIND_SERVICE)
             continue;
-        struct value value =
-            value_read(profile_attribute_at(labels->dictionary, (int32_t)index).value);
+        struct value value = value_read(profile_attribute_at(labels->dictionary, index).value);
         *ret_name = value.bytes;
         if (value.type == VALUE_TEXT && value.bytes.size > 0 &&
             otlp_text_valid(value.bytes) == value.bytes.size)

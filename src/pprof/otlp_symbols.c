@@ -63,14 +63,15 @@ static void *room(struct otlp_symbols *symbols, struct scratch *scratch, size_t 
 }
 
 /* NULL for index 0, for one out of range, and without memory. */
-static struct slot *slot_of(struct otlp_symbols *symbols, enum profile_table table, int32_t index)
+static struct slot *slot_of(struct otlp_symbols *symbols, enum profile_table table,
+                            struct profile_index index)
 {
     assert(table < PROFILE_TABLES);
-    if (index == 0 || !profile_has(symbols->dictionary, table, index))
+    if (!profile_index_is_set(index) || !profile_has(symbols->dictionary, table, index))
         return NULL;
     size_t bytes = symbols->dictionary->counts[table] * sizeof(struct slot);
     struct slot *slots = room(symbols, &symbols->slots[table], bytes);
-    return slots != NULL ? &slots[index] : NULL;
+    return slots != NULL ? &slots[profile_place(symbols->dictionary, table, index)] : NULL;
 }
 
 static bool is_written(const struct otlp_symbols *symbols, const struct slot *slot)
@@ -86,7 +87,7 @@ static uint32_t give_id(struct otlp_symbols *symbols, enum profile_table table, 
     return slot->id;
 }
 
-uint32_t otlp_symbols_text(struct otlp_symbols *symbols, int32_t index)
+uint32_t otlp_symbols_text(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
     struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
@@ -102,7 +103,7 @@ uint32_t otlp_symbols_text(struct otlp_symbols *symbols, int32_t index)
     return slot->id;
 }
 
-static uint32_t write_function(struct otlp_symbols *symbols, int32_t index)
+static uint32_t write_function(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
@@ -157,17 +158,17 @@ static void set_flag(struct pprof_mapping *mapping, struct slice key, bool flag)
 }
 
 static void read_mapping_attributes(struct otlp_symbols *symbols,
-                                    const struct profile_numbers *attributes,
+                                    const struct profile_indices *attributes,
                                     struct pprof_mapping *mapping)
 {
     const struct profile_dictionary *dictionary = symbols->dictionary;
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
+    struct profile_indices_reader reader = profile_indices_read(attributes);
     unsigned best = 0;
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
             continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
         if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
             continue;
         struct slice key = profile_string_at(dictionary, attribute.key);
@@ -183,7 +184,7 @@ static void read_mapping_attributes(struct otlp_symbols *symbols,
     }
 }
 
-static uint32_t note_mapping(struct otlp_symbols *symbols, int32_t index)
+static uint32_t note_mapping(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
@@ -223,15 +224,15 @@ static void raise_flags(struct otlp_symbols *symbols, const struct pprof_locatio
     }
 }
 
-static bool is_folded(const struct otlp_symbols *symbols, const struct profile_numbers *attributes)
+static bool is_folded(const struct otlp_symbols *symbols, const struct profile_indices *attributes)
 {
     const struct profile_dictionary *dictionary = symbols->dictionary;
-    struct profile_numbers_reader reader = profile_numbers_read(attributes);
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
             continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
         if (profile_has(dictionary, PROFILE_STRINGS, attribute.key) &&
             slice_equal_text(profile_string_at(dictionary, attribute.key),
                              "pprof.location.is_folded"))
@@ -259,7 +260,7 @@ static size_t write_lines(struct otlp_symbols *symbols, struct slice location)
     return count;
 }
 
-uint32_t otlp_symbols_location(struct otlp_symbols *symbols, int32_t index)
+uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
     struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
@@ -280,7 +281,7 @@ uint32_t otlp_symbols_location(struct otlp_symbols *symbols, int32_t index)
     return slot->id;
 }
 
-static uint64_t text_cost(struct otlp_symbols *symbols, int32_t index)
+static uint64_t text_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
     if (slot == NULL || is_written(symbols, slot))
@@ -288,7 +289,7 @@ static uint64_t text_cost(struct otlp_symbols *symbols, int32_t index)
     return TEXT_BYTES_MAX + profile_string_at(symbols->dictionary, index).size;
 }
 
-static uint64_t function_cost(struct otlp_symbols *symbols, int32_t index)
+static uint64_t function_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
     if (slot == NULL)
@@ -300,13 +301,14 @@ static uint64_t function_cost(struct otlp_symbols *symbols, int32_t index)
            text_cost(symbols, function.system_name) + text_cost(symbols, function.filename);
 }
 
-static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table, int32_t index)
+static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table,
+                     struct profile_index index)
 {
     return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
 }
 
 /* The attributes of a mapping are small beside the rest: they count with all their bytes. */
-static uint64_t mapping_cost(struct otlp_symbols *symbols, int32_t index)
+static uint64_t mapping_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
     if (slot == NULL || is_written(symbols, slot))
@@ -315,17 +317,16 @@ static uint64_t mapping_cost(struct otlp_symbols *symbols, int32_t index)
         return OTLP_SYMBOLS_TOO_LARGE;
     const struct profile_dictionary *dictionary = symbols->dictionary;
     struct profile_mapping mapping = profile_mapping_at(dictionary, index);
-    struct profile_numbers_reader reader = profile_numbers_read(&mapping.attributes);
+    struct profile_indices_reader reader = profile_indices_read(&mapping.attributes);
     uint64_t cost = MAPPING_BYTES_MAX + text_cost(symbols, mapping.filename);
-    uint64_t attribute;
-    while (profile_numbers_next(&reader, &attribute))
-        if (profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)attribute))
-            cost +=
-                TEXT_BYTES_MAX + profile_attribute_at(dictionary, (int32_t)attribute).value.size;
+    struct profile_index attribute;
+    while (profile_indices_next(&reader, &attribute))
+        if (profile_has(dictionary, PROFILE_ATTRIBUTES, attribute))
+            cost += TEXT_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
     return cost;
 }
 
-uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, int32_t index)
+uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
     const struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);

@@ -35,11 +35,11 @@ void otlp_symbols_fini(struct otlp_symbols *symbols);
 /* A new profile: nothing is written yet. */
 void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *writer);
 /* Indices that are out of range are as good as 0. */
-uint32_t otlp_symbols_text(struct otlp_symbols *symbols, int32_t index);
+uint32_t otlp_symbols_text(struct otlp_symbols *symbols, struct profile_index index);
 /* Its id; 0 for index 0. */
-uint32_t otlp_symbols_location(struct otlp_symbols *symbols, int32_t index);
+uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index);
 /* How many bytes otlp_symbols_location would write at most, mapping included. */
-uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, int32_t index);
+uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index);
 /* How many bytes otlp_symbols_end will write at most. */
 uint64_t otlp_symbols_end_cost(const struct otlp_symbols *symbols);
 /* Writes the mappings: their flags are known only now. */

@@ -62,9 +62,9 @@ static bool find_reference(const struct profile_dictionary *dictionary, struct s
     bool is_found = false;
     while (wire_read_field(&reader, &field)) {
         is_found = field.number == VALUE_STRINDEX && field.type == WIRE_VARINT &&
-                   profile_has(dictionary, PROFILE_STRINGS, (int32_t)field.number_value);
+                   profile_has(dictionary, PROFILE_STRINGS, profile_index_of(field.number_value));
         if (is_found)
-            *ret_text = profile_string_at(dictionary, (int32_t)field.number_value);
+            *ret_text = profile_string_at(dictionary, profile_index_of(field.number_value));
     }
     return is_found;
 }
@@ -117,14 +117,14 @@ struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary, str
     struct otlp_pair pair = {.key = {.size = 0}};
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;
-    int32_t reference = 0;
+    struct profile_index reference = profile_index_of(0);
     while (wire_read_field(&reader, &field)) {
         if (field.number == 1 && field.type == WIRE_BYTES)
             pair.key = field.bytes;
         else if (field.number == 2 && field.type == WIRE_BYTES)
             pair.value = field.bytes;
         else if (field.number == KEY_STRINDEX)
-            reference = (int32_t)field.number_value;
+            reference = profile_index_of(field.number_value);
     }
     if (pair.key.size == 0 && profile_has(dictionary, PROFILE_STRINGS, reference))
         pair.key = profile_string_at(dictionary, reference);

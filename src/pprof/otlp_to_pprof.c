@@ -128,14 +128,15 @@ static int64_t value_of(const struct otlp_to_pprof *conversion, const struct pro
 
 /* Marks by index: stacks that fit into no part, which are not looked at again. NULL: index 0, out
  * of range, or no memory. */
-static uint8_t *large_mark(struct otlp_to_pprof *conversion, int32_t index)
+static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_index index)
 {
-    if (index == 0 || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
+    if (!profile_index_is_set(index) || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
         return NULL;
     uint8_t *marks = scratch_room(&conversion->large_stacks, conversion->budget,
                                   conversion->dictionary->counts[PROFILE_STACKS]);
     conversion->symbols.has_failed |= marks == NULL;
-    return marks != NULL ? &marks[index] : NULL;
+    return marks != NULL ? &marks[profile_place(conversion->dictionary, PROFILE_STACKS, index)]
+                         : NULL;
 }
 
 static bool has_large_stack(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
@@ -176,10 +177,11 @@ static bool next_sample(struct otlp_to_pprof *conversion)
     return false;
 }
 
-static struct profile_stack stack_of(const struct otlp_to_pprof *conversion, int32_t index)
+static struct profile_stack stack_of(const struct otlp_to_pprof *conversion,
+                                     struct profile_index index)
 {
     if (!profile_has(conversion->dictionary, PROFILE_STACKS, index))
-        return (struct profile_stack){.locations = {.number = 0}};
+        return (struct profile_stack){.locations = {.numbers = {.number = 0}}};
     return profile_stack_at(conversion->dictionary, index);
 }
 
@@ -188,7 +190,7 @@ static struct profile_stack stack_of(const struct otlp_to_pprof *conversion, int
 static size_t depth_of(const struct otlp_to_pprof *conversion, const struct profile_stack *stack)
 {
     assert(conversion->rules->depth_max > 0);
-    const struct profile_numbers *locations = &stack->locations;
+    const struct profile_numbers *locations = &stack->locations.numbers;
     bool is_packed = locations->parent.data == NULL;
     if (is_packed && locations->packed.size <= conversion->rules->depth_max)
         return locations->packed.size;
@@ -196,20 +198,19 @@ static size_t depth_of(const struct otlp_to_pprof *conversion, const struct prof
 }
 
 /* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
-static uint64_t stack_cost(struct otlp_to_pprof *conversion, int32_t stack_index)
+static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_index stack_index)
 {
     struct profile_stack stack = stack_of(conversion, stack_index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     size_t skipped = depth_of(conversion, &stack);
     uint64_t cost = 0;
-    uint64_t index;
+    struct profile_index index;
     skipped = skipped > conversion->rules->depth_max ? skipped - conversion->rules->depth_max : 0;
-    while (cost <= conversion->rules->bytes_max && profile_numbers_next(&reader, &index)) {
+    while (cost <= conversion->rules->bytes_max && profile_indices_next(&reader, &index)) {
         if (skipped > 0)
             skipped--;
         else
-            cost += LOCATION_ID_BYTES_MAX +
-                    otlp_symbols_location_cost(&conversion->symbols, (int32_t)index);
+            cost += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, index);
     }
     return cost;
 }
@@ -222,26 +223,27 @@ static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_s
 
 /* The ids of the stack's locations, leaf first. What is nearest to the leaf goes when there are too
  * many: the root tells where a stack belongs. */
-static size_t write_stack(struct otlp_to_pprof *conversion, int32_t index, const uint32_t **ret_ids)
+static size_t write_stack(struct otlp_to_pprof *conversion, struct profile_index index,
+                          const uint32_t **ret_ids)
 {
     assert(ret_ids != NULL);
     struct profile_stack stack = stack_of(conversion, index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     size_t depth = depth_of(conversion, &stack);
     size_t skipped =
         depth > conversion->rules->depth_max ? depth - conversion->rules->depth_max : 0;
     uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
                                  (depth - skipped + 1) * sizeof(ids[0]));
     size_t count = 0;
-    uint64_t location;
+    struct profile_index location;
     conversion->figures.cut += skipped > 0;
     conversion->symbols.has_failed |= ids == NULL;
-    while (ids != NULL && profile_numbers_next(&reader, &location)) {
+    while (ids != NULL && profile_indices_next(&reader, &location)) {
         if (skipped > 0) {
             skipped--;
             continue;
         }
-        uint32_t id = otlp_symbols_location(&conversion->symbols, (int32_t)location);
+        uint32_t id = otlp_symbols_location(&conversion->symbols, location);
         if (id != 0)
             ids[count++] = id;
     }
@@ -388,13 +390,13 @@ static void write_profile_text(struct otlp_to_pprof *conversion, struct slice ke
 static void write_profile_texts(struct otlp_to_pprof *conversion)
 {
     const struct profile_dictionary *dictionary = conversion->dictionary;
-    struct profile_numbers_reader reader =
-        profile_numbers_read(&conversion->source.profile->attributes);
-    uint64_t index;
-    while (profile_numbers_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+    struct profile_indices_reader reader =
+        profile_indices_read(&conversion->source.profile->attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
             continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
         bool fits = pprof_writer_has_room(&conversion->writer,
                                           2 * attribute.value.size +
                                               otlp_symbols_end_cost(&conversion->symbols) +

@@ -10,14 +10,14 @@
 #include <assert.h>
 #include <string.h>
 
-static bool label_at(const struct profile_dictionary *dictionary, uint64_t index,
+static bool label_at(const struct profile_dictionary *dictionary, struct profile_index index,
                      struct series_label *ret_label)
 {
     static const size_t prefix = sizeof(SERIES_PRIVATE_PREFIX) - 1;
     assert(ret_label != NULL);
-    if (!profile_has(dictionary, PROFILE_ATTRIBUTES, (int32_t)index))
+    if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
         return false;
-    struct profile_attribute attribute = profile_attribute_at(dictionary, (int32_t)index);
+    struct profile_attribute attribute = profile_attribute_at(dictionary, index);
     if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
         return false;
     struct slice key = profile_string_at(dictionary, attribute.key);
@@ -32,11 +32,11 @@ static bool label_at(const struct profile_dictionary *dictionary, uint64_t index
 }
 
 bool series_next_private(const struct profile_dictionary *dictionary,
-                         struct profile_numbers_reader *reader, struct series_label *ret_label)
+                         struct profile_indices_reader *reader, struct series_label *ret_label)
 {
-    uint64_t index;
+    struct profile_index index;
     assert(dictionary != NULL);
-    while (profile_numbers_next(reader, &index))
+    while (profile_indices_next(reader, &index))
         if (label_at(dictionary, index, ret_label))
             return true;
     return false;
@@ -45,7 +45,7 @@ bool series_next_private(const struct profile_dictionary *dictionary,
 struct slice series_private_name(const struct profile_dictionary *dictionary,
                                  const struct profile *profile)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&profile->attributes);
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
     struct series_label label;
     assert(dictionary != NULL);
     while (series_next_private(dictionary, &reader, &label))

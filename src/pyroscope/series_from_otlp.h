@@ -12,7 +12,7 @@ struct profile_dictionary;
 
 /* reader is over the Profile's attributes. False: there are no more. */
 bool series_next_private(const struct profile_dictionary *dictionary,
-                         struct profile_numbers_reader *reader, struct series_label *ret_label);
+                         struct profile_indices_reader *reader, struct series_label *ret_label);
 /* The value of the label __name__; no data: the Profile did not come as a series. */
 struct slice series_private_name(const struct profile_dictionary *dictionary,
                                  const struct profile *profile);

@@ -110,7 +110,7 @@ const struct report_type *report_find_type(const struct report *report, const ch
     return found;
 }
 
-static struct slice string_at(const struct adding *adding, int32_t index)
+static struct slice string_at(const struct adding *adding, struct profile_index index)
 {
     assert(adding->report != NULL);
     if (!profile_has(&adding->dictionary, PROFILE_STRINGS, index))
@@ -130,13 +130,14 @@ static uint32_t add_name(struct report *report, struct slice name, struct slice 
     return index;
 }
 
-static uint32_t function_name(struct adding *adding, int32_t index)
+static uint32_t function_name(struct adding *adding, struct profile_index index)
 {
     const struct profile_dictionary *dictionary = &adding->dictionary;
-    if (!profile_has(dictionary, PROFILE_FUNCTIONS, index) || index == 0)
+    if (!profile_has(dictionary, PROFILE_FUNCTIONS, index) || !profile_index_is_set(index))
         return add_name(adding->report, slice_of_text("[unknown]"), slice_of("", 0));
-    if (adding->names[index] != 0)
-        return adding->names[index] - 1;
+    uint32_t place = profile_place(dictionary, PROFILE_FUNCTIONS, index);
+    if (adding->names[place] != 0)
+        return adding->names[place] - 1;
     struct profile_function function = profile_function_at(dictionary, index);
     struct slice name = string_at(adding, function.name);
     if (name.size == 0)
@@ -145,7 +146,7 @@ static uint32_t function_name(struct adding *adding, int32_t index)
         name = slice_of_text("[unknown]");
     uint32_t added = add_name(adding->report, name, string_at(adding, function.filename));
     assert(added < UINT32_MAX);
-    adding->names[index] = added + 1;
+    adding->names[place] = added + 1;
     return added;
 }
 
@@ -155,7 +156,7 @@ static uint32_t address_name(struct adding *adding, const struct profile_locatio
     char text[ADDRESS_NAME_BYTES_MAX];
     struct slice file = slice_of("", 0);
     assert(location->lines_count == 0);
-    if (location->mapping > 0 &&
+    if (profile_index_is_set(location->mapping) &&
         profile_has(&adding->dictionary, PROFILE_MAPPINGS, location->mapping))
         file =
             string_at(adding, profile_mapping_at(&adding->dictionary, location->mapping).filename);
@@ -165,7 +166,7 @@ static uint32_t address_name(struct adding *adding, const struct profile_locatio
         base = slice_of(slash + 1, (size_t)(file.data + file.size - slash - 1));
     base = otlp_text_cut(base, ADDRESS_NAME_BYTES_MAX / 2);
     if (location->address == 0 && base.size == 0)
-        return function_name(adding, 0);
+        return function_name(adding, profile_index_of(0));
     snprintf(text, sizeof(text), "0x%" PRIx64 "%s%.*s%s", location->address,
              base.size > 0 ? " (" : "", (int)base.size,
              base.size > 0 ? (const char *)base.data : "", base.size > 0 ? ")" : "");
@@ -182,10 +183,10 @@ static bool add_frame(struct adding *adding, uint32_t name)
 }
 
 /* False: the stack is full. */
-static bool add_location(struct adding *adding, int32_t index)
+static bool add_location(struct adding *adding, struct profile_index index)
 {
     const struct profile_dictionary *dictionary = &adding->dictionary;
-    if (index <= 0 || !profile_has(dictionary, PROFILE_LOCATIONS, index))
+    if (!profile_index_is_set(index) || !profile_has(dictionary, PROFILE_LOCATIONS, index))
         return true;
     struct profile_location location = profile_location_at(dictionary, index);
     struct wire_reader lines = wire_reader_of(location.bytes);
@@ -200,17 +201,17 @@ static bool add_location(struct adding *adding, int32_t index)
 }
 
 /* The names of a stack into frames, leaf first. */
-static void read_stack(struct adding *adding, int32_t index)
+static void read_stack(struct adding *adding, struct profile_index index)
 {
     adding->frames_count = 0;
     assert(adding->frames != NULL);
     if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
         return;
     struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
-    struct profile_numbers_reader reader = profile_numbers_read(&stack.locations);
-    uint64_t location;
-    while (profile_numbers_next(&reader, &location))
-        if (!add_location(adding, (int32_t)location)) {
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location;
+    while (profile_indices_next(&reader, &location))
+        if (!add_location(adding, location)) {
             adding->report->cut_stacks++;
             return;
         }
@@ -247,11 +248,12 @@ static void count_functions(struct adding *adding, int64_t value)
 }
 
 /* The key's place in the labels; the value is added to those that it has. */
-static uint32_t add_label(struct adding *adding, int32_t index)
+static uint32_t add_label(struct adding *adding, struct profile_index index)
 {
     struct report *report = adding->report;
-    if (adding->labels[index] != 0)
-        return adding->labels[index] - 1;
+    uint32_t place = profile_place(&adding->dictionary, PROFILE_ATTRIBUTES, index);
+    if (adding->labels[place] != 0)
+        return adding->labels[place] - 1;
     struct profile_attribute attribute = profile_attribute_at(&adding->dictionary, index);
     uint32_t key = profile_set_add(&report->texts, string_at(adding, attribute.key));
     uint32_t label = profile_set_add(&report->label_keys, slice_of(&key, sizeof(key)));
@@ -272,28 +274,28 @@ static uint32_t add_label(struct adding *adding, int32_t index)
     if (report->labels[label].example == 0)
         report->labels[label].example = value;
     assert(label < UINT32_MAX);
-    adding->labels[index] = label + 1;
+    adding->labels[place] = label + 1;
     return label;
 }
 
 static void count_labels(struct adding *adding, const struct profile_sample *sample)
 {
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->attributes);
-    uint64_t index;
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
     assert(adding->labels != NULL);
-    while (profile_numbers_next(&reader, &index))
-        if ((int32_t)index > 0 &&
-            profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, (int32_t)index)) {
-            uint32_t label = add_label(adding, (int32_t)index);
+    while (profile_indices_next(&reader, &index))
+        if (profile_index_is_set(index) &&
+            profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, index)) {
+            uint32_t label = add_label(adding, index);
             adding->report->labels[label].samples++;
         }
 }
 
-static void count_link(struct adding *adding, int32_t index)
+static void count_link(struct adding *adding, struct profile_index index)
 {
     struct report *report = adding->report;
     uint8_t ids[REPORT_LINK_BYTES] = {0};
-    if (index <= 0 || !profile_has(&adding->dictionary, PROFILE_LINKS, index))
+    if (!profile_index_is_set(index) || !profile_has(&adding->dictionary, PROFILE_LINKS, index))
         return;
     struct profile_link link = profile_link_at(&adding->dictionary, index);
     assert(link.trace_id.size <= 16);

@@ -95,7 +95,7 @@ static void check_profile(struct otlp_to_pprof *conversion, const struct profile
         uint64_t value = 0;
         profile_numbers_next(&numbers, &value);
         expected += (int64_t)value > 0 ? value : 0;
-        assert(profile_link_of_sample(sample.bytes) == sample.link);
+        assert(profile_link_of_sample(sample.bytes).number == sample.link.number);
     }
     size_t services = otlp_to_pprof_services(conversion, profile);
     for (size_t i = 0; i < services; i++) {

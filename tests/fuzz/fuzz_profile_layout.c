@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door of profiles on anything: byte 0 is the layout, or that it is to be found out; the rest
- * is the request. What passes protobuf-c can decode, and every index in it leads somewhere; what is
- * taken for plain the careful steps find nothing wrong with. */
+ * is the request. What passes protobuf-c can decode, and every index in it leads somewhere, be it
+ * referred to or not; what is taken for plain the careful steps find nothing wrong with. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             oracle_clear(&items);
         }
     }
+    assert(!is_taken || passed.profiles == 0 || profile_oracle_strays(passed.request) == 0);
     if (is_taken)
         buffer_unref(passed.owner);
     buffer_unref(request);

@@ -17,6 +17,7 @@
 #include "src/otlp/profile_check.h"
 #include "src/otlp/profile_layout.h"
 #include "src/otlp/profile_plain.h"
+#include "src/otlp/wire.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 
@@ -415,6 +416,96 @@ const char *profile_oracle_complaint(struct slice request)
         complaint = complaint_about(&oracle, i);
     close_oracle(&oracle);
     return complaint;
+}
+
+/* Indices by message: which table a field refers to, or which message it holds. */
+enum shape {
+    NO_SHAPE,
+    REQUEST,
+    RESOURCE,
+    SCOPE,
+    PROFILE,
+    SAMPLE,
+    VALUE_TYPE,
+    DICTIONARY,
+    MAPPING,
+    LOCATION,
+    LINE,
+    FUNCTION,
+    ATTRIBUTE,
+    STACK,
+    SHAPES,
+};
+enum { SHAPE_FIELDS = 12 };
+
+static const struct {
+    enum shape child;
+    int table; /* and one more: 0 is none */
+} shapes[SHAPES][SHAPE_FIELDS] = {
+    [REQUEST] = {[1] = {.child = RESOURCE}, [2] = {.child = DICTIONARY}},
+    [RESOURCE] = {[2] = {.child = SCOPE}},
+    [SCOPE] = {[2] = {.child = PROFILE}},
+    [PROFILE] = {[1] = {.child = VALUE_TYPE},
+                 [2] = {.child = SAMPLE},
+                 [5] = {.child = VALUE_TYPE},
+                 [11] = {.table = ATTRIBUTES + 1}},
+    [SAMPLE] =
+        {[1] = {.table = STACKS + 1}, [2] = {.table = ATTRIBUTES + 1}, [3] = {.table = LINKS + 1}},
+    [VALUE_TYPE] = {[1] = {.table = STRINGS + 1}, [2] = {.table = STRINGS + 1}},
+    [DICTIONARY] = {[1] = {.child = MAPPING},
+                    [2] = {.child = LOCATION},
+                    [3] = {.child = FUNCTION},
+                    [6] = {.child = ATTRIBUTE},
+                    [7] = {.child = STACK}},
+    [MAPPING] = {[4] = {.table = STRINGS + 1}, [5] = {.table = ATTRIBUTES + 1}},
+    [LOCATION] =
+        {[1] = {.table = MAPPINGS + 1}, [3] = {.child = LINE}, [4] = {.table = ATTRIBUTES + 1}},
+    [LINE] = {[1] = {.table = FUNCTIONS + 1}},
+    [FUNCTION] =
+        {[1] = {.table = STRINGS + 1}, [2] = {.table = STRINGS + 1}, [3] = {.table = STRINGS + 1}},
+    [ATTRIBUTE] = {[1] = {.table = STRINGS + 1}, [3] = {.table = STRINGS + 1}},
+    [STACK] = {[1] = {.table = LOCATIONS + 1}},
+};
+
+static size_t stray(const uint64_t counts[TABLES], int table, uint64_t index)
+{
+    return index != 0 && index >= counts[table];
+}
+
+static size_t strays_in(const uint64_t counts[TABLES], enum shape shape, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    size_t strays = 0;
+    while (wire_read_field(&reader, &field)) {
+        enum shape child =
+            field.number < SHAPE_FIELDS ? shapes[shape][field.number].child : NO_SHAPE;
+        int table = field.number < SHAPE_FIELDS ? shapes[shape][field.number].table : 0;
+        if (child != NO_SHAPE)
+            strays += strays_in(counts, child, field.bytes);
+        if (table != 0 && field.type != WIRE_BYTES)
+            strays += stray(counts, table - 1, field.number_value);
+        struct wire_reader packed = wire_reader_of(field.bytes);
+        while (table != 0 && field.type == WIRE_BYTES && packed.at < packed.end)
+            strays += stray(counts, table - 1, wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX));
+    }
+    return strays;
+}
+
+size_t profile_oracle_strays(struct slice request)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    struct wire_field entry;
+    uint64_t counts[TABLES] = {0};
+    while (wire_read_field(&reader, &field)) {
+        struct wire_reader tables =
+            wire_reader_of(field.number == 2 ? field.bytes : slice_of("", 0));
+        while (wire_read_field(&tables, &entry))
+            if (entry.number <= TABLES)
+                counts[entry.number - 1]++;
+    }
+    return strays_in(counts, REQUEST, request);
 }
 
 static int compare(const void *a, const void *b)

@@ -21,6 +21,10 @@ void profile_oracle_list(struct oracle_items *items, struct slice request,
 /* NULL, or what is wrong with the dictionary: no zero element, an entry twice, an entry that nobody
  * refers to, a reference instead of a text. */
 const char *profile_oracle_complaint(struct slice request);
+/* How many indices, of all that the request holds, lead outside of their tables: in samples and in
+ * entries that nobody refers to as well, and with all bits of their varints. Reads the wire format
+ * by itself. */
+size_t profile_oracle_strays(struct slice request);
 void profile_oracle_sort(struct oracle_items *items);
 /* What profile_is_plain says. If it is yes, the careful steps must agree that the request has
  * layout 1.10, is well-formed, has no index that leads nowhere, and needs nothing: else aborts. */

@@ -15,6 +15,7 @@
 #include "src/mem.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_door.h"
+#include "src/otlp/profile_shape.h"
 #include "src/otlp/profile_transcode.h"
 #include "src/otlp/profile_view.h"
 #include "tests/support/profile_oracle.h"
@@ -133,6 +134,17 @@ static const struct {
     {REQUEST(SAMPLE("2~1,2 4~5")) FINE_TABLES,
      "attribute_indices of a sample 2 is outside of the attribute_table"},
     {REQUEST(SAMPLE("2=-7 4~5")) FINE_TABLES, "attribute_indices of a sample -7 is outside"},
+    /* 2^32 + 1: 32 bits of it are an index that is there. */
+    {REQUEST(SAMPLE("1=4294967297 4~5")) FINE_TABLES, "stack_index 4294967297 is outside"},
+    {REQUEST(SAMPLE("2~4294967297 4~5")) FINE_TABLES,
+     "attribute_indices of a sample 4294967297 is outside"},
+    {REQUEST(SAMPLE("2~1 2=-9223372036854775807 4~5")) FINE_TABLES,
+     "attribute_indices of a sample -9223372036854775807 is outside"},
+    {REQUEST(PROFILE("", "11~4294967297")) FINE_TABLES, "attribute_indices 4294967297 is outside"},
+    {REQUEST(PROFILE("", "")) TABLES("5~4294967297", "1=1", "", "", "", "1~1"), "stack_index 1 le"},
+    {REQUEST(PROFILE("", "")) TABLES("", "4~4294967297", "", "", "", "1~1"), "stack_index 1 le"},
+    {REQUEST(PROFILE("", "")) TABLES("", "", "", "", "", "1~4294967297"), "stack_index 1 leads"},
+    {REQUEST(PROFILE("", "")) TABLES("", "", "", "", "", "1=4294967297"), "stack_index 1 leads"},
     {REQUEST(SAMPLE("3=2 4~5")) FINE_TABLES, "link_index 2 is outside of the link_table"},
     {REQUEST(SAMPLE("3=-2147483648 4~5")) FINE_TABLES, "link_index -2147483648 is outside"},
     {REQUEST(PROFILE("1=3", "")) FINE_TABLES,
@@ -162,6 +174,17 @@ static const struct {
     {REQUEST(SAMPLE("4~5")) TABLES("4=3", "1=2", "1=3", "1#3", "1=3", "1~2"), NULL},
 };
 
+/* Walks all tables, whether or not samples refer to their entries. */
+static void shape(struct slice request)
+{
+    const struct profile_shape_rules rules = {.depth_max = 1, .label_values_max = 1};
+    struct profile_shape_figures figures;
+    struct buffer *shaped = profile_shape(&rules, request, NULL, &figures);
+    assert_non_null(shaped);
+    assert_int_equal(profile_oracle_strays(buffer_slice(shaped)), 0);
+    buffer_unref(shaped);
+}
+
 static void a_broken_index_costs_its_profile_and_no_other(void **state)
 {
     (void)state;
@@ -177,6 +200,50 @@ static void a_broken_index_costs_its_profile_and_no_other(void **state)
         assert_int_equal(passed.samples, is_rejected ? 1 : 2);
         if (is_rejected)
             assert_null(profile_oracle_complaint(passed.request));
+        assert_int_equal(profile_oracle_strays(passed.request), 0);
+        shape(passed.request);
+        buffer_unref(passed.owner);
+    }
+}
+
+/* Later stages walk whole tables. Each row has one broken entry, to which nothing refers. */
+static void no_index_behind_the_door_leads_nowhere(void **state)
+{
+    static const char *const tables[] = {
+        TABLES("4=3", "", "", "", "", ""),
+        TABLES("4=4294967297", "", "", "", "", ""),
+        TABLES("5~2", "", "", "", "", ""),
+        TABLES("5~4294967297", "", "", "", "", ""),
+        TABLES("5=1 5=-1", "", "", "", "", ""),
+        TABLES("", "1=2", "", "", "", ""),
+        TABLES("", "1=-1", "", "", "", ""),
+        TABLES("", "3:{1=2}", "", "", "", ""),
+        TABLES("", "3:{1=4294967296}", "", "", "", ""),
+        TABLES("", "4=2", "", "", "", ""),
+        TABLES("", "4~0,4294967297", "", "", "", ""),
+        TABLES("", "", "1=3", "", "", ""),
+        TABLES("", "", "2=-1", "", "", ""),
+        TABLES("", "", "3=4294967297", "", "", ""),
+        TABLES("", "", "", "1#15", "", ""),
+        TABLES("", "", "", "", "1=3", ""),
+        TABLES("", "", "", "", "3=4294967297", ""),
+        TABLES("", "", "", "", "", "1~2"),
+        TABLES("", "", "", "", "", "1=1 1=2"),
+        TABLES("", "", "", "", "", "1~4294967297"),
+        TABLES("", "", "", "", "", "1~-9223372036854775807"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        char text[512];
+        struct profile_passed passed;
+        snprintf(text, sizeof(text), "%s %s", REQUEST(SAMPLE("4~5")), tables[i]);
+        assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
+        assert_int_equal(passed.rejected_profiles, 0);
+        assert_int_equal(passed.samples, 2);
+        if (profile_oracle_strays(passed.request) > 0)
+            fail_msg("row %zu: the broken entry is still there", i);
+        assert_null(profile_oracle_complaint(passed.request));
+        shape(passed.request);
         buffer_unref(passed.owner);
     }
 }
@@ -447,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_index_costs_its_profile_and_no_other),
+        cmocka_unit_test(no_index_behind_the_door_leads_nowhere),
         cmocka_unit_test(samples_tell_their_layout),
         cmocka_unit_test(older_layouts_say_what_the_new_one_says),
         cmocka_unit_test(what_leaves_as_1_9_has_its_numbers),

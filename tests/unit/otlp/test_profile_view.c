@@ -46,16 +46,18 @@ static void every_encoding_is_read_the_same(void **state)
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct slice bytes = slice_of(samples[i].bytes, samples[i].size);
         struct profile_sample sample;
-        uint64_t index;
+        struct profile_index index;
         uint64_t sum = 0;
         profile_read_sample(bytes, &sample);
-        struct profile_numbers_reader reader = profile_numbers_read(&sample.attributes);
-        while (profile_numbers_next(&reader, &index))
-            sum += index;
-        if (sample.stack != samples[i].stack || sample.link != samples[i].link ||
-            sum != samples[i].attributes || profile_link_of_sample(bytes) != samples[i].link)
-            fail_msg("%s: stack %d, link %d or %d, attributes %lu", samples[i].name, sample.stack,
-                     sample.link, profile_link_of_sample(bytes), (unsigned long)sum);
+        struct profile_index link = profile_link_of_sample(bytes);
+        struct profile_indices_reader reader = profile_indices_read(&sample.attributes);
+        while (profile_indices_next(&reader, &index))
+            sum += (uint64_t)index.number;
+        if (sample.stack.number != samples[i].stack || sample.link.number != samples[i].link ||
+            sum != samples[i].attributes || link.number != samples[i].link)
+            fail_msg("%s: stack %ld, link %ld or %ld, attributes %lu", samples[i].name,
+                     (long)sample.stack.number, (long)sample.link.number, (long)link.number,
+                     (unsigned long)sum);
     }
 }
 
@@ -67,8 +69,8 @@ static void nothing_stays_from_the_sample_before(void **state)
     assert_int_equal(sample.values.number, 4);
     assert_int_equal(sample.timestamps.packed.size, 8);
     profile_read_sample(slice_of("", 0), &sample);
-    assert_int_equal(sample.stack | sample.link, 0);
-    assert_int_equal(sample.attributes.number, 0);
+    assert_int_equal(sample.stack.number | sample.link.number, 0);
+    assert_int_equal(sample.attributes.numbers.number, 0);
     assert_int_equal(sample.values.packed.size, 0);
     assert_null(sample.timestamps.packed.data);
 }

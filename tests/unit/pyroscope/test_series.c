@@ -99,9 +99,9 @@ static void describe(struct slice request, char *to, size_t size)
                                  (const char *)value.bytes.data,
                                  profile_label_names_has(names, pair.key) ? "*" : "");
     }
-    struct profile_numbers_reader numbers = profile_numbers_read(&profile.attributes);
+    struct profile_indices_reader indices = profile_indices_read(&profile.attributes);
     struct series_label label;
-    while (series_next_private(&dictionary, &numbers, &label))
+    while (series_next_private(&dictionary, &indices, &label))
         used += (size_t)snprintf(to + used, size - used, "[%.*s=%.*s]", (int)label.name.size,
                                  (const char *)label.name.data, (int)label.value.size,
                                  (const char *)label.value.data);
