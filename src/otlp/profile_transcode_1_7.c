@@ -109,6 +109,12 @@ static size_t count_varints(struct slice packed)
     return count;
 }
 
+/* Where the table has a zero element in front. What is no index stays none. */
+static uint64_t one_more(uint64_t index)
+{
+    return index < INT32_MAX ? index + 1 : UINT64_MAX;
+}
+
 /* 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
 static void read_sample(struct slice bytes, struct old_sample *sample)
 {
@@ -126,7 +132,7 @@ static void read_sample(struct slice bytes, struct old_sample *sample)
         else if (field.number == 4)
             add_varints(&sample->attributes, &field);
         else if (field.number == 5)
-            sample->link = (uint32_t)field.number_value + (uint64_t)1;
+            sample->link = one_more(field.number_value);
         else if (field.number == 6)
             add_varints(&times, &field);
     }
@@ -326,7 +332,7 @@ static void put_entry(struct transcoding *work, const struct wire_field *entry)
     assert(entry->number == 1 || entry->number == 2);
     while (wire_read_field(&reader, &field)) {
         if (entry->number == 2 && field.number == 1)
-            put_number(&work->out, 1, (uint32_t)field.number_value + (uint64_t)1);
+            put_number(&work->out, 1, one_more(field.number_value));
         else if (field.number < NUMBERS && numbers[field.number] != GONE)
             put_field(&work->out, numbers[field.number], &field);
     }

@@ -333,16 +333,24 @@ static void layout_1_7_says_what_the_new_one_says(void **state)
     oracle_clear(&expected);
 }
 
-static void a_broken_range_costs_its_profile(void **state)
+static void a_broken_range_or_link_of_1_7_costs_its_profile(void **state)
 {
-    static const char *const samples[] = {"1=1 2=2 3~5", "1=2 2=1 3~5", "1=-1 2=1 3~5",
-                                          "1=1 2=-1 3~5"};
+    static const char *const samples[] = {
+        "1=1 2=2 3~5",
+        "1=2 2=1 3~5",
+        "1=-1 2=1 3~5",
+        "1=1 2=-1 3~5",
+        "1=0 2=2 3~5 5=-1",
+        "1=0 2=2 3~5 5=4294967295",
+        "1=0 2=2 3~5 5=4294967296",
+    };
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         char text[256];
         struct profile_passed passed;
         snprintf(text, sizeof(text),
                  "1:{2:{2:{1:{} 2:{%s} 3~0,0 4=7} 2:{1:{} 2:{1=0 2=2 3~5} 3~0,0 4=7}}} 2:{2:{} "
+                 "4:{1#16 2#8} "
                  "5''}",
                  samples[i]);
         assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
@@ -520,7 +528,7 @@ int main(void)
         cmocka_unit_test(what_leaves_as_1_9_has_its_numbers),
         cmocka_unit_test(what_leaves_as_1_9_comes_back_unchanged),
         cmocka_unit_test(layout_1_7_says_what_the_new_one_says),
-        cmocka_unit_test(a_broken_range_costs_its_profile),
+        cmocka_unit_test(a_broken_range_or_link_of_1_7_costs_its_profile),
         cmocka_unit_test(what_cannot_be_read_is_refused_by_version),
         cmocka_unit_test(references_that_lead_nowhere_cost_their_attribute),
         cmocka_unit_test(what_needs_nothing_stays_as_it_is),
