@@ -7,18 +7,27 @@
  *     4       attributes, rep.   link                values, repeated
  *     5       link               timestamps          timestamps
  *     6       timestamps
- * Writers exist that do not pack a repeated field of one element: a lone varint in 3 or 4 proves
- * nothing by itself. Pure functions; any thread. */
+ * What is packed or comes more than once is repeated, which in 3 and 4 is proof. Writers exist that
+ * do not pack, so that a lone varint there proves nothing: then both readings are tried on all
+ * samples of the request. Pure functions; any thread. */
 #include "src/otlp/profile_layout.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "src/otlp/wire.h"
 
 enum { SAMPLE_FIELDS = 7, ID_BYTES = 16 };
+
+/* What speaks against reading samples in one way. */
+struct reading {
+    uint64_t strays;   /* indices that lead outside of their tables */
+    uint64_t oddities; /* samples that say nothing, or not as many values as times */
+    uint64_t votes;    /* samples that writers of the other layout would have written */
+};
 
 /* What was seen in the whole request. */
 struct evidence {
@@ -27,128 +36,107 @@ struct evidence {
     bool has_1_7;       /* what only 1.7 has */
     bool has_old_table; /* in a Profile: 1.6 or older */
     bool has_1_8;
-    bool has_1_9; /* tells from 1.8 */
-    bool has_old; /* proof of 1.8 or 1.9 */
-    bool has_new; /* proof of 1.10 */
-    uint64_t old_votes;
-    uint64_t new_votes;
+    bool has_1_9;        /* tells from 1.8 */
+    bool has_old;        /* proof of 1.8 or 1.9 */
+    bool has_new;        /* proof of 1.10 */
     uint64_t attributes; /* entries of the table */
     uint64_t links;
-    uint64_t old_violations; /* when samples are read so */
-    uint64_t new_violations;
+    struct reading old;
+    struct reading new;
 };
 
-/* Which fields a sample has. */
-struct sample_shape {
-    unsigned counts[SAMPLE_FIELDS];
-    bool is_packed[SAMPLE_FIELDS];
+/* One field of a sample, in all of its occurrences. */
+struct sample_field {
+    uint64_t count;         /* of its elements */
+    uint64_t no_attributes; /* elements that are indices of no attribute … */
+    uint64_t no_links;
+    bool is_packed;   /* some of them */
+    bool is_repeated; /* for sure */
 };
 
-static bool read_shape(struct slice sample, struct sample_shape *shape)
+static void count_element(const struct evidence *seen, struct sample_field *field, uint64_t element)
 {
+    field->count++;
+    field->no_attributes += element > 0 && element >= seen->attributes;
+    field->no_links += element > 0 && element >= seen->links;
+}
+
+static void count_packed(const struct evidence *seen, struct sample_field *field,
+                         struct slice packed)
+{
+    struct wire_reader reader = wire_reader_of(packed);
+    while (reader.at < reader.end && reader.failure == NULL)
+        count_element(seen, field, wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX));
+}
+
+/* Times, field 5 since 1.8, are fixed64; all others are varints. False: it is malformed, and the
+ * walker will say so. */
+static bool read_sample(const struct evidence *seen, struct slice sample,
+                        struct sample_field fields[SAMPLE_FIELDS])
+{
+    enum { TIMES = 5 };
     struct wire_reader reader = wire_reader_of(sample);
-    struct wire_field field;
-    *shape = (struct sample_shape){0};
-    while (wire_next_field(&reader, &field)) {
-        if (field.number >= SAMPLE_FIELDS)
+    struct wire_field found;
+    memset(fields, 0, SAMPLE_FIELDS * sizeof(fields[0]));
+    while (wire_next_field(&reader, &found)) {
+        if (found.number >= SAMPLE_FIELDS)
             continue;
-        shape->counts[field.number]++;
-        shape->is_packed[field.number] |= field.type == WIRE_BYTES;
+        struct sample_field *field = &fields[found.number];
+        bool is_another = field->count > 0 || field->is_packed;
+        field->is_packed |= found.type == WIRE_BYTES;
+        field->is_repeated |= is_another || field->is_packed;
+        if (found.type != WIRE_BYTES)
+            count_element(seen, field, found.number_value);
+        else if (found.number == TIMES)
+            field->count += found.bytes.size / 8;
+        else
+            count_packed(seen, field, found.bytes);
     }
     return reader.failure == NULL;
 }
 
-static bool is_repeated(const struct sample_shape *shape, unsigned number)
+/* The sample in a layout that has its attributes, its link and its values in these fields. */
+static void judge_reading(struct reading *reading, const struct sample_field *attributes,
+                          const struct sample_field *link, const struct sample_field *values,
+                          const struct sample_field *times)
 {
-    assert(number < SAMPLE_FIELDS);
-    return shape->is_packed[number] || shape->counts[number] > 1;
+    reading->strays += attributes->no_attributes + link->no_links;
+    reading->oddities += values->count > 0 && times->count > 0 && values->count != times->count;
+    reading->oddities += values->count == 0 && times->count == 0;
 }
 
-/* Elements of a field that may be packed, and how many of them are not below `bound`. */
-struct elements {
-    uint64_t count;
-    uint64_t beyond;
-};
-
-static void count_element(struct elements *elements, uint64_t element, uint64_t bound)
+/* Where both readings make sense: what is likelier, as those who write it are known. */
+static void vote(struct evidence *seen, const struct sample_field fields[SAMPLE_FIELDS])
 {
-    elements->count++;
-    elements->beyond += element > 0 && element >= bound;
-}
-
-static struct elements elements_of(struct slice sample, unsigned number, uint64_t bound)
-{
-    struct elements elements = {0};
-    struct wire_reader reader = wire_reader_of(sample);
-    struct wire_field field;
-    assert(number < SAMPLE_FIELDS);
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != number)
-            continue;
-        if (field.type == WIRE_FIXED64)
-            elements.count++;
-        else if (field.type != WIRE_BYTES)
-            count_element(&elements, field.number_value, bound);
-        else if (number == 5)
-            elements.count += field.bytes.size / 8;
-        else {
-            struct wire_reader packed = wire_reader_of(field.bytes);
-            while (packed.at < packed.end && packed.failure == NULL)
-                count_element(&elements, wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX), bound);
-        }
-    }
-    return elements;
-}
-
-/* What does not make sense when the fields mean this. */
-static uint64_t violations(const struct evidence *seen, struct slice sample, unsigned attributes,
-                           unsigned link, unsigned values)
-{
-    struct elements events = elements_of(sample, 5, UINT64_MAX);
-    struct elements found = elements_of(sample, values, UINT64_MAX);
-    uint64_t sum = elements_of(sample, attributes, seen->attributes).beyond +
-                   elements_of(sample, link, seen->links).beyond;
-    sum += found.count > 0 && events.count > 0 && found.count != events.count;
-    sum += found.count == 0 && events.count == 0;
-    return sum;
-}
-
-/* The combinations that tell, where no field of its own does. */
-static void vote(struct evidence *seen, const struct sample_shape *shape, struct slice sample)
-{
-    bool has_2 = shape->counts[2] > 0;
-    bool has_3 = shape->counts[3] > 0;
-    bool has_4 = shape->counts[4] > 0;
-    bool has_5 = shape->counts[5] > 0;
-    if (shape->is_packed[2] && has_4)
-        seen->old_votes++;
-    else if (has_4)
-        seen->new_votes++;
+    bool has_2 = fields[2].count > 0;
+    bool has_3 = fields[3].count > 0;
+    bool has_4 = fields[4].count > 0;
+    bool has_5 = fields[5].count > 0;
+    if (has_4) /* values and a link; or an attribute and a value, as async-profiler writes them */
+        *(fields[2].is_packed ? &seen->new.votes : &seen->old.votes) += 1;
+    else if (has_2 && has_5 && !has_3) /* attributes and times, as the eBPF profiler writes them */
+        seen->old.votes++;
     else if (has_2 && !has_5)
-        seen->old_votes++; /* 1.10 would have neither value nor time */
-    else if (has_2 && has_5 && !has_3 && elements_of(sample, 2, seen->attributes).beyond == 0)
-        seen->new_votes++; /* times alone, as the eBPF profiler writes them */
-    else if (has_2 && has_5 && !has_3)
-        seen->old_votes++;
+        seen->new.votes++;
 }
 
 static void look_at_sample(struct evidence *seen, struct slice sample)
 {
-    struct sample_shape shape;
+    struct sample_field fields[SAMPLE_FIELDS];
     seen->has_samples = true;
-    if (!read_shape(sample, &shape))
+    if (!read_sample(seen, sample, fields))
         return;
-    if (shape.counts[6] > 0) {
+    if (fields[6].count > 0 || fields[6].is_packed) {
         seen->has_1_7 = true;
         return;
     }
-    seen->has_old |= is_repeated(&shape, 3);
-    seen->has_new |= is_repeated(&shape, 4);
+    seen->has_old |= fields[3].is_repeated;
+    seen->has_new |= fields[4].is_repeated;
     if (seen->has_old || seen->has_new)
         return;
-    vote(seen, &shape, sample);
-    seen->old_violations += violations(seen, sample, 3, 4, 2);
-    seen->new_violations += violations(seen, sample, 2, 3, 4);
+    judge_reading(&seen->old, &fields[3], &fields[4], &fields[2], &fields[5]);
+    judge_reading(&seen->new, &fields[2], &fields[3], &fields[4], &fields[5]);
+    vote(seen, fields);
 }
 
 /* Fields of a Profile that not all versions have, or not so. */
@@ -161,7 +149,7 @@ static void look_at_field(struct evidence *seen, const struct wire_field *field)
         seen->has_old_table |= is_bytes;
         break;
     case 7:
-        seen->has_1_8 |= !is_bytes || field->bytes.size != ID_BYTES;
+        seen->has_1_8 |= !is_bytes || (field->bytes.size != ID_BYTES && field->bytes.size > 0);
         break;
     case 8:
         seen->has_1_8 |= is_bytes;
@@ -170,6 +158,9 @@ static void look_at_field(struct evidence *seen, const struct wire_field *field)
     case 9:
         seen->has_1_8 |= !is_bytes;
         seen->has_1_9 |= is_bytes;
+        break;
+    case 11:
+        seen->has_1_9 |= !is_bytes;
         break;
     case 12:
         seen->has_1_8 = true;
@@ -238,21 +229,25 @@ static void look_at_dictionary(struct evidence *seen, struct slice dictionary)
     }
 }
 
+/* An index outside of its table says most, what writers are known to do least. */
+static bool is_likelier(const struct reading *reading, const struct reading *other)
+{
+    if (reading->strays != other->strays)
+        return reading->strays < other->strays;
+    if (reading->oddities != other->oddities)
+        return reading->oddities < other->oddities;
+    return reading->votes < other->votes;
+}
+
 static enum profile_layout judge(const struct evidence *seen)
 {
-    bool is_old = seen->has_old;
     if (!seen->has_dictionary)
         return seen->has_samples || seen->has_old_table ? LAYOUT_1_6 : LAYOUT_1_10;
     if (seen->has_1_7)
         return LAYOUT_1_7;
     if (seen->has_old && seen->has_new)
         return LAYOUT_UNKNOWN;
-    if (!seen->has_old && !seen->has_new) {
-        if ((seen->old_votes > 0) != (seen->new_votes > 0))
-            is_old = seen->old_votes > 0;
-        else
-            is_old = seen->old_violations < seen->new_violations;
-    }
+    bool is_old = seen->has_old || (!seen->has_new && is_likelier(&seen->old, &seen->new));
     if (seen->has_1_8 && !seen->has_1_9 && (is_old || !seen->has_samples))
         return LAYOUT_1_8;
     return is_old ? LAYOUT_1_9 : LAYOUT_1_10;
