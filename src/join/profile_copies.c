@@ -166,7 +166,9 @@ static void put_copies(struct copies *copies, const struct named_sample *named)
     if (count == 0)
         return;
     named_sample_read(copies->links, named, &sample);
-    if (copies->figures.made + count > JOIN_COPIES_MAX ||
+    /* Who comes after one that was left out is left out, too: so the second time, when more bytes
+     * stand before them, copies are made of the same samples or fewer. */
+    if (copies->figures.left_out > 0 || copies->figures.made + count > JOIN_COPIES_MAX ||
         copies->splices.inserts.size + count * sample.bytes.size > JOIN_COPIES_BYTES_MAX) {
         copies->figures.left_out += count;
         return;

@@ -16,6 +16,7 @@
 #include "src/component.h"
 #include "src/join/join_limits.h"
 #include "src/mem.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
@@ -427,6 +428,80 @@ static void copies_have_a_most_and_the_rest_is_counted(void **state)
     harness_destroy(h);
 }
 
+/* The message with so many times more in its first sample, which is `depth` messages below it. */
+static void put_with_times(struct profile_bytes *out, struct slice message, unsigned depth,
+                           size_t count)
+{
+    static const uint32_t path[] = {0, 2, 2, 2, 1}; /* by depth */
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    bool is_done = depth == 0;
+    while (wire_next_field(&reader, &field)) {
+        size_t begin = out->size;
+        if (is_done || field.number != path[depth]) {
+            profile_bytes_add(out, field.whole);
+            continue;
+        }
+        put_with_times(out, field.bytes, depth - 1, count);
+        profile_bytes_wrap(out, begin, field.number);
+        is_done = true;
+    }
+    if (depth > 0)
+        return;
+    size_t begin = out->size;
+    memset(profile_bytes_room(out, count * sizeof(uint64_t)), 1, count * sizeof(uint64_t));
+    out->size += count * sizeof(uint64_t);
+    profile_bytes_wrap(out, begin, 5);
+}
+
+/* With the dictionary first, copies are made twice, and the second time its additions stand before
+ * them: the first sample, which all but filled the room for copies, then has none, and the second,
+ * which had none, must not get the room. */
+static void copies_beyond_the_most_are_the_same_in_any_order(void **state)
+{
+    static const struct sketch_span others[] = {
+        {.trace_id = TRACE_B,
+         .span_id = "root-b--",
+         .name = "b",
+         .kind = KIND_SERVER,
+         .start_ns = S,
+         .end_ns = 2 * S},
+        {.trace_id = TRACE_B,
+         .span_id = "leaf-b--",
+         .parent_id = "root-b--",
+         .name = "b",
+         .kind = KIND_INTERNAL,
+         .start_ns = S,
+         .end_ns = 2 * S},
+    };
+    struct sketch_sample small = SAMPLE("hashes", "leaf-b--", 1);
+    (void)state;
+    small.trace_id = TRACE_B;
+    const struct sketch_sample both[] = {SAMPLE("hashes", "leaf----", 1), small};
+    struct harness *h = join_start(JOIN("count_for: [span, root], attributes: []"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct profile_bytes out = {0};
+    struct slice sketched = request_of("cpu", both, 2);
+    put_with_times(&out, sketched, 4, (JOIN_COPIES_BYTES_MAX - 24) / sizeof(uint64_t));
+    const struct slice request = slice_of(out.data, out.size);
+    uint8_t *turned = mem_alloc(request.size);
+    join_offer_spans(h, 0, join_shop, spans, SPANS);
+    join_offer_spans(h, 0, join_shop, others, 2);
+    harness_offer_bytes(h, 0, PROFILES, request, 2);
+    assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), 1);
+    turn_round(request, turned);
+    harness_offer_bytes(h, 0, PROFILES, slice_of(turned, request.size), 2);
+    assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), 3);
+    assert_int_equal(exporter->delivered_items, 2 + 2 + 1);
+    check_books(h, 5);
+    mem_free(turned);
+    profile_bytes_fini(&out);
+    mem_free((void *)(uintptr_t)sketched.data);
+    harness_destroy(h);
+}
+
 static void what_keep_leaves_out_is_not_copied(void **state)
 {
     (void)state;
@@ -457,6 +532,7 @@ int main(void)
         cmocka_unit_test(copies_that_are_refused_are_in_the_books_once),
         cmocka_unit_test(what_the_next_stage_refuses_takes_its_copies_along),
         cmocka_unit_test(what_keep_leaves_out_is_not_copied),
+        cmocka_unit_test(copies_beyond_the_most_are_the_same_in_any_order),
         cmocka_unit_test(a_dictionary_that_comes_first_is_added_to_as_well),
         cmocka_unit_test(copies_are_not_copied_again),
         cmocka_unit_test(copies_have_a_most_and_the_rest_is_counted),
