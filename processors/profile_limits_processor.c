@@ -290,7 +290,9 @@ static void profile_limits_consume(struct component *component, struct batch *ba
     buffer_unref(whole);
     if (request == NULL) {
         struct outcome outcome = outcome_refused(
-            STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can be indexed");
+            STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "
+                                     "be indexed, or names that grow by more "
+                                     "than 64 MiB as they are replaced; send less at a time");
         receipt_resolve(receipt, &outcome);
         return;
     }

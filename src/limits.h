@@ -129,7 +129,10 @@ enum {
 };
 #define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
 
-enum { PROFILE_NAME_BYTES_MAX = 4096 }; /* profile_limits: of a name after its replacements */
+/* profile_limits: of a name after its replacements; by how much all names of a request may be more
+ * than the request was */
+enum { PROFILE_NAME_BYTES_MAX = 4096 };
+#define PROFILE_NAMES_GROWTH_MAX (64 * MIB)
 
 /* the profile command: files, what is kept of one, and what is drawn */
 #define PROFILE_FILE_BYTES_MAX (512 * MIB)

@@ -86,9 +86,10 @@ static void go_through(struct profile_dictionary *dictionary, bool has_room)
 bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena *arena,
                              struct slice request)
 {
-    assert(request.size <= UINT32_MAX);
     assert(request.data != NULL || request.size == 0);
     *dictionary = (struct profile_dictionary){.request = request};
+    if (request.size > UINT32_MAX)
+        return false;
     go_through(dictionary, false);
     for (unsigned i = 0; i < PROFILE_TABLES; i++) {
         size_t size = dictionary->counts[i] * sizeof(struct profile_entry);

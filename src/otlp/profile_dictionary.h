@@ -26,7 +26,7 @@ enum profile_table {
     PROFILE_TABLES,
 };
 
-/* Inside the request, which has fewer than 4 GiB. */
+/* Inside the request. */
 struct profile_entry {
     uint32_t offset;
     uint32_t size;
@@ -39,7 +39,8 @@ struct profile_dictionary {
 };
 
 /* Indexes the request's dictionary; without one all tables are empty. Eight bytes per entry come
- * from the arena. False when its cap does not allow it. */
+ * from the arena. False when its cap does not allow it, or when the request has 4 GiB or more, as
+ * one may once it has been edited. */
 bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena *arena,
                              struct slice request);
 

@@ -44,12 +44,18 @@ struct shaping {
     uint8_t *is_protected;        /* by attribute: not (only) one of a sample */
     uint32_t *label_values;       /* by string that is a key */
     uint32_t marker;              /* location; 0: none yet */
+    bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX */
 };
 
+/* Short names may become long ones. Beyond the limit none is added, and the request is given up. */
 static uint32_t add_string(struct shaping *shaping, struct slice text)
 {
     size_t begin = shaping->strings.size;
     assert(shaping->strings_count > 0);
+    shaping->has_long_names |=
+        begin + text.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+    if (shaping->has_long_names)
+        return 0;
     profile_bytes_add(&shaping->strings, text);
     profile_bytes_wrap(&shaping->strings, begin, PROFILE_STRINGS + 1);
     return shaping->strings_count++;
@@ -379,8 +385,7 @@ static struct buffer *collect(struct shaping *shaping, struct budget *budget)
     struct buffer *buffer = NULL;
     const struct slice request = slice_of(shaping->out.data, shaping->out.size);
     uint64_t bytes_max = shaping->rules->bytes_max;
-    const struct otlp_limit limit = {
-        .bytes_max = bytes_max > 0 ? bytes_max : 2 * request.size + PROFILE_MERGED_BYTES_MAX};
+    const struct otlp_limit limit = {.bytes_max = bytes_max > 0 ? bytes_max : UINT64_MAX};
     assert(request.size > 0);
     profile_merge_init(&merge, budget);
     if (profile_source_open(&source, request, &merge)) {
@@ -400,7 +405,6 @@ struct buffer *profile_shape(const struct profile_shape_rules *rules, struct sli
 {
     struct shaping shaping = {.rules = rules, .figures = ret_figures};
     struct buffer *buffer = NULL;
-    assert(request.size <= UINT32_MAX / 2);
     *ret_figures = (struct profile_shape_figures){.samples = 0};
     shaping.out.budget = budget;
     shaping.strings.budget = budget;
@@ -409,7 +413,8 @@ struct buffer *profile_shape(const struct profile_shape_rules *rules, struct sli
         protect_dictionary(&shaping);
         put_level(&shaping, request, 0);
         put_dictionary(&shaping);
-        buffer = collect(&shaping, budget);
+        if (!shaping.has_long_names)
+            buffer = collect(&shaping, budget);
     }
     arena_clear(&shaping.arena);
     profile_bytes_fini(&shaping.out);

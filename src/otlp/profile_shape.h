@@ -44,6 +44,7 @@ struct profile_shape_figures {
 };
 
 /* A new request, never refused by the budget; without bytes when nothing is left. The request has
- * passed profile_door. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX. */
+ * passed profile_door. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its names grow by
+ * more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
 struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
                              struct budget *budget, struct profile_shape_figures *ret_figures);

@@ -2,9 +2,11 @@
 /* Limits and rules on a small profile: what is left, in words, and what is gone from its bytes. */
 #include "src/otlp/profile_shape.h"
 
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/mem.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_door.h"
 #include "src/pattern.h"
 #include "src/tools/profile_report.h"
@@ -183,6 +185,52 @@ static void values_of_a_label_beyond_the_limit_become_one(void **state)
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* Twenty thousand names of a few bytes, each of which would take four thousand. */
+static void names_that_grow_without_end_are_refused(void **state)
+{
+    enum { NAMES = 20000, LONG = 4000 };
+    struct error error;
+    char text[LONG + 1];
+    struct profile_bytes out = {0};
+    (void)state;
+    memset(text, 'x', LONG - 16);
+    strcpy(text + LONG - 16, "${0}");
+    for (int i = 0; i <= NAMES; i++) {
+        size_t begin = out.size;
+        char name[16];
+        if (i > 0)
+            profile_bytes_add(&out, slice_of(name, (size_t)snprintf(name, sizeof(name), "%d", i)));
+        profile_bytes_wrap(&out, begin, 5);
+        begin = out.size;
+        uint8_t *at = profile_bytes_room(&out, 16);
+        out.size += (size_t)(profile_put_number(at, 1, (uint64_t)i) - at);
+        profile_bytes_wrap(&out, begin, 3);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    struct profile_rename rename = {.pattern = pattern_create(".+", &error)};
+    rename.replacement = pattern_replacement_create(rename.pattern, text, &error);
+    const struct profile_shape_rules rules = {.renames = &rename, .renames_count = 1};
+    struct profile_shape_figures figures;
+    struct budget budget;
+    budget_init(&budget, UINT64_MAX / 2);
+    assert_null(profile_shape(&rules, slice_of(out.data, out.size), &budget, &figures));
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    pattern_replacement_destroy(rename.replacement);
+    pattern_destroy(rename.pattern);
+    profile_bytes_fini(&out);
+}
+
+/* Nothing is read of it. */
+static void a_request_that_has_grown_beyond_32_bits_is_not_indexed(void **state)
+{
+    const struct profile_shape_rules rules = {.depth_max = 1};
+    const struct slice large = slice_of("", (size_t)UINT32_MAX + 1);
+    struct profile_shape_figures figures;
+    (void)state;
+    assert_null(profile_shape(&rules, large, NULL, &figures));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +241,8 @@ int main(void)
         cmocka_unit_test(dropped_frames_leave_their_callers_and_callees),
         cmocka_unit_test(values_of_a_label_beyond_the_limit_become_one),
         cmocka_unit_test(renamed_functions_and_files_are_gone_from_the_bytes),
+        cmocka_unit_test(names_that_grow_without_end_are_refused),
+        cmocka_unit_test(a_request_that_has_grown_beyond_32_bits_is_not_indexed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,10 +15,12 @@
 #include "src/buffer.h"
 #include "src/error.h"
 #include "src/limits.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_door.h"
 #include "src/otlp/profile_merge.h"
 #include "src/otlp/profile_shape.h"
+#include "src/otlp/profile_strip.h"
 #include "src/pattern.h"
 
 #define S(text)                                                                                    \
@@ -218,6 +220,67 @@ static void limits_on_sizes_leave_uploads_and_rules_on_names_drop_them(void **st
     pattern_destroy(secret);
 }
 
+enum { ATTRIBUTES = 17000, SHORT = 127, REFERENCES = 70 << 20 };
+
+static void put_sample(struct profile_bytes *out, uint32_t first, uint32_t end, size_t more)
+{
+    size_t sample = out->size;
+    for (uint32_t i = first; i < end; i++) {
+        uint8_t *at = profile_bytes_room(out, WIRE_VARINT_BYTES_MAX);
+        out->size += (size_t)(profile_put_varint(at, i) - at);
+    }
+    memset(profile_bytes_room(out, more), SHORT, more);
+    out->size += more;
+    profile_bytes_wrap(out, sample, 2);
+    profile_bytes_add(out, slice_of("\x22\x01\x01", 3)); /* a value */
+    profile_bytes_wrap(out, sample, 2);
+}
+
+/* A file, and a Profile whose second sample refers to one attribute again and again, in a byte each
+ * time: that one comes after all others once the request is written anew, and takes three. */
+static struct slice growing_request(struct profile_bytes *out)
+{
+    size_t profile = out->size;
+    profile_bytes_add(out, slice_of("\x0a\x00\x2a\x00", 4)); /* its types */
+    put_sample(out, SHORT + 1, ATTRIBUTES, 0);
+    put_sample(out, 0, 0, REFERENCES);
+    profile_bytes_wrap(out, profile, 2);
+    profile_bytes_add(out, slice_of("\x12\x0d\x0a\x00\x2a\x00\x4a\x03jfr\x52\x02xx", 15));
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 1);
+    size_t dictionary = out->size;
+    for (uint32_t table = 1; table <= PROFILE_TABLES; table++)
+        profile_bytes_wrap(out, out->size, table);
+    for (uint32_t i = 1; i < ATTRIBUTES; i++) {
+        size_t entry = out->size;
+        uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
+        out->size += (size_t)(profile_put_number(at, 3, i) - at);
+        profile_bytes_wrap(out, entry, 2);
+        profile_bytes_wrap(out, entry, PROFILE_ATTRIBUTES + 1);
+    }
+    profile_bytes_wrap(out, dictionary, 2);
+    return slice_of(out->data, out->size);
+}
+
+static void what_grows_as_it_is_written_anew_stays_whole(void **state)
+{
+    const struct profile_shape_rules no_limits = {.depth_max = 0};
+    struct profile_shape_figures figures;
+    struct profile_bytes out = {0};
+    const struct slice request = growing_request(&out);
+    (void)state;
+    assert_int_equal(profile_uploads_count(request), 1);
+    struct buffer *rest = profile_strip_uploads(request, NULL);
+    assert_non_null(rest);
+    assert_true(rest->size > 2 * request.size + PROFILE_MERGED_BYTES_MAX);
+    buffer_unref(rest);
+    struct buffer *shaped = profile_shape(&no_limits, request, NULL, &figures);
+    assert_non_null(shaped);
+    assert_int_equal(figures.samples, 3);
+    buffer_unref(shaped);
+    profile_bytes_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +288,7 @@ int main(void)
         cmocka_unit_test(the_least_of_uploads_has_neither_labels_nor_parameters),
         cmocka_unit_test(merging_and_splitting_keep_uploads_whole),
         cmocka_unit_test(limits_on_sizes_leave_uploads_and_rules_on_names_drop_them),
+        cmocka_unit_test(what_grows_as_it_is_written_anew_stays_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
