@@ -48,7 +48,8 @@ enum {
     HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
     HTTP_TRAILER_BYTES_MAX = 4096,
     HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
-    HTTP1_DISCARD_BYTES_MAX = 64 * 1024, /* unread body behind which a connection is kept */
+    /* Of a body that came behind its answer: HTTP/1.1 keeps the connection, HTTP/2 the stream. */
+    HTTP_DISCARD_BYTES_MAX = 64 * 1024,
     HTTP1_LINGER_BYTES_MAX = 64 << 20,
     HTTP2_STREAMS_MAX = 100,
     HTTP2_STREAM_WINDOW_BYTES = 8 << 20,
@@ -79,6 +80,7 @@ enum {
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
 #define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */
 #define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
+#define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* an answered body may still come */
 #define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
 
 /* TLS */

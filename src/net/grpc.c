@@ -58,16 +58,44 @@ static bool refuse(struct http_request *request, const struct grpc_call *call, u
     return false;
 }
 
-/* The same, showing a piece of what the client sent. format has one "%.*s". */
+/* "text: "shown"", of what the client sent no more than is readable. */
+static void print_showing(char message[2 * SHOWN_BYTES_MAX], const char *text, struct slice shown)
+{
+    int size = (int)(shown.size < SHOWN_BYTES_MAX ? shown.size : SHOWN_BYTES_MAX);
+    snprintf(message, 2 * SHOWN_BYTES_MAX, "%s \"%.*s\"", text, size,
+             shown.size == 0 ? "" : (const char *)shown.data);
+}
+
+/* The same, showing a piece of what the client sent. */
 static bool refuse_showing(struct http_request *request, const struct grpc_call *call,
                            const struct answer *answer, struct slice shown)
 {
     assert(answer->status.message != NULL);
     char message[2 * SHOWN_BYTES_MAX];
-    int size = (int)(shown.size < SHOWN_BYTES_MAX ? shown.size : SHOWN_BYTES_MAX);
-    snprintf(message, sizeof(message), "%s \"%.*s\"", answer->status.message, size,
-             shown.size == 0 ? "" : (const char *)shown.data);
+    print_showing(message, answer->status.message, shown);
     return refuse(request, call, answer->http_status, answer->status.code, message);
+}
+
+/* Who sends another type is no gRPC client, and reads the body: it says what to do. */
+static bool refuse_type(struct http_request *request, struct slice type)
+{
+    char text[2 * SHOWN_BYTES_MAX];
+    char message[GRPC_MESSAGE_MAX];
+    char body[4 * SHOWN_BYTES_MAX];
+    print_showing(text, "invalid gRPC request content-type", type);
+    rpc_message_to_grpc(text, message);
+    int size = snprintf(body, sizeof(body),
+                        "%s\nThis port takes gRPC alone; send OTLP over HTTP "
+                        "(application/x-protobuf or application/json) to the port for HTTP.\n",
+                        text);
+    http_respond(request, &(struct http_response){
+                              .status = 415,
+                              .headers = {{"content-type", "text/plain; charset=utf-8"},
+                                          {"grpc-status", "3"},
+                                          {"grpc-message", message}},
+                              .body = slice_of(body, (size_t)size),
+                          });
+    return false;
 }
 
 /* "application/grpc", then nothing, "+subtype" or ";parameters". */
@@ -151,11 +179,7 @@ static bool check_headers(struct http_request *request, struct grpc_call *call)
     struct slice type = http_request_header(request, "content-type");
     struct slice timeout = http_request_header(request, "grpc-timeout");
     if (!is_grpc_type(type, &call->is_proto_named))
-        return refuse_showing(request, call,
-                              &(struct answer){415,
-                                               {.code = STATUS_INVALID_ARGUMENT,
-                                                .message = "invalid gRPC request content-type"}},
-                              type);
+        return refuse_type(request, type);
     if (timeout.data != NULL && !read_timeout(timeout, &call->timeout_ns))
         return refuse_showing(
             request, call,

@@ -71,7 +71,7 @@ static void go_linger(struct http1 *http1, bool has_unread)
 static void go_discard(struct http1 *http1)
 {
     assert(!http1->is_chunked);
-    assert(http1->body_left <= HTTP1_DISCARD_BYTES_MAX);
+    assert(http1->body_left <= HTTP_DISCARD_BYTES_MAX);
     http1->state = HTTP1_DISCARD;
     http_connection_set_deadline(http1->connection, BODY_GRACE_NS);
 }
@@ -111,7 +111,7 @@ static bool must_close(const struct http1 *http1, const struct http_response *re
     if (http1->has_ended && http1->stash == NULL)
         return true;
     return http1_has_rest(http1) && (http1->is_chunked || !http1->has_continued ||
-                                     http1->body_left > HTTP1_DISCARD_BYTES_MAX);
+                                     http1->body_left > HTTP_DISCARD_BYTES_MAX);
 }
 
 void http1_answer(struct http1 *http1, const struct http_response *response)

@@ -156,11 +156,8 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_DATA)
         session->stall_ns = 0;
     if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream != NULL &&
-        !stream->has_ended_input)
-        /* Answered before all of it came: the rest is not wanted (RFC 9113 §8.1). */
-        nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                  NGHTTP2_NO_ERROR);
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream != NULL)
+        http2_stream_answer_sent(stream);
     return 0;
 }
 

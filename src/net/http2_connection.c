@@ -155,6 +155,8 @@ static uint64_t body_deadline(const struct http2_session *session, uint64_t now_
     uint64_t read_deadline_ns = http_connection_settings(session->connection)->read_deadline_ns;
     uint64_t due_ns = UINT64_MAX;
     for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
+        if (stream->discard_ns > 0)
+            due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
         if (!stream->base.is_reading)
             continue;
         uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
@@ -244,8 +246,7 @@ static void expire_bodies(struct http2_session *session, uint64_t now_ns)
     for (struct http2_stream *stream = session->open; stream != NULL; stream = next) {
         /* The answer is written, and the stream ended, later in this turn. */
         next = stream->next;
-        if (http2_stream_is_slow(stream, now_ns))
-            http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
+        http2_stream_expire(stream, now_ns);
     }
 }
 
@@ -284,6 +285,7 @@ static void *create(struct http_connection *connection)
         uint64_t age_ns = settings->connection_age_max_ns;
         session->age_ns = now_ns + age_ns - age_ns / 100 * JITTER_PERCENT + 2 * jitter(age_ns);
     }
+    http2_frames_init(&session->frames);
     http2_guard_init(&session->guard,
                      settings->ping_interval_min_ns > 0 ? settings->ping_interval_min_ns
                                                         : HTTP2_PING_INTERVAL_MIN_NS,
@@ -314,17 +316,38 @@ static void fail(struct http2_session *session, ssize_t error)
              error == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
 }
 
-bool http2_session_feed(struct http2_session *session, const uint8_t *data, size_t size)
+/* Gives nghttp2 bytes in which http2_frames found no fault. */
+static bool feed_sound(struct http2_session *session, const uint8_t *data, size_t size)
 {
-    assert(session->nghttp2 != NULL);
-    session->data_run.is_last = false;
-    session->data_run.input_end = data + size;
     ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
     if (http_connection_is_closing(session->connection))
         return false;
     if (taken < 0)
         fail(session, taken);
     return taken >= 0;
+}
+
+bool http2_session_feed(struct http2_session *session, const uint8_t *data, size_t size)
+{
+    assert(session->nghttp2 != NULL);
+    session->data_run.is_last = false;
+    session->data_run.input_end = data + size;
+    while (size > 0) {
+        struct http2_fault fault;
+        size_t sound = http2_frames_read(&session->frames, data, size, &fault);
+        if (!feed_sound(session, data, sound))
+            return false;
+        if (fault.code != NGHTTP2_NO_ERROR && fault.stream_id == 0) {
+            doom(session, fault.code, fault.reason);
+            return false;
+        }
+        if (fault.code != NGHTTP2_NO_ERROR)
+            nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, (int32_t)fault.stream_id,
+                                      fault.code);
+        data += sound;
+        size -= sound;
+    }
+    return true;
 }
 
 /* The end of each reception. */

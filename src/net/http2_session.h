@@ -10,6 +10,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "src/lane.h"
+#include "src/net/http2_frames.h"
 #include "src/net/http2_guard.h"
 #include "src/net/http_exchange.h"
 
@@ -35,7 +36,10 @@ struct http2_stream {
     bool has_begun;       /* the handler knows it */
     bool has_ended_input; /* END_STREAM came */
     bool has_reply;       /* its answer counts among the session's replies */
+    bool is_sent;         /* the answer is written, all of it */
     uint64_t reading_ns;  /* since when the body is awaited */
+    uint64_t discard_ns;  /* since when the rest of an answered body is discarded; 0: it is not */
+    size_t discarded;
     unsigned headers_count;
     unsigned headers_capacity;
     struct http2_header *headers; /* headers_inline, or allocated */
@@ -68,6 +72,7 @@ struct http2_session {
     struct http_connection *connection;
     struct lane *lane;
     nghttp2_session *nghttp2; /* NULL once the connection has closed */
+    struct http2_frames frames;
     struct http2_guard guard;
     struct http2_data_run data_run;
     enum http2_abuse abuse;      /* found inside a callback of nghttp2 */
@@ -109,10 +114,12 @@ void http2_stream_begin(struct http2_stream *stream, bool has_body);
 void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size_t size);
 /* END_STREAM came behind a body. */
 void http2_stream_end_input(struct http2_stream *stream);
+/* The last byte of the answer was written. */
+void http2_stream_answer_sent(struct http2_stream *stream);
 /* nghttp2 has forgotten the stream, or the connection is closed. */
 void http2_stream_end(struct http2_stream *stream);
-/* True when the body has not kept the minimum rate or its deadline. */
-bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns);
+/* Ends the wait for a body that has not kept the minimum rate or its deadline. */
+void http2_stream_expire(struct http2_stream *stream, uint64_t now_ns);
 
 /* Something was submitted: it is written at the end of this turn. */
 void http2_session_flush_later(struct http2_session *session);

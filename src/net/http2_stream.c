@@ -348,6 +348,37 @@ void http2_stream_begin(struct http2_stream *stream, bool has_body)
     http_exchange_begin(request);
 }
 
+/* The rest of the body is not wanted (RFC 9113 §8.1). */
+static void end_discard(struct http2_stream *stream)
+{
+    assert(stream->is_sent);
+    assert(!stream->has_ended_input);
+    stream->discard_ns = 0;
+    stream->is_refused = true;
+    nghttp2_submit_rst_stream(stream->session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
+                              NGHTTP2_NO_ERROR);
+    http2_session_flush_later(stream->session);
+}
+
+/* A short rest may come, unless the connection drains: some clients that are reset while they send
+ * lose the answer, and nghttp2 goes on to check that the request is well-formed. */
+void http2_stream_answer_sent(struct http2_stream *stream)
+{
+    assert(stream->base.is_answered);
+    assert(!stream->is_sent);
+    assert(stream->session->replies > 0);
+    uint64_t declared = stream->base.size_declared;
+    stream->session->replies--;
+    stream->is_sent = true;
+    if (stream->has_ended_input)
+        return;
+    http_body_clear(&stream->base.body);
+    stream->discard_ns = stream->session->now_ns;
+    bool is_long = declared != HTTP_SIZE_UNKNOWN && declared > HTTP_DISCARD_BYTES_MAX;
+    if (is_long || stream->session->is_draining)
+        end_discard(stream);
+}
+
 void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size_t size)
 {
     assert(!stream->is_refused);
@@ -356,6 +387,10 @@ void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size
         /* False: it was answered, and what else comes falls below. */
         if (!http_exchange_receive(request, data, size))
             return;
+    } else if (stream->discard_ns > 0) {
+        stream->discarded += size;
+        if (stream->discarded > HTTP_DISCARD_BYTES_MAX)
+            end_discard(stream);
     } else if (request->is_with_handler) {
         /* There is no charged place for it yet; the client may try again elsewhere or later. */
         stream->is_refused = true;
@@ -387,7 +422,7 @@ void http2_stream_end(struct http2_stream *stream)
     if (stream->next != NULL)
         stream->next->prev = stream->prev;
     /* One that was answered while the connection was closing has none. */
-    if (stream->has_reply) {
+    if (stream->has_reply && !stream->is_sent) {
         assert(session->replies > 0);
         session->replies--;
     }
@@ -400,7 +435,7 @@ void http2_stream_end(struct http2_stream *stream)
     http_connection_unref(session->connection);
 }
 
-bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
+static bool is_slow(const struct http2_stream *stream, uint64_t now_ns)
 {
     assert(now_ns >= stream->reading_ns);
     if (!stream->base.is_reading)
@@ -416,4 +451,12 @@ bool http2_stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
         return false;
     uint64_t seconds = (waited_ns - BODY_GRACE_NS) / NS_PER_S;
     return http_body_size(&stream->base.body) < seconds * BODY_RATE_MIN_BYTES_PER_S;
+}
+
+void http2_stream_expire(struct http2_stream *stream, uint64_t now_ns)
+{
+    if (is_slow(stream, now_ns))
+        http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
+    else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
+        end_discard(stream);
 }

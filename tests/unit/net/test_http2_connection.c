@@ -249,9 +249,12 @@ static void a_body_above_its_limit_fails_and_the_stream_is_reset_gently(void **s
     listen_with(&(struct http_server_settings){.streams_max = 0});
     struct h2_peer *peer = h2_peer_connect(address, 0);
     int32_t id = h2_peer_request(peer, post_fields, body, SIZE, false);
-    turn_until_closed(peer, id);
+    for (unsigned i = 0; i < TURNS_MAX && failures_count == 0; i++)
+        turn(peer, 1);
     assert_int_equal(failures_count, 1);
     assert_int_equal(last_failure, HTTP_BODY_TOO_LARGE);
+    advance(peer, HTTP2_DISCARD_NS);
+    turn_until_closed(peer, id);
     assert_int_equal(h2_peer_answer(peer, id)->status, 200);
     assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_NO_ERROR);
     /* The connection lives on, with its window credited. */
@@ -612,6 +615,13 @@ static void flood_continuations(struct h2_peer *peer, uint32_t i)
     h2_peer_frame(peer, NGHTTP2_CONTINUATION, 0, 1, literal, sizeof(literal));
 }
 
+static void flood_late_data(struct h2_peer *peer, uint32_t i)
+{
+    if (i == 0)
+        flood_resets(peer, 0);
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "late", 4);
+}
+
 static void every_flood_ends_in_goaway(void **state)
 {
     static const struct {
@@ -628,6 +638,7 @@ static void every_flood_ends_in_goaway(void **state)
         {flood_window_updates, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
         {flood_empty_data, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
         {flood_unknown_frames, HTTP2_GLITCHES_BURST, "too_many_empty_frames"},
+        {flood_late_data, HTTP2_RESETS_BURST - 1, "too_many_resets"},
         {flood_continuations, HTTP2_CONTINUATIONS_MAX, "too_many_continuations"},
     };
     (void)state;
@@ -690,6 +701,221 @@ static void pings_beside_requests_are_no_strikes(void **state)
     assert_null(h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id));
     assert_int_equal(ended_count, 100);
     h2_peer_close(peer);
+}
+
+/* What each broken rule looks like. The server has answered what came before each turn. */
+static void send_data_of_a_closed_stream(struct h2_peer *peer)
+{
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "late", 4);
+}
+
+static void send_headers_of_a_closed_stream(struct h2_peer *peer)
+{
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    raw_request(peer, 1, true);
+}
+
+static void send_data_behind_a_reset(struct h2_peer *peer)
+{
+    raw_request(peer, 1, false);
+    raw_reset(peer, 1);
+    turn(peer, 5);
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "late", 4);
+}
+
+static void send_headers_behind_a_reset(struct h2_peer *peer)
+{
+    raw_request(peer, 1, false);
+    raw_reset(peer, 1);
+    turn(peer, 5);
+    raw_request(peer, 1, true);
+}
+
+static void send_a_lower_stream_id(struct h2_peer *peer)
+{
+    raw_request(peer, 5, true);
+    raw_request(peer, 3, true);
+}
+
+static void send_priority_on_itself(struct h2_peer *peer)
+{
+    h2_peer_frame(peer, NGHTTP2_PRIORITY, 0, 1, (const uint8_t[]){0, 0, 0, 1, 255}, 5);
+}
+
+static void send_priority_on_stream_0(struct h2_peer *peer)
+{
+    h2_peer_frame(peer, NGHTTP2_PRIORITY, 0, 0, (const uint8_t[]){0, 0, 0, 1, 255}, 5);
+}
+
+/* "content-length: 1" is a literal whose name is number 28 of the static table. */
+static void raw_request_of_one_byte(struct h2_peer *peer)
+{
+    static const uint8_t block[] = {0x83, 0x86, 0x84, 0x01, 0x04, 'h', 'o',
+                                    's',  't',  0x0f, 0x0d, 0x01, '1'};
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, block, sizeof(block));
+    turn(peer, 5);
+}
+
+static void send_more_than_declared(struct h2_peer *peer)
+{
+    raw_request_of_one_byte(peer);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, "four", 4);
+}
+
+static void send_more_than_declared_in_two_frames(struct h2_peer *peer)
+{
+    raw_request_of_one_byte(peer);
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "a", 1);
+    turn(peer, 5);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, "b", 1);
+}
+
+static void send_less_than_declared(struct h2_peer *peer)
+{
+    raw_request_of_one_byte(peer);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, NULL, 0);
+}
+
+static void send_pseudo_headers_as_trailers(struct h2_peer *peer)
+{
+    raw_request(peer, 1, false);
+    turn(peer, 5);
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1,
+                  (const uint8_t[]){0x84}, 1);
+}
+
+static void overflow_the_window_of_a_stream(struct h2_peer *peer)
+{
+    raw_request(peer, 1, false);
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 1, (const uint8_t[]){0x7f, 255, 255, 255}, 4);
+}
+
+static void overflow_the_window_of_the_connection(struct h2_peer *peer)
+{
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 0, (const uint8_t[]){0x7f, 255, 255, 255}, 4);
+}
+
+/* A row's fault is answered as RFC 9113 says, while the body is awaited as well as when the request
+ * was answered before. */
+static void broken_rules_are_answered(void **state)
+{
+    static const struct {
+        void (*send)(struct h2_peer *peer);
+        uint32_t stream_id; /* reset; 0: the connection ends */
+        uint32_t code;
+    } rows[] = {
+        {send_data_of_a_closed_stream, 0, NGHTTP2_STREAM_CLOSED},
+        {send_headers_of_a_closed_stream, 0, NGHTTP2_STREAM_CLOSED},
+        {send_data_behind_a_reset, 1, NGHTTP2_STREAM_CLOSED},
+        {send_headers_behind_a_reset, 1, NGHTTP2_STREAM_CLOSED},
+        {send_a_lower_stream_id, 0, NGHTTP2_PROTOCOL_ERROR},
+        {send_priority_on_itself, 0, NGHTTP2_PROTOCOL_ERROR},
+        {send_priority_on_stream_0, 0, NGHTTP2_PROTOCOL_ERROR},
+        {send_more_than_declared, 1, NGHTTP2_PROTOCOL_ERROR},
+        {send_more_than_declared_in_two_frames, 1, NGHTTP2_PROTOCOL_ERROR},
+        {send_less_than_declared, 1, NGHTTP2_PROTOCOL_ERROR},
+        {send_pseudo_headers_as_trailers, 1, NGHTTP2_PROTOCOL_ERROR},
+        {overflow_the_window_of_a_stream, 1, NGHTTP2_FLOW_CONTROL_ERROR},
+        {overflow_the_window_of_the_connection, 0, NGHTTP2_FLOW_CONTROL_ERROR},
+    };
+    static const enum mode modes[] = {READ_AND_ANSWER, ANSWER_AT_ONCE};
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) * 2; i++) {
+        const unsigned row = (unsigned)i / 2;
+        uint32_t size;
+        uint32_t id;
+        mode = modes[i % 2];
+        struct h2_peer *peer = h2_peer_connect_raw(address);
+        h2_peer_greet(peer);
+        rows[row].send(peer);
+        turn(peer, 10);
+        const uint8_t *goaway = h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id);
+        if ((goaway != NULL) != (rows[row].stream_id == 0))
+            fail_msg("row %u: GOAWAY is %s", row, goaway != NULL ? "unexpected" : "missing");
+        if (goaway != NULL) {
+            assert_int_equal(goaway[7], rows[row].code);
+            turn_until_end(peer);
+        } else {
+            assert_reset(peer, rows[row].stream_id, rows[row].code);
+            /* Nobody else is touched. */
+            unsigned before = ended_count;
+            raw_request(peer, 99, true);
+            turn(peer, 10);
+            assert_int_equal(ended_count, before + 1);
+        }
+        h2_peer_close(peer);
+    }
+}
+
+static void the_rest_of_an_answered_body_may_come(void **state)
+{
+    static uint8_t rest[HTTP_DISCARD_BYTES_MAX / 4];
+    enum { FRAMES = HTTP_DISCARD_BYTES_MAX / sizeof(rest) };
+    uint32_t size;
+    uint32_t id;
+    (void)state;
+    mode = ANSWER_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 1, false);
+    turn(peer, 5);
+    assert_int_equal(ended_count, 0);
+    for (unsigned i = 0; i < FRAMES; i++)
+        h2_peer_frame(peer, NGHTTP2_DATA, i + 1 == FRAMES ? NGHTTP2_FLAG_END_STREAM : 0, 1, rest,
+                      sizeof(rest));
+    turn(peer, 20);
+    assert_null(h2_peer_find_frame(peer, NGHTTP2_RST_STREAM, &size, &id));
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+static void declare_much(struct h2_peer *peer)
+{
+    static const uint8_t block[] = {0x83, 0x86, 0x84, 0x01, 0x04, 'h', 'o', 's', 't',
+                                    0x0f, 0x0d, 0x06, '9',  '9',  '9', '9', '9', '9'};
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, block, sizeof(block));
+}
+
+static void send_much(struct h2_peer *peer)
+{
+    static uint8_t rest[HTTP_DISCARD_BYTES_MAX / 4];
+    raw_request(peer, 1, false);
+    turn(peer, 5);
+    for (unsigned i = 0; i < 4; i++)
+        h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, rest, sizeof(rest));
+    h2_peer_frame(peer, NGHTTP2_DATA, 0, 1, "x", 1);
+}
+
+static void send_late(struct h2_peer *peer)
+{
+    uint32_t size;
+    uint32_t id;
+    raw_request(peer, 1, false);
+    turn(peer, 5);
+    assert_null(h2_peer_find_frame(peer, NGHTTP2_RST_STREAM, &size, &id));
+    advance(peer, HTTP2_DISCARD_NS);
+}
+
+static void a_long_rest_is_not_awaited(void **state)
+{
+    static void (*const rows[])(struct h2_peer * peer) = {declare_much, send_much, send_late};
+    (void)state;
+    mode = ANSWER_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct h2_peer *peer = h2_peer_connect_raw(address);
+        h2_peer_greet(peer);
+        rows[i](peer);
+        turn(peer, 20);
+        assert_reset(peer, 1, NGHTTP2_NO_ERROR);
+        assert_int_equal(ended_count, i + 1);
+        h2_peer_close(peer);
+    }
 }
 
 static void a_protocol_error_ends_in_goaway(void **state)
@@ -967,6 +1193,9 @@ int main(void)
         ROW(every_flood_ends_in_goaway),
         ROW(budgets_fill_again_with_time),
         ROW(pings_beside_requests_are_no_strikes),
+        ROW(broken_rules_are_answered),
+        ROW(the_rest_of_an_answered_body_may_come),
+        ROW(a_long_rest_is_not_awaited),
         ROW(a_protocol_error_ends_in_goaway),
         ROW(no_preface_is_closed),
         ROW(silence_is_ended_by_deadlines),

@@ -122,6 +122,13 @@ static void assert_status(struct h2_peer *peer, int32_t id, const char *what, un
         fail_msg("%s: found %u\n%s%s", what, answer->status, answer->headers, answer->trailers);
 }
 
+/* A request that was answered but never completed is closed after this. */
+static void pass_the_discard(struct h2_peer *peer)
+{
+    fixture_turn(peer, 10);
+    clock_fake_advance(HTTP2_DISCARD_NS);
+}
+
 static void spans_arrive_byte_for_byte(void **state)
 {
     uint8_t expected[FRAME_MAX];
@@ -242,6 +249,23 @@ static void headers_are_checked(void **state)
     h2_peer_close(peer);
 }
 
+/* No gRPC client sent it: the answer is one of plain HTTP, with a body for whoever reads it. */
+static void another_type_is_answered_in_words(void **state)
+{
+    static const char *const extra[] = {"content-type", "application/json", NULL};
+    static const char text[] = "invalid gRPC request content-type \"application/json\"\nThis port "
+                               "takes gRPC alone; send OTLP over HTTP ";
+    (void)state;
+    struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
+    int32_t id = call(peer, extra, "{}", 2, true);
+    assert_status(peer, id, "json", 415, 3, "content-type: text/plain; charset=utf-8\n");
+    const struct h2_answer *answer = h2_peer_answer(peer, id);
+    assert_int_equal(answer->header_blocks, 1);
+    assert_true(answer->body_size > sizeof(text));
+    assert_memory_equal(answer->body, text, sizeof(text) - 1);
+    h2_peer_close(peer);
+}
+
 static void messages_are_checked(void **state)
 {
     static const struct {
@@ -280,6 +304,7 @@ static void a_size_over_the_limit_is_refused_before_it_comes(void **state)
     (void)state;
     struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
     int32_t id = call(peer, NULL, "\0\x7f\0\0\0", 5, false);
+    pass_the_discard(peer);
     assert_status(peer, id, "never completed", 200, 8, "grpc: received message larger than max");
     assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_NO_ERROR);
     h2_peer_close(peer);
@@ -382,6 +407,7 @@ static void a_deadline_answers_while_the_pipeline_still_works(void **state)
     id = call(peer, timeout, frame, 3, false);
     fixture_turn(peer, 5);
     clock_fake_advance(NS_PER_S);
+    pass_the_discard(peer);
     assert_status(peer, id, "late body", 200, 4, "context deadline exceeded");
     h2_peer_close(peer);
 }
@@ -407,8 +433,9 @@ static void no_budget_is_a_refusal_with_a_hint(void **state)
     (void)state;
     struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
     assert_true(budget_try_take(&fixture.budget, 64 * MIB - 10000));
-    assert_status(peer, call(peer, NULL, "\0\0\x20\0\0", 5, false), "short", 200, 14,
-                  "grpc-status-details-bin: ");
+    int32_t id = call(peer, NULL, "\0\0\x20\0\0", 5, false);
+    pass_the_discard(peer);
+    assert_status(peer, id, "short", 200, 14, "grpc-status-details-bin: ");
     budget_return(&fixture.budget, 64 * MIB - 10000);
     assert_status(peer, call(peer, NULL, frame, frame_traces(1), true), "again", 200, 0, "");
     h2_peer_close(peer);
@@ -467,6 +494,7 @@ int main(void)
         ROW(gzip_is_inflated),
         ROW(snappy_and_zstd_are_inflated),
         ROW(headers_are_checked),
+        ROW(another_type_is_answered_in_words),
         ROW(messages_are_checked),
         ROW(a_size_over_the_limit_is_refused_before_it_comes),
         ROW(a_bomb_is_refused),
