@@ -124,6 +124,48 @@ class CommandLine(unittest.TestCase):
         )
         self.assertIn("canary-7361", shown.stdout)
 
+    def test_print_config_hides_each_secret_of_a_list(self):
+        text = (
+            "extensions:\n  bearertokenauth:\n    tokens: [canary-1, '${env:TOKEN}']\n"
+            "  bearertokenauth/one:\n    tokens: [canary-3]\n"
+            + GOOD.replace("service:\n", "service:\n  extensions: [bearertokenauth]\n")
+        )
+        path, environment = self.file(text), {"TOKEN": "canary-2"}
+        for mode in ([], ["--format", "json"]):
+            hidden = run("print-config", *mode, "--config", path, environment=environment)
+            self.assertEqual(hidden.returncode, 0, hidden.stderr)
+            self.assertNotIn("canary", hidden.stdout + hidden.stderr)
+            self.assertEqual(hidden.stdout.count("[REDACTED]"), 3)
+        shown = run(
+            "print-config", "--mode", "unredacted", "--config", path, environment=environment
+        )
+        for number in (1, 2, 3):
+            self.assertIn(f"canary-{number}", shown.stdout)
+
+    def test_validate_builds_what_would_run(self):
+        """The options are all right, but together they leave no memory for the index of spans."""
+        text = (
+            "receivers: {otlp: {protocols: {http: }}}\n"
+            "processors: {trace_profile_join: {window_fallback: true}}\nexporters: {nop: }\n"
+            "service: {budget_mib: %d, pipelines: {traces: {receivers: [otlp], "
+            "processors: [trace_profile_join], exporters: [nop]}}}\n"
+        )
+        self.check_refused(
+            run("validate", "--config", self.file(text % 1)), "the index of spans needs"
+        )
+        done = run("validate", "--config", self.file(text % 512))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_validate_does_without_the_files_of_the_machine_that_it_is_for(self):
+        text = GOOD.replace(
+            "endpoint: 127.0.0.1:4318\n",
+            "endpoint: 127.0.0.1:4318\n"
+            "        tls: {cert_file: /none/cert.pem, key_file: /none/key.pem}\n",
+        )
+        done = run("validate", "--config", self.file(text))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.check_refused(run("--config", self.file(text)), "/none/cert.pem")
+
     def test_print_config_as_json_is_json(self):
         done = run("print-config", "--format", "json", "--config", self.file(GOOD))
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -221,16 +221,28 @@ class Stopping(case.Case):
         self.assertEqual(client.post(self.port, "traces", sent).status, 200)
         server.signal(signal.SIGTERM)
         server.wait_for_line("Starting shutdown")
-        server.signal(signal.SIGTERM)
-        server.wait_for_line("Shutdown is under way already")
+        begun = time.monotonic()
+        # Supervisors repeat themselves, and at once: neither cuts the drain short.
         server.signal(signal.SIGINT)
+        server.wait_for_line("Shutdown is under way already")
+
+        # Nor does SIGTERM, however late it comes.
+        def has_come_late():
+            server.signal(signal.SIGTERM)
+            return time.monotonic() > begun + 1.5
+
+        process.poll_until(has_come_late, 20, "a signal more than a second later")
+        self.assertIsNone(server.process.poll())
         self.back_end.release()
         self.assertEqual(server.wait(), 0)
+        self.assertNotIn("Shutdown was cut short", server.log())
         arrived = [request.payload for request in self.back_end.requests]
         self.assertEqual(otlp.spans_of(arrived), otlp.spans_of([sent]))
 
     def test_a_later_interrupt_does_not_wait_for_the_back_end(self):
-        server = self.start()
+        server = self.start(
+            exporter="    timeout: 120s\n", service="  drain_timeout: 120s\n" + case.QUIET
+        )
         self.back_end.hold()
         client.post(self.port, "traces", otlp.traces(1).SerializeToString())
         server.signal(signal.SIGINT)

@@ -4,6 +4,7 @@
 import base64
 import os
 import tempfile
+import time
 
 from google.rpc.status_pb2 import Status
 from support import case, certificates, client, compare, otlp, peers, process
@@ -22,6 +23,16 @@ MISMATCH = "provided authorization does not match expected scheme or token"
 JSON = "application/json"
 PAGE = "http://app.example.com"
 FORBIDDEN = "http://example.org"
+# Not of http://*.example.com: another end, another beginning, all of them longer than the pattern.
+FOREIGN = (
+    "http://evil.example.org",
+    "http://example.com.evil.org",
+    "http://app.example.com.evil.org",
+    "http://app.example.com:8080",
+    "http://app-example.com",
+    "https://app.example.com",
+    "evil+http://app.example.com",
+)
 
 
 def basic(user, password):
@@ -225,6 +236,23 @@ class Gate(compare.SideBySide):
             Question("… to PUT", ask_cors(PAGE, asked={"Method": "PUT"}), (204, vary)),
             Question("a foreign page asks", ask_cors(FORBIDDEN, asked=post), (204, vary)),
             Question("nobody's page asks", ask_cors(None, asked=post), (204, vary)),
+            *(
+                Question(f"{origin} asks", ask_cors(origin, asked=post), (204, vary))
+                for origin in FOREIGN
+            ),
+            *(
+                Question(
+                    f"{origin}, let in",
+                    ask_cors(origin, method="POST", authorization=good),
+                    (415, {"vary": "Origin"}),
+                )
+                for origin in FOREIGN
+            ),
+            Question(
+                "a page of a page",
+                ask_cors("http://a.b.example.com", asked=post),
+                (204, {**allowed, "allow-origin": "http://a.b.example.com"}),
+            ),
             Question(
                 "capitals in origins",
                 ask_cors("http://OTHER", asked=post),
@@ -394,6 +422,83 @@ class Chain(case.Case):
     def send(self, port, token):
         headers = {"Content-Type": client.PROTOBUF, "Authorization": f"Bearer {token}"}
         return client.request(port, "POST", "/v1/traces", SPANS, headers).status
+
+
+class Flood(case.Case):
+    """Each wrong password costs a check of some 100 ms, of which a lane makes only so many."""
+
+    WRONG_MAX = 100
+
+    def setUp(self):
+        self.back_end = self.sink()
+        self.ports = {door: free_port() for door in ("grpc", "http", "pyroscope")}
+        auth = "auth: {authenticator: basicauth}"
+        self.daemon(
+            "extensions:\n  basicauth:\n    htpasswd:\n      inline: |\n"
+            f"        known:{self.COSTLY}\n        fresh:{self.COSTLY}\n"
+            "receivers:\n  otlp:\n    protocols:\n"
+            f"      grpc: {{endpoint: '127.0.0.1:{self.ports['grpc']}', {auth}}}\n"
+            f"      http: {{endpoint: '127.0.0.1:{self.ports['http']}', {auth}}}\n"
+            f"  pyroscope: {{endpoint: '127.0.0.1:{self.ports['pyroscope']}', {auth}}}\n"
+            f"exporters:\n  otlphttp:\n    endpoint: {self.back_end.url}\n"
+            + case.UNCOMPRESSED
+            + f"service:\n  extensions: [basicauth]\n{case.QUIET}  pipelines:\n"
+            "    traces: {receivers: [otlp], exporters: [otlphttp]}\n"
+            "    profiles: {receivers: [pyroscope], exporters: [otlphttp]}\n"
+        )
+
+    # bcrypt of "hello" in 2^12 rounds
+    COSTLY = "$2b$12$abcdefghijklmnopqrstuuW3FogT0WLDxqwgLK23cI..2q07im5LG"
+
+    def http_door(self, authorization):
+        headers = {"Content-Type": client.PROTOBUF, "Authorization": authorization}
+        answer = client.request(self.ports["http"], "POST", "/v1/traces", SPANS, headers)
+        return answer.status, "retry-after" in answer.headers
+
+    def grpc_door(self, authorization):
+        headers = {"authorization": authorization}
+        answer = grpc_by_hand(self.ports["grpc"], grpc_frame(SPANS), headers=headers)
+        return answer.headers["grpc-status"], "grpc-status-details-bin" in answer.headers
+
+    def pyroscope_door(self, authorization):
+        headers = {"Content-Type": "text/plain", "Authorization": authorization}
+        now = int(time.time())
+        path = f"/ingest?name=app&from={now - 10}&until={now}&format=folded"
+        answer = client.request(self.ports["pyroscope"], "POST", path, b"a;b 1\n", headers)
+        return answer.status, "retry-after" in answer.headers
+
+    def check(self, door, granted, denied, busy):
+        self.assertEqual(door(basic("known", "hello"))[0], granted)
+        self.back_end.wait_for_requests(1)
+        seen = set()
+        for number in range(self.WRONG_MAX):
+            status = door(basic("known", f"wrong {number}"))
+            seen.add(status)
+            if status[0] == busy:
+                break
+        self.assertLessEqual(seen, {(denied, False), (busy, True)})
+        self.assertIn((busy, True), seen)
+        # Who was let in before is remembered; somebody new has to come again, and is let in then.
+        self.assertEqual(door(basic("known", "hello"))[0], granted)
+        answers = []
+
+        def is_let_in():
+            answers.append(door(basic("fresh", "hello")))
+            return answers[-1][0] == granted
+
+        process.poll_until(is_let_in, 120, "the new one is let in")
+        self.assertLessEqual(set(answers[:-1]), {(busy, True)})
+        self.back_end.wait_for_requests(3)
+        self.assertEqual(len(self.back_end.requests), 3)
+
+    def test_over_http(self):
+        self.check(self.http_door, 200, 401, 503)
+
+    def test_over_grpc(self):
+        self.check(self.grpc_door, "0", "16", "14")
+
+    def test_of_pyroscope(self):
+        self.check(self.pyroscope_door, 200, 401, 503)
 
 
 class Sdks(case.Case):

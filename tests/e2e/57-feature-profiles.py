@@ -103,8 +103,8 @@ class Whole(case.Case):
 
     def test_a_broken_profile_is_rejected_and_its_neighbours_arrive(self):
         sink = self.sink()
-        grpc, http = free_port(), free_port()
-        self.daemon(config(grpc, http, sink.url))
+        grpc, http, figures = free_port(), free_port(), free_port()
+        self.daemon(config(grpc, http, sink.url, service=case.metrics_service(figures)))
         good, bad = request(1), profiles.REQUEST.FromString(request(2))
         bad.resource_profiles[0].scope_profiles[0].profiles[0].samples[3].stack_index = 10**6
         answer = self.post(http, bad.SerializeToString())
@@ -112,7 +112,9 @@ class Whole(case.Case):
         partial = profiles.RESPONSE.FromString(answer.body).partial_success
         self.assertEqual(partial.rejected_profiles, 1)
         self.assertIn("stack", partial.error_message)
+        self.assertEqual(metrics.Metrics(figures).sum("spanflame_profiles_rejected"), 1)
         self.assertEqual(self.post(http, good).status, 200)
+        self.assertEqual(metrics.Metrics(figures).sum("spanflame_profiles_rejected"), 1)
         wanted = profiles.samples_of([good]).total() + 1
         requests = sink.wait(
             lambda requests: profiles.samples_of(r.payload for r in requests).total() >= wanted

@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -143,6 +144,10 @@ static void a_repeated_request_is_delivered_once(void **state)
     harness_advance(h, 60 * S);
     assert_int_equal(exporter->delivered_items, 4);
     assert_int_equal(exporter->doubled_items, 0);
+    char *page = harness_metrics(h);
+    assert_non_null(
+        strstr(page, "\nspanflame_exporter_retries{data_type=\"traces\",exporter=\"test\"} 2\n"));
+    free(page);
     harness_destroy(h);
 }
 

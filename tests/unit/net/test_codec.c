@@ -8,6 +8,7 @@
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/net/codec_output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -425,6 +426,50 @@ static void a_bomb_is_stopped_within_its_bound(void **state)
     mem_free(zeros);
 }
 
+static void what_is_believed_grows_with_the_input(void **state)
+{
+    static const struct {
+        size_t size_input;
+        uint64_t max_bytes;
+        uint64_t limit;
+    } rows[] = {
+        {1, 64 * MIB, 20 * MIB},
+        {100 * KIB, 64 * MIB, 20 * MIB},
+        {200 * KIB, 64 * MIB, 40000 * KIB},
+        {MIB, 64 * MIB, 64 * MIB},
+        {MIB, 1024 * MIB, 200 * MIB},
+        {1, 4 * MIB, 4 * MIB},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(codec_output_limit(rows[i].size_input, rows[i].max_bytes), rows[i].limit);
+}
+
+/* max_bytes alone would let it in: the ratio stops it. */
+static void a_bomb_below_max_bytes_is_stopped_by_its_ratio(void **state)
+{
+    enum { ZEROS = 48 << 20 };
+    static const enum codec codecs[] = {CODEC_GZIP, CODEC_ZLIB, CODEC_ZSTD};
+    uint8_t *zeros = mem_zalloc(ZEROS);
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, 256 * MIB);
+    for (size_t i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
+        struct batch_part part = {.bytes = slice_of(zeros, ZEROS)};
+        struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+        struct buffer *packed = NULL;
+        struct buffer *plain = NULL;
+        assert_int_equal(codec_deflate(box, codecs[i], &input, &packed), CODEC_OK);
+        assert_true(packed->size < ZEROS / INFLATE_RATIO_MAX);
+        assert_int_equal(codec_inflate(box, codecs[i], buffer_slice(packed), 64 * MIB, &plain),
+                         CODEC_TOO_LARGE);
+        assert_null(plain);
+        buffer_unref(packed);
+    }
+    assert_int_equal(budget_used(&budget), 0);
+    mem_free(zeros);
+}
+
 /* A megabyte is claimed, or comes out, of almost nothing; more than that is not believed. */
 static void lying_lengths_are_refused_before_memory_is_taken(void **state)
 {
@@ -552,6 +597,8 @@ int main(void)
         ROW(noise_grows_little),
         ROW(max_bytes_holds_to_the_byte),
         ROW(a_bomb_is_stopped_within_its_bound),
+        ROW(what_is_believed_grows_with_the_input),
+        ROW(a_bomb_below_max_bytes_is_stopped_by_its_ratio),
         ROW(lying_lengths_are_refused_before_memory_is_taken),
         ROW(a_window_is_charged_and_a_short_budget_refuses_it),
         ROW(a_short_budget_refuses_and_returns_everything),
