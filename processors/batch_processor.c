@@ -2,7 +2,8 @@
 /* batch: gathers requests of one pipeline into larger ones, by size and time. It answers for what
  * it takes (wait_for_result changes that), so it never lets go of a batch that the next stage
  * refuses for now: it keeps it, offers it again, and refuses new input once a full batch is
- * waiting. Runs on its pipeline's lane. */
+ * waiting. While exports are merely slow, no limit is met: then input waits, unanswered, as senders
+ * of the Go collector do, and the budget bounds it. Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "src/batch.h"
@@ -16,6 +17,7 @@
 #include "src/mem.h"
 #include "src/partition.h"
 #include "src/receipt.h"
+#include "src/ring.h"
 #include "src/sender_config.h"
 
 struct batch_processor_config {
@@ -87,7 +89,14 @@ struct batch_processor {
     const struct batch_processor_config *config;
     struct partitions partitions;
     struct handover handover;
+    struct ring *waiting; /* struct waiting, oldest first */
     bool is_stopping;
+};
+
+/* A request that is not gathered yet, since a full batch waits for its turn to be exported. */
+struct waiting {
+    struct batch *batch;
+    struct receipt *receipt;
 };
 
 /* A batch on its way to the next stage. */
@@ -168,6 +177,61 @@ static void flush_full(struct batch_processor *self, struct partition *partition
     arm(self, partition);
 }
 
+/* While an output waits for the next stage, one full batch more is gathered and then no more. */
+static bool has_room(const struct batch_processor *self, const struct partition *partition)
+{
+    assert(partition != NULL);
+    return !handover_is_blocked(&self->handover) ||
+           (!sends_at_once(self) &&
+            gather_items(&partition->gather) < self->config->send_batch_size);
+}
+
+/* Gathers the request, keeps it waiting, or refuses it. */
+static void take(struct batch_processor *self, struct batch *batch, struct receipt *receipt)
+{
+    struct batch_processor_counters *counters = self->base.counters;
+    struct outcome outcome = outcome_accepted;
+    struct partition *partition = partitions_of(&self->partitions, batch->client);
+    if (partition == NULL) {
+        outcome = outcome_refused(STATUS_INTERNAL, "too many batcher metadata-value combinations");
+    } else if (!has_room(self, partition)) {
+        if (!handover_is_refused(&self->handover)) {
+            struct waiting *waiting = mem_alloc(sizeof(*waiting));
+            *waiting = (struct waiting){.batch = batch_ref(batch), .receipt = receipt};
+            ring_push(self->waiting, waiting);
+            return;
+        }
+        outcome = outcome_busy("batch is full: the next stage is busy");
+    }
+    if (outcome.verdict != ACCEPTED) {
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    if (partition->mark_ns == 0)
+        partition->mark_ns = clock_now_ns();
+    if (self->config->metadata_keys.count > 0)
+        counter_set(&counters->cardinality, self->partitions.count);
+    gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
+    flush_full(self, partition);
+    if (!self->config->wait_for_result)
+        receipt_resolve(receipt, &outcome_accepted);
+}
+
+/* Gathers what waits, as far as there is room. */
+static void take_waiting(struct batch_processor *self)
+{
+    struct waiting *waiting;
+    while (!handover_is_refused(&self->handover) && (waiting = ring_first(self->waiting)) != NULL) {
+        struct partition *partition = partitions_of(&self->partitions, waiting->batch->client);
+        if (partition != NULL && !has_room(self, partition))
+            return;
+        ring_pop(self->waiting);
+        take(self, waiting->batch, waiting->receipt);
+        batch_unref(waiting->batch);
+        mem_free(waiting);
+    }
+}
+
 static void on_timeout(struct timer *timer, void *arg)
 {
     struct partition *partition = arg;
@@ -181,16 +245,18 @@ static void on_timeout(struct timer *timer, void *arg)
     }
     partition->mark_ns = clock_now_ns();
     arm(self, partition);
+    take_waiting(self);
 }
 
 static void flush_all(struct batch_processor *self)
 {
     assert(lane_is_current(self->base.lane));
-    bool is_pending = false;
-    for (struct partition *p = self->partitions.first; p != NULL; p = p->next) {
+    for (struct partition *p = self->partitions.first; p != NULL; p = p->next)
         flush_full(self, p);
+    take_waiting(self);
+    bool is_pending = ring_depth(self->waiting) > 0;
+    for (struct partition *p = self->partitions.first; p != NULL; p = p->next)
         is_pending |= p->gather.pending != NULL;
-    }
     if (self->is_stopping && !is_pending && self->handover.count == 0) {
         handover_end(&self->handover);
         component_stopped(&self->base);
@@ -221,6 +287,7 @@ static bool batch_processor_create(struct component *component, struct error *er
                     self->config->metadata_keys, self->config->metadata_cardinality_limit);
     partitions_owned_by(&self->partitions, on_timeout, self);
     handover_init(&self->handover, component, on_output_end, on_room);
+    self->waiting = ring_create();
     return true;
 }
 
@@ -236,44 +303,16 @@ static bool batch_processor_start(struct component *component, struct error *err
     return true;
 }
 
-/* While an output waits for the next stage, one full batch more is gathered and then no more. */
-static bool has_room(const struct batch_processor *self, const struct partition *partition)
-{
-    assert(partition != NULL);
-    return !handover_is_blocked(&self->handover) ||
-           (!sends_at_once(self) &&
-            gather_items(&partition->gather) < self->config->send_batch_size);
-}
-
 static void batch_processor_consume(struct component *component, struct batch *batch,
                                     struct receipt *receipt)
 {
     assert(batch->signal == component->signal);
     struct batch_processor *self = batch_processor_of(component);
-    struct batch_processor_counters *counters = component->counters;
-    struct outcome outcome = outcome_accepted;
     /* Profiles without samples may have a payload. */
-    if (batch->items == 0 && batch->signal != PROFILES) {
-        receipt_resolve(receipt, &outcome);
-        return;
-    }
-    struct partition *partition = partitions_of(&self->partitions, batch->client);
-    if (partition == NULL)
-        outcome = outcome_refused(STATUS_INTERNAL, "too many batcher metadata-value combinations");
-    else if (!has_room(self, partition))
-        outcome = outcome_busy("batch is full: the next stage is busy");
-    if (outcome.verdict != ACCEPTED) {
-        receipt_resolve(receipt, &outcome);
-        return;
-    }
-    if (partition->mark_ns == 0)
-        partition->mark_ns = clock_now_ns();
-    if (self->config->metadata_keys.count > 0)
-        counter_set(&counters->cardinality, self->partitions.count);
-    gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
-    flush_full(self, partition);
-    if (!self->config->wait_for_result)
+    if (batch->items == 0 && batch->signal != PROFILES)
         receipt_resolve(receipt, &outcome_accepted);
+    else
+        take(self, batch, receipt);
 }
 
 static void batch_processor_stop(struct component *component)
@@ -289,6 +328,7 @@ static void batch_processor_destroy(struct component *component)
 {
     struct batch_processor *self = batch_processor_of(component);
     assert(self->handover.count == 0);
+    ring_destroy(self->waiting);
     partitions_fini(&self->partitions);
 }
 

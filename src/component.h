@@ -106,7 +106,7 @@ void component_stopped(struct component *self);
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt);
 
 /* Receivers: hands a request to every pipeline of its signal; the receipt gets one joined answer. A
- * full ring refuses. */
+ * budget that is used up refuses. */
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
 /* The same for a receiver that keeps what finds no room and offers it again: to one of its
  * pipelines at a time. After a refusal that is not for good the items count as in flight, until

@@ -10,6 +10,7 @@
 #include "src/component.h"
 #include "src/mem.h"
 #include "src/receipt.h"
+#include "src/ring.h"
 #include "src/sender.h"
 
 struct branch {
@@ -18,12 +19,17 @@ struct branch {
     struct outcome refusal;
 };
 
+/* A batch that waits for room. */
+struct held {
+    struct batch *batch;
+    struct receipt *receipt;
+};
+
 struct fanout {
     struct component base;
     struct budget_waiter waiter;
     struct sender *waits_for; /* NULL: not blocked */
-    struct batch *batch;      /* held while blocked */
-    struct receipt *receipt;
+    struct ring *held;        /* struct held; empty when not blocked */
     void (*on_free)(void *arg);
     void *arg;
     size_t count;
@@ -92,55 +98,53 @@ static void note_refusals(struct fanout *fanout, const struct batch *batch)
     }
 }
 
-static void hold(struct fanout *fanout, struct sender *full, struct batch *batch,
-                 struct receipt *receipt)
+/* False: it has to wait for a sender. */
+static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
-    assert(full != NULL);
-    assert(fanout->batch == NULL);
-    fanout->batch = batch_ref(batch);
-    fanout->receipt = receipt;
-    fanout->waits_for = full;
-    sender_wait(full, batch, &fanout->waiter);
-}
-
-static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
-{
-    assert(batch != NULL);
-    struct fanout *fanout = fanout_of(self);
+    assert(fanout->waits_for == NULL);
     struct outcome outcome;
-    if (fanout->waits_for != NULL) {
-        outcome = outcome_busy("sending queue is full");
-        receipt_resolve(receipt, &outcome);
-        return;
-    }
     struct sender *blocking;
     size_t admitted = admit(fanout, batch, &outcome, &blocking);
     if (blocking != NULL) {
         cancel(fanout, batch);
-        hold(fanout, blocking, batch, receipt);
-        return;
+        fanout->waits_for = blocking;
+        sender_wait(blocking, batch, &fanout->waiter);
+        return false;
     }
     note_refusals(fanout, batch);
     if (admitted == 0)
         receipt_resolve(receipt, &outcome);
     else
         hand_out(fanout, batch, receipt);
+    return true;
+}
+
+static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
+{
+    assert(batch != NULL);
+    struct fanout *fanout = fanout_of(self);
+    if (fanout->waits_for == NULL && give(fanout, batch, receipt))
+        return;
+    struct held *held = mem_alloc(sizeof(*held));
+    *held = (struct held){.batch = batch_ref(batch), .receipt = receipt};
+    ring_push(fanout->held, held);
 }
 
 static void on_room(void *arg)
 {
     struct fanout *fanout = arg;
-    struct batch *batch = fanout->batch;
-    struct receipt *receipt = fanout->receipt;
+    struct held *held;
     assert(fanout->waits_for != NULL);
-    assert(batch != NULL);
+    assert(ring_depth(fanout->held) > 0);
     fanout->waits_for = NULL;
-    fanout->batch = NULL;
-    fanout->receipt = NULL;
-    fanout_consume(&fanout->base, batch, receipt);
-    batch_unref(batch);
-    if (fanout->waits_for == NULL)
-        fanout->on_free(fanout->arg);
+    while ((held = ring_first(fanout->held)) != NULL) {
+        if (!give(fanout, held->batch, held->receipt))
+            return;
+        ring_pop(fanout->held);
+        batch_unref(held->batch);
+        mem_free(held);
+    }
+    fanout->on_free(fanout->arg);
 }
 
 static const struct component_factory fanout_factory = {
@@ -159,6 +163,7 @@ struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, s
     fanout->base.factory = &fanout_factory;
     fanout->base.lane = lane;
     fanout->waiter = (struct budget_waiter){.lane = lane, .fn = on_room, .arg = fanout};
+    fanout->held = ring_create();
     fanout->on_free = on_free;
     fanout->arg = arg;
     fanout->count = count;
@@ -172,6 +177,7 @@ void fanout_destroy(struct fanout *fanout)
     if (fanout == NULL)
         return;
     assert(fanout->waits_for == NULL);
+    ring_destroy(fanout->held);
     mem_free(fanout);
 }
 

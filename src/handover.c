@@ -18,6 +18,12 @@ bool handover_is_blocked(const struct handover *handover)
     return handover->refused != NULL || handover->count >= HANDOVERS_MAX;
 }
 
+bool handover_is_refused(const struct handover *handover)
+{
+    assert(handover != NULL);
+    return handover->refused != NULL;
+}
+
 static void keep(struct handed *handed)
 {
     struct handover *handover = handed->owner;

@@ -45,5 +45,8 @@ void handover_stop(struct handover *handover);
 void handover_end(struct handover *handover);
 /* Whether the next stage must take something first. */
 bool handover_is_blocked(const struct handover *handover);
+/* Whether the next stage has refused something that waits here to be offered again: a limit behind
+ * is met. Otherwise a blocked one has as many under way as it may have. */
+bool handover_is_refused(const struct handover *handover);
 /* handed->batch is set; only while it is not blocked. */
 void handover_give(struct handover *handover, struct handed *handed);

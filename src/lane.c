@@ -20,6 +20,7 @@ struct lane {
     uv_idle_t idle; /* running while jobs are left over, so that the loop does not sleep */
     struct timers timers;
     struct lane_job jobs; /* ring with a sentinel */
+    bool is_hurried;      /* the jobs do not wait for the end of the turn */
     uint64_t done_count;  /* tasks, jobs and timers run so far */
     _Atomic bool is_running;
     _Atomic bool is_spawned;
@@ -64,6 +65,7 @@ static void unlink_job(struct lane_job *job)
 static void run_jobs(struct lane *lane)
 {
     assert(lane->jobs.next != NULL);
+    lane->is_hurried = false;
     for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
         struct lane_job *job = lane->jobs.next;
         unlink_job(job);
@@ -280,6 +282,19 @@ void lane_defer_cancel(struct lane *lane, struct lane_job *job)
     assert(lane_is_current(lane));
     if (job->is_queued)
         unlink_job(job);
+}
+
+void lane_hurry(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    lane->is_hurried = true;
+}
+
+void lane_catch_up(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    if (lane->is_hurried)
+        run_jobs(lane);
 }
 
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns)

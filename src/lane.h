@@ -56,6 +56,12 @@ void lane_post(struct lane *lane, struct lane_task *task);
 void lane_defer(struct lane *lane, struct lane_job *job);
 /* After this returns, fn will not be called. Cancelling what is not queued does nothing. */
 void lane_defer_cancel(struct lane *lane, struct lane_job *job);
+/* On the lane: jobs that are queued run at the next lane_catch_up rather than at the end of this
+ * turn, in which other sockets may bring much more. */
+void lane_hurry(struct lane *lane);
+/* On the lane: called when a socket has been read and nothing below the caller is under way, as at
+ * the end of a turn. Runs the jobs if somebody is in a hurry. */
+void lane_catch_up(struct lane *lane);
 /* On the lane: (re)starts a timer that fires delay_ns from now; never when that is beyond the end
  * of time. */
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns);

@@ -14,7 +14,7 @@ struct batch;
 
 /* Why items did not arrive. Fixed label values: never a byte from telemetry. */
 enum loss_reason {
-    LOSS_BUSY,         /* a ring or queue was full */
+    LOSS_BUSY,         /* a queue was full */
     LOSS_MEMORY,       /* memory_limiter or budget */
     LOSS_INVALID,      /* a processor or exporter cannot take it as it is */
     LOSS_PERMANENT,    /* the back-end said no for good */

@@ -11,8 +11,7 @@
 /* lanes and rings */
 enum {
     LANES_MAX = 64,
-    PIPELINE_RING_SLOTS = 256,
-    SENDER_RING_SLOTS_MAX = 1 << 18,
+    PIPELINE_RING_HURRY = 256, /* so many requests go on before the next socket is read */
     PARTITIONS_MAX = 10000,
     LANE_JOBS_PER_TURN_MAX = 10000
 };

@@ -6,6 +6,8 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
+#include "src/counter.h"
 #include "src/fanout.h"
 #include "src/lane.h"
 #include "src/ledger.h"
@@ -16,7 +18,9 @@
 struct pipeline {
     struct lane *lane;
     struct ledger *ledger;
+    struct budget *budget;
     struct ring *ring;
+    counter refusals; /* by the budget */
     struct lane_job job;
     struct component *head; /* first processor, or the fan-out */
     struct fanout *fanout;
@@ -33,6 +37,10 @@ struct entry {
     bool is_patient; /* a refusal that is not for good is its sender's to book */
 };
 
+/* What an entry is charged for: itself, and the two places at most that a growing ring has for it.
+ */
+enum { ENTRY_BYTES = sizeof(struct entry) + 2 * sizeof(void *) };
+
 struct outlet {
     size_t count;
     struct pipeline *pipelines[];
@@ -41,7 +49,7 @@ struct outlet {
 static void report_drained(struct pipeline *pipeline)
 {
     assert(pipeline != NULL);
-    if (pipeline->drained == NULL || ring_figures(pipeline->ring).depth > 0 ||
+    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
         fanout_is_blocked(pipeline->fanout))
         return;
     void (*drained)(void *) = pipeline->drained;
@@ -62,6 +70,7 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     receipt_resolve(entry->upstream, outcome);
     batch_unref(entry->batch);
     mem_free(entry);
+    budget_return(pipeline->budget, ENTRY_BYTES);
 }
 
 /* While the fan-out holds a batch that waits for room, the ring is left to fill: that is the
@@ -71,7 +80,7 @@ static void drain_ring(void *arg)
     struct pipeline *pipeline = arg;
     assert(lane_is_current(pipeline->lane));
     while (!fanout_is_blocked(pipeline->fanout)) {
-        struct entry *entry = ring_try_pop(pipeline->ring);
+        struct entry *entry = ring_pop(pipeline->ring);
         if (entry == NULL)
             break;
         component_consume(pipeline->head, entry->batch, &entry->receipt);
@@ -101,11 +110,13 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
 {
     assert(settings != NULL);
     assert(settings->lane != NULL);
+    assert(settings->budget != NULL);
     assert(settings->senders_count > 0);
     struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
     pipeline->lane = settings->lane;
     pipeline->ledger = settings->ledger;
-    pipeline->ring = ring_create(PIPELINE_RING_SLOTS);
+    pipeline->budget = settings->budget;
+    pipeline->ring = ring_create();
     pipeline->job = (struct lane_job){.fn = drain_ring, .arg = pipeline};
     pipeline->exporters = (unsigned)settings->senders_count;
     pipeline->fanout = fanout_create(settings->lane, settings->senders, settings->senders_count,
@@ -129,18 +140,25 @@ static void take_in(struct pipeline *pipeline, struct batch *batch, struct recei
                     bool is_patient)
 {
     assert(lane_is_current(pipeline->lane));
+    if (!budget_try_take(pipeline->budget, ENTRY_BYTES)) {
+        struct outcome busy = outcome_busy("the memory budget is used up, try again later");
+        busy.reason = LOSS_MEMORY;
+        counter_add(&pipeline->refusals, 1);
+        if (!is_patient)
+            ledger_reject(pipeline->ledger, batch, busy.reason, pipeline->exporters);
+        receipt_resolve(receipt, &busy);
+        return;
+    }
     struct entry *entry = mem_alloc(sizeof(*entry));
     receipt_init(&entry->receipt, on_entry_resolved, entry);
     entry->upstream = receipt;
     entry->pipeline = pipeline;
     entry->batch = batch_ref(batch);
     entry->is_patient = is_patient;
-    if (!ring_try_push(pipeline->ring, entry)) {
-        struct outcome busy = outcome_busy("the pipeline is busy: its ring is full");
-        receipt_resolve(&entry->receipt, &busy);
-        return;
-    }
+    ring_push(pipeline->ring, entry);
     lane_defer(pipeline->lane, &pipeline->job);
+    if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
+        lane_hurry(pipeline->lane);
 }
 
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
@@ -164,7 +182,9 @@ void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *ar
 struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
 {
     assert(pipeline != NULL);
-    return ring_figures(pipeline->ring);
+    struct ring_figures figures = ring_figures(pipeline->ring);
+    figures.refusals = counter_read(&pipeline->refusals);
+    return figures;
 }
 
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded ring of pointers between two stages: any thread pushes, its owner pops (slots with
- * sequence numbers, after Vyukov). A full ring refuses: that is the back-pressure. Empty when the
- * slot at head has not been written, full when the slot at tail has not been read. */
+/* First-in first-out queue of pointers between two stages of one lane. It grows with what is in it
+ * and gives the memory back; what bounds it is what its user charges for each item: the budget, or
+ * queue_size. Everything but ring_figures belongs to the lane. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,17 +12,20 @@ struct ring;
 struct ring_figures {
     size_t depth;      /* items in it now */
     size_t high_water; /* the most that it ever held */
-    size_t capacity;
-    uint64_t refusals; /* pushes that found it full */
+    size_t capacity;   /* items that fit without growing */
+    uint64_t refusals; /* items that its user had no room for: the user's to fill in */
 };
 
-/* capacity is rounded up to a power of two, at least 2. */
-struct ring *ring_create(size_t capacity);
+/* Empty, without memory for items. */
+struct ring *ring_create(void);
 /* Must be empty. NULL is tolerated. */
 void ring_destroy(struct ring *ring);
-/* False, and counted, when full. Any thread. */
-bool ring_try_push(struct ring *ring, void *item) __attribute__((warn_unused_result));
-/* NULL when empty. Owner only. */
-void *ring_try_pop(struct ring *ring);
-/* Any thread; a moment's view. */
+/* item is not NULL. */
+void ring_push(struct ring *ring, void *item);
+/* The oldest item; NULL when empty. */
+void *ring_pop(struct ring *ring);
+/* The same, which stays in the ring. */
+void *ring_first(const struct ring *ring);
+size_t ring_depth(const struct ring *ring);
+/* Any thread; a moment's view. refusals is 0. */
 struct ring_figures ring_figures(const struct ring *ring);

@@ -10,7 +10,6 @@
 #include "src/batch.h"
 #include "src/component.h"
 #include "src/lane.h"
-#include "src/limits.h"
 #include "src/log.h"
 #include "src/mem.h"
 #include "src/send.h"
@@ -199,7 +198,7 @@ static bool next_piece(struct sender *sender, struct piece *ret_piece)
     assert(sender->ring != NULL);
     assert(ret_piece != NULL);
     if (sender->gathering == NULL) {
-        struct element *element = ring_try_pop(sender->ring);
+        struct element *element = ring_pop(sender->ring);
         if (element != NULL)
             *ret_piece = piece_of_element(element);
         return element != NULL;
@@ -207,7 +206,7 @@ static bool next_piece(struct sender *sender, struct piece *ret_piece)
     for (;;) {
         if (sender_batch_next(sender->gathering, ret_piece))
             return true;
-        struct element *element = ring_try_pop(sender->ring);
+        struct element *element = ring_pop(sender->ring);
         if (element == NULL)
             return false;
         sender_batch_add(sender->gathering, element->batch, &element->receipt);
@@ -219,7 +218,7 @@ static bool next_piece(struct sender *sender, struct piece *ret_piece)
 static bool has_work(const struct sender *sender)
 {
     assert(sender->ring != NULL);
-    return ring_figures(sender->ring).depth > 0 ||
+    return ring_depth(sender->ring) > 0 ||
            (sender->gathering != NULL && sender_batch_is_due(sender->gathering));
 }
 
@@ -257,13 +256,6 @@ static void wake(void *arg)
     lane_defer(sender->exporter->lane, &sender->job);
 }
 
-static size_t ring_slots(const struct sender_config *config)
-{
-    assert(config->queue.queue_size > 0);
-    uint64_t wanted = config->queue.queue_size;
-    return wanted < SENDER_RING_SLOTS_MAX ? (size_t)wanted : SENDER_RING_SLOTS_MAX;
-}
-
 struct sender *sender_create(struct component *exporter, struct sender_shared *shared)
 {
     assert(exporter->factory->consume != NULL);
@@ -277,7 +269,7 @@ struct sender *sender_create(struct component *exporter, struct sender_shared *s
     sender->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = sender};
     sends_init(&sender->sends, exporter, &sender->counters, on_send_end, sender);
     if (sender->config->has_queue)
-        sender->ring = ring_create(ring_slots(sender->config));
+        sender->ring = ring_create();
     if (sender->config->has_queue && sender->config->queue.has_batch)
         sender->gathering = sender_batch_create(&sender->config->queue, exporter, wake, sender);
     return sender;
@@ -327,8 +319,7 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
     if (sender->ring == NULL)
         return true;
     uint64_t units = units_of(sender, batch);
-    struct ring_figures figures = ring_figures(sender->ring);
-    if (figures.depth < figures.capacity && budget_try_take(&sender->shared->capacity, units))
+    if (budget_try_take(&sender->shared->capacity, units))
         return true;
     *ret_outcome = outcome_busy("sending queue is full");
     if (units > budget_limit(&sender->shared->capacity)) {
@@ -367,9 +358,7 @@ void sender_take(struct sender *sender, struct batch *batch, struct receipt *rec
     }
     element->units = units_of(sender, batch);
     count_offer(sender, batch);
-    bool is_pushed = ring_try_push(sender->ring, element);
-    assert(is_pushed); /* sender_admit saw room, and this lane is the only one that pushes */
-    (void)is_pushed;
+    ring_push(sender->ring, element);
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
     lane_defer(sender->exporter->lane, &sender->job);
@@ -403,10 +392,7 @@ void sender_wait(struct sender *sender, const struct batch *batch, struct budget
 {
     assert(waiter != NULL);
     assert(sender->ring != NULL);
-    struct ring_figures figures = ring_figures(sender->ring);
-    /* A ring that is full before the capacity is used up: only an element that ends helps. */
-    bool has_slot = figures.depth < figures.capacity;
-    budget_wait(&sender->shared->capacity, waiter, has_slot ? units_of(sender, batch) : UINT64_MAX);
+    budget_wait(&sender->shared->capacity, waiter, units_of(sender, batch));
 }
 
 void sender_hasten(struct sender *sender)

@@ -151,6 +151,7 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
         part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
             .lane = part->lane,
             .ledger = &part->ledger,
+            .budget = &service->budget,
             .processors = part->processors[index],
             .processors_count = from->processors_count,
             .senders = senders,

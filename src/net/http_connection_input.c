@@ -110,9 +110,11 @@ static void read_expected(struct http_connection *connection)
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 {
     struct http_connection *connection = stream->data;
+    struct lane *lane;
     assert(connection->is_closing || connection->server != NULL);
     if (connection->is_closing || count == 0)
         return;
+    lane = connection->server->settings.lane;
     if (count == UV_ENOBUFS)
         read_expected(connection); /* as on_alloc wanted it */
     else if (count == UV_EOF)
@@ -124,6 +126,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     else
         http_connection_take(connection, (const uint8_t *)room->base, (size_t)count);
     http_connection_input_taken(connection);
+    lane_catch_up(lane);
 }
 
 void http_connection_pause(struct http_connection *connection)

@@ -3,7 +3,11 @@
  * consumers, and its batching. */
 #include "tests/support/harness.h"
 
+#include "src/budget.h"
+#include "src/buffer.h"
 #include "src/client_info.h"
+#include "src/limits.h"
+#include "src/service_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,38 +160,165 @@ static void what_never_fits_does_not_wait_for_room(void **state)
     harness_destroy(h);
 }
 
-static void the_ring_before_a_blocked_queue_fills_and_then_refuses(void **state)
+static unsigned count_answers(const struct harness *h, enum verdict verdict)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < h->requests_count; i++)
+        count += h->requests[i]->is_answered && h->requests[i]->outcome.verdict == verdict;
+    return count;
+}
+
+enum { MANY_REQUESTS = 4000 };
+
+static void all_wait_before_a_blocked_queue_and_nobody_is_refused(void **state)
 {
     (void)state;
     struct harness *h =
         create_held(QUEUE("queue_size: 1, num_consumers: 1, block_on_overflow: true"));
-    unsigned refused = 0;
-    for (int i = 0; i < 300; i++) {
-        struct test_request *request = harness_send_now(h, 1);
-        refused += request->is_answered && request->outcome.verdict == REFUSED;
-    }
-    assert_int_equal(refused, 300 - 1 - 1 - 256);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], refused);
+    for (int i = 0; i < MANY_REQUESTS; i++)
+        harness_send(h, 1);
+    harness_advance(h, 60 * S);
+    assert_int_equal(count_answers(h, ACCEPTED), 1);
+    assert_int_equal(count_answers(h, REFUSED), 0);
     release_all(h);
-    assert_int_equal(harness_exporter(h, "test")->delivered_items, 258);
+    assert_int_equal(count_answers(h, ACCEPTED), MANY_REQUESTS);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, MANY_REQUESTS);
     harness_destroy(h);
 }
 
-/* Requests without items take no room of an items sizer, but each takes a slot of the ring. */
-static void a_ring_that_is_full_before_the_queue_is_waited_for_in_peace(void **state)
+/* One is in the queue and one at the fan-out; the others wait before batch. */
+static void batch_waits_for_a_blocked_queue_and_refuses_nobody(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held("processors: {batch: {timeout: 0s}}\n"
+                    "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1, "
+                    "block_on_overflow: true}}}\n"
+                    "service: {pipelines: {traces: {receivers: [test], processors: [batch], "
+                    "exporters: [test]}}}\n");
+    for (int i = 0; i < 300; i++)
+        harness_send_now(h, 1);
+    harness_advance(h, 60 * S);
+    assert_int_equal(count_answers(h, ACCEPTED), 1 + 1);
+    assert_int_equal(count_answers(h, REFUSED), 0);
+    harness_exporter(h, "test")->answer = ANSWER_OK;
+    test_exporter_release(harness_exporter(h, "test"), ANSWER_OK);
+    harness_advance(h, 1 * S);
+    assert_int_equal(count_answers(h, ACCEPTED), 300);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, 300);
+    harness_destroy(h);
+}
+
+/* All partitions of batch time out at once. */
+static void several_batches_wait_at_a_blocked_queue(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held("processors: {batch: {timeout: 1s, metadata_keys: [k]}}\n"
+                    "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1, "
+                    "block_on_overflow: true}}}\n"
+                    "service: {pipelines: {traces: {receivers: [test], processors: [batch], "
+                    "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    for (char c = 'a'; c <= 'h'; c++) {
+        const struct client_metadata row = {.key = "k", .value = (char[]){c, '\0'}};
+        struct client_info *client = client_info_create("127.0.0.1", &row, 1);
+        harness_offer(h, (struct harness_offer){.items = 1, .client = client});
+        client_info_unref(client);
+    }
+    harness_advance(h, 60 * S);
+    assert_int_equal(exporter->attempts_count, 1);
+    exporter->answer = ANSWER_OK;
+    test_exporter_release(exporter, ANSWER_OK);
+    /* At this instant: nobody comes back after a while to try again. */
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, 8);
+    assert_int_equal(exporter->delivered_items, 8);
+    assert_int_equal(exporter->doubled_items, 0);
+    harness_destroy(h);
+}
+
+static void what_waits_before_a_blocked_queue_is_bounded_by_the_budget(void **state)
+{
+    (void)state;
+    struct harness *h =
+        create_held(QUEUE("queue_size: 1, num_consumers: 1, block_on_overflow: true"));
+    struct budget *budget = &h->service->budget;
+    harness_exporter(h, "test")->has_own_items = true;
+    size_t left = (size_t)(budget_limit(budget) - budget_used(budget));
+    struct buffer *rest = buffer_try_create(budget, left - 100 * (size_t)KIB);
+    assert_non_null(rest);
+    /* Their bytes are charged to nobody here: what the pipeline itself needs for them is. */
+    while (count_answers(h, REFUSED) == 0) {
+        assert_in_range(h->requests_count, 0, 1000);
+        harness_offer_bytes(h, 0, TRACES, slice_of_text("spans"), 1);
+    }
+    struct test_request *refused = h->requests[h->requests_count - 1];
+    assert_string_equal(refused->text, "the memory budget is used up, try again later");
+    assert_int_equal(refused->outcome.code, STATUS_UNAVAILABLE);
+    assert_true(refused->outcome.retry_after_ns > 0);
+    assert_in_range(h->requests_count, 200, 1000);
+    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_MEMORY], 1);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(page, "spanflame_budget_refusals 1\n"));
+    assert_non_null(
+        strstr(page, "spanflame_ring_refusals{ring=\"pipeline\",owner=\"traces\"} 1\n"));
+    free(page);
+    buffer_unref(rest);
+    release_all(h);
+    assert_int_equal(count_answers(h, ACCEPTED), h->requests_count - 1);
+    harness_destroy(h);
+}
+
+static void requests_without_items_take_no_room_of_an_items_sizer(void **state)
 {
     (void)state;
     struct harness *h = create_held(
         QUEUE("queue_size: 2, sizer: items, num_consumers: 1, block_on_overflow: true"));
     harness_send_now(h, 1);
     for (int i = 0; i < 4; i++)
-        harness_send_now(h, 0);
-    struct test_request *blocked = h->requests[h->requests_count - 1];
-    assert_false(blocked->is_answered);
+        assert_int_equal(harness_send_now(h, 0)->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_exporter(h, "test")->attempts_count, 1);
     release_all(h);
-    assert_int_equal(blocked->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test")->attempts_count, 5);
     harness_destroy(h);
+}
+
+static const struct {
+    const char *name;
+    unsigned lanes;
+    const char *yaml;
+} crowd_cases[] = {
+    {"a queue with room for all", 1, QUEUE("queue_size: 5000")},
+    {"no queue", 1, QUEUE("enabled: false")},
+    {"memory_limiter and batch", 1,
+     "processors: {memory_limiter: {check_interval: 1s, limit_mib: 100}, batch: }\n"
+     "exporters: {test: }\n"
+     "service: {pipelines: {traces: {receivers: [test], processors: [memory_limiter, batch], "
+     "exporters: [test]}}}\n"},
+    {"two pipelines on two lanes", 2,
+     "processors: {batch: }\n"
+     "exporters: {test: , test/other: {sending_queue: {enabled: false}}}\n"
+     "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: [test]}, "
+     "traces/2: {receivers: [test], exporters: [test/other]}}}\n"},
+};
+
+/* One turn of the loop can bring any number: no stage may be too small for them while a configured
+ * limit has room. */
+static void thousands_of_requests_in_one_turn_are_all_taken(void **state)
+{
+    (void)state;
+    for (size_t row = 0; row < sizeof(crowd_cases) / sizeof(crowd_cases[0]); row++) {
+        print_message("  %s\n", crowd_cases[row].name);
+        struct harness *h = harness_create_on(crowd_cases[row].yaml, crowd_cases[row].lanes);
+        for (unsigned i = 0; i < MANY_REQUESTS; i++)
+            assert_non_null(harness_offer(
+                h, (struct harness_offer){.items = 1, .lane = i % crowd_cases[row].lanes}));
+        harness_advance(h, 1 * S);
+        assert_int_equal(count_answers(h, ACCEPTED), MANY_REQUESTS);
+        assert_int_equal(harness_books(h, TRACES).rejected, 0);
+        harness_destroy(h);
+    }
 }
 
 static void wait_for_result_answers_with_the_end_of_the_export(void **state)
@@ -254,6 +385,14 @@ static void the_metrics_page_shows_the_queue(void **state)
         "otelcol_exporter_queue_size{data_type=\"traces\",exporter=\"test\"} 2\n",
         "otelcol_exporter_queue_capacity{data_type=\"traces\",exporter=\"test\"} 2\n",
         "otelcol_exporter_enqueue_failed_spans{exporter=\"test\"} 4\n",
+        "spanflame_ring_depth{ring=\"sending_queue\",owner=\"traces/test\"} 1\n",
+        "spanflame_ring_high_water{ring=\"sending_queue\",owner=\"traces/test\"} 1\n",
+        "spanflame_ring_capacity{ring=\"sending_queue\",owner=\"traces/test\"} 16\n",
+        "spanflame_ring_refusals{ring=\"sending_queue\",owner=\"traces/test\"} 1\n",
+        "spanflame_ring_depth{ring=\"pipeline\",owner=\"traces\"} 0\n",
+        "spanflame_ring_high_water{ring=\"pipeline\",owner=\"traces\"} 1\n",
+        "spanflame_ring_capacity{ring=\"pipeline\",owner=\"traces\"} 16\n",
+        "spanflame_ring_refusals{ring=\"pipeline\",owner=\"traces\"} 0\n",
         "spanflame_items_received{signal=\"traces\"} 12\n",
         "spanflame_items_in_flight{signal=\"traces\"} 8\n",
         "spanflame_items_rejected{signal=\"traces\",reason=\"busy\"} 4\n",
@@ -434,8 +573,12 @@ int main(void)
         cmocka_unit_test(an_element_larger_than_the_queue_is_unavailable_for_good),
         cmocka_unit_test(block_on_overflow_makes_the_sender_wait_for_room),
         cmocka_unit_test(what_never_fits_does_not_wait_for_room),
-        cmocka_unit_test(the_ring_before_a_blocked_queue_fills_and_then_refuses),
-        cmocka_unit_test(a_ring_that_is_full_before_the_queue_is_waited_for_in_peace),
+        cmocka_unit_test(all_wait_before_a_blocked_queue_and_nobody_is_refused),
+        cmocka_unit_test(batch_waits_for_a_blocked_queue_and_refuses_nobody),
+        cmocka_unit_test(several_batches_wait_at_a_blocked_queue),
+        cmocka_unit_test(what_waits_before_a_blocked_queue_is_bounded_by_the_budget),
+        cmocka_unit_test(requests_without_items_take_no_room_of_an_items_sizer),
+        cmocka_unit_test(thousands_of_requests_in_one_turn_are_all_taken),
         cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
         cmocka_unit_test(without_a_queue_the_sender_hears_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),

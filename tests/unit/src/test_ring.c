@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ring: order, refusals, figures, many rounds, and four producers on threads. */
+/* The ring: order, growth at every position of its start, memory that is given back, figures that
+ * another thread reads. */
 #include "src/ring.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,107 +18,116 @@ static void *item(uintptr_t number)
     return (void *)(number + 1);
 }
 
-static void capacity_is_rounded_up_to_a_power_of_two(void **state)
-{
-    (void)state;
-    static const size_t rows[][2] = {{0, 2}, {1, 2}, {2, 2}, {3, 4}, {256, 256}, {257, 512}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ring *ring = ring_create(rows[i][0]);
-        assert_int_equal(ring_figures(ring).capacity, rows[i][1]);
-        ring_destroy(ring);
-    }
-    ring_destroy(NULL);
-}
-
 static void items_leave_in_the_order_in_which_they_came(void **state)
 {
     (void)state;
-    struct ring *ring = ring_create(4);
-    assert_null(ring_try_pop(ring));
+    struct ring *ring = ring_create();
+    assert_null(ring_pop(ring));
+    assert_null(ring_first(ring));
     for (uintptr_t i = 0; i < 1000; i++) {
-        assert_true(ring_try_push(ring, item(2 * i)));
-        assert_true(ring_try_push(ring, item(2 * i + 1)));
-        assert_ptr_equal(ring_try_pop(ring), item(2 * i));
-        assert_ptr_equal(ring_try_pop(ring), item(2 * i + 1));
+        ring_push(ring, item(2 * i));
+        ring_push(ring, item(2 * i + 1));
+        assert_ptr_equal(ring_first(ring), item(2 * i));
+        assert_ptr_equal(ring_pop(ring), item(2 * i));
+        assert_ptr_equal(ring_pop(ring), item(2 * i + 1));
     }
-    assert_null(ring_try_pop(ring));
+    assert_null(ring_pop(ring));
+    assert_int_equal(ring_figures(ring).high_water, 2);
     ring_destroy(ring);
+    ring_destroy(NULL);
 }
 
-static void a_full_ring_refuses_and_counts(void **state)
+/* Grows from 16 to 64 places when the oldest item is at each of the 16. */
+static void growing_keeps_the_order_wherever_the_ring_begins(void **state)
 {
     (void)state;
-    struct ring *ring = ring_create(4);
-    for (uintptr_t i = 0; i < 4; i++)
-        assert_true(ring_try_push(ring, item(i)));
-    assert_false(ring_try_push(ring, item(9)));
-    assert_false(ring_try_push(ring, item(9)));
-    struct ring_figures figures = ring_figures(ring);
-    assert_int_equal(figures.depth, 4);
-    assert_int_equal(figures.high_water, 4);
-    assert_int_equal(figures.refusals, 2);
-    assert_ptr_equal(ring_try_pop(ring), item(0));
-    assert_true(ring_try_push(ring, item(4)));
-    for (uintptr_t i = 1; i <= 4; i++)
-        assert_ptr_equal(ring_try_pop(ring), item(i));
-    figures = ring_figures(ring);
-    assert_int_equal(figures.depth, 0);
-    assert_int_equal(figures.high_water, 4);
+    for (uintptr_t before = 0; before < 16; before++) {
+        struct ring *ring = ring_create();
+        for (uintptr_t i = 0; i < before; i++) {
+            ring_push(ring, item(i));
+            assert_ptr_equal(ring_pop(ring), item(i));
+        }
+        for (uintptr_t i = 0; i < 40; i++)
+            ring_push(ring, item(i));
+        struct ring_figures figures = ring_figures(ring);
+        assert_int_equal(figures.depth, 40);
+        assert_int_equal(figures.capacity, 64);
+        for (uintptr_t i = 0; i < 40; i++)
+            assert_ptr_equal(ring_pop(ring), item(i));
+        assert_null(ring_pop(ring));
+        ring_destroy(ring);
+    }
+}
+
+static void an_empty_ring_gives_much_memory_back(void **state)
+{
+    (void)state;
+    static const struct {
+        uintptr_t pushed;
+        size_t grown;
+        size_t kept;
+    } rows[] = {{1, 16, 16}, {1024, 1024, 1024}, {1025, 2048, 0}, {100000, 131072, 0}};
+    struct ring *ring = ring_create();
+    assert_int_equal(ring_figures(ring).capacity, 0);
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        for (uintptr_t i = 0; i < rows[row].pushed; i++)
+            ring_push(ring, item(i));
+        assert_int_equal(ring_depth(ring), rows[row].pushed);
+        assert_int_equal(ring_figures(ring).capacity, rows[row].grown);
+        for (uintptr_t i = 0; i < rows[row].pushed; i++)
+            assert_ptr_equal(ring_pop(ring), item(i));
+        struct ring_figures figures = ring_figures(ring);
+        assert_int_equal(figures.depth, 0);
+        assert_int_equal(figures.high_water, rows[row].pushed);
+        assert_int_equal(figures.capacity, rows[row].kept);
+        assert_int_equal(figures.refusals, 0);
+    }
     ring_destroy(ring);
 }
 
-enum { PRODUCERS = 4, ITEMS_EACH = 20000 };
-
-struct producer {
-    struct ring *ring;
-    uintptr_t number;
-    pthread_t thread;
+struct reader {
+    const struct ring *ring;
+    _Atomic bool is_over;
+    size_t highest;
 };
 
-static void *produce(void *arg)
+static void *read_figures(void *arg)
 {
-    struct producer *producer = arg;
-    for (uintptr_t i = 0; i < ITEMS_EACH; i++)
-        while (!ring_try_push(producer->ring, item(producer->number << 32 | i)))
-            sched_yield();
+    struct reader *reader = arg;
+    do {
+        struct ring_figures figures = ring_figures(reader->ring);
+        if (figures.depth > reader->highest)
+            reader->highest = figures.depth;
+    } while (!atomic_load(&reader->is_over));
     return NULL;
 }
 
-static void four_producers_lose_nothing_and_keep_their_order(void **state)
+static void another_thread_may_read_the_figures(void **state)
 {
     (void)state;
-    struct ring *ring = ring_create(64);
-    struct producer producers[PRODUCERS];
-    uintptr_t next[PRODUCERS] = {0};
-    for (uintptr_t i = 0; i < PRODUCERS; i++) {
-        producers[i] = (struct producer){.ring = ring, .number = i};
-        assert_int_equal(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
-    }
-    for (size_t got = 0; got < PRODUCERS * ITEMS_EACH;) {
-        uintptr_t value = (uintptr_t)ring_try_pop(ring);
-        if (value == 0) {
-            sched_yield();
-            continue;
+    struct ring *ring = ring_create();
+    struct reader reader = {.ring = ring};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, read_figures, &reader), 0);
+    for (uintptr_t round = 0; round < 50; round++) {
+        for (uintptr_t i = 0; i < 2000; i++)
+            ring_push(ring, item(i));
+        while (ring_pop(ring) != NULL) {
         }
-        uintptr_t number = (value - 1) >> 32;
-        assert_true(number < PRODUCERS);
-        assert_int_equal((value - 1) & UINT32_MAX, next[number]++);
-        got++;
     }
-    for (size_t i = 0; i < PRODUCERS; i++)
-        pthread_join(producers[i].thread, NULL);
-    assert_null(ring_try_pop(ring));
-    assert_true(ring_figures(ring).high_water <= 64);
+    atomic_store(&reader.is_over, true);
+    pthread_join(thread, NULL);
+    assert_true(reader.highest <= 2000);
     ring_destroy(ring);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(capacity_is_rounded_up_to_a_power_of_two),
         cmocka_unit_test(items_leave_in_the_order_in_which_they_came),
-        cmocka_unit_test(a_full_ring_refuses_and_counts),
-        cmocka_unit_test(four_producers_lose_nothing_and_keep_their_order),
+        cmocka_unit_test(growing_keeps_the_order_wherever_the_ring_begins),
+        cmocka_unit_test(an_empty_ring_gives_much_memory_back),
+        cmocka_unit_test(another_thread_may_read_the_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
