@@ -49,8 +49,8 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
 {
     const struct metric_labels labels = {.pairs = {{"ring", ring}, {"owner", owner}}};
     assert(owner != NULL);
-    metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Requests in the ring now.", &labels,
-                (double)figures.depth);
+    metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Requests in the ring now.",
+                &labels, (double)figures.depth);
     metrics_add(metrics, "spanflame_ring_high_water", COUNTER_GAUGE,
                 "The most requests that the ring ever held; a sum over lanes.", &labels,
                 (double)figures.high_water);
@@ -58,7 +58,8 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
                 "Requests that the ring has places for now; it grows. A sum over lanes.", &labels,
                 (double)figures.capacity);
     metrics_add(metrics, "spanflame_ring_refusals", COUNTER_SUM,
-                "Requests that the budget (pipeline) or the queue had no room for.", &labels, (double)figures.refusals);
+                "Requests that the budget (pipeline) or the queue had no room for.", &labels,
+                (double)figures.refusals);
 }
 
 static void add_reasons(struct metrics *metrics, const char *name, const char *help,
