@@ -4,10 +4,12 @@
 #include "src/supervisor.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "src/clock.h"
@@ -351,10 +353,24 @@ static void run_once(struct supervisor *self)
     destroy_lanes(self);
 }
 
+/* As programs of Go do. The soft limit, often 1 024, is for programs that use select(); here each
+ * connection needs a descriptor, and one too many is refused. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        log_warn(NULL, "The limit of open files cannot be raised",
+                 log_text("error", strerror(errno)));
+}
+
 int supervisor_run(const struct config_request *request)
 {
     struct supervisor self = {.request = request};
     assert(request != NULL);
+    raise_descriptor_limit();
     /* As in the Go collector, nobody's stray SIGUSR1 ends the process. */
     static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
