@@ -160,7 +160,8 @@ class Many(case.Case):
             f"  pipelines:\n{pipelines}"
         )
         with descriptors(soft):
-            return self.daemon(text)
+            self.process = self.daemon(text)
+        return self.process
 
     def assert_nothing_was_lost(self, expected):
         """Each signal's items are delivered, and none was refused on the way."""
@@ -181,11 +182,13 @@ class Many(case.Case):
         self.assertEqual(seen.sum("spanflame_budget_refusals"), 0)
 
     def over_http2(self, port, requests):
-        """requests: headers and body by signal, all of them in flight before any answer is read."""
+        """requests: headers and body by signal. The daemon finds all of them when it wakes up."""
         connections = []
+        self.process.signal(signal.SIGSTOP)
         for headers, body in requests.values():
             encoded = Http2.encode(headers, body)
             connections += [Http2(port, headers, body, encoded) for _ in range(CONNECTIONS)]
+        self.process.signal(signal.SIGCONT)
         return read_all(connections)
 
     @staticmethod
