@@ -81,10 +81,12 @@ static bool debug_exporter_check(const void *text, struct error *error)
     assert(config != NULL);
     if (config->use_internal_logger && config->output_paths.count > 0)
         return error_set(error, "output_paths is not supported when use_internal_logger is true; "
-                                "set use_internal_logger: false");
+                                "set use_internal_logger: false") ||
+               error_at(error, "output_paths");
     if (config->output_paths.count > OUTPUTS_MAX)
-        return error_set(error, "output_paths: found %zu paths, at most %d are taken",
-                         config->output_paths.count, OUTPUTS_MAX);
+        return error_set(error, "found %zu paths, at most %d are taken", config->output_paths.count,
+                         OUTPUTS_MAX) ||
+               error_at(error, "output_paths");
     return true;
 }
 
@@ -258,7 +260,7 @@ static bool output_open(struct debug_exporter *exporter, const char *path, struc
     else
         fd = fileops()->open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
     if (fd < 0)
-        return error_set(error, "output_paths: cannot open %s: %s", path, strerror(-fd));
+        return error_set(error, "cannot open %s: %s", path, strerror(-fd));
     exporter->outputs[exporter->outputs_count++] = fd;
     return true;
 }
@@ -274,7 +276,7 @@ static bool debug_exporter_create(struct component *self, struct error *error)
         return output_open(exporter, "stdout", error);
     for (size_t i = 0; i < config->output_paths.count; i++)
         if (!output_open(exporter, config->output_paths.texts[i], error))
-            return false;
+            return error_at_index(error, i) || error_at(error, "output_paths");
     return true;
 }
 

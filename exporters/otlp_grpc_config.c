@@ -77,9 +77,11 @@ static bool texts_check(const struct otlp_grpc_config *config, struct error *err
     assert(error != NULL);
     if (!is_printable(config->user_agent))
         return error_set(error, "user_agent holds a line end or another character that is no "
-                                "printable ASCII");
+                                "printable ASCII") ||
+               error_at(error, "user_agent");
     if (!is_printable(config->authority) || strchr(config->authority, ' ') != NULL)
-        return error_set(error, "authority: \"%s\" is no host:port", config->authority);
+        return error_set(error, "\"%s\" is no host:port", config->authority) ||
+               error_at(error, "authority");
     return true;
 }
 
@@ -90,7 +92,8 @@ static bool balancer_check(const char *name, struct error *error)
         strcasecmp(name, "pick_first") == 0)
         return true;
     return error_set(error, "invalid balancer_name: %s; round_robin or pick_first is expected",
-                     name);
+                     name) ||
+           error_at(error, "balancer_name");
 }
 
 bool otlp_grpc_config_check(const void *section, struct error *error)
@@ -98,15 +101,20 @@ bool otlp_grpc_config_check(const void *section, struct error *error)
     const struct otlp_grpc_config *config = section;
     assert(config != NULL);
     struct grpc_target target;
-    if (!grpc_target_parse(config->endpoint, &target, error) ||
-        !balancer_check(config->balancer_name, error) || !texts_check(config, error) ||
-        !grpc_metadata_check(config->headers.pairs, config->headers.count, error))
+    if (!grpc_target_parse(config->endpoint, &target, error))
+        return error_at(error, "endpoint");
+    if (!balancer_check(config->balancer_name, error) || !texts_check(config, error))
         return false;
+    if (!grpc_metadata_check(config->headers.pairs, config->headers.count, error))
+        return error_at(error, "headers");
     if (exporter_auth_is_on(&config->auth) && !otlp_grpc_config_has_tls(config, target.is_https))
-        return error_set(error, "auth: the credentials require transport level security: expected "
-                                "tls without insecure");
+        return error_set(error, "the credentials require transport level security: expected tls "
+                                "without insecure") ||
+               error_at(error, "auth");
     if (config->middlewares != NULL && config->middlewares->count > 0)
-        return error_set(error, "middlewares are not supported by this build yet; remove the key");
+        return error_set(error,
+                         "middlewares are not supported by this build yet; remove the key") ||
+               error_at(error, "middlewares");
     return true;
 }
 

@@ -97,13 +97,20 @@ enum codec otlp_http_config_codec(const struct otlp_http_config *config)
     return strcmp(name, "none") == 0 ? CODEC_NONE : codec_of_http(slice_of_text(name));
 }
 
+static const char *const endpoint_keys[SIGNAL_KINDS] = {
+    [TRACES] = "traces_endpoint",
+    [METRICS] = "metrics_endpoint",
+    [LOGS] = "logs_endpoint",
+    [PROFILES] = "profiles_endpoint",
+};
+
 static bool url_check(const char *key, const char *text, struct error *error)
 {
     struct http_url url;
     if (text[0] == '\0')
         return true;
     if (!http_url_parse(text, &url, error))
-        return error_prefix(error, "%s must be a valid URL", key);
+        return error_prefix(error, "%s must be a valid URL", key) || error_at(error, key);
     http_url_clear(&url);
     return true;
 }
@@ -114,10 +121,8 @@ static bool endpoints_check(const struct otlp_http_config *config, struct error 
     if (!url_check("endpoint", config->endpoint, error))
         return false;
     for (unsigned signal = 0; signal < SIGNAL_KINDS; signal++) {
-        char key[32];
-        snprintf(key, sizeof(key), "%s_endpoint", signal_name((enum signal_kind)signal));
         has_any |= config->endpoints[signal][0] != '\0';
-        if (!url_check(key, config->endpoints[signal], error))
+        if (!url_check(endpoint_keys[signal], config->endpoints[signal], error))
             return false;
     }
     return has_any || error_set(error, "at least one endpoint must be specified");
@@ -134,10 +139,12 @@ static bool compression_check(const struct otlp_http_config *config, struct erro
     bool has_levels = codec == CODEC_GZIP || codec == CODEC_ZLIB;
     if (has_levels && level >= LEVEL_MIN && level <= LEVEL_MAX)
         return true;
-    return error_set(
-        error,
-        "unsupported parameters {Level:%" PRId64 "} for compression type \"%s\": expected %s",
-        level, compressions[config->compression], has_levels ? "a level of -2 to 9" : "no level");
+    return error_set(error,
+                     "unsupported parameters {Level:%" PRId64
+                     "} for compression type \"%s\": expected %s",
+                     level, compressions[config->compression],
+                     has_levels ? "a level of -2 to 9" : "no level") ||
+           error_at(error, "level") || error_at(error, "compression_params");
 }
 
 static bool proxy_check(const struct otlp_http_config *config, struct error *error)
@@ -149,7 +156,8 @@ static bool proxy_check(const struct otlp_http_config *config, struct error *err
         if (strncmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
             return true;
     return error_set(error, "proxy_url does not begin with http://, https://, socks5:// or "
-                            "socks5h://; write the scheme, as in http://proxy:3128");
+                            "socks5h://; write the scheme, as in http://proxy:3128") ||
+           error_at(error, "proxy_url");
 }
 
 bool otlp_http_config_check(const void *section, struct error *error)
@@ -160,10 +168,14 @@ bool otlp_http_config_check(const void *section, struct error *error)
         !proxy_check(config, error))
         return false;
     if (config->proto_version == OTLP_HTTP_1_9 && config->encoding == OTLP_HTTP_JSON)
-        return error_set(error, "proto_version \"1.9\" needs encoding: proto");
+        return error_set(error, "proto_version \"1.9\" needs encoding: proto") ||
+               error_at(error, "proto_version");
     if (config->has_cookies)
-        return error_set(error, "cookies are not supported by this build yet; remove the key");
+        return error_set(error, "cookies are not supported by this build yet; remove the key") ||
+               error_at(error, "cookies");
     if (config->middlewares != NULL && config->middlewares->count > 0)
-        return error_set(error, "middlewares are not supported by this build yet; remove the key");
+        return error_set(error,
+                         "middlewares are not supported by this build yet; remove the key") ||
+               error_at(error, "middlewares");
     return true;
 }

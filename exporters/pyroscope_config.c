@@ -119,9 +119,10 @@ static bool endpoint_check(const struct pyroscope_config *config, struct error *
     assert(config->endpoint != NULL);
     struct http_url url;
     if (config->endpoint[0] == '\0')
-        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040");
+        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040") ||
+               error_at(error, "endpoint");
     if (!http_url_parse(config->endpoint, &url, error))
-        return error_prefix(error, "endpoint must be a valid URL");
+        return error_prefix(error, "endpoint must be a valid URL") || error_at(error, "endpoint");
     http_url_clear(&url);
     return true;
 }
@@ -139,15 +140,24 @@ static bool auth_check(const struct pyroscope_config *config, struct error *erro
     bool has_authenticator = exporter_auth_is_on(&config->auth);
     if (config->has_basic_auth + has_bearer + has_header + has_authenticator > 1)
         return error_set(error, "basic_auth, bearer_token, auth and an Authorization header "
-                                "exclude each other; keep one");
+                                "exclude each other; keep one") ||
+               error_at(error, config->has_basic_auth ? "basic_auth"
+                               : has_bearer           ? "bearer_token"
+                                                      : "auth");
     if (config->has_basic_auth && config->basic_auth.username[0] == '\0')
-        return error_set(error, "basic_auth needs a username");
+        return error_set(error, "basic_auth needs a username") || error_at(error, "username") ||
+               error_at(error, "basic_auth");
     if (config->has_basic_auth && strchr(config->basic_auth.username, ':') != NULL)
-        return error_set(error, "basic_auth: a username has no colon");
-    if (strpbrk(config->bearer_token, "\r\n") != NULL || strpbrk(config->tenant, "\r\n") != NULL)
-        return error_set(error, "bearer_token and tenant must not contain line breaks");
+        return error_set(error, "a username has no colon") || error_at(error, "username") ||
+               error_at(error, "basic_auth");
+    bool is_bearer_broken = strpbrk(config->bearer_token, "\r\n") != NULL;
+    if (is_bearer_broken || strpbrk(config->tenant, "\r\n") != NULL)
+        return error_set(error, "bearer_token and tenant must not contain line breaks") ||
+               error_at(error, is_bearer_broken ? "bearer_token" : "tenant");
     if (config->tenant[0] != '\0' && has_tenant)
-        return error_set(error, "tenant and an X-Scope-OrgID header exclude each other; keep one");
+        return error_set(error,
+                         "tenant and an X-Scope-OrgID header exclude each other; keep one") ||
+               error_at(error, "tenant");
     return true;
 }
 
@@ -159,22 +169,26 @@ static bool map_check(const struct config_value *map, const char *key, bool valu
     if (map == NULL || map->type == CONFIG_VALUE_NULL)
         return true;
     if (map->type != CONFIG_VALUE_MAP)
-        return error_set(error, "labels::%s must be a map", key);
+        return error_set(error, "labels::%s must be a map", key) || error_at(error, key) ||
+               error_at(error, "labels");
     for (size_t i = 0; i < map->count; i++) {
         if (map->items[i].type != CONFIG_VALUE_TEXT || map->items[i].text[0] == '\0')
             return error_set(error, "labels::%s::%s must be a text; put it in quotes", key,
-                             map->keys[i]);
+                             map->keys[i]) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
         const char *label = values_are_labels ? map->items[i].text : map->keys[i];
         if (label[0] == '\0' || strncmp(label, "__", 2) == 0)
             return error_set(error,
                              "labels::%s: \"%s\" is no name for a label: it is empty or begins "
                              "with \"__\", which is the server's",
-                             key, label);
+                             key, label) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
         if (strcmp(label, "service_name") == 0)
             return error_set(error,
                              "labels::%s: service_name is set from the resource's "
                              "service.name; use the resource processor to change that",
-                             key);
+                             key) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
     }
     return true;
 }
@@ -185,7 +199,8 @@ static bool mode_check(const struct pyroscope_config *config, struct error *erro
         (config->labels.add != NULL || config->labels.names != NULL))
         return error_set(error,
                          "labels::add and labels::names need mode: push or ingest; with otlp the "
-                         "server makes the labels");
+                         "server makes the labels") ||
+               error_at(error, "mode");
     return true;
 }
 

@@ -93,7 +93,8 @@ static bool basicauth_extension_check(const void *section, struct error *error)
     const struct basicauth_extension_config *config = section;
     assert(config != NULL);
     if (config->has_htpasswd && config->has_client)
-        return error_set(error, "only one of `htpasswd` or `client_auth` can be specified");
+        return error_set(error, "only one of `htpasswd` or `client_auth` can be specified") ||
+               error_at(error, "client_auth");
     bool has_source =
         config->has_client || (config->has_htpasswd && (config->htpasswd.file[0] != '\0' ||
                                                         config->htpasswd.inline_text[0] != '\0'));
@@ -101,7 +102,8 @@ static bool basicauth_extension_check(const void *section, struct error *error)
         return error_set(error, "no credential source provided: expected htpasswd with file or "
                                 "inline, or client_auth");
     if (strchr(config->client.username, ':') != NULL)
-        return error_set(error, "client_auth::username: a name cannot hold a colon (RFC 7617)");
+        return error_set(error, "a name cannot hold a colon (RFC 7617)") ||
+               error_at(error, "username") || error_at(error, "client_auth");
     return true;
 }
 
@@ -269,7 +271,8 @@ static bool prepare_server(struct basicauth *self, struct error *error)
         return false;
     self->verdicts = auth_verdicts_create();
     if (!open_file(&self->file, config->htpasswd.file, HTPASSWD_BYTES_MAX, error))
-        return error_prefix(error, "open htpasswd file");
+        return error_prefix(error, "open htpasswd file") || error_at(error, "file") ||
+               error_at(error, "htpasswd");
     load_users(self);
     return true;
 }
@@ -280,10 +283,10 @@ static bool prepare_client(struct basicauth *self, struct error *error)
     assert(config->has_client);
     if (!open_file(&self->username_file, config->client.username_file, SECRET_FILE_BYTES_MAX,
                    error))
-        return error_prefix(error, "username_file");
+        return error_at(error, "username_file") || error_at(error, "client_auth");
     if (!open_file(&self->password_file, config->client.password_file, SECRET_FILE_BYTES_MAX,
                    error))
-        return error_prefix(error, "password_file");
+        return error_at(error, "password_file") || error_at(error, "client_auth");
     make_value(self);
     return true;
 }

@@ -72,20 +72,30 @@ static bool is_token_text(const char *text)
     return true;
 }
 
+static bool refuse_control(struct error *error)
+{
+    return error_set(error,
+                     "a token or the scheme holds a line end or another control character; a "
+                     "file read with ${file:…} keeps its final newline: use token or "
+                     "filename, which tolerate it");
+}
+
 static bool check_tokens(const struct bearertokenauth_extension_config *config, struct error *error)
 {
-    bool is_fine = is_token_text(config->token) && is_header_value(config->scheme);
     assert(error != NULL);
+    if (!is_header_value(config->scheme))
+        return refuse_control(error) || error_at(error, "scheme");
+    if (!is_token_text(config->token))
+        return refuse_control(error) || error_at(error, "token");
     for (size_t i = 0; i < config->tokens.count; i++) {
         if (config->tokens.texts[i][0] == '\0')
-            return error_set(error,
-                             "tokens: found an empty token, which would let everybody in; is "
-                             "an environment variable not set?");
-        is_fine = is_fine && is_header_value(config->tokens.texts[i]);
+            return error_set(error, "found an empty token, which would let everybody in; is an "
+                                    "environment variable not set?") ||
+                   error_at_index(error, i) || error_at(error, "tokens");
+        if (!is_header_value(config->tokens.texts[i]))
+            return refuse_control(error) || error_at_index(error, i) || error_at(error, "tokens");
     }
-    return is_fine || error_set(error, "a token or the scheme holds a line end or another control "
-                                       "character; a file read with ${file:…} keeps its final "
-                                       "newline: use token or filename, which tolerate it");
+    return true;
 }
 
 static bool bearertokenauth_extension_check(const void *section, struct error *error)
@@ -96,9 +106,11 @@ static bool bearertokenauth_extension_check(const void *section, struct error *e
     if (!has_token && config->tokens.count == 0 && config->filename[0] == '\0')
         return error_set(error, "no bearer token provided: expected token, tokens or filename");
     if (has_token && config->tokens.count > 0)
-        return error_set(error, "either tokens or token should be provided, not both");
+        return error_set(error, "either tokens or token should be provided, not both") ||
+               error_at(error, "tokens");
     if (!http1_is_token(slice_of_text(config->header)))
-        return error_set(error, "header: \"%s\" is no header name", config->header);
+        return error_set(error, "\"%s\" is no header name", config->header) ||
+               error_at(error, "header");
     return check_tokens(config, error);
 }
 

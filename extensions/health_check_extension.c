@@ -223,8 +223,8 @@ static bool health_check_extension_check(const void *config, struct error *error
     assert(config != NULL);
     const struct health_check_extension_config *self = config;
     if (self->path[0] != '/')
-        return error_set(error, "path: found \"%s\", expected a path that starts with /",
-                         self->path);
+        return error_set(error, "found \"%s\", expected a path that starts with /", self->path) ||
+               error_at(error, "path");
     return page_extension_check(&self->server, "localhost:13133", error);
 }
 

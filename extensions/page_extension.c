@@ -24,7 +24,8 @@ bool page_extension_check(const struct http_listen_config *config, const char *e
 {
     assert(example != NULL);
     if (config->listen.endpoint[0] == '\0')
-        return error_set(error, "endpoint: missing, expected host:port such as %s", example);
+        return error_set(error, "missing, expected host:port such as %s", example) ||
+               error_at(error, "endpoint");
     return http_listen_config_check(config, error);
 }
 

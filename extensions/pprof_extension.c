@@ -124,9 +124,10 @@ static bool pprof_extension_check(const void *config, struct error *error)
     assert(self != NULL);
     if (self->save_to_file[0] != '\0')
         return error_set(error,
-                         "save_to_file: found \"%s\", but there is no CPU profile to save; "
-                         "leave it out, and see /debug/pprof/heap",
-                         self->save_to_file);
+                         "found \"%s\", but there is no CPU profile to save; leave it out, and see "
+                         "/debug/pprof/heap",
+                         self->save_to_file) ||
+               error_at(error, "save_to_file");
     return page_extension_check(&self->server, "localhost:1777", error);
 }
 

@@ -274,7 +274,9 @@ static bool batch_processor_check(const void *section, struct error *error)
     assert(section != NULL);
     const struct batch_processor_config *config = section;
     if (config->send_batch_max_size > 0 && config->send_batch_max_size < config->send_batch_size)
-        return error_set(error, "send_batch_max_size must be greater or equal to send_batch_size");
+        return error_set(error,
+                         "send_batch_max_size must be greater or equal to send_batch_size") ||
+               error_at(error, "send_batch_max_size");
     return sender_metadata_keys_check(&config->metadata_keys, error);
 }
 

@@ -100,16 +100,22 @@ static bool memory_limiter_check(const void *section, struct error *error)
     assert(section != NULL);
     const struct memory_limiter_config *config = section;
     if (config->check_interval_ns == 0)
-        return error_set(error, "'check_interval' must be greater than zero");
+        return error_set(error, "'check_interval' must be greater than zero") ||
+               error_at(error, "check_interval");
     if (config->limit_mib == 0 && config->limit_percentage == 0)
-        return error_set(error, "'limit_mib' or 'limit_percentage' must be greater than zero");
+        return error_set(error, "'limit_mib' or 'limit_percentage' must be greater than zero") ||
+               error_at(error, "limit_mib");
     if (config->limit_mib > 0 && config->spike_limit_mib >= config->limit_mib)
-        return error_set(error, "'spike_limit_mib' must be smaller than 'limit_mib'");
+        return error_set(error, "'spike_limit_mib' must be smaller than 'limit_mib'") ||
+               error_at(error, "spike_limit_mib");
     if (config->limit_percentage > 0 && config->spike_limit_percentage >= config->limit_percentage)
-        return error_set(error, "'spike_limit_percentage' must be smaller than 'limit_percentage'");
+        return error_set(error,
+                         "'spike_limit_percentage' must be smaller than 'limit_percentage'") ||
+               error_at(error, "spike_limit_percentage");
     if (config->min_gc_interval_soft_ns < config->min_gc_interval_hard_ns)
         return error_set(error, "'min_gc_interval_when_soft_limited' should be larger than "
-                                "'min_gc_interval_when_hard_limited'");
+                                "'min_gc_interval_when_hard_limited'") ||
+               error_at(error, "min_gc_interval_when_soft_limited");
     return true;
 }
 

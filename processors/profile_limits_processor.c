@@ -145,14 +145,17 @@ static bool make_renames(struct profile_limits *self, const struct profile_limit
     for (size_t i = 0; i < config->rename.count; i++) {
         struct profile_rename *rename = &self->renames[i];
         if (rows[i].pattern[0] == '\0')
-            return error_set(error, "rename[%zu]: missing required field \"pattern\"", i);
+            return error_set(error, "missing required field \"pattern\"") ||
+                   error_at(error, "pattern") || error_at_index(error, i) ||
+                   error_at(error, "rename");
         self->rules.renames_count++;
         rename->pattern = pattern_create(rows[i].pattern, error);
         if (rename->pattern != NULL)
             rename->replacement =
                 pattern_replacement_create(rename->pattern, rows[i].replacement, error);
         if (rename->replacement == NULL)
-            return error_prefix(error, "rename[%zu]", i);
+            return error_at(error, rename->pattern == NULL ? "pattern" : "replacement") ||
+                   error_at_index(error, i) || error_at(error, "rename");
     }
     return true;
 }
@@ -166,7 +169,7 @@ static bool make_drops(struct profile_limits *self, const struct profile_limits_
     for (size_t i = 0; i < config->drop_frames.count; i++) {
         self->drops[i] = pattern_create(config->drop_frames.texts[i], error);
         if (self->drops[i] == NULL)
-            return error_prefix(error, "drop_frames[%zu]", i);
+            return error_at_index(error, i) || error_at(error, "drop_frames");
         self->rules.drops_count++;
     }
     return true;

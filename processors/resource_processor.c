@@ -60,7 +60,8 @@ static bool resource_check(const void *section, struct error *error)
     const struct resource_config *config = section;
     if (config->attributes.count == 0)
         return error_set(error, "missing required field \"attributes\": a list of actions, "
-                                "{key: …, action: …, value: …}");
+                                "{key: …, action: …, value: …}") ||
+               error_at(error, "attributes");
     return true;
 }
 
@@ -72,7 +73,7 @@ static bool resource_create(struct component *component, struct error *error)
     self->actions =
         attribute_actions_create(config->attributes.items, config->attributes.count, error);
     if (self->actions == NULL)
-        return false;
+        return error_at(error, "attributes");
     resource_editor_init(&self->editor, self->actions, component->budget);
     return true;
 }

@@ -54,14 +54,16 @@ bool trace_profile_control_check(const struct join_control_config *config, struc
     assert(config->endpoint != NULL);
     if (config->endpoint[0] == '\0')
         return config->token[0] == '\0' ||
-               error_set(error, "control::token is of no use without control::endpoint");
+               error_set(error, "control::token is of no use without control::endpoint") ||
+               error_at(error, "token") || error_at(error, "control");
     if (!endpoint_parse(config->endpoint, &endpoint, error))
-        return error_prefix(error, "control::endpoint");
+        return error_at(error, "endpoint") || error_at(error, "control");
     if (config->token[0] == '\0' && !is_loopback(endpoint.host))
         return error_set(error,
                          "control::token is missing: others than this machine can connect to "
                          "\"%s\"; set a token, or listen on localhost",
-                         config->endpoint);
+                         config->endpoint) ||
+               error_at(error, "endpoint") || error_at(error, "control");
     return true;
 }
 

@@ -130,20 +130,22 @@ static bool read_attributes(const struct config_texts *texts, struct join_settin
 {
     assert(settings->attributes_count == 0);
     if (texts->count > JOIN_ATTRIBUTES_MAX)
-        return error_set(error, "attributes: found %zu, expected at most %d", texts->count,
-                         JOIN_ATTRIBUTES_MAX);
+        return error_set(error, "found %zu, expected at most %d", texts->count,
+                         JOIN_ATTRIBUTES_MAX) ||
+               error_at(error, "attributes");
     for (size_t i = 0; i < texts->count; i++) {
         struct join_attribute *attribute = &settings->attributes[i];
         if (!read_attribute(texts->texts[i], attribute))
             return error_set(error,
-                             "attributes: found \"%s\", expected span_name, http.route, "
-                             "status_class, duration_bucket, span.<key> or resource.<key>",
-                             texts->texts[i]);
+                             "found \"%s\", expected span_name, http.route, status_class, "
+                             "duration_bucket, span.<key> or resource.<key>",
+                             texts->texts[i]) ||
+                   error_at_index(error, i) || error_at(error, "attributes");
         for (size_t k = 0; k < i; k++)
             if (slice_equal(settings->attributes[k].name, attribute->name))
-                return error_set(error,
-                                 "attributes: \"%s\" and \"%s\" give samples the same attribute",
-                                 texts->texts[k], texts->texts[i]);
+                return error_set(error, "\"%s\" and \"%s\" give samples the same attribute",
+                                 texts->texts[k], texts->texts[i]) ||
+                       error_at_index(error, i) || error_at(error, "attributes");
         settings->attributes_count++;
     }
     return true;
@@ -156,17 +158,19 @@ static bool read_buckets(const struct config_texts *texts, struct join_settings 
     int64_t before = 0;
     assert(settings->buckets_count == 0);
     if (texts->count == 0 || texts->count > JOIN_BUCKETS_MAX)
-        return error_set(error, "duration_buckets: found %zu bounds, expected 1 to %d",
-                         texts->count, JOIN_BUCKETS_MAX);
+        return error_set(error, "found %zu bounds, expected 1 to %d", texts->count,
+                         JOIN_BUCKETS_MAX) ||
+               error_at(error, "duration_buckets");
     for (size_t i = 0; i < texts->count; i++) {
         int64_t bound;
         const char *problem = text_to_duration_ns(texts->texts[i], &bound);
         if (problem != NULL)
-            return error_set(error, "duration_buckets: found \"%s\": %s", texts->texts[i], problem);
+            return error_set(error, "found \"%s\": %s", texts->texts[i], problem) ||
+                   error_at_index(error, i) || error_at(error, "duration_buckets");
         if (bound <= before)
-            return error_set(error,
-                             "duration_buckets: found \"%s\", expected more than the bound before",
-                             texts->texts[i]);
+            return error_set(error, "found \"%s\", expected more than the bound before",
+                             texts->texts[i]) ||
+                   error_at_index(error, i) || error_at(error, "duration_buckets");
         before = bound;
         settings->buckets_ns[i] = (uint64_t)bound;
         settings->bucket_texts[i] = texts->texts[i];
@@ -188,22 +192,25 @@ static bool read_count_for(const struct config_texts *texts, struct join_setting
                        : slice_equal_text(text, "ancestors") ? &settings->counts_ancestors
                                                              : NULL;
         if (counts == NULL)
-            return error_set(error, "count_for: found \"%s\", expected span, root or ancestors",
-                             texts->texts[i]);
+            return error_set(error, "found \"%s\", expected span, root or ancestors",
+                             texts->texts[i]) ||
+                   error_at_index(error, i) || error_at(error, "count_for");
         if (*counts)
-            return error_set(error, "count_for: \"%s\" stands there twice", texts->texts[i]);
+            return error_set(error, "\"%s\" stands there twice", texts->texts[i]) ||
+                   error_at_index(error, i) || error_at(error, "count_for");
         *counts = true;
     }
     return counts_span ||
-           error_set(error, "count_for: span is missing: samples always count for their own span");
+           error_set(error, "span is missing: samples always count for their own span") ||
+           error_at(error, "count_for");
 }
 
 static bool read_link(const char *key, const char *text, unsigned allowed,
                       struct url_template *template, struct error *error)
 {
     assert(key != NULL);
-    return url_template_read(text, allowed, template, error) ||
-           error_prefix(error, "links: %s", key);
+    return url_template_read(text, allowed, template, error) || error_at(error, key) ||
+           error_at(error, "links");
 }
 
 /* A span does not say which type of profile is wanted: that is written into the URL. */
@@ -222,7 +229,7 @@ static bool read_keep(const struct trace_profile_join_config *config,
 {
     assert(config != NULL);
     settings->keep.keeps_unlinked = config->keep_unlinked;
-    return keep_rules_from_config(config->keep, &settings->keep, error);
+    return keep_rules_from_config(config->keep, &settings->keep, error) || error_at(error, "keep");
 }
 
 bool trace_profile_join_check(const void *section, struct error *error)

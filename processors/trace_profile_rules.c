@@ -23,11 +23,11 @@ static bool add_word(struct keep_rules *rules, struct slice word, struct error *
     else if (slice_equal_text(word, "sampled"))
         rule = &rules->keeps_sampled;
     else
-        return error_set(error, "keep: found \"%.*s\", expected slow: <duration>, error or sampled",
+        return error_set(error, "found \"%.*s\", expected slow: <duration>, error or sampled",
                          (int)(word.size < TEXT_BYTES ? word.size : TEXT_BYTES),
                          (const char *)word.data);
     if (*rule)
-        return error_set(error, "keep: \"%.*s\" stands there twice", (int)word.size,
+        return error_set(error, "\"%.*s\" stands there twice", (int)word.size,
                          (const char *)word.data);
     *rule = true;
     return true;
@@ -39,14 +39,14 @@ static bool add_slow(struct keep_rules *rules, const char *duration, struct erro
     assert(rules != NULL);
     const char *problem = text_to_duration_ns(duration, &ns);
     if (problem != NULL)
-        return error_set(error, "keep: slow: found \"%.64s\": %s", duration, problem);
+        return error_set(error, "slow: found \"%.64s\": %s", duration, problem);
     if (ns <= 0 || (uint64_t)ns > KEEP_SLOW_MAX_NS)
         return error_set(error,
-                         "keep: slow: found \"%.64s\", expected a duration above 0 and "
+                         "slow: found \"%.64s\", expected a duration above 0 and "
                          "below two years",
                          duration);
     if (rules->slow_ns > 0)
-        return error_set(error, "keep: slow stands there twice");
+        return error_set(error, "slow stands there twice");
     rules->slow_ns = (uint64_t)ns;
     return true;
 }
@@ -58,9 +58,9 @@ static bool add_item(struct keep_rules *rules, const struct config_value *item, 
     if (item->type == CONFIG_VALUE_TEXT)
         return add_word(rules, slice_of_text(item->text), error);
     if (item->type != CONFIG_VALUE_MAP || item->count != 1 || strcmp(item->keys[0], "slow") != 0)
-        return error_set(error, "keep: expected a list of slow: <duration>, error, sampled");
+        return error_set(error, "expected a list of slow: <duration>, error, sampled");
     if (item->items[0].type != CONFIG_VALUE_TEXT)
-        return error_set(error, "keep: slow: expected a duration with its unit, such as 1s");
+        return error_set(error, "slow: expected a duration with its unit, such as 1s");
     return add_slow(rules, item->items[0].text, error);
 }
 
@@ -74,10 +74,10 @@ bool keep_rules_from_config(const struct config_value *list, struct keep_rules *
         return true;
     }
     if (list->type != CONFIG_VALUE_LIST)
-        return error_set(error, "keep: expected a list of slow: <duration>, error, sampled");
+        return error_set(error, "expected a list of slow: <duration>, error, sampled");
     for (size_t i = 0; i < list->count; i++)
         if (!add_item(&read, &list->items[i], error))
-            return false;
+            return error_at_index(error, i);
     *rules = read;
     return true;
 }
@@ -146,8 +146,10 @@ static bool read_slow(struct json_scan *scan, struct keep_rules *rules, struct e
         return error_set(error, "keep: found \"%s\", expected slow", text);
     if (!take(scan, ':'))
         return fail(scan, "\":\"", error);
-    if (!read_text(scan, text, error) || !add_slow(rules, text, error))
+    if (!read_text(scan, text, error))
         return false;
+    if (!add_slow(rules, text, error))
+        return error_prefix(error, "keep");
     return take(scan, '}') || fail(scan, "\"}\"", error);
 }
 
@@ -160,11 +162,11 @@ static bool read_rules(struct json_scan *scan, struct keep_rules *rules, struct 
     if (take(scan, ']'))
         return true;
     do {
-        bool is_read = take(scan, '{') ? read_slow(scan, rules, error)
-                                       : read_text(scan, text, error) &&
-                                             add_word(rules, slice_of_text(text), error);
-        if (!is_read)
+        bool is_slow = take(scan, '{');
+        if (!(is_slow ? read_slow(scan, rules, error) : read_text(scan, text, error)))
             return false;
+        if (!is_slow && !add_word(rules, slice_of_text(text), error))
+            return error_prefix(error, "keep");
     } while (take(scan, ','));
     return take(scan, ']') || fail(scan, "\",\" or \"]\"", error);
 }

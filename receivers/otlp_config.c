@@ -82,6 +82,13 @@ static bool check_grpc(const void *section, struct error *error)
     return listen_config_check(&grpc->listen, error);
 }
 
+static const char *const url_path_keys[SIGNAL_KINDS] = {
+    [TRACES] = "traces_url_path",
+    [METRICS] = "metrics_url_path",
+    [LOGS] = "logs_url_path",
+    [PROFILES] = "profiles_url_path",
+};
+
 static bool check_url_paths(const struct otlp_http_config *http, struct error *error)
 {
     assert(error != NULL);
@@ -91,13 +98,15 @@ static bool check_url_paths(const struct otlp_http_config *http, struct error *e
         paths[signal] = otlp_config_url_path(http->url_paths[signal]);
         if (paths[signal] == NULL)
             is_fine = error_set(error, "invalid HTTP URL path set for signal: found \"%s\" for %s",
-                                http->url_paths[signal], signal_name(signal));
+                                http->url_paths[signal], signal_name(signal)) ||
+                      error_at(error, url_path_keys[signal]);
         for (enum signal_kind other = TRACES; is_fine && other < signal; other++)
             if (strcmp(paths[signal], paths[other]) == 0)
                 is_fine = error_set(error,
                                     "%s and %s have the same URL path \"%s\": give each its "
                                     "own",
-                                    signal_name(other), signal_name(signal), paths[signal]);
+                                    signal_name(other), signal_name(signal), paths[signal]) ||
+                          error_at(error, url_path_keys[signal]);
     }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(paths[signal]);
@@ -141,7 +150,8 @@ bool otlp_config_check(const void *section, struct error *error)
     if (config->protocols.has_grpc || config->protocols.has_http)
         return true;
     return error_set(error, "must specify at least one protocol when using the OTLP receiver: "
-                            "found none, expected grpc or http under protocols");
+                            "found none, expected grpc or http under protocols") ||
+           error_at(error, "protocols");
 }
 
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)

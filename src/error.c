@@ -15,6 +15,7 @@ bool error_set(struct error *error, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
+    error->steps_count = 0;
     return false;
 }
 
@@ -31,4 +32,23 @@ bool error_prefix(struct error *error, const char *format, ...)
         snprintf(error->text + length, sizeof(error->text) - (size_t)length, ": %.*s",
                  ERROR_TEXT_MAX - 3 - length > 0 ? ERROR_TEXT_MAX - 3 - length : 0, old);
     return false;
+}
+
+static bool add_step(struct error *error, struct error_step step)
+{
+    assert(error != NULL);
+    assert(error->steps_count < ERROR_STEPS_MAX);
+    error->steps[error->steps_count++] = step;
+    return false;
+}
+
+bool error_at(struct error *error, const char *key)
+{
+    assert(key != NULL);
+    return add_step(error, (struct error_step){.key = key});
+}
+
+bool error_at_index(struct error *error, size_t index)
+{
+    return add_step(error, (struct error_step){.index = index});
 }

@@ -117,18 +117,17 @@ enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REQUESTS_MAX = 10 };
 
 /* configuration */
 enum {
-    CONFIG_FILE_BYTES_MAX = 1 << 20,
+    CONFIG_FILE_BYTES_MAX = 8 << 20,
     CONFIG_DEPTH_MAX = 64,
-    CONFIG_NODES_MAX = 100000,
+    CONFIG_NODES_MAX = 1000000,
     CONFIG_ALIASES_MAX = 1000,
     CONFIG_EXPANSIONS_MAX = 1000,
-    CONFIG_EXPANDED_BYTES_MAX = 4 << 20,
+    CONFIG_EXPANDED_BYTES_MAX = 16 << 20,
     CONFIG_ERRORS_MAX = 100,
-    CONFIG_KEYS_MAX = 4096,       /* of one map */
     CONFIG_REFERENCES_MAX = 1024, /* of one list of components */
     CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
 };
-#define CONFIG_ARENA_BYTES_MAX (512 * MIB) /* never reached: follows from the limits above */
+#define CONFIG_ARENA_BYTES_MAX (4096 * MIB) /* never reached: follows from the limits above */
 
 /* profile_limits: of a name after its replacements; by how much all names of a request may be more
  * than the request was */

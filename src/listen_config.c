@@ -61,7 +61,8 @@ static bool check_supported(const struct listen_config *listen, struct error *er
 {
     assert(error != NULL);
     if (listen->middlewares.count > 0)
-        return error_set(error, "middlewares are not supported by this build: remove the key");
+        return error_set(error, "middlewares are not supported by this build: remove the key") ||
+               error_at(error, "middlewares");
     return true;
 }
 
@@ -71,13 +72,14 @@ static bool check_endpoint(const char *transport, const char *text, struct error
     struct endpoint endpoint;
     struct endpoint_address address;
     if (strcmp(transport, "unix") == 0)
-        return endpoint_of_path(text, &address, error) || error_prefix(error, "endpoint");
+        return endpoint_of_path(text, &address, error) || error_at(error, "endpoint");
     if (!endpoint_parse(text, &endpoint, error))
-        return false;
+        return error_at(error, "endpoint");
     size_t digits = strspn(endpoint.port, "0123456789");
     if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
-        return error_set(error, "endpoint: found port %s in \"%s\", expected at most %d",
-                         endpoint.port, text, UINT16_MAX);
+        return error_set(error, "found port %s in \"%s\", expected at most %d", endpoint.port, text,
+                         UINT16_MAX) ||
+               error_at(error, "endpoint");
     return true;
 }
 
@@ -91,7 +93,8 @@ bool listen_config_check(const struct listen_config *listen, struct error *error
     if (!is_supported)
         return error_set(error,
                          "unsupported transport type \"%s\", expected tcp, tcp4, tcp6 or unix",
-                         listen->transport);
+                         listen->transport) ||
+               error_at(error, "transport");
     return check_supported(listen, error) &&
            check_endpoint(listen->transport, listen->endpoint, error);
 }
@@ -102,9 +105,10 @@ static bool check_compressions(const struct config_texts *names, struct error *e
     for (size_t i = 0; i < names->count; i++)
         if (codec_of_http(slice_of_text(names->texts[i])) == CODECS)
             return error_set(error,
-                             "compression_algorithms: found \"%s\", expected any of \"\", gzip, "
-                             "zstd, zlib, snappy, deflate, lz4 and x-snappy-framed",
-                             names->texts[i]);
+                             "found \"%s\", expected any of \"\", gzip, zstd, zlib, snappy, "
+                             "deflate, lz4 and x-snappy-framed",
+                             names->texts[i]) ||
+                   error_at_index(error, i) || error_at(error, "compression_algorithms");
     return true;
 }
 
@@ -112,12 +116,13 @@ static bool check_headers(const struct config_pairs *headers, struct error *erro
 {
     assert(error != NULL);
     if (headers->count > RESPONSE_HEADERS_MAX)
-        return error_set(error, "response_headers: found %zu headers, expected at most %d",
-                         headers->count, RESPONSE_HEADERS_MAX);
+        return error_set(error, "found %zu headers, expected at most %d", headers->count,
+                         RESPONSE_HEADERS_MAX) ||
+               error_at(error, "response_headers");
     for (size_t i = 0; i < headers->count; i++)
         if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
-            return error_set(error, "response_headers: \"%s\" is no header name",
-                             headers->pairs[i].key);
+            return error_set(error, "\"%s\" is no header name", headers->pairs[i].key) ||
+                   error_at_index(error, i) || error_at(error, "response_headers");
     return true;
 }
 

@@ -65,7 +65,7 @@ static int feature_gate(const struct cli *cli)
 static int run(const struct cli *cli)
 {
     assert(cli->program != NULL);
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     switch (cli->command) {
     case CLI_COMPONENTS:
         config_print_components(components, stdout);
@@ -104,7 +104,7 @@ static int begin_anew(char **arguments)
 int main(int count, char **arguments)
 {
     static struct cli cli;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert(count > 0);
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);

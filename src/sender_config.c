@@ -27,11 +27,11 @@ bool sender_metadata_keys_check(const struct config_texts *keys, struct error *e
     for (size_t i = 0; i < keys->count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcasecmp(keys->texts[i], keys->texts[j]) == 0)
-                return error_set(
-                    error,
-                    "duplicate entry in metadata_keys: \"%s\" (case-insensitive); name "
-                    "each key once",
-                    keys->texts[i]);
+                return error_set(error,
+                                 "duplicate entry in metadata_keys: \"%s\" (case-insensitive); "
+                                 "name each key once",
+                                 keys->texts[i]) ||
+                       error_at_index(error, i) || error_at(error, "metadata_keys");
     return true;
 }
 
@@ -48,11 +48,14 @@ static bool batch_check(const void *section, struct error *error)
     assert(batch != NULL);
     if (batch->sizer == SENDER_REQUESTS)
         return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
-                                "\"requests\"");
+                                "\"requests\"") ||
+               error_at(error, "sizer");
     if (batch->max_size > 0 && batch->max_size < batch->min_size)
-        return error_set(
-            error, "`max_size` (%" PRIu64 ") must be greater or equal to `min_size` (%" PRIu64 ")",
-            batch->max_size, batch->min_size);
+        return error_set(error,
+                         "`max_size` (%" PRIu64 ") must be greater or equal to `min_size` (%" PRIu64
+                         ")",
+                         batch->max_size, batch->min_size) ||
+               error_at(error, "max_size");
     return true;
 }
 
@@ -126,20 +129,24 @@ bool sender_queue_check(const void *section, struct error *error)
     assert(queue->storage != NULL);
     if (queue->storage[0] != '\0' && queue->wait_for_result)
         return error_set(error, "`wait_for_result` is not supported with a persistent queue "
-                                "configured with `storage`");
+                                "configured with `storage`") ||
+               error_at(error, "wait_for_result");
     if (queue->storage[0] != '\0')
         return error_set(error,
-                         "storage: found \"%s\", but file_storage is not available in this build; "
-                         "remove the key to keep the queue in memory",
-                         queue->storage);
+                         "found \"%s\", but file_storage is not available in this build; remove "
+                         "the key to keep the queue in memory",
+                         queue->storage) ||
+               error_at(error, "storage");
     if (!queue->has_batch)
         return true;
     enum sender_sizer batch_sizer = sender_batch_sizer(queue);
     if (batch_sizer == SENDER_REQUESTS)
         return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
-                                "\"requests\" in the queue's sizer; set batch::sizer");
+                                "\"requests\" in the queue's sizer; set batch::sizer") ||
+               error_at(error, "sizer");
     if (batch_sizer == sender_queue_sizer(queue) && queue->batch.min_size > queue->queue_size)
-        return error_set(error, "`min_size` must be less than or equal to `queue_size`");
+        return error_set(error, "`min_size` must be less than or equal to `queue_size`") ||
+               error_at(error, "min_size") || error_at(error, "batch");
     return true;
 }
 
@@ -150,14 +157,18 @@ bool sender_retry_check(const void *section, struct error *error)
     /* Written so that NaN fails too. */
     if (!(retry->randomization_factor >= 0 && retry->randomization_factor <= 1))
         return error_set(error, "'randomization_factor' must be within [0, 1], found %g",
-                         retry->randomization_factor);
+                         retry->randomization_factor) ||
+               error_at(error, "randomization_factor");
     if (!(retry->multiplier >= 0))
-        return error_set(error, "'multiplier' must be non-negative, found %g", retry->multiplier);
+        return error_set(error, "'multiplier' must be non-negative, found %g", retry->multiplier) ||
+               error_at(error, "multiplier");
     if (retry->max_elapsed_time_ns == 0)
         return true;
     if (retry->max_elapsed_time_ns < retry->initial_interval_ns)
-        return error_set(error, "'max_elapsed_time' must not be less than 'initial_interval'");
+        return error_set(error, "'max_elapsed_time' must not be less than 'initial_interval'") ||
+               error_at(error, "max_elapsed_time");
     if (retry->max_elapsed_time_ns < retry->max_interval_ns)
-        return error_set(error, "'max_elapsed_time' must not be less than 'max_interval'");
+        return error_set(error, "'max_elapsed_time' must not be less than 'max_interval'") ||
+               error_at(error, "max_elapsed_time");
     return true;
 }

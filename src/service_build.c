@@ -73,11 +73,14 @@ static void unshare_all(const struct service *service)
     mem_free((void *)service->commons);
 }
 
-static bool prepare(struct component *component, struct error *error)
+/* What is wrong with it is told with the place in the files. */
+static bool prepare(const struct config_component *from, struct component *component,
+                    struct error *error)
 {
     if (component->factory->create == NULL || component->factory->create(component, error))
         return true;
     assert(error->text[0] != '\0');
+    config_component_locate(from, error);
     return false;
 }
 
@@ -102,7 +105,7 @@ static bool build_exporter(struct service *service, struct service_lane *part,
     set_signal(exporter, signal, NULL);
     exporter->exporters = 1;
     part->exporters[slot] = exporter;
-    if (!prepare(exporter, error))
+    if (!prepare(from, exporter, error))
         return error_prefix(error, "failed to create \"%s\" exporter for data type \"%s\"",
                             from->id, signal_name(signal));
     if (part == &service->lanes[0])
@@ -126,7 +129,7 @@ static bool build_processors(struct service *service, struct service_lane *part,
         part->processors[index][i] = processor;
         bool has_shared = processor->factory->share == NULL ||
                           share_among(service, pipeline->processors[i], processor, error);
-        if (!has_shared || !prepare(processor, error))
+        if (!has_shared || !prepare(pipeline->processors[i], processor, error))
             return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
                                 processor->id, pipeline->id);
     }
@@ -195,7 +198,7 @@ static bool build_receiver(struct service *service, struct service_lane *part,
     part->receivers[component_slot(service, from)] = receiver;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++)
         receiver->outlets[signal] = build_outlet(service, part, from, (enum signal_kind)signal);
-    if (!prepare(receiver, error))
+    if (!prepare(from, receiver, error))
         return error_prefix(error, "failed to create \"%s\" receiver", from->id);
     return true;
 }
@@ -263,7 +266,7 @@ static bool build_extensions(struct service *service, struct error *error)
         (struct component **)mem_zalloc(config->extensions_count * sizeof(struct component *));
     for (size_t i = 0; i < config->extensions_count; i++) {
         service->extensions[i] = allocate(service, &service->lanes[0], config->extensions[i]);
-        if (!prepare(service->extensions[i], error))
+        if (!prepare(config->extensions[i], service->extensions[i], error))
             return error_prefix(error, "failed to create extension \"%s\"",
                                 config->extensions[i]->id);
     }

@@ -206,7 +206,7 @@ static bool can_build(const struct config *config, enum load_purpose purpose, st
 static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
     struct config_problems problems = {0};
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct config *config = config_load(request, &problems);
     if (config != NULL && purpose == LOAD_TO_START)
         configure_log(&config->service);
@@ -325,7 +325,7 @@ static void end_forced(const struct supervisor *self)
 /* One configuration from start to stop. */
 static void run_once(struct supervisor *self)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     self->is_stopping = false;
     self->is_forced = false;
     /* Signals before anything says that it is ready; they are answered once the loop turns. */

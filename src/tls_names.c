@@ -113,7 +113,7 @@ bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
     for (size_t i = 0; i < names->count; i++) {
         const struct tls_name *suite = find(suites, names->texts[i]);
         if (!check_suite(suite, names->texts[i], takes_insecure, error))
-            return false;
+            return error_at_index(error, i);
         if (suite->openssl[0] != '\0')
             append(ret_list, suite->openssl);
     }
@@ -132,7 +132,8 @@ bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LI
             return error_set(error,
                              "invalid curve type: \"%s\"; P256, P384, P521, X25519 or "
                              "X25519MLKEM768 are expected",
-                             names->texts[i]);
+                             names->texts[i]) ||
+                   error_at_index(error, i);
         append(ret_list, curve->openssl);
     }
     return true;

@@ -10,6 +10,7 @@
 #include "src/config/decode.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
+#include "src/config/place.h"
 #include "src/config/suggest.h"
 
 enum { VALID_VALUES_MAX = 512 };
@@ -155,6 +156,23 @@ static void decode_component(struct loader *loader, const struct path *path,
     component->config = config;
 }
 
+void config_component_locate(const struct config_component *component, struct error *error)
+{
+    assert(component != NULL && component->factory != NULL);
+    assert(error != NULL);
+    const struct node_entry *origin = component->origin;
+    if (origin == NULL)
+        return;
+    struct place place;
+    struct path root = {.parent = NULL};
+    struct path section = {.parent = &root,
+                           .key = component_kind_section(component->factory->kind)};
+    struct path path = {.parent = &section, .key = origin->key};
+    place_find(error, origin->value, origin->position, &path, &place);
+    error_prefix(error, "%s:%zu:%zu: %s", place.position.source->name, place.position.line,
+                 place.position.column, path_to_text(place.path).text);
+}
+
 static void load_component(struct loader *loader, const struct path *parent,
                            const struct node_entry *entry, enum component_kind kind,
                            struct component_set *set)
@@ -181,6 +199,7 @@ static void load_component(struct loader *loader, const struct path *parent,
         return;
     }
     component->factory = factory;
+    component->origin = entry;
     if (component->alias != NULL)
         loader_warning(loader, entry->position, &path,
                        "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,

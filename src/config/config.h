@@ -14,14 +14,17 @@
 #include "src/signal_kind.h"
 
 struct component_factory;
+struct error;
+struct node_entry;
 
 /* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
 struct config_component {
     const struct component_factory *factory;
-    const char *id;     /* "otlp/profiles": as the user wrote it, trimmed */
-    const void *config; /* factory->config_size bytes */
-    bool is_used;       /* some pipeline, or service::extensions, names it */
-    const char *alias;  /* the deprecated type name that the user wrote, or NULL */
+    const char *id;                  /* "otlp/profiles": as the user wrote it, trimmed */
+    const void *config;              /* factory->config_size bytes */
+    bool is_used;                    /* some pipeline, or service::extensions, names it */
+    const char *alias;               /* the deprecated type name that the user wrote, or NULL */
+    const struct node_entry *origin; /* where it was written; lives as long as the configuration */
 };
 
 struct config_pipeline {
@@ -92,6 +95,9 @@ struct config_problems {
 /* NULL when anything is wrong; problems are filled either way (warnings) and freed with
  * config_problems_clear. */
 struct config *config_load(const struct config_request *request, struct config_problems *problems);
+/* Puts "file:line:column: path: " before the text of an error that is about the component, by the
+ * error's steps (src/error.h). */
+void config_component_locate(const struct config_component *component, struct error *error);
 /* NULL is tolerated. */
 void config_destroy(struct config *config);
 void config_problems_clear(struct config_problems *problems);

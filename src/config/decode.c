@@ -8,13 +8,11 @@
 
 #include "src/config/extension_names.h"
 #include "src/config/loader.h"
+#include "src/config/place.h"
 #include "src/config/scalar.h"
 #include "src/config/suggest.h"
 #include "src/config/yaml_tree.h"
 #include "src/error.h"
-
-/* Keys that a section's check may name before what is wrong, one below the other. */
-enum { CHECKED_KEY_BYTES = 64, CHECKED_DEPTH_MAX = 3 };
 
 static void *field_at(const struct config_field *field, void *target)
 {
@@ -52,47 +50,16 @@ static bool is_on_when_null(const struct config_field *field, const struct node 
     return field->presence != CONFIG_NULL_IS_OFF;
 }
 
-/* The size of the key that a text begins with, as in "links: …" or "control::endpoint: …"; 0: it
- * begins with none that is short enough. */
-static size_t leading_key(const char *text)
-{
-    size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    assert(text != NULL);
-    bool is_key = text[size] == ':' && (text[size + 1] == ' ' || text[size + 1] == ':');
-    return is_key && size < CHECKED_KEY_BYTES ? size : 0;
-}
-
-/* What a check says begins with the key that it is about, if with any: where that was written, the
- * problem points there. */
-static void report_check(const struct site *site, const struct node *node, const char *text)
-{
-    char keys[CHECKED_DEPTH_MAX][CHECKED_KEY_BYTES];
-    struct path paths[CHECKED_DEPTH_MAX];
-    struct position position = site->position;
-    const struct path *path = site->path;
-    assert(node != NULL);
-    for (unsigned depth = 0; depth < CHECKED_DEPTH_MAX; depth++) {
-        size_t size = leading_key(text);
-        memcpy(keys[depth], text, size);
-        keys[depth][size] = '\0';
-        node = size > 0 ? node_value(node, keys[depth]) : NULL;
-        if (node == NULL)
-            break;
-        paths[depth] = (struct path){.parent = path, .key = keys[depth]};
-        path = &paths[depth];
-        position = node->position;
-        text += size + 2;
-    }
-    loader_problem(site->loader, position, path, "%s", text);
-}
-
 static void check_section(const struct site *site, const struct config_field *field,
                           const struct node *node, const void *section)
 {
     struct error error = {.text = ""};
     assert(section != NULL);
-    if (field->check != NULL && !site->is_off && !field->check(section, &error))
-        report_check(site, node, error.text);
+    struct place place;
+    if (field->check == NULL || site->is_off || field->check(section, &error))
+        return;
+    place_find(&error, node, site->position, site->path, &place);
+    loader_problem(site->loader, place.position, place.path, "%s", error.text);
 }
 
 void decode_section(const struct site *site, const struct config_field *field,

@@ -82,15 +82,6 @@ static void decode_header_map(const struct site *site, const struct config_field
     }
 }
 
-static bool has_pair(const struct config_pair *pairs, size_t count, const char *key)
-{
-    assert(key != NULL);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs[i].key, key) == 0)
-            return true;
-    return false;
-}
-
 /* One element {name: …, value: …}. */
 static void decode_header_element(const struct site *site, const struct config_field *field,
                                   const struct node *node, struct config_pair *pair)
@@ -117,14 +108,20 @@ static void decode_header_element(const struct site *site, const struct config_f
 static void decode_header_list(const struct site *site, const struct config_field *field,
                                const struct node *list, struct config_pair *pairs)
 {
+    struct node names = {.kind = NODE_MAP};
     assert(list->kind == NODE_LIST);
     for (size_t i = 0; i < list->count; i++) {
         struct path path = {.parent = site->path, .index = i};
         struct site element = *site;
-        const struct node *node = list->entries[i].value;
+        struct node *node = list->entries[i].value;
         element.path = &path;
         decode_header_element(&element, field, node, &pairs[i]);
-        if (pairs[i].key[0] != '\0' && has_pair(pairs, i, pairs[i].key))
+        if (pairs[i].key[0] == '\0')
+            continue;
+        if (node_find(&names, pairs[i].key) == NULL)
+            node_add(&site->loader->arena, &names,
+                     (struct node_entry){.key = pairs[i].key, .value = node});
+        else
             loader_problem(site->loader, node->position, &path,
                            "duplicate keys in map-style list: [%s]; expected each name once",
                            pairs[i].key);
@@ -143,7 +140,7 @@ void decode_headers(const struct site *site, const struct config_field *field,
         return;
     }
     bool is_list = node->kind == NODE_LIST;
-    if ((!is_list && node->kind != NODE_MAP) || node->count > CONFIG_KEYS_MAX) {
+    if (!is_list && node->kind != NODE_MAP) {
         decode_mismatch(site, field, node, "a map of texts, or a list of {name: …, value: …}");
         return;
     }

@@ -45,16 +45,6 @@ static void append_new(struct loader *loader, struct node *base, const struct no
             node_append(&loader->arena, base, over->entries[i].value);
 }
 
-static void add_or_refuse(struct loader *loader, struct node *map, struct node_entry entry)
-{
-    assert(map->count <= CONFIG_KEYS_MAX);
-    if (map->count == CONFIG_KEYS_MAX)
-        loader_problem(loader, entry.position, NULL, "a map has more than %d keys",
-                       CONFIG_KEYS_MAX);
-    else
-        node_add(&loader->arena, map, entry);
-}
-
 static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
                              const struct path *path)
 {
@@ -68,7 +58,7 @@ static struct node *merge_at(struct loader *loader, struct node *base, struct no
     for (size_t i = 0; i < over->count; i++) {
         struct node_entry *entry = node_find(base, over->entries[i].key);
         if (entry == NULL) {
-            add_or_refuse(loader, base, over->entries[i]);
+            node_add(&loader->arena, base, over->entries[i]);
             continue;
         }
         struct path inner = {.parent = path, .key = entry->key};
@@ -129,6 +119,8 @@ static void unfold(struct loader *loader, struct node *map)
     map->entries = NULL;
     map->count = 0;
     map->capacity = 0;
+    map->slots = NULL;
+    map->slots_count = 0;
     for (size_t i = 0; i < count; i++) {
         if (!wrap_entry(loader, &entries[i])) {
             loader_problem(loader, entries[i].position, NULL,
@@ -139,7 +131,7 @@ static void unfold(struct loader *loader, struct node *map)
         if (twin != NULL)
             twin->value = merge_trees(loader, twin->value, entries[i].value);
         else
-            add_or_refuse(loader, map, entries[i]);
+            node_add(&loader->arena, map, entries[i]);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists and maps of the configuration tree. Entries keep the order of the file; keys are compared
- * by hash first, and CONFIG_KEYS_MAX bounds the linear search. Main thread. */
+/* Lists and maps of the configuration tree. Entries keep the order of the file; keys are found
+ * by hash once there are many. Main thread. */
 #include "src/config/node.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 #include "src/arena.h"
 
-enum { FIRST_CAPACITY = 4, SHOWN_BYTES_MAX = 60 };
+enum { FIRST_CAPACITY = 4, FIRST_SLOTS = 64, SHOWN_BYTES_MAX = 60 };
 
 uint32_t node_key_hash(const char *key)
 {
@@ -41,6 +41,33 @@ void node_append(struct arena *arena, struct node *list, struct node *value)
     list->entries[list->count++] = (struct node_entry){.value = value, .position = value->position};
 }
 
+/* Of the entry with that key, or the empty one where it belongs. */
+static uint32_t *slot_of(const struct node *map, const char *key, uint32_t hash)
+{
+    assert(map->slots != NULL);
+    size_t mask = map->slots_count - 1;
+    size_t at = hash & mask;
+    for (; map->slots[at] != 0; at = (at + 1) & mask) {
+        const struct node_entry *entry = &map->entries[map->slots[at] - 1];
+        if (entry->hash == hash && strcmp(entry->key, key) == 0)
+            break;
+    }
+    return &map->slots[at];
+}
+
+static void make_slots(struct arena *arena, struct node *map)
+{
+    size_t count = FIRST_SLOTS;
+    assert(map->count <= UINT32_MAX / 4);
+    while (count <= 2 * map->count)
+        count *= 2;
+    map->slots = arena_alloc(arena, count * sizeof(*map->slots));
+    map->slots_count = count;
+    memset(map->slots, 0, count * sizeof(*map->slots));
+    for (size_t i = 0; i < map->count; i++)
+        *slot_of(map, map->entries[i].key, map->entries[i].hash) = (uint32_t)(i + 1);
+}
+
 void node_add(struct arena *arena, struct node *map, struct node_entry entry)
 {
     assert(map != NULL && map->kind == NODE_MAP);
@@ -48,6 +75,10 @@ void node_add(struct arena *arena, struct node *map, struct node_entry entry)
     make_room(arena, map);
     entry.hash = node_key_hash(entry.key);
     map->entries[map->count++] = entry;
+    if (2 * map->count >= map->slots_count && map->count >= FIRST_SLOTS / 4)
+        make_slots(arena, map);
+    else if (map->slots != NULL)
+        *slot_of(map, entry.key, entry.hash) = (uint32_t)map->count;
 }
 
 struct node_entry *node_find(const struct node *map, const char *key)
@@ -56,6 +87,10 @@ struct node_entry *node_find(const struct node *map, const char *key)
     if (map == NULL || map->kind != NODE_MAP)
         return NULL;
     uint32_t hash = node_key_hash(key);
+    if (map->slots != NULL) {
+        uint32_t place = *slot_of(map, key, hash);
+        return place > 0 ? &map->entries[place - 1] : NULL;
+    }
     for (size_t i = 0; i < map->count; i++)
         if (map->entries[i].hash == hash && strcmp(map->entries[i].key, key) == 0)
             return &map->entries[i];
@@ -77,6 +112,8 @@ void node_remove(struct node *map, const char *key)
     size_t behind = map->count - 1 - (size_t)(entry - map->entries);
     memmove(entry, entry + 1, behind * sizeof(*entry));
     map->count--;
+    map->slots = NULL;
+    map->slots_count = 0;
 }
 
 static const char *kind_name(enum node_kind kind)

@@ -46,11 +46,15 @@ struct node {
     size_t count; /* LIST, MAP */
     size_t capacity;
     struct node_entry *entries; /* LIST: only the values are set */
+    /* MAP with many keys: places of entries + 1 by hash, open addressing. NULL: searched in order
+     */
+    uint32_t *slots;
+    size_t slots_count; /* a power of two, more than half of them empty */
 };
 
 struct node_entry {
     const char *key;
-    uint32_t hash; /* of key */
+    uint32_t hash; /* MAP: of key */
     struct position position;
     struct node *value;
 };

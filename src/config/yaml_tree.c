@@ -9,12 +9,11 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "src/base64.h"
 #include "src/config/loader.h"
 #include "src/config/scalar.h"
 #include "src/limits.h"
 #include "src/mem.h"
-
-enum { KEY_BYTES_MAX = 1024 };
 
 static const char too_many_nodes[] = "the configuration has more than %d values";
 
@@ -115,6 +114,8 @@ struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, 
     *copy = *node;
     copy->count = 0;
     copy->capacity = 0;
+    copy->slots = NULL;
+    copy->slots_count = 0;
     copy->entries = NULL;
     return copy_entries(loader, node, copy, depth) ? copy : NULL;
 }
@@ -144,8 +145,6 @@ static bool take_key(struct builder *builder, struct frame *frame, const struct 
         return fail(builder, node->position, false,
                     "found %s as a key, expected a text (put it in quotes)",
                     node_describe(node).text);
-    if (strlen(node->text) > KEY_BYTES_MAX)
-        return fail(builder, node->position, false, "a key is longer than %d bytes", KEY_BYTES_MAX);
     frame->has_key = true;
     frame->key = node->text;
     frame->key_position = node->position;
@@ -174,9 +173,6 @@ static bool add_entry(struct builder *builder, struct frame *frame, struct node 
     assert(frame->key != NULL && value != NULL);
     if (twin != NULL)
         return refuse_duplicate(builder, frame, twin->position);
-    if (map->count == CONFIG_KEYS_MAX)
-        return fail(builder, frame->key_position, true, "a map has more than %d keys",
-                    CONFIG_KEYS_MAX);
     node_add(
         &builder->loader->arena, map,
         (struct node_entry){.key = frame->key, .position = frame->key_position, .value = value});
@@ -244,6 +240,19 @@ static void set_scalar(struct node *node, struct scalar scalar)
     node->real = scalar.real;
 }
 
+static bool decode_binary(struct builder *builder, struct node *node)
+{
+    size_t size = 0;
+    char *text = loader_zalloc(builder->loader, strlen(node->text) + 1);
+    if (!base64_decode(slice_of_text(node->text), (uint8_t *)text, &size))
+        return fail(builder, node->position, false, "the text of the tag !!binary is no base64");
+    text[size] = '\0';
+    if (strlen(text) != size)
+        return fail(builder, node->position, false, "found a NUL character in a text");
+    node->text = text;
+    return true;
+}
+
 /* A tag of YAML's own asks for a plain reading whose result must be what it names; any other tag,
  * as
  * !!str, makes a text. */
@@ -270,9 +279,7 @@ static bool resolve_tag(struct builder *builder, struct node *node, const yaml_c
                         node_describe(node).text, (const char *)tag);
         set_scalar(node, scalar);
     }
-    if (is_tag(tag, "tag:yaml.org,2002:binary"))
-        return fail(builder, node->position, false, "the tag !!binary is not supported");
-    return true;
+    return !is_tag(tag, "tag:yaml.org,2002:binary") || decode_binary(builder, node);
 }
 
 static bool on_scalar(struct builder *builder, const yaml_event_t *event)
@@ -329,9 +336,6 @@ static bool merge_map(struct builder *builder, struct node *map, const struct no
     for (size_t i = 0; i < from->count; i++) {
         if (node_find(map, from->entries[i].key) != NULL)
             continue;
-        if (map->count == CONFIG_KEYS_MAX)
-            return fail(builder, from->position, true, "a map has more than %d keys",
-                        CONFIG_KEYS_MAX);
         node_add(&builder->loader->arena, map, from->entries[i]);
     }
     return true;

@@ -65,20 +65,23 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
         const char *name = headers[i].key;
         if (!is_name(name))
             return error_set(error,
-                             "headers: \"%s\" is no name of gRPC metadata; letters, digits, '-', "
-                             "'_' and '.' are expected",
-                             name);
+                             "\"%s\" is no name of gRPC metadata; letters, digits, '-', '_' and "
+                             "'.' are expected",
+                             name) ||
+                   error_at_index(error, i);
         if (is_of_connection(name))
             return error_set(error,
-                             "headers: \"%s\" belongs to HTTP/1.1 connections and cannot be sent "
-                             "over HTTP/2; remove it",
-                             name);
+                             "\"%s\" belongs to HTTP/1.1 connections and cannot be sent over "
+                             "HTTP/2; remove it",
+                             name) ||
+                   error_at_index(error, i);
         if (!is_binary(name) && !is_printable(headers[i].value))
             return error_set(error,
-                             "headers: the value of \"%s\" holds a line end or another character "
-                             "that is no printable ASCII; a file read with ${file:…} keeps its "
-                             "final newline",
-                             name);
+                             "the value of \"%s\" holds a line end or another character that is "
+                             "no printable ASCII; a file read with ${file:…} keeps its final "
+                             "newline",
+                             name) ||
+                   error_at_index(error, i);
     }
     return true;
 }

@@ -62,9 +62,10 @@ static bool has(const struct config_value *value)
     return value != NULL && value->type != CONFIG_VALUE_NULL;
 }
 
-/* In the words of the Go collector, by which people search. */
-static bool __attribute__((format(printf, 2, 3)))
-refuse(const struct draft *draft, const char *format, ...)
+/* In the words of the Go collector, by which people search; key is the one that is wrong, or that
+ * is missing. */
+static bool __attribute__((format(printf, 3, 4)))
+refuse(const struct draft *draft, const char *key, const char *format, ...)
 {
     assert(format != NULL);
     char text[512];
@@ -74,7 +75,8 @@ refuse(const struct draft *draft, const char *format, ...)
     va_end(arguments);
     return error_set(draft->error,
                      "error with key \"%s\" (%zu-th action): error creating AttrProc%s",
-                     draft->config->key, draft->index, text);
+                     draft->config->key, draft->index, text) ||
+           error_at(draft->error, key);
 }
 
 static unsigned count_sources(const struct attribute_action_config *config)
@@ -84,12 +86,28 @@ static unsigned count_sources(const struct attribute_action_config *config)
            is_set(config->from_context);
 }
 
+static const char *first_source(const struct attribute_action_config *config)
+{
+    assert(config != NULL);
+    return has(config->value)               ? "value"
+           : is_set(config->from_attribute) ? "from_attribute"
+                                            : "from_context";
+}
+
+/* Of several. */
+static const char *second_source(const struct attribute_action_config *config)
+{
+    assert(count_sources(config) > 1);
+    bool is_first = has(config->value) && is_set(config->from_attribute);
+    return is_first ? "from_attribute" : "from_context";
+}
+
 static bool refuse_converted_type(const struct draft *draft)
 {
     assert(draft->verb[0] != '\0' || draft->action->verb == ACTION_VERBS);
     if (!is_set(draft->config->converted_type))
         return true;
-    return refuse(draft,
+    return refuse(draft, "converted_type",
                   ". Action \"%s\" does not use the \"converted_type\" field. This must not be "
                   "specified",
                   draft->verb);
@@ -102,7 +120,7 @@ static bool compile_pattern(const struct draft *draft)
     draft->action->pattern = pattern_create(draft->config->pattern, &cause);
     if (draft->action->pattern != NULL)
         return true;
-    return refuse(draft, ". Field \"pattern\" has invalid pattern: \"%s\" (%s)",
+    return refuse(draft, "pattern", ". Field \"pattern\" has invalid pattern: \"%s\" (%s)",
                   draft->config->pattern, cause.text);
 }
 
@@ -113,12 +131,13 @@ static bool compile_source(const struct draft *draft)
     struct action *action = draft->action;
     unsigned sources = count_sources(config);
     if (sources == 0 && !has(config->default_value))
-        return refuse(draft, ". Either field \"value\", \"from_attribute\", \"from_context\", or "
-                             "\"default_value\" must be specified");
+        return refuse(draft, "value",
+                      ". Either field \"value\", \"from_attribute\", \"from_context\", or "
+                      "\"default_value\" must be specified");
     if (sources > 1)
-        return refuse(draft, " due to multiple value sources being set");
+        return refuse(draft, second_source(config), " due to multiple value sources being set");
     if (is_set(config->pattern))
-        return refuse(draft,
+        return refuse(draft, "pattern",
                       ". Action \"%s\" does not use the \"pattern\" field. This must not be "
                       "specified",
                       draft->verb);
@@ -140,7 +159,7 @@ static bool compile_match(const struct draft *draft)
 {
     assert(draft->action->verb == ACTION_DELETE || draft->action->verb == ACTION_HASH);
     if (has(draft->config->value) || is_set(draft->config->from_attribute))
-        return refuse(draft,
+        return refuse(draft, first_source(draft->config),
                       ". Action \"%s\" does not use \"value\" or \"from_attribute\" field. These "
                       "must not be specified",
                       draft->verb);
@@ -154,13 +173,14 @@ static bool check_groups(const struct draft *draft)
     assert(draft->action->pattern != NULL);
     size_t count = pattern_groups(draft->action->pattern);
     if (count == 0)
-        return refuse(draft, ". Field \"pattern\" contains no named matcher groups");
+        return refuse(draft, "pattern", ". Field \"pattern\" contains no named matcher groups");
     if (count > ACTION_GROUPS_MAX)
-        return refuse(draft, ". Field \"pattern\" contains more than %u matcher groups",
+        return refuse(draft, "pattern", ". Field \"pattern\" contains more than %u matcher groups",
                       ACTION_GROUPS_MAX);
     for (size_t i = 1; i <= count; i++)
         if (pattern_group_name(draft->action->pattern, i) == NULL)
-            return refuse(draft, ". Field \"pattern\" contains at least one unnamed matcher group");
+            return refuse(draft, "pattern",
+                          ". Field \"pattern\" contains at least one unnamed matcher group");
     return true;
 }
 
@@ -168,13 +188,13 @@ static bool compile_extract(const struct draft *draft)
 {
     assert(draft->action->verb == ACTION_EXTRACT);
     if (count_sources(draft->config) > 0)
-        return refuse(draft,
+        return refuse(draft, first_source(draft->config),
                       ". Action \"%s\" does not use a value source field. These must not be "
                       "specified",
                       draft->verb);
     if (!is_set(draft->config->pattern))
-        return refuse(draft, " due to missing required field \"pattern\" for action \"%s\"",
-                      draft->verb);
+        return refuse(draft, "pattern",
+                      " due to missing required field \"pattern\" for action \"%s\"", draft->verb);
     return refuse_converted_type(draft) && compile_pattern(draft) && check_groups(draft);
 }
 
@@ -184,11 +204,13 @@ static bool compile_convert(const struct draft *draft)
     const char *type = draft->config->converted_type;
     if (count_sources(draft->config) > 0 || is_set(draft->config->pattern))
         return refuse(draft,
+                      is_set(draft->config->pattern) ? "pattern" : first_source(draft->config),
                       ". Action \"%s\" does not use value sources or \"pattern\" field. These must "
                       "not be specified",
                       draft->verb);
     if (!is_set(type))
-        return refuse(draft, " due to missing required field \"converted_type\" for action \"%s\"",
+        return refuse(draft, "converted_type",
+                      " due to missing required field \"converted_type\" for action \"%s\"",
                       draft->verb);
     if (strcmp(type, "string") == 0)
         draft->action->converted_type = VALUE_TEXT;
@@ -197,7 +219,7 @@ static bool compile_convert(const struct draft *draft)
     else if (strcmp(type, "double") == 0)
         draft->action->converted_type = VALUE_DOUBLE;
     else
-        return refuse(draft,
+        return refuse(draft, "converted_type",
                       " due to invalid value \"%s\" in field \"converted_type\" for action \"%s\"",
                       type, draft->verb);
     return true;
@@ -221,11 +243,13 @@ static bool check_key(const struct draft *draft)
         return error_set(draft->error,
                          "error creating AttrProc due to missing required field (at least one of "
                          "\"key\" and \"pattern\" have to be used) at the %zu-th action",
-                         draft->index);
+                         draft->index) ||
+               error_at(draft->error, "key");
     return error_set(draft->error,
                      "error creating AttrProc due to missing required field \"key\" at the %zu-th "
                      "action",
-                     draft->index);
+                     draft->index) ||
+           error_at(draft->error, "key");
 }
 
 static bool compile(struct draft *draft)
@@ -253,7 +277,7 @@ static bool compile(struct draft *draft)
         return compile_convert(draft);
     case ACTION_VERBS:
     default:
-        return refuse(draft, " due to unsupported action \"%s\"", draft->verb);
+        return refuse(draft, "action", " due to unsupported action \"%s\"", draft->verb);
     }
 }
 
@@ -269,6 +293,7 @@ struct attribute_actions *attribute_actions_create(const struct attribute_action
             .config = &configs[i], .index = i, .error = error, .action = &actions->items[i]};
         actions->count++;
         if (!compile(&draft)) {
+            error_at_index(error, i);
             attribute_actions_destroy(actions);
             return NULL;
         }

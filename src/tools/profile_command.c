@@ -271,7 +271,7 @@ static bool run(const struct profile_arguments *arguments, struct error *error)
 int profile_command(const char *program, int count, char **arguments)
 {
     struct profile_arguments parsed;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert(program != NULL);
     bool is_parsed = profile_arguments_parse(&parsed, count, arguments, &error);
     if (is_parsed && parsed.verb == VERB_HELP) {

@@ -106,7 +106,7 @@ static void stop(struct service *service, struct lane *const *lanes, unsigned co
 
 static void live(const struct config *config, enum life life, unsigned lanes_count)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct lane *lanes[LANES];
     for (unsigned i = 0; i < lanes_count; i++)
         lanes[i] = lane_create(i);

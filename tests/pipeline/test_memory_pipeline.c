@@ -159,7 +159,7 @@ static bool run_scenario(void)
     struct harness *h = harness_try_build(torture_yaml, 1);
     if (h == NULL)
         return false;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_true(service_start(h->service, &error));
     harness_exporter(h, "test/a")->script[0] = ANSWER_BUSY;
     harness_exporter(h, "test/a")->script[1] = ANSWER_PERMANENT;

@@ -97,11 +97,11 @@ static void wrong_settings_are_told(void **state)
 {
     static const char *const rows[][2] = {
         {"{}", "nothing is limited: set at least one of max_stack_depth"},
-        {"{rename: [{replacement: x}]}", "rename[0]: missing required field \"pattern\""},
-        {"{rename: [{pattern: \"(\", replacement: x}]}", "rename[0]: invalid pattern"},
+        {"{rename: [{replacement: x}]}", "rename::0::pattern: missing required field \"pattern\""},
+        {"{rename: [{pattern: \"(\", replacement: x}]}", "rename::0::pattern: invalid pattern"},
         {"{rename: [{pattern: a, replacement: $$1}]}",
-         "rename[0]: replacement \"$1\": found group"},
-        {"{drop_frames: [a, \"[\"]}", "drop_frames[1]: invalid pattern"},
+         "rename::0::replacement: replacement \"$1\": found group"},
+        {"{drop_frames: [a, \"[\"]}", "drop_frames::1: invalid pattern"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

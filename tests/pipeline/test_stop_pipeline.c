@@ -243,7 +243,7 @@ static void a_failed_start_says_who_and_stops_all_that_were_asked_to_start(void 
 {
     (void)state;
     char yaml[512];
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     snprintf(yaml, sizeof(yaml), two_exporters_yaml, "start");
     struct harness *h = harness_try_build(yaml, 2);
     assert_non_null(h);

@@ -60,7 +60,7 @@ bool harness_is_wrong(const char *yaml, const char *text)
 
 static struct harness *build(const char *yaml, unsigned lanes, bool is_tried)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert(lanes > 0 && lanes <= HARNESS_LANES_MAX);
     clock_fake_start(1000 * S, 1700000000 * S);
     random_fix(0.5);
@@ -93,7 +93,7 @@ struct harness *harness_try_build(const char *yaml, unsigned lanes)
 
 struct harness *harness_create_on(const char *yaml, unsigned lanes)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct harness *harness = build(yaml, lanes, false);
     assert_non_null(harness);
     if (!service_start(harness->service, &error))

@@ -16,6 +16,7 @@
 #include "src/component.h"
 #include "src/config/feature_gates.h"
 #include "src/fileops.h"
+#include "src/limits.h"
 #include "tests/unit/config/support.h"
 
 #define PLAIN                                                                                      \
@@ -490,7 +491,7 @@ static void wrong_feature_gates_are_told_in_the_go_collectors_words(void **state
 
 static void a_file_above_the_limit_is_refused(void **state)
 {
-    size_t size = ((size_t)1 << 20) + 1;
+    size_t size = (size_t)CONFIG_FILE_BYTES_MAX + 1;
     char *bytes = malloc(size);
     struct load_result result;
     static const char *const location = "otel.yaml";
@@ -500,7 +501,7 @@ static void a_file_above_the_limit_is_refused(void **state)
     memset(bytes, '#', size);
     memory_files_set_bytes(bytes, size);
     result.config = config_load(&request, &result.problems);
-    assert_problem(&result, "it is larger than 1048576 bytes");
+    assert_problem(&result, "it is larger than 8388608 bytes");
     load_result_clear(&result);
     memory_files_set(NULL);
     free(bytes);

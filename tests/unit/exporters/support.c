@@ -73,7 +73,7 @@ void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
                    enum signal_kind signal)
 {
     char problems[4096];
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     memset(fixture, 0, sizeof(*fixture));
     if (!exporter_try_load(factory, yaml, &fixture->config, problems, sizeof(problems)))
         fail_msg("%s", problems);

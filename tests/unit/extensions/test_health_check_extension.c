@@ -270,8 +270,8 @@ static void wrong_settings_are_named(void **state)
         const char *text;
         const char *error;
     } rows[] = {
-        {"endpoint", "", "endpoint: missing"},
-        {"path", "health", "path: found \"health\", expected a path that starts with /"},
+        {"endpoint", "", "missing, expected host:port"},
+        {"path", "health", "found \"health\", expected a path that starts with /"},
         {"transport", "udp", "unsupported transport type \"udp\", expected tcp, tcp4, tcp6"},
     };
     (void)state;

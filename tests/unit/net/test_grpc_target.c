@@ -109,7 +109,7 @@ static void headers_that_cannot_be_sent_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-        struct error error = {""};
+        struct error error = {.text = ""};
         bool is_good = grpc_metadata_check(&headers[i].header, 1, &error);
         if (is_good != (headers[i].error == NULL) ||
             (!is_good && strstr(error.text, headers[i].error) == NULL))

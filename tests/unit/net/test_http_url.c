@@ -96,7 +96,7 @@ static void bad_urls_are_refused_with_a_reason(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bad_urls) / sizeof(bad_urls[0]); i++) {
         struct http_url url;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         assert_false(http_url_parse(bad_urls[i][0], &url, &error));
         if (strstr(error.text, bad_urls[i][1]) == NULL)
             fail_msg("%s: %s", bad_urls[i][0], error.text);

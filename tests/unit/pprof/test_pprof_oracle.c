@@ -64,7 +64,7 @@ static void go_tells_the_same_of_every_profile(void **state)
         struct slice bytes = corpus_file(files[i]);
         struct pprof pprof;
         struct arena arena;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         arena_init(&arena, ARENA_BYTES_MAX);
         assert_true(pprof_read(&arena, bytes, &pprof, &error));
         char *ours = pprof_described(&pprof);

@@ -26,7 +26,7 @@ static void check_copy(const struct pprof *pprof, const char *expected)
     struct pprof_writer writer;
     struct pprof again;
     struct arena arena;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     pprof_writer_init(&writer, NULL, 1 << 30);
     pprof_writer_profile(&writer, pprof);
     struct buffer *output = pprof_writer_take(&writer);
@@ -51,7 +51,7 @@ static void real_profiles_are_read_and_written_as_protobuf_c_does(void **state)
         struct slice bytes = corpus_file(corpus[i]);
         struct pprof pprof;
         struct arena arena;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         arena_init(&arena, ARENA_BYTES_MAX);
         print_message("   %s\n", corpus[i]);
         if (!pprof_read(&arena, bytes, &pprof, &error))
@@ -127,7 +127,7 @@ static void every_malformed_profile_is_refused_with_its_reason(void **state)
         const struct malformed_case *row = &malformed_cases[i];
         struct pprof pprof;
         struct arena arena;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         arena_init(&arena, ARENA_BYTES_MAX);
         bool is_read = pprof_read(&arena, slice_of(row->bytes, row->size), &pprof, &error);
         print_message("   %zu: %s\n", i, is_read ? "fine" : error.text);
@@ -146,7 +146,7 @@ static void samples_have_a_bounded_number_of_labels(void **state)
         uint8_t bytes[512] = {0x0a, 0, 0x12, 0, 0, 0x10, 1};
         struct pprof pprof;
         struct arena arena;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         size_t content = 2 + 2 * labels;
         bytes[3] = (uint8_t)(content | 0x80);
         bytes[4] = (uint8_t)(content >> 7);
@@ -168,7 +168,7 @@ static void memory_is_bounded_by_the_arena(void **state)
     for (size_t cap = 0; cap < 4096; cap += 64) {
         struct pprof pprof;
         struct arena arena;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         arena_init(&arena, cap);
         assert_false(pprof_read(&arena, bytes, &pprof, &error));
         assert_non_null(strstr(error.text, "more memory"));
@@ -184,7 +184,7 @@ static void broken_and_oversized_gzip_is_refused(void **state)
     struct gzip *gzip = gzip_create();
     struct buffer *packed;
     struct buffer *inflated;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     (void)state;
     assert_false(
         pprof_unpack(gzip, NULL, slice_of(broken, sizeof(broken)), 100, &inflated, &error));
@@ -245,7 +245,7 @@ static void refused_memory_fails_the_writer_and_nothing_else(void **state)
     struct slice bytes = corpus_file("heap.pb.gz");
     struct pprof pprof;
     struct arena arena;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     bool has_succeeded = false;
     (void)state;
     arena_init(&arena, ARENA_BYTES_MAX);

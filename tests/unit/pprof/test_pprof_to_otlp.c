@@ -48,7 +48,7 @@ static struct buffer *to_otlp(struct slice bytes)
 {
     struct arena arena;
     struct pprof pprof;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct budget budget;
     struct buffer *request = NULL;
     budget_init(&budget, 64 << 20);
@@ -405,7 +405,7 @@ static void refused_memory_gives_no_request_and_leaks_nothing(void **state)
     struct slice bytes = full_profile();
     struct arena arena;
     struct pprof pprof;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     bool has_succeeded = false;
     (void)state;
     arena_init(&arena, ARENA_BYTES_MAX);

@@ -57,7 +57,7 @@ static void these_are_refused(void **state)
          "failed to resolve authenticator \"basicauth\": authenticator not found"},
         {"{protocols: {http: {middlewares: [{id: x}]}}}", "middlewares are not supported"},
         {"{protocols: {http: {compression_algorithms: [gzip, br]}}}",
-         "compression_algorithms: found \"br\", expected any of \"\", gzip, zstd"},
+         "compression_algorithms::1: found \"br\", expected any of \"\", gzip, zstd"},
         {"{protocols: {grpc: {transport: ''}}}", "unsupported transport type \"\""},
         {"{protocols: {grpc: {transport: unixgram}}}", "unsupported transport type \"unixgram\""},
         {"{protocols: {grpc: {transport: unix, endpoint: ''}}}", "a path of 1 to 107 is expected"},

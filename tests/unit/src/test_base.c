@@ -129,7 +129,7 @@ static void base64_is_that_of_its_rfc(void **state)
 static void an_error_gains_prefixes(void **state)
 {
     (void)state;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_false(error_set(&error, "port %d is taken", 4317));
     assert_false(error_prefix(&error, "cannot start \"%s\"", "otlp"));
     assert_false(error_prefix(&error, "service"));
@@ -139,7 +139,7 @@ static void an_error_gains_prefixes(void **state)
 static void a_long_error_is_cut_at_its_end(void **state)
 {
     (void)state;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     char large[2 * ERROR_TEXT_MAX];
     memset(large, 'x', sizeof(large) - 1);
     large[sizeof(large) - 1] = '\0';

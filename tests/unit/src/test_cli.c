@@ -67,7 +67,7 @@ static void what_is_asked_for_is_found(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(accepted_rows) / sizeof(accepted_rows[0]); i++) {
         const struct accepted_row *row = &accepted_rows[i];
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         if (!parse(row->arguments, &error))
             fail_msg("row %zu: %s", i, error.text);
         assert_string_equal(cli.program, "spanflame");
@@ -84,7 +84,7 @@ static void what_is_asked_for_is_found(void **state)
 static void values_are_kept_as_they_are(void **state)
 {
     (void)state;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_true(
         parse((const char *const[]){"--config=", "--config=a=b", "--set", "k=", NULL}, &error));
     assert_string_equal(cli.configs[0], "");
@@ -95,7 +95,7 @@ static void values_are_kept_as_they_are(void **state)
 static void flags_of_print_config_are_read(void **state)
 {
     (void)state;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_true(parse((const char *const[]){"print-config", "--mode=unredacted", "--format", "json",
                                             "--validate=false", NULL},
                       &error));
@@ -108,7 +108,7 @@ static void flags_of_print_config_are_read(void **state)
 static void a_gate_is_switched(void **state)
 {
     (void)state;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_true(
         parse((const char *const[]){"--feature-gates", "-service.profilesSupport", NULL}, &error));
     assert_false(feature_gate_is_enabled(&cli.gates, GATE_PROFILES_SUPPORT));
@@ -139,11 +139,11 @@ static void what_is_wrong_is_said(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refused_rows) / sizeof(refused_rows[0]); i++) {
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         assert_false(parse(refused_rows[i].arguments, &error));
         assert_string_equal(error.text, refused_rows[i].error);
     }
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_false(parse((const char *const[]){"--feature-gates=no.such", NULL}, &error));
     assert_non_null(strstr(error.text, "no.such"));
 }
@@ -153,7 +153,7 @@ static void more_values_than_fit_are_refused(void **state)
     (void)state;
     static char flag[] = "--config=x";
     static char *arguments[CLI_VALUES_MAX + 2];
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     for (size_t i = 0; i < CLI_VALUES_MAX + 2; i++)
         arguments[i] = flag;
     assert_true(cli_parse(&cli, CLI_VALUES_MAX + 1, arguments, &error));

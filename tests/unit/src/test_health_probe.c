@@ -75,7 +75,7 @@ static void only_200_is_healthy(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct server server;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         char url[64];
         assert_true(start(&server, AF_INET, rows[i].answer));
         snprintf(url, sizeof(url), "http://127.0.0.1:%u/ready?x", server.port);
@@ -91,7 +91,7 @@ static void an_ipv6_address_stands_in_brackets(void **state)
 {
     (void)state;
     struct server server;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     char url[64];
     if (!start(&server, AF_INET6, "HTTP/1.1 200 OK\r\n\r\n"))
         skip();
@@ -109,7 +109,7 @@ static void urls_that_lead_nowhere_are_named(void **state)
                                        "http:///path",       "http://:13133/",  "http://[]:1/",
                                        "http://127.0.0.1:1/"};
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         assert_false(health_probe(urls[i], &error));
         assert_non_null(strstr(error.text, urls[i]));
     }

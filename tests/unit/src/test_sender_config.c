@@ -78,7 +78,7 @@ static void queues_are_checked(void **state)
          NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         assert_true(sender_queue_check(&rows[i].queue, &error) == (rows[i].error == NULL));
         if (rows[i].error != NULL)
             assert_non_null(strstr(error.text, rows[i].error));
@@ -107,7 +107,7 @@ static void retries_are_checked(void **state)
         {{5 * S, 0, 1, 7 * S, 6 * S}, "'max_elapsed_time' must not be less than 'max_interval'"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         assert_true(sender_retry_check(&rows[i].retry, &error) == (rows[i].error == NULL));
         if (rows[i].error != NULL)
             assert_non_null(strstr(error.text, rows[i].error));

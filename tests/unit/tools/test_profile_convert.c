@@ -31,7 +31,7 @@ static int tear_down(void **state)
 static struct profile_file opened(const char *name, struct buffer *bytes)
 {
     struct profile_file file;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     const char *path = temporary_file_with(name, buffer_slice(bytes));
     buffer_unref(bytes);
     if (!profile_file_read(&file, path, &error))
@@ -62,7 +62,7 @@ static void what_is_no_profile_is_refused_with_its_name_and_what_it_is(void **st
     (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         struct profile_file file;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         const char *path = temporary_file_with("wrong.pb", slice_of_text(refused[i].bytes));
         assert_false(profile_file_read(&file, path, &error));
         assert_non_null(strstr(error.text, refused[i].error));
@@ -70,7 +70,7 @@ static void what_is_no_profile_is_refused_with_its_name_and_what_it_is(void **st
         temporary_clear();
     }
     struct profile_file file;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     assert_false(profile_file_read(&file, "/nowhere/cpu.pprof", &error));
     assert_string_equal(error.text, "/nowhere/cpu.pprof: cannot read: No such file or directory");
     assert_false(profile_file_read(&file, "/", &error));
@@ -116,7 +116,7 @@ static void check_pprof(struct slice bytes, int64_t scale, size_t samples)
 static void types_are_columns_again_when_they_come_back_from_otlp(void **state)
 {
     struct convert_losses losses;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct profile_file file = opened("a.otlp", small_otlp(1, "work"));
     struct buffer *bytes = profile_convert_to_pprof(&file, 1, &losses, &error);
     (void)state;
@@ -130,7 +130,7 @@ static void types_are_columns_again_when_they_come_back_from_otlp(void **state)
 static void equal_samples_of_merged_files_are_added_up(void **state)
 {
     struct convert_losses losses;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct profile_file files[] = {opened("a.pprof", small_pprof(1, "work")),
                                    opened("b.otlp", small_otlp(3, "work")),
                                    opened("c.pprof", small_pprof(2, "toil"))};
@@ -145,7 +145,7 @@ static void equal_samples_of_merged_files_are_added_up(void **state)
 
 static void otlp_keeps_the_profiles_of_every_file(void **state)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct profile_file files[] = {opened("a.pprof", small_pprof(1, "work")),
                                    opened("b.otlp", small_otlp(3, "work"))};
     struct buffer *bytes = profile_convert_to_otlp(files, 2, &error);
@@ -165,7 +165,7 @@ static void otlp_keeps_the_profiles_of_every_file(void **state)
 static void json_says_the_same_as_protobuf(void **state)
 {
     struct convert_losses losses;
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct buffer *request = small_otlp(2, "work");
     struct buffer *json = json_write(otlp_request(PROFILES), buffer_slice(request), NULL);
     buffer_unref(request);
@@ -182,7 +182,7 @@ static void json_says_the_same_as_protobuf(void **state)
 
 static void a_written_file_replaces_the_old_one_whole(void **state)
 {
-    struct error error = {{0}};
+    struct error error = {.text = ""};
     struct buffer *bytes = small_pprof(1, "work");
     const char *path = temporary_file_with("cpu.pb.gz", slice_of_text("what was there before"));
     char beside[512];
@@ -243,7 +243,7 @@ static void command_lines_are_taken_or_refused_with_what_was_expected(void **sta
     (void)state;
     for (size_t i = 0; i < sizeof(command_lines) / sizeof(command_lines[0]); i++) {
         struct profile_arguments parsed;
-        struct error error = {{0}};
+        struct error error = {.text = ""};
         char *words[WORDS_MAX];
         int count = 0;
         while (count < WORDS_MAX && command_lines[i].words[count] != NULL) {
