@@ -24,9 +24,14 @@ enum { OUTPUTS_MAX = 16, SAMPLES = 4096 };
 enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
 static const char *const verbosities[] = {"basic", "normal", "detailed", NULL};
 
+enum { LEVEL_UNSET, LEVEL_DEBUG, LEVEL_INFO };
+static const char *const log_levels[] = {"",      "debug",  "info",  "warn",  "warning",
+                                         "error", "dpanic", "panic", "fatal", NULL};
+
 struct debug_exporter_config {
     struct sender_config sender;
     int verbosity;
+    int log_level;
     uint64_t sampling_initial;
     uint64_t sampling_thereafter;
     bool use_internal_logger;
@@ -35,9 +40,9 @@ struct debug_exporter_config {
 };
 
 static const struct config_field debug_exporter_fields[] = {
-    CONFIG_CHOICE(struct debug_exporter_config, verbosity, "verbosity", "basic", verbosities,
-                  "basic: a line of figures for each batch; normal: a line per item; detailed: "
-                  "every field."),
+    CONFIG_LEVEL(struct debug_exporter_config, verbosity, "verbosity", "basic", verbosities,
+                 "basic: a line of figures for each batch; normal: a line per item; detailed: "
+                 "every field."),
     CONFIG_COUNT(struct debug_exporter_config, sampling_initial, "sampling_initial", "2", 0,
                  INT64_MAX, "So many equal messages are printed in each second …"),
     CONFIG_COUNT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1", 0,
@@ -49,7 +54,10 @@ static const struct config_field debug_exporter_fields[] = {
                 "Print to the log, with its level, form and sampling."),
     CONFIG_TEXTS(struct debug_exporter_config, output_paths, "output_paths", NULL,
                  "Where to print with use_internal_logger: false: stdout, stderr or files."),
-    CONFIG_IGNORED_TEXT("loglevel", "Key of the old logging exporter; verbosity took its place."),
+    CONFIG_LEVEL(struct debug_exporter_config, log_level, "loglevel", "", log_levels,
+                 "Key of the old logging exporter, in place of verbosity: debug is detailed, info "
+                 "normal, warn and error basic."),
+    CONFIG_LEVEL(struct debug_exporter_config, log_level, "logLevel", "", log_levels, "The same."),
     SENDER_QUEUE_ROW(struct debug_exporter_config, CONFIG_NULL_ENABLES),
     CONFIG_END,
 };
@@ -75,6 +83,15 @@ static struct debug_exporter *debug_exporter_of(struct component *base)
     return (struct debug_exporter *)base;
 }
 
+static enum verbosity verbosity_of(const struct debug_exporter_config *config)
+{
+    if (config->log_level == LEVEL_UNSET)
+        return (enum verbosity)config->verbosity;
+    return config->log_level == LEVEL_DEBUG  ? VERBOSITY_DETAILED
+           : config->log_level == LEVEL_INFO ? VERBOSITY_NORMAL
+                                             : VERBOSITY_BASIC;
+}
+
 static bool debug_exporter_check(const void *text, struct error *error)
 {
     const struct debug_exporter_config *config = text;
@@ -83,6 +100,10 @@ static bool debug_exporter_check(const void *text, struct error *error)
         return error_set(error, "output_paths is not supported when use_internal_logger is true; "
                                 "set use_internal_logger: false") ||
                error_at(error, "output_paths");
+    if (config->log_level != LEVEL_UNSET && config->verbosity != VERBOSITY_BASIC)
+        return error_set(error, "'loglevel' and 'verbosity' are incompatible. Use only 'verbosity' "
+                                "instead") ||
+               error_at(error, "verbosity");
     if (config->output_paths.count > OUTPUTS_MAX)
         return error_set(error, "found %zu paths, at most %d are taken", config->output_paths.count,
                          OUTPUTS_MAX) ||
@@ -210,7 +231,7 @@ static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
     const struct debug_exporter_config *config = exporter->base.config;
     struct text text;
     text_init(&text);
-    otlp_text_write(&text, signal, request, config->verbosity == VERBOSITY_DETAILED);
+    otlp_text_write(&text, signal, request, verbosity_of(config) == VERBOSITY_DETAILED);
     tell_text(exporter, &text);
     text_fini(&text);
 }
@@ -241,7 +262,7 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
     }
     struct figures figures = figures_of(batch, whole.bytes);
     tell_figures(exporter, &figures);
-    if (config->verbosity != VERBOSITY_BASIC)
+    if (verbosity_of(config) != VERBOSITY_BASIC)
         tell_items(exporter, batch->signal, whole.bytes);
     if (batch->signal == PROFILES && config->top_functions > 0)
         tell_spans(exporter, whole.bytes);

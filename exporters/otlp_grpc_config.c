@@ -4,6 +4,7 @@
 #include "exporters/otlp_grpc_config.h"
 
 #include "src/error.h"
+#include "src/listen_config.h"
 #include "src/net/grpc_metadata.h"
 #include "src/net/grpc_target.h"
 
@@ -53,7 +54,8 @@ const struct config_field otlp_grpc_fields[] = {
     CONFIG_TEXT(struct otlp_grpc_config, user_agent, "user_agent", NULL,
                 "The user agent, instead of ours."),
     EXPORTER_AUTH_ROW(struct otlp_grpc_config, auth),
-    CONFIG_VALUE(struct otlp_grpc_config, middlewares, "middlewares", "Not supported yet."),
+    CONFIG_SECTIONS(struct otlp_grpc_config, middlewares, struct listen_middleware_config,
+                    "middlewares", listen_middleware_fields, NULL, "Not supported yet."),
     CONFIG_DURATION(struct otlp_grpc_config, timeout_ns, "timeout", "5s", 0, INT64_MAX,
                     "Limit of one attempt; 0: none."),
     CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
@@ -111,7 +113,7 @@ bool otlp_grpc_config_check(const void *section, struct error *error)
         return error_set(error, "the credentials require transport level security: expected tls "
                                 "without insecure") ||
                error_at(error, "auth");
-    if (config->middlewares != NULL && config->middlewares->count > 0)
+    if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
                error_at(error, "middlewares");

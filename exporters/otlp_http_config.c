@@ -4,10 +4,13 @@
 #include "exporters/otlp_http_config.h"
 
 #include "src/error.h"
+#include "src/listen_config.h"
+#include "src/mem.h"
 #include "src/net/http_url.h"
 #include "src/slice.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,17 +34,40 @@ static const struct config_field compression_params_fields[] = {
 
 static const struct config_field cookies_fields[] = {CONFIG_END};
 
+/* As Go parses URLs: what has no "://" may still be "scheme:rest", and then its first part must
+ * look like a scheme, which 127.0.0.1 does not; everything else is a path. */
+static bool lacks_scheme(const char *text)
+{
+    assert(text != NULL);
+    if (strncmp(text, "//", 2) == 0)
+        return true;
+    size_t first = strcspn(text, ":/?#");
+    bool is_name =
+        isalpha((unsigned char)text[0]) &&
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.") == first;
+    if (text[first] == ':')
+        return is_name && strncmp(text + first, "://", 3) != 0;
+    return first > 0;
+}
+
+static const char *warn_of_scheme(const char *text)
+{
+    return lacks_scheme(text) ? "found a URL without a scheme, which is taken for http; write "
+                                "http:// or https:// before it"
+                              : NULL;
+}
+
 const struct config_field otlp_http_config_fields[] = {
-    CONFIG_TEXT(struct otlp_http_config, endpoint, "endpoint", NULL,
-                "Base URL; /v1/traces and so on are put behind its path."),
-    CONFIG_TEXT(struct otlp_http_config, endpoints[TRACES], "traces_endpoint", NULL,
-                "Whole URL for traces, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_config, endpoints[METRICS], "metrics_endpoint", NULL,
-                "Whole URL for metrics, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_config, endpoints[LOGS], "logs_endpoint", NULL,
-                "Whole URL for logs, instead of endpoint."),
-    CONFIG_TEXT(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
-                "Whole URL for profiles, instead of endpoint."),
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoint, "endpoint", NULL, warn_of_scheme,
+                       "Base URL; /v1/traces and so on are put behind its path."),
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[TRACES], "traces_endpoint", NULL,
+                       warn_of_scheme, "Whole URL for traces, instead of endpoint."),
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[METRICS], "metrics_endpoint", NULL,
+                       warn_of_scheme, "Whole URL for metrics, instead of endpoint."),
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[LOGS], "logs_endpoint", NULL,
+                       warn_of_scheme, "Whole URL for logs, instead of endpoint."),
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
+                       warn_of_scheme, "Whole URL for profiles, instead of endpoint."),
     CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
                   "Form of the body: protobuf, or OTLP/JSON."),
     CONFIG_CHOICE(struct otlp_http_config, proto_version, "proto_version", "1.10", proto_versions,
@@ -74,7 +100,8 @@ const struct config_field otlp_http_config_fields[] = {
     CONFIG_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config, has_cookies,
                     CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
     EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
-    CONFIG_VALUE(struct otlp_http_config, middlewares, "middlewares", "Not supported yet."),
+    CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct listen_middleware_config,
+                    "middlewares", listen_middleware_fields, NULL, "Not supported yet."),
     CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
     CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent from where they lie."),
     CONFIG_IGNORED_DURATION("http2_read_idle_timeout", "Requests have a timeout of their own."),
@@ -104,12 +131,24 @@ static const char *const endpoint_keys[SIGNAL_KINDS] = {
     [PROFILES] = "profiles_endpoint",
 };
 
+char *otlp_http_config_url(const char *text)
+{
+    bool is_bare = lacks_scheme(text);
+    const char *rest = is_bare && text[0] == '/' ? text + 2 : text;
+    char *url = mem_alloc(strlen("http://") + strlen(rest) + 1);
+    sprintf(url, "%s%s", is_bare ? "http://" : "", rest);
+    return url;
+}
+
 static bool url_check(const char *key, const char *text, struct error *error)
 {
     struct http_url url;
     if (text[0] == '\0')
         return true;
-    if (!http_url_parse(text, &url, error))
+    char *whole = otlp_http_config_url(text);
+    bool is_fine = http_url_parse(whole, &url, error);
+    mem_free(whole);
+    if (!is_fine)
         return error_prefix(error, "%s must be a valid URL", key) || error_at(error, key);
     http_url_clear(&url);
     return true;
@@ -173,7 +212,7 @@ bool otlp_http_config_check(const void *section, struct error *error)
     if (config->has_cookies)
         return error_set(error, "cookies are not supported by this build yet; remove the key") ||
                error_at(error, "cookies");
-    if (config->middlewares != NULL && config->middlewares->count > 0)
+    if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
                error_at(error, "middlewares");

@@ -44,7 +44,7 @@ struct otlp_http_config {
     bool has_cookies;
     struct otlp_http_cookies_config cookies;
     struct exporter_auth_config auth;
-    const struct config_value *middlewares;
+    struct config_sections middlewares; /* struct listen_middleware_config */
 };
 
 enum otlp_http_encoding { OTLP_HTTP_PROTO, OTLP_HTTP_JSON };
@@ -55,4 +55,6 @@ extern const struct config_field otlp_http_config_fields[];
 bool otlp_http_config_check(const void *section, struct error *error);
 /* How bodies are compressed, and what Content-Encoding calls it. */
 enum codec otlp_http_config_codec(const struct otlp_http_config *config);
+/* An endpoint with its scheme: http, where none was written. To be freed. */
+char *otlp_http_config_url(const char *text);
 const char *otlp_http_config_encoding(const struct otlp_http_config *config);

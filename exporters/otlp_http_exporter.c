@@ -235,8 +235,10 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     if (own[0] == '\0' && config->endpoint[0] == '\0')
         return error_set(error, "either endpoint or %s_endpoint must be specified",
                          signal_name(self->signal));
-    exporter->url = own[0] != '\0' ? mem_copy_text(own)
-                                   : http_url_join(config->endpoint, signal_path(self->signal));
+    char *base = otlp_http_config_url(own[0] != '\0' ? own : config->endpoint);
+    exporter->url =
+        own[0] != '\0' ? mem_copy_text(base) : http_url_join(base, signal_path(self->signal));
+    mem_free(base);
     if (!http_url_parse(exporter->url, &url, error))
         return error_prefix(error, "%s", own[0] != '\0' ? "signal endpoint" : "endpoint");
     exporter->shown_url = mem_copy_text(url.shown);

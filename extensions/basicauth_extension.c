@@ -101,6 +101,8 @@ static bool basicauth_extension_check(const void *section, struct error *error)
     if (!has_source)
         return error_set(error, "no credential source provided: expected htpasswd with file or "
                                 "inline, or client_auth");
+    if (!htpasswd_check(slice_of_text(config->htpasswd.inline_text), error))
+        return error_at(error, "inline") || error_at(error, "htpasswd");
     if (strchr(config->client.username, ':') != NULL)
         return error_set(error, "a name cannot hold a colon (RFC 7617)") ||
                error_at(error, "username") || error_at(error, "client_auth");
@@ -111,7 +113,14 @@ static void load_users(struct basicauth *self)
 {
     const struct basicauth_extension_config *config = self->base.config;
     size_t broken = 0;
+    struct error error;
     assert(self->htpasswd != NULL);
+    if (self->file.path != NULL &&
+        !htpasswd_check(slice_of(self->file.text, self->file.size), &error)) {
+        log_error(self->base.logger, "A file with credentials is refused; those before stay",
+                  log_text("filename", self->file.path), log_text("error", error.text));
+        return;
+    }
     htpasswd_clear(self->htpasswd);
     auth_verdicts_clear(self->verdicts);
     if (self->file.path != NULL)
@@ -272,6 +281,10 @@ static bool prepare_server(struct basicauth *self, struct error *error)
     self->verdicts = auth_verdicts_create();
     if (!open_file(&self->file, config->htpasswd.file, HTPASSWD_BYTES_MAX, error))
         return error_prefix(error, "open htpasswd file") || error_at(error, "file") ||
+               error_at(error, "htpasswd");
+    if (self->file.path != NULL &&
+        !htpasswd_check(slice_of(self->file.text, self->file.size), error))
+        return error_prefix(error, "%s", self->file.path) || error_at(error, "file") ||
                error_at(error, "htpasswd");
     load_users(self);
     return true;

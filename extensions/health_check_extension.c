@@ -35,6 +35,7 @@ struct health_check_unused_config {
 struct health_check_extension_config {
     struct http_listen_config server;
     const char *path;
+    bool use_v2;
     struct health_check_unused_config pipeline_check;
     bool has_response_body;
     struct health_check_body_config response_body;
@@ -56,9 +57,9 @@ static const struct config_field health_check_body_fields[] = {
 };
 
 static const struct config_field health_check_pipeline_fields[] = {
-    CONFIG_IGNORED_BOOL("enabled", "Has no effect."),
-    CONFIG_IGNORED_TEXT("interval", "Has no effect."),
-    CONFIG_IGNORED_INT("exporter_failure_threshold", "Has no effect."),
+    CONFIG_IGNORED_BOOL("enabled", "The Go collector ignores it too."),
+    CONFIG_IGNORED_TEXT("interval", "The Go collector ignores it too."),
+    CONFIG_IGNORED_INT("exporter_failure_threshold", "The Go collector ignores it too."),
     CONFIG_END,
 };
 
@@ -73,6 +74,9 @@ static const struct config_field health_check_extension_fields[] = {
     CONFIG_SECTION(OWNER, pipeline_check, struct health_check_unused_config,
                    "check_collector_pipeline", health_check_pipeline_fields, NULL,
                    "It never worked in the Go collector, which ignores it too."),
+    CONFIG_BOOL(OWNER, use_v2, "use_v2", "false",
+                "The newer form, with statuses of components; not supported: true is an error."),
+    CONFIG_IGNORED_MAP("component_health", "It belongs to use_v2."),
     CONFIG_END,
 };
 #undef OWNER
@@ -225,6 +229,9 @@ static bool health_check_extension_check(const void *config, struct error *error
     if (self->path[0] != '/')
         return error_set(error, "found \"%s\", expected a path that starts with /", self->path) ||
                error_at(error, "path");
+    if (self->use_v2)
+        return error_set(error, "use_v2 is not supported by this build; remove the key") ||
+               error_at(error, "use_v2");
     return page_extension_check(&self->server, "localhost:13133", error);
 }
 

@@ -230,6 +230,79 @@ static matches_fn form_of(const char *stored)
     return matches_plain;
 }
 
+/* A copy of the first line, without the blanks around it. */
+static char *take_line(struct slice text, struct slice *ret_rest)
+{
+    assert(text.size > 0);
+    const uint8_t *end = memchr(text.data, '\n', text.size);
+    size_t size = end != NULL ? (size_t)(end - text.data) : text.size;
+    *ret_rest = end != NULL ? slice_of(end + 1, text.size - size - 1) : slice_of(NULL, 0);
+    const uint8_t *begin = text.data;
+    for (; size > 0 && isspace(*begin); size--)
+        begin++;
+    while (size > 0 && isspace(begin[size - 1]))
+        size--;
+    char *line = mem_alloc(size + 1);
+    if (size > 0)
+        memcpy(line, begin, size);
+    line[size] = '\0';
+    return line;
+}
+
+/* How many bytes of it name a scheme: "$y$", "{CRYPT}", all of a DES hash. 0: it is plain text. */
+static size_t scheme_of(const char *stored)
+{
+    static const char letters[] =
+        "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
+    assert(stored != NULL);
+    size_t name = stored[0] != '\0' ? strspn(stored + 1, letters) : 0;
+    bool is_named = (stored[0] == '$' && stored[1 + name] == '$') ||
+                    (stored[0] == '{' && stored[1 + name] == '}');
+    if (is_named && name > 0)
+        return name + 2;
+    size_t size = strlen(stored);
+    bool is_des = size == 13 && strspn(stored, letters) == size;
+    bool is_extended_des = size == 20 && stored[0] == '_' && name == size - 1;
+    return is_des || is_extended_des ? size : 0;
+}
+
+/* The user and the scheme are named, the hash is not. */
+static bool check_line(const char *line, size_t number, struct error *error)
+{
+    static const char plain[] = "{PLAIN}";
+    const char *colon = strchr(line, ':');
+    assert(number > 0);
+    if (colon == NULL || form_of(colon + 1) != matches_plain ||
+        strncmp(colon + 1, plain, strlen(plain)) == 0)
+        return true;
+    size_t scheme = scheme_of(colon + 1);
+    if (scheme == 0)
+        return true;
+    bool is_des = colon[1] != '$' && colon[1] != '{';
+    return error_set(error,
+                     "line %zu of htpasswd, user \"%.*s\": found a password in the scheme %.*s, "
+                     "expected bcrypt ($2y$), SHA-crypt ($5$, $6$), apr1, $1$, {SHA}, {SSHA} or "
+                     "plain text; write %s before a plain text that looks like it",
+                     number, (int)(colon - line < 64 ? colon - line : 64), line,
+                     is_des ? 3 : (int)(scheme < 32 ? scheme : 32), is_des ? "DES" : colon + 1,
+                     plain);
+}
+
+bool htpasswd_check(struct slice text, struct error *error)
+{
+    size_t number = 0;
+    bool is_fine = true;
+    assert(error != NULL);
+    while (is_fine && text.size > 0) {
+        struct slice rest;
+        char *line = take_line(text, &rest);
+        is_fine = check_line(line, ++number, error);
+        secret_free(line);
+        text = rest;
+    }
+    return is_fine;
+}
+
 struct htpasswd *htpasswd_create(struct error *error)
 {
     assert(error != NULL);
@@ -291,10 +364,6 @@ static struct entry *find_or_add(struct htpasswd *htpasswd, const char *user)
 static bool add_line(struct htpasswd *htpasswd, char *line)
 {
     assert(line != NULL);
-    while (isspace((unsigned char)*line))
-        line++;
-    for (size_t size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
-        line[size - 1] = '\0';
     if (line[0] == '\0')
         return true;
     char *stored = strchr(line, ':');
@@ -315,15 +384,13 @@ size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text)
     size_t broken = 0;
     assert(htpasswd != NULL);
     while (text.size > 0) {
-        const uint8_t *end = memchr(text.data, '\n', text.size);
-        size_t size = end != NULL ? (size_t)(end - text.data) : text.size;
-        char *line = mem_alloc(size + 1);
-        memcpy(line, text.data, size);
-        line[size] = '\0';
+        struct slice rest;
+        char *line = take_line(text, &rest);
+        size_t size = strlen(line);
         broken += !add_line(htpasswd, line);
         explicit_bzero(line, size);
         mem_free(line);
-        text = end != NULL ? slice_of(end + 1, text.size - size - 1) : slice_of(NULL, 0);
+        text = rest;
     }
     return broken;
 }

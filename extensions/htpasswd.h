@@ -17,6 +17,9 @@ struct htpasswd *htpasswd_create(struct error *error);
 void htpasswd_destroy(struct htpasswd *htpasswd);
 /* Forgets all users. */
 void htpasswd_clear(struct htpasswd *htpasswd);
+/* False when a password is in a scheme that this cannot check, such as yescrypt, argon2 or DES: Go
+ * takes these for plain text, and who knew the hash would get in. The error has line and user. */
+bool htpasswd_check(struct slice text, struct error *error);
 /* Adds "user:password" lines; of a user who has several, the last one counts. Returns how many
  * lines could not be understood. */
 size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text);

@@ -21,18 +21,14 @@
 
 struct pprof_extension_config {
     struct http_listen_config server;
-    int64_t block_profile_fraction;
-    int64_t mutex_profile_fraction;
     const char *save_to_file;
 };
 
 #define OWNER struct pprof_extension_config
 static const struct config_field pprof_extension_fields[] = {
     PAGE_ROWS(OWNER, server, "localhost:1777", "true"),
-    CONFIG_INT(OWNER, block_profile_fraction, "block_profile_fraction", "0", INT32_MIN, INT32_MAX,
-               "Accepted; there is no profile of blocking here."),
-    CONFIG_INT(OWNER, mutex_profile_fraction, "mutex_profile_fraction", "0", INT32_MIN, INT32_MAX,
-               "Accepted; there is no profile of mutexes here."),
+    CONFIG_IGNORED_INT("block_profile_fraction", "There is no profile of blocking."),
+    CONFIG_IGNORED_INT("mutex_profile_fraction", "There is no profile of mutexes."),
     CONFIG_TEXT(OWNER, save_to_file, "save_to_file", "",
                 "A file for a CPU profile; not supported, so anything but empty is an error."),
     CONFIG_END,

@@ -4,11 +4,15 @@
 #include "extensions/page_extension.h"
 #include "src/config/field.h"
 #include "src/error.h"
+#include "src/mem_stats.h"
 #include "src/net/http_server.h"
+#include "src/text_escape.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct zpages_expvar_config {
     bool enabled;
@@ -21,7 +25,7 @@ struct zpages_extension_config {
 
 static const struct config_field zpages_expvar_fields[] = {
     CONFIG_BOOL(struct zpages_expvar_config, enabled, "enabled", "false",
-                "Go's variables; there are none here, so true is an error."),
+                "Serve /debug/expvarz: the command line and figures of memory, as JSON."),
     CONFIG_END,
 };
 
@@ -29,7 +33,7 @@ static const struct config_field zpages_expvar_fields[] = {
 static const struct config_field zpages_extension_fields[] = {
     PAGE_ROWS(OWNER, server, "localhost:55679", "true"),
     CONFIG_SECTION(OWNER, expvar, struct zpages_expvar_config, "expvar", zpages_expvar_fields, NULL,
-                   "Go's variables."),
+                   "Variables of the process."),
     CONFIG_END,
 };
 #undef OWNER
@@ -43,6 +47,41 @@ static const struct {
     {"/debug/extensionz", STATUS_EXTENSIONS},
     {"/debug/featurez", STATUS_FEATURES},
 };
+
+/* As /debug/pprof/cmdline has it, and as the Go collector does. */
+static void print_command(FILE *out)
+{
+    char text[4096];
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    size_t size = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    assert(size < sizeof(text));
+    if (file != NULL)
+        fclose(file);
+    text[size] = '\0';
+    for (size_t at = 0; at < size; at += strlen(text + at) + 1) {
+        fputs(at > 0 ? "," : "", out);
+        text_escape_json(out, slice_of_text(text + at));
+    }
+}
+
+/* Names are those of Go's runtime.MemStats, as far as they mean something here. */
+static void respond_variables(struct component *base, struct http_request *request)
+{
+    struct mem_stats stats = mem_stats_read();
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert(out != NULL);
+    fputs("{\n\"cmdline\": [", out);
+    print_command(out);
+    fprintf(out,
+            "],\n\"memstats\": {\"Alloc\":%" PRIu64 ",\"Sys\":%" PRIu64 ",\"HeapAlloc\":%" PRIu64
+            ",\"HeapSys\":%" PRIu64 "}\n}\n",
+            stats.allocated_bytes, stats.mapped_bytes, stats.allocated_bytes, stats.resident_bytes);
+    fclose(out);
+    page_respond_typed(base, request, 200, "application/json; charset=utf-8", slice_of(text, size));
+    free(text);
+}
 
 static void respond_page(struct component *base, struct http_request *request,
                          enum status_page page)
@@ -61,7 +100,12 @@ static void respond_page(struct component *base, struct http_request *request,
 static void answer(struct component *base, struct http_request *request)
 {
     struct slice path = http_request_path(request);
+    const struct zpages_extension_config *config = base->config;
     assert(base->service != NULL);
+    if (config->expvar.enabled && slice_equal_text(path, "/debug/expvarz")) {
+        respond_variables(base, request);
+        return;
+    }
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
         if (slice_equal_text(path, routes[i].path)) {
             respond_page(base, request, routes[i].page);
@@ -74,9 +118,6 @@ static bool zpages_extension_check(const void *config, struct error *error)
 {
     const struct zpages_extension_config *self = config;
     assert(self != NULL);
-    if (self->expvar.enabled)
-        return error_set(error, "expvar: enabled: true is not supported, for there are no Go "
-                                "variables here; see /debug/servicez and the metrics page");
     return page_extension_check(&self->server, "localhost:55679", error);
 }
 

@@ -4,6 +4,7 @@
 #include "receivers/otlp_config.h"
 
 #include "src/error.h"
+#include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/http_path.h"
 #include "src/slice.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* gRPC counts a message's bytes in 32 bits. */
 enum { MESSAGE_MIB_MAX = 4095, BODY_BYTES_DEFAULT = 20971520 };
 
 static const struct config_field server_parameters_fields[] = {
@@ -46,15 +48,15 @@ static const struct config_field keepalive_fields[] = {
 static const struct config_field grpc_fields[] = {
     LISTEN_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
     LISTEN_AUTH_ROW(struct otlp_grpc_config, listen, listen_auth_fields),
-    CONFIG_COUNT(struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
-                 MESSAGE_MIB_MAX,
-                 "Largest message in MiB, after decompression. 0: 4, and 64 for profiles."),
+    CONFIG_COUNT(
+        struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
+        INT64_MAX / (1 << 20),
+        "Largest message in MiB, after decompression. 0: 4, and 64 for profiles. More than "
+        "4095 is 4095."),
     CONFIG_COUNT(struct otlp_grpc_config, streams_max, "max_concurrent_streams", "0", 0, UINT32_MAX,
                  "Calls at once on one connection. 0: 100."),
-    CONFIG_COUNT(struct otlp_grpc_config, unused_bytes, "read_buffer_size", "524288", 0, INT32_MAX,
-                 "Has no effect: connections share one buffer."),
-    CONFIG_COUNT(struct otlp_grpc_config, unused_bytes, "write_buffer_size", "0", 0, INT32_MAX,
-                 "Has no effect."),
+    CONFIG_IGNORED_SIZE("read_buffer_size", "Connections share one buffer."),
+    CONFIG_IGNORED_SIZE("write_buffer_size", "Answers are sent from where they lie."),
     CONFIG_OPTIONAL(struct otlp_grpc_config, keepalive, struct otlp_keepalive_config, has_keepalive,
                     CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
                     "Lifetime and pings of connections."),
@@ -157,8 +159,14 @@ bool otlp_config_check(const void *section, struct error *error)
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)
 {
     assert(http != NULL);
-    return http->server.body_bytes_max > 0 ? (uint64_t)http->server.body_bytes_max
-                                           : BODY_BYTES_DEFAULT;
+    return http_listen_config_body_max(&http->server, BODY_BYTES_DEFAULT);
+}
+
+uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_config *grpc)
+{
+    assert(grpc != NULL);
+    uint64_t mib = grpc->message_mib_max;
+    return (mib < MESSAGE_MIB_MAX ? mib : MESSAGE_MIB_MAX) * MIB;
 }
 
 char *otlp_config_url_path(const char *text)

@@ -34,7 +34,6 @@ struct otlp_grpc_config {
     struct listen_config listen;
     uint64_t message_mib_max;
     uint64_t streams_max;
-    uint64_t unused_bytes;
     bool has_keepalive;
     struct otlp_keepalive_config keepalive;
 };
@@ -58,6 +57,8 @@ struct otlp_receiver_config {
 
 extern const struct config_field otlp_receiver_fields[];
 bool otlp_config_check(const void *section, struct error *error);
+/* 0: not set. */
+uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_config *grpc);
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http);
 /* The path of a *_url_path key as requests are compared with it; to be freed. NULL when it is no
  * URL. */

@@ -26,10 +26,10 @@ static const char *const services[SIGNAL_KINDS] = {
 static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 {
     assert(exchange->transport == OTLP_GRPC);
-    uint64_t mib = exchange->receiver->config->grpc.message_mib_max;
-    if (mib == 0)
-        mib = exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT;
-    return mib * MIB;
+    uint64_t bytes = otlp_config_message_bytes_max(&exchange->receiver->config->grpc);
+    if (bytes > 0)
+        return bytes;
+    return (exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT) * MIB;
 }
 
 static void refuse_name(struct http_request *request, const struct grpc_call *call,

@@ -43,6 +43,5 @@ bool pyroscope_receiver_config_check(const void *section, struct error *error)
 uint64_t pyroscope_receiver_bytes_max(const struct pyroscope_receiver_config *config)
 {
     assert(config != NULL);
-    int64_t bytes = config->server.body_bytes_max;
-    return bytes > 0 ? (uint64_t)bytes : BODY_BYTES_DEFAULT;
+    return http_listen_config_body_max(&config->server, BODY_BYTES_DEFAULT);
 }

@@ -48,6 +48,8 @@ struct authenticator *authenticator_create(const struct component *user, const c
     const struct authenticator_ops *ops = extension->factory->authenticator;
     struct authenticator *authenticator = ops->create(extension->config, &user->logger, error);
     if (authenticator == NULL) {
+        config_component_locate(extension, error);
+        error->steps_count = 0;
         error_prefix(error, "extension \"%s\"", id);
         return NULL;
     }

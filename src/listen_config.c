@@ -152,6 +152,14 @@ struct http_server_settings http_listen_config_settings(const struct http_listen
     };
 }
 
+uint64_t http_listen_config_body_max(const struct http_listen_config *http, uint64_t standard)
+{
+    assert(standard > 0);
+    if (http->body_bytes_max <= 0)
+        return standard;
+    return http->body_bytes_max < UINT32_MAX ? (uint64_t)http->body_bytes_max : UINT32_MAX;
+}
+
 static char *lower_case(const char *text)
 {
     assert(text != NULL);

@@ -98,8 +98,9 @@ extern const struct config_field listen_cors_fields[];
     LISTEN_AUTH_ROW(owner, member.listen, listen_auth_http_fields),                                \
         CONFIG_INT(                                                                                \
             owner, member.body_bytes_max, "max_request_body_size", body_default, INT64_MIN,        \
-            UINT32_MAX,                                                                            \
-            "Largest body in bytes, both as sent and decompressed. 0 or less: the default."),      \
+            INT64_MAX,                                                                             \
+            "Largest body in bytes, both as sent and decompressed. 0 or less: the default. More "  \
+            "than 4 GiB is 4 GiB."),                                                               \
         CONFIG_TEXTS(                                                                              \
             owner, member.compressions, "compression_algorithms",                                  \
             "['', gzip, zstd, zlib, snappy, deflate, lz4, x-snappy-framed]",                       \
@@ -124,6 +125,8 @@ extern const struct config_field listen_cors_fields[];
 /* Rules across the fields. */
 bool listen_config_check(const struct listen_config *listen, struct error *error);
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error);
+/* max_request_body_size, or what stands for 0. */
+uint64_t http_listen_config_body_max(const struct http_listen_config *http, uint64_t standard);
 /* What bodies with that Content-Encoding, empty for none, are inflated with; CODECS: they are not
  * taken. */
 enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding);

@@ -34,8 +34,9 @@ struct sample {
     {                                                                                              \
         .level = LOG_INFO, .has_caller = true, .is_sampled = true,                                 \
         .sampling_tick_ns = (uint64_t)10 * NS_PER_S, .sampling_initial = 10,                       \
-        .sampling_thereafter = 100, .fd = STDERR_FILENO, .service_name = "spanflame",              \
-        .service_version = SPANFLAME_VERSION, .service_instance_id = "",                           \
+        .sampling_thereafter = 100, .fds = {STDERR_FILENO}, .fds_count = 1,                        \
+        .service_name = "spanflame", .service_version = SPANFLAME_VERSION,                         \
+        .service_instance_id = "",                                                                 \
     }
 
 static const struct log_settings standard = LOG_STANDARD;
@@ -274,19 +275,26 @@ static bool is_sampled_out(enum log_level level, const char *message)
            (count - settings.sampling_initial) % settings.sampling_thereafter != 0;
 }
 
-static void write_line(const struct line *line)
+static void write_to(int fd, const struct line *line)
 {
     assert(line->size > 0);
     assert(line->text[line->size - 1] == '\n');
     size_t written = 0;
     while (written < line->size) {
-        ssize_t put_now = write(settings.fd, line->text + written, line->size - written);
+        ssize_t put_now = write(fd, line->text + written, line->size - written);
         if (put_now < 0 && errno == EINTR)
             continue;
         if (put_now <= 0)
             return;
         written += (size_t)put_now;
     }
+}
+
+static void write_line(const struct line *line)
+{
+    assert(settings.fds_count <= LOG_OUTPUTS_MAX);
+    for (size_t i = 0; i < settings.fds_count; i++)
+        write_to(settings.fds[i], line);
 }
 
 /* Without memory for a large message, what fits is printed. */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
@@ -27,6 +28,8 @@ struct logger {
     const char *signal;         /* otelcol.signal */
 };
 
+enum { LOG_OUTPUTS_MAX = 16 };
+
 struct log_settings {
     enum log_level level;
     bool is_json;
@@ -35,7 +38,8 @@ struct log_settings {
     uint64_t sampling_tick_ns;
     uint64_t sampling_initial;
     uint64_t sampling_thereafter;
-    int fd; /* where lines go */
+    int fds[LOG_OUTPUTS_MAX]; /* where lines go: to each */
+    size_t fds_count;
     const char *service_name;
     const char *service_version;
     const char *service_instance_id;

@@ -7,6 +7,7 @@
 #include "src/cli.h"
 #include "src/components.h"
 #include "src/config/config.h"
+#include "src/core_dumps.h"
 #include "src/error.h"
 #include "src/health_probe.h"
 #include "src/supervisor.h"
@@ -106,6 +107,7 @@ int main(int count, char **arguments)
     static struct cli cli;
     struct error error = {.text = ""};
     assert(count > 0);
+    core_dumps_allow(false); /* configurations hold secrets, whatever they say */
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);
     int result = run(&cli);

@@ -72,5 +72,5 @@ enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue);
                     "Queue between the pipeline and this exporter.")
 #define SENDER_RETRY_ROW(owner)                                                                    \
     CONFIG_OPTIONAL(owner, sender.retry, struct sender_retry_config, sender.has_retry,             \
-                    CONFIG_DEFAULT_ON, "retry_on_failure", sender_retry_fields,                    \
+                    CONFIG_ON_UNLESS_UNSET, "retry_on_failure", sender_retry_fields,               \
                     sender_retry_check, "How failed attempts are repeated.")

@@ -14,6 +14,7 @@
 
 #include "src/clock.h"
 #include "src/config/config.h"
+#include "src/core_dumps.h"
 #include "src/error.h"
 #include "src/fileops.h"
 #include "src/kept_objects.h"
@@ -52,6 +53,13 @@ static void print_problems(const struct config_problems *problems, bool is_runni
     }
 }
 
+static void print_warnings(const struct config_problems *problems)
+{
+    assert(problems != NULL);
+    for (size_t i = 0; i < problems->warnings_count; i++)
+        fprintf(stderr, "Warning: %s\n", problems->warnings[i]);
+}
+
 static void log_warnings(const struct config_problems *problems)
 {
     assert(problems != NULL);
@@ -70,21 +78,33 @@ static int open_log(const char *path)
     return fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
 }
 
-/* Lines go to another file, and the one before, if it was ours, is closed. */
-static void switch_log(const char *path, struct log_settings *settings)
+/* Lines go to other files, all of them, and those before, if they were ours, are closed. When none
+ * can be opened, lines go to stderr. */
+static void switch_log(const struct config_texts *paths, struct log_settings *settings)
 {
-    assert(settings != NULL);
-    static int log_fd = STDERR_FILENO;
-    int old_fd = log_fd;
-    int fd = open_log(path);
-    log_fd = fd >= 0 ? fd : STDERR_FILENO;
-    settings->fd = log_fd;
+    static int old_fds[LOG_OUTPUTS_MAX];
+    static size_t old_count;
+    int failed[LOG_OUTPUTS_MAX] = {0};
+    assert(settings != NULL && paths->count <= LOG_OUTPUTS_MAX);
+    settings->fds_count = 0;
+    for (size_t i = 0; i < paths->count; i++) {
+        int fd = open_log(paths->texts[i]);
+        failed[i] = fd < 0 ? -fd : 0;
+        if (fd >= 0)
+            settings->fds[settings->fds_count++] = fd;
+    }
+    if (settings->fds_count == 0)
+        settings->fds[settings->fds_count++] = STDERR_FILENO;
     log_configure(settings);
-    if (old_fd > STDERR_FILENO)
-        fileops()->close(old_fd);
-    if (fd < 0)
-        log_error(NULL, "The log cannot be opened; its lines go to stderr.", log_text("path", path),
-                  log_text("error", strerror(-fd)));
+    for (size_t i = 0; i < old_count; i++)
+        if (old_fds[i] > STDERR_FILENO)
+            fileops()->close(old_fds[i]);
+    memcpy(old_fds, settings->fds, sizeof(old_fds));
+    old_count = settings->fds_count;
+    for (size_t i = 0; i < paths->count; i++)
+        if (failed[i] != 0)
+            log_error(NULL, "A log cannot be opened; its lines go to the others, or to stderr.",
+                      log_text("path", paths->texts[i]), log_text("error", strerror(failed[i])));
 }
 
 static const char *resource_value(const struct config_service *config, const char *key,
@@ -111,8 +131,7 @@ static void configure_log(const struct config_service *config)
     settings.service_name = resource_value(config, "service.name", settings.service_name);
     settings.service_version = resource_value(config, "service.version", settings.service_version);
     settings.service_instance_id = resource_value(config, "service.instance.id", "");
-    bool has_path = config->log_output_paths.count > 0;
-    switch_log(has_path ? config->log_output_paths.texts[0] : "stderr", &settings);
+    switch_log(&config->log_output_paths, &settings);
 }
 
 static const char no_loop[] = "cannot create an event loop: too many open files?";
@@ -185,8 +204,8 @@ static void stop(struct supervisor *self, enum end_reason reason)
     service_stop(self->service, on_stopped, self);
 }
 
-/* What loading is for decides who hears of it: `validate` says nothing but errors, a running daemon
- * logs them. */
+/* What loading is for decides who hears of it: `validate` prints errors and warnings, a running
+ * daemon logs them. */
 enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 
 /* The new configuration is built on lanes of its own, which never run: what cannot be built is
@@ -208,9 +227,13 @@ static struct config *load(const struct config_request *request, enum load_purpo
     struct config_problems problems = {0};
     struct error error = {.text = ""};
     struct config *config = config_load(request, &problems);
-    if (config != NULL && purpose == LOAD_TO_START)
+    if (config != NULL && purpose == LOAD_TO_START) {
+        core_dumps_allow(config->service.core_dumps);
         configure_log(&config->service);
-    if (purpose != LOAD_TO_VALIDATE)
+    }
+    if (purpose == LOAD_TO_VALIDATE)
+        print_warnings(&problems);
+    else
         log_warnings(&problems);
     print_problems(&problems, purpose == LOAD_TO_RELOAD);
     config_problems_clear(&problems);

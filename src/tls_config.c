@@ -13,7 +13,9 @@
 #include <string.h>
 
 const struct config_field tls_tpm_fields[] = {
-    CONFIG_TEXT(struct tls_tpm_config, path, "path", NULL, "Path of the TPM device."),
+    CONFIG_BOOL(struct tls_tpm_config, enabled, "enabled", "false",
+                "Not supported: true is an error."),
+    CONFIG_UNUSED_TEXT(struct tls_tpm_config, path, "path", "Path of the TPM device."),
     CONFIG_IGNORED_SECRET("auth", "Authorisation of the TPM."),
     CONFIG_IGNORED_SECRET("owner_auth", "Owner authorisation of the TPM."),
     CONFIG_END,
@@ -113,9 +115,9 @@ bool tls_config_check(const struct tls_config *tls, struct error *error)
     assert(tls != NULL);
     if (!sources_check(tls, error) || !versions_check(tls, error) || !names_check(tls, error))
         return false;
-    if (tls->has_tpm)
+    if (tls->tpm.enabled)
         return error_set(error, "tpm is not supported; keep the key in key_file") ||
-               error_at(error, "tpm");
+               error_at(error, "enabled") || error_at(error, "tpm");
     return true;
 }
 

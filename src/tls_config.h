@@ -9,6 +9,7 @@
 #include "src/config/field.h"
 
 struct tls_tpm_config {
+    bool enabled;
     const char *path;
 };
 
@@ -26,7 +27,6 @@ struct tls_config {
     bool include_insecure_cipher_suites;
     struct config_texts curve_preferences;
     uint64_t reload_interval_ns; /* 0: never */
-    bool has_tpm;
     struct tls_tpm_config tpm;
 };
 
@@ -51,8 +51,8 @@ extern const struct config_field tls_tpm_fields[];
         CONFIG_TEXTS(owner, field.curve_preferences, "curve_preferences", NULL,                    \
                      "Curves of the key exchange, best first: P256, P384, P521, X25519, "          \
                      "X25519MLKEM768 (from OpenSSL 3.5)."),                                        \
-        CONFIG_OPTIONAL(owner, field.tpm, struct tls_tpm_config, field.has_tpm,                    \
-                        CONFIG_NULL_IS_OFF, "tpm", tls_tpm_fields, NULL, "Not supported.")
+        CONFIG_SECTION(owner, field.tpm, struct tls_tpm_config, "tpm", tls_tpm_fields, NULL,       \
+                       "Not supported.")
 
 /* Rules across the fields: certificate and key together, file or PEM, versions, known names. */
 bool tls_config_check(const struct tls_config *tls, struct error *error);

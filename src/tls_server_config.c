@@ -17,11 +17,11 @@ const struct config_field tls_server_fields[] = {
                 "File with certificates of authorities: clients must have a certificate of one."),
     CONFIG_BOOL(struct tls_server_config, client_ca_file_reload, "client_ca_file_reload", "false",
                 "Look once a second at most, when somebody connects, whether that file changed."),
-    CONFIG_TEXT(struct tls_server_config, common.ca_file, "ca_file", NULL,
-                "Has no effect on servers: see client_ca_file."),
-    CONFIG_TEXT(struct tls_server_config, common.ca_pem, "ca_pem", NULL,
-                "Has no effect on servers."),
-    CONFIG_IGNORED_BOOL("include_system_ca_certs_pool", "Has no effect on servers."),
+    CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_file, "ca_file",
+                       "Servers have client_ca_file for this."),
+    CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_pem, "ca_pem",
+                       "Servers have client_ca_file for this."),
+    CONFIG_IGNORED_BOOL("include_system_ca_certs_pool", "Of servers only client_ca_file counts."),
     CONFIG_END,
 };
 

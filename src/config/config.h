@@ -43,6 +43,7 @@ struct config_service {
     uint64_t lanes;      /* 0: auto, one per core */
     uint64_t budget_mib; /* 0: from the machine */
     uint64_t drain_timeout_ns;
+    bool core_dumps;
     /* telemetry::logs */
     int log_level;    /* enum log_level */
     int log_encoding; /* 0 console, 1 json */

@@ -27,7 +27,8 @@ static bool *enabled_at(const struct config_field *field, void *target)
 }
 
 /* "enabled" of an optional section. */
-static bool take_enabled(const struct site *site, const struct node *map)
+static bool take_enabled(const struct site *site, const struct config_field *field,
+                         const struct node *map)
 {
     assert(map->kind == NODE_MAP);
     struct path path = {.parent = site->path, .key = "enabled"};
@@ -36,6 +37,9 @@ static bool take_enabled(const struct site *site, const struct node *map)
         return true;
     if (enabled->kind == NODE_BOOL)
         return enabled->boolean;
+    /* A plain boolean in the Go collector. */
+    if (enabled->kind == NODE_NULL && field->presence == CONFIG_ON_UNLESS_UNSET)
+        return false;
     loader_problem(site->loader, enabled->position, &path, "found %s, expected true or false%s",
                    node_describe(enabled).text,
                    enabled->kind == NODE_NULL ? " (or no such key)" : "");
@@ -47,7 +51,7 @@ static bool is_on_when_null(const struct config_field *field, const struct node 
     assert(node->kind == NODE_NULL);
     if (field->presence == CONFIG_ON_UNLESS_UNSET)
         return node->reference == NULL;
-    return field->presence != CONFIG_NULL_IS_OFF;
+    return field->presence != CONFIG_NULL_IS_OFF || node->reference != NULL;
 }
 
 static void check_section(const struct site *site, const struct config_field *field,
@@ -71,7 +75,7 @@ void decode_section(const struct site *site, const struct config_field *field,
     struct node empty = {.kind = NODE_MAP, .position = node->position};
     bool is_on = true;
     if (node->kind == NODE_MAP && field->presence != CONFIG_ALWAYS)
-        is_on = take_enabled(site, node);
+        is_on = take_enabled(site, field, node);
     else if (node->kind == NODE_NULL && field->presence != CONFIG_ALWAYS)
         is_on = is_on_when_null(field, node);
     else if (node->kind != NODE_NULL && node->kind != NODE_MAP) {
@@ -184,6 +188,22 @@ static void set_field(const struct site *site, const struct config_field *field,
     setters[field->type](site, field, node, field_at(field, owner));
     if (field->accepts != NULL)
         extension_names_note(site, field, node, *(const char **)field_at(field, owner));
+}
+
+/* Of what was written, not of defaults. */
+static void warn_of_key(const struct site *site, const struct config_field *field,
+                        const struct node *node, void *owner)
+{
+    assert(field->warn == NULL || field->type == CONFIG_TYPE_TEXT);
+    if (node->kind == NODE_BROKEN || node->kind == NODE_NULL)
+        return;
+    if (field->type == CONFIG_TYPE_IGNORED || field->has_no_effect)
+        loader_warning(site->loader, site->position, site->path,
+                       "found a key that has no effect here: %s", field->help);
+    const char *warning =
+        field->warn != NULL ? field->warn(*(const char **)field_at(field, owner)) : NULL;
+    if (warning != NULL)
+        loader_warning(site->loader, node->position, site->path, "%s", warning);
 }
 
 /* Lists and other values that live on are parsed as whole YAML texts. */
@@ -312,6 +332,7 @@ void decode_map(const struct site *site, const struct config_field *section, con
         inner.path = &path;
         inner.position = entry->position;
         set_field(&inner, field, entry->value, target);
+        warn_of_key(&inner, field, entry->value, target);
     }
     decode_absent(site, section, map, target);
 }

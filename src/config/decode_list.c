@@ -155,10 +155,11 @@ void decode_headers(const struct site *site, const struct config_field *field,
 static void copy_value(struct loader *loader, const struct node *node, struct config_value *value)
 {
     static const enum config_value_type types[] = {
-        [NODE_NULL] = CONFIG_VALUE_NULL, [NODE_BOOL] = CONFIG_VALUE_BOOL,
-        [NODE_INT] = CONFIG_VALUE_INT,   [NODE_DOUBLE] = CONFIG_VALUE_DOUBLE,
-        [NODE_TEXT] = CONFIG_VALUE_TEXT, [NODE_LIST] = CONFIG_VALUE_LIST,
-        [NODE_MAP] = CONFIG_VALUE_MAP,   [NODE_BROKEN] = CONFIG_VALUE_NULL,
+        [NODE_NULL] = CONFIG_VALUE_NULL,   [NODE_BOOL] = CONFIG_VALUE_BOOL,
+        [NODE_INT] = CONFIG_VALUE_INT,     [NODE_DOUBLE] = CONFIG_VALUE_DOUBLE,
+        [NODE_TEXT] = CONFIG_VALUE_TEXT,   [NODE_TIME] = CONFIG_VALUE_NULL,
+        [NODE_LIST] = CONFIG_VALUE_LIST,   [NODE_MAP] = CONFIG_VALUE_MAP,
+        [NODE_BROKEN] = CONFIG_VALUE_NULL,
     };
     assert(value != NULL);
     *value = (struct config_value){.type = types[node->kind],
@@ -179,6 +180,21 @@ static void copy_value(struct loader *loader, const struct node *node, struct co
     value->keys = node->kind == NODE_MAP ? keys : NULL;
 }
 
+static void refuse_times(const struct site *site, const struct node *node)
+{
+    assert(node != NULL);
+    if (node->kind == NODE_TIME)
+        loader_problem(site->loader, node->position, site->path,
+                       "found %s, expected any other value; put it in quotes to make it a text",
+                       node_describe(node).text);
+    for (size_t i = 0; i < node->count; i++) {
+        struct path path = {.parent = site->path, .key = node->entries[i].key, .index = i};
+        struct site inner = *site;
+        inner.path = &path;
+        refuse_times(&inner, node->entries[i].value);
+    }
+}
+
 void decode_value(const struct site *site, const struct config_field *field,
                   const struct node *node, void *target)
 {
@@ -187,6 +203,7 @@ void decode_value(const struct site *site, const struct config_field *field,
     assert(target != NULL);
     (void)field;
     struct config_value *copy = loader_zalloc(site->loader, sizeof(*copy));
+    refuse_times(site, node);
     copy_value(site->loader, node, copy);
     *value = copy;
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "src/config/byte_size.h"
 #include "src/config/decode.h"
@@ -295,6 +296,12 @@ void decode_text(const struct site *site, const struct config_field *field, cons
                             : "a text (put it in quotes)");
 }
 
+static bool is_choice(const struct config_field *field, int index, const char *text)
+{
+    assert(field->choices[index] != NULL);
+    return (field->is_level ? strcasecmp : strcmp)(field->choices[index], text) == 0;
+}
+
 void decode_choice(const struct site *site, const struct config_field *field,
                    const struct node *node, void *target)
 {
@@ -305,8 +312,13 @@ void decode_choice(const struct site *site, const struct config_field *field,
     const char *found = decode_text_of(node);
     struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
     assert(field->choices != NULL);
-    for (int i = 0; found != NULL && field->choices[i] != NULL; i++) {
-        if (strcmp(field->choices[i], found) == 0) {
+    if (field->is_level && node->kind == NODE_NULL) {
+        *index = 0;
+        return;
+    }
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        bool is_number = field->is_level && node->kind == NODE_INT && node->integer == i;
+        if (is_number || (found != NULL && is_choice(field, i, found))) {
             *index = i;
             return;
         }

@@ -66,6 +66,13 @@ struct config_field {
     /* TEXT: the value, unless empty, names an extension that service::extensions lists, and that
      * this accepts. NULL: any text. */
     bool (*accepts)(const struct config_component *extension, struct error *error);
+    /* The value is checked, and read by rules, but changes nothing, as with IGNORED: who writes the
+     * key is told so. */
+    bool has_no_effect;
+    /* CHOICE: any case will do, as will the index as a number; null is the first. */
+    bool is_level;
+    /* TEXT: what to warn of, or NULL. NULL: nothing. */
+    const char *(*warn)(const char *text);
     const char *help; /* a sentence for config/reference.md */
 };
 

@@ -42,6 +42,22 @@
     CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, lowest, highest, text)
 #define CONFIG_TEXT(owner, field, name, standard, text)                                            \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)
+#define CONFIG_TEXT_WARNED(owner, field, name, standard, warning, text)                            \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text),            \
+            .warn = (warning)                                                                      \
+    }
+/* Rules read them, and nothing else does. */
+#define CONFIG_UNUSED_TEXT(owner, field, name, text)                                               \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+            .has_no_effect = true                                                                  \
+    }
+#define CONFIG_UNUSED_DURATION(owner, field, name, standard, lowest, highest, text)                \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, text),            \
+            CONFIG_RANGE(lowest, highest), .has_no_effect = true                                   \
+    }
 /* The id of an extension that rule accepts. */
 #define CONFIG_EXTENSION(owner, field, name, rule, text)                                           \
     {                                                                                              \
@@ -53,6 +69,11 @@
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
     {                                                                                              \
         CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text), .choices = (list) \
+    }
+#define CONFIG_LEVEL(owner, field, name, standard, list, text)                                     \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text),                   \
+            .choices = (list), .is_level = true                                                    \
     }
 #define CONFIG_TEXTS(owner, field, name, standard, text)                                           \
     {                                                                                              \
@@ -88,19 +109,21 @@
             .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
     }
 /* Of any type, or of one; maps and lists may hold anything. */
-#define CONFIG_IGNORED(name, text)          CONFIG_IGNORED_TYPE(CONFIG_TYPE_VALUE, name, text)
-#define CONFIG_IGNORED_BOOL(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_BOOL, name, text)
-#define CONFIG_IGNORED_INT(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_INT, name, text)
-#define CONFIG_IGNORED_DURATION(name, text) CONFIG_IGNORED_TYPE(CONFIG_TYPE_DURATION, name, text)
-#define CONFIG_IGNORED_TEXT(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXT, name, text)
-#define CONFIG_IGNORED_SECRET(name, text)   CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECRET, name, text)
-#define CONFIG_IGNORED_TEXTS(name, text)    CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXTS, name, text)
-#define CONFIG_IGNORED_MAP(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTION, name, text)
-#define CONFIG_IGNORED_LIST(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTIONS, name, text)
-#define CONFIG_IGNORED_TYPE(what, name, text)                                                      \
+#define CONFIG_IGNORED(name, text)            CONFIG_IGNORED_TYPE(CONFIG_TYPE_VALUE, name, text)
+#define CONFIG_IGNORED_BOOL(name, text)       CONFIG_IGNORED_TYPE(CONFIG_TYPE_BOOL, name, text)
+#define CONFIG_IGNORED_INT(name, text)        CONFIG_IGNORED_TYPE(CONFIG_TYPE_INT, name, text)
+#define CONFIG_IGNORED_SIZE(name, text)       CONFIG_IGNORED_FROM(CONFIG_TYPE_INT, name, 0, text)
+#define CONFIG_IGNORED_DURATION(name, text)   CONFIG_IGNORED_TYPE(CONFIG_TYPE_DURATION, name, text)
+#define CONFIG_IGNORED_TEXT(name, text)       CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXT, name, text)
+#define CONFIG_IGNORED_SECRET(name, text)     CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECRET, name, text)
+#define CONFIG_IGNORED_TEXTS(name, text)      CONFIG_IGNORED_TYPE(CONFIG_TYPE_TEXTS, name, text)
+#define CONFIG_IGNORED_MAP(name, text)        CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTION, name, text)
+#define CONFIG_IGNORED_LIST(name, text)       CONFIG_IGNORED_TYPE(CONFIG_TYPE_SECTIONS, name, text)
+#define CONFIG_IGNORED_TYPE(what, name, text) CONFIG_IGNORED_FROM(what, name, INT64_MIN, text)
+#define CONFIG_IGNORED_FROM(what, name, lowest, text)                                              \
     {                                                                                              \
         .key = (name), .type = CONFIG_TYPE_IGNORED, .ignored_type = (what), .help = (text),        \
-        CONFIG_RANGE(INT64_MIN, INT64_MAX)                                                         \
+        CONFIG_RANGE(lowest, INT64_MAX)                                                            \
     }
 #define CONFIG_END                                                                                 \
     {                                                                                              \

@@ -6,7 +6,7 @@
 
 #include "src/error.h"
 
-enum { IDENTIFIER_TYPE_BYTES_MAX = 63, IDENTIFIER_NAME_BYTES_MAX = 16384 };
+enum { IDENTIFIER_TYPE_BYTES_MAX = 63, IDENTIFIER_NAME_BYTES_MAX = 1024 };
 
 struct identifier {
     char type[IDENTIFIER_TYPE_BYTES_MAX + 1];

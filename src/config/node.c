@@ -119,9 +119,9 @@ void node_remove(struct node *map, const char *key)
 static const char *kind_name(enum node_kind kind)
 {
     static const char *const names[] = {
-        [NODE_NULL] = "null",       [NODE_BOOL] = "a boolean",        [NODE_INT] = "a number",
-        [NODE_DOUBLE] = "a number", [NODE_TEXT] = "a text",           [NODE_LIST] = "a list",
-        [NODE_MAP] = "a map",       [NODE_BROKEN] = "nothing usable",
+        [NODE_NULL] = "null",       [NODE_BOOL] = "a boolean", [NODE_INT] = "a number",
+        [NODE_DOUBLE] = "a number", [NODE_TEXT] = "a text",    [NODE_TIME] = "a date",
+        [NODE_LIST] = "a list",     [NODE_MAP] = "a map",      [NODE_BROKEN] = "nothing usable",
     };
     assert((size_t)kind < sizeof(names) / sizeof(names[0]));
     return names[kind];
@@ -165,6 +165,9 @@ struct node_description node_describe(const struct node *node)
     if (!is_literal || node->kind == NODE_NULL)
         return node_describe_secret(node);
     snprintf(description.text, sizeof(description.text), "the %s %.*s",
-             node->kind == NODE_BOOL ? "boolean" : "number", shown_bytes(node->text), node->text);
+             node->kind == NODE_BOOL   ? "boolean"
+             : node->kind == NODE_TIME ? "date"
+                                       : "number",
+             shown_bytes(node->text), node->text);
     return description;
 }

@@ -15,6 +15,7 @@ enum node_kind {
     NODE_INT,
     NODE_DOUBLE,
     NODE_TEXT,
+    NODE_TIME, /* 2001-01-01: YAML's timestamp, which no option takes; as a text it has quotes */
     NODE_LIST,
     NODE_MAP,
     NODE_BROKEN, /* its problem is reported already: everything takes it silently */

@@ -25,7 +25,7 @@ static void redact_text(struct node *node)
 static void redact_all(struct node *node)
 {
     assert(node != NULL);
-    if (node->kind == NODE_TEXT)
+    if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
         redact_text(node);
     for (size_t i = 0; i < node->count; i++)
         redact_all(node->entries[i].value);

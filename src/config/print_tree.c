@@ -103,8 +103,8 @@ static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
 static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 {
     assert(node != NULL);
-    if (node->kind == NODE_TEXT)
-        return emit_scalar(emitter, node->text, true);
+    if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
+        return emit_scalar(emitter, node->text, node->kind == NODE_TEXT);
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
         return emit_scalar(emitter, scalar_to_text(node).text, false);
     if (!emit_start(emitter, node))
@@ -169,8 +169,9 @@ static void write_json(const struct node *node, int indent, FILE *out)
     assert(node != NULL);
     bool is_map = node->kind == NODE_MAP;
     assert(indent >= 0);
-    if (node->kind == NODE_TEXT || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {
-        write_json_text(node->kind == NODE_TEXT ? node->text : scalar_to_text(node).text, out);
+    bool is_text = node->kind == NODE_TEXT || node->kind == NODE_TIME;
+    if (is_text || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {
+        write_json_text(is_text ? node->text : scalar_to_text(node).text, out);
         return;
     }
     if (!is_map && node->kind != NODE_LIST) {

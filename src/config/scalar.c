@@ -151,6 +151,72 @@ static bool is_float(const char *text)
     return *text == '\0';
 }
 
+/* One or two digits, "2006-1-2T15:4:5"; a number up to max. */
+static bool take_part(const char **text, unsigned min, unsigned max, unsigned *ret_part)
+{
+    size_t digits = count_digits(*text);
+    if (digits == 0 || digits > 2)
+        return false;
+    *ret_part = (unsigned)strtoul(*text, NULL, 10);
+    *text += digits;
+    return *ret_part >= min && *ret_part <= max;
+}
+
+static bool take_byte(const char **text, char byte)
+{
+    if (**text != byte)
+        return false;
+    (*text)++;
+    return true;
+}
+
+static unsigned days_of(unsigned year, unsigned month)
+{
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    assert(month >= 1 && month <= 12);
+    return days[month - 1] + (month == 2 && is_leap ? 1u : 0u);
+}
+
+/* ±07:00 with both digits, or Z. */
+static bool is_zone(const char *text)
+{
+    if (strcmp(text, "Z") == 0)
+        return true;
+    return (text[0] == '+' || text[0] == '-') && count_digits(text + 1) == 2 && text[3] == ':' &&
+           count_digits(text + 4) == 2 && text[6] == '\0';
+}
+
+/* The forms that Go's YAML takes for a time: a date; with a time behind a blank, without a zone; or
+ * behind a T, with one. */
+static bool is_time(const char *text)
+{
+    unsigned month = 0;
+    unsigned day = 0;
+    unsigned part = 0;
+    assert(text != NULL);
+    if (count_digits(text) != 4 || text[4] != '-')
+        return false;
+    unsigned year = (unsigned)strtoul(text, NULL, 10);
+    text += 5;
+    if (!take_part(&text, 1, 12, &month) || !take_byte(&text, '-') ||
+        !take_part(&text, 1, days_of(year, month), &day))
+        return false;
+    if (*text == '\0')
+        return true;
+    bool has_zone = *text == 'T' || *text == 't';
+    if (!has_zone && *text != ' ')
+        return false;
+    text++;
+    if (!take_part(&text, 0, 23, &part) || !take_byte(&text, ':') ||
+        !take_part(&text, 0, 59, &part) || !take_byte(&text, ':') ||
+        !take_part(&text, 0, 59, &part))
+        return false;
+    if (*text == '.' && count_digits(text + 1) > 0)
+        text += 1 + count_digits(text + 1);
+    return has_zone ? is_zone(text) : *text == '\0';
+}
+
 struct scalar text_to_scalar(const char *text)
 {
     char number[NUMBER_BYTES_MAX];
@@ -162,6 +228,8 @@ struct scalar text_to_scalar(const char *text)
     bool is_candidate = strchr("0123456789+-.", text[0]) != NULL;
     if (!is_candidate || !strip_underscores(text, number))
         return scalar;
+    if (is_time(text))
+        return (struct scalar){.kind = NODE_TIME};
     if (text[0] != '.' && text_to_integer(number, &scalar))
         return scalar;
     if (is_float(text[0] == '.' ? text : number)) {

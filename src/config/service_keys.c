@@ -14,6 +14,7 @@ struct service_section {
     uint64_t lanes;
     uint64_t budget_mib;
     uint64_t drain_timeout_ns;
+    bool core_dumps;
     struct telemetry_keys telemetry;
     /* Read by pipelines.c, as they refer to components. */
     const struct config_value *extensions;
@@ -36,6 +37,9 @@ const struct config_field service_keys_fields[] = {
                  "in the Go collector."),
     CONFIG_DURATION(struct service_section, drain_timeout_ns, "drain_timeout", "30s", 0, INT64_MAX,
                     "How long a stop waits for what is on its way. Not in the Go collector."),
+    CONFIG_BOOL(struct service_section, core_dumps, "core_dumps", "false",
+                "Whether a crash may write the memory, with the secrets in it, to a core file, and "
+                "debuggers of the same user may attach. Not in the Go collector."),
     CONFIG_END,
 };
 
@@ -60,6 +64,7 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
     ret_service->lanes = section.lanes;
     ret_service->budget_mib = section.budget_mib;
     ret_service->drain_timeout_ns = section.drain_timeout_ns;
+    ret_service->core_dumps = section.core_dumps;
     site.path = &telemetry_path;
     telemetry_keys_resolve(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
 }

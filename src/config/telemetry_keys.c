@@ -103,8 +103,7 @@ static const struct config_field metrics_fields[] = {
                     "Where metrics are served; absent: localhost:8888."),
     CONFIG_TEXT(struct telemetry_metrics, address, "address", NULL,
                 "The older form of a reader, host:port; deprecated."),
-    CONFIG_VALUE(struct telemetry_metrics, views, "views",
-                 "Only at level detailed; has no effect here."),
+    CONFIG_IGNORED_LIST("views", "Only at level detailed; the series are fixed."),
     CONFIG_END,
 };
 
@@ -328,6 +327,17 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
 }
 
+static void check_log_outputs(const struct site *site, const struct node *node,
+                              const struct telemetry_logs *logs)
+{
+    struct telemetry_key key;
+    find_key(&key, site, node, "logs", "output_paths");
+    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
+        loader_problem(site->loader, key.node->position, &key.path,
+                       "found %zu paths, expected at most %d", logs->output_paths.count,
+                       LOG_OUTPUTS_MAX);
+}
+
 void telemetry_keys_resolve(const struct site *site, const struct node *node,
                             const struct telemetry_keys *telemetry, struct config_service *service)
 {
@@ -344,6 +354,9 @@ void telemetry_keys_resolve(const struct site *site, const struct node *node,
     service->log_sampling_initial = logs->sampling.initial;
     service->log_sampling_thereafter = logs->sampling.thereafter;
     service->log_output_paths = logs->output_paths;
+    check_log_outputs(site, node, logs);
     resolve_metrics(site, node, &telemetry->metrics, service);
+    find_key(&key, site, node, "traces", "level");
+    take_metrics_level(&key);
     telemetry_resource_resolve(site, node_value(node, "resource"), service);
 }

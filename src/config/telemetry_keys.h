@@ -51,7 +51,6 @@ struct telemetry_metrics {
     const struct config_value *level;
     const char *address;
     struct config_sections readers; /* of struct telemetry_reader */
-    const struct config_value *views;
 };
 
 /* Accepted, without effect. */

@@ -127,6 +127,35 @@ static bool is_declarative(const struct node *resource)
     return false;
 }
 
+static void check_kind(const struct site *site, const struct path *path,
+                       const struct node *resource, const char *key, enum node_kind kind)
+{
+    struct path inner = {.parent = path, .key = key};
+    const struct node *node = node_value(resource, key);
+    if (node == NULL || node->kind == NODE_NULL || node->kind == NODE_BROKEN)
+        return;
+    if (node->kind == kind || (kind == NODE_TEXT && decode_text_of(node) != NULL))
+        loader_warning(site->loader, node->position, &inner,
+                       "found a key that has no effect here: resources have attributes alone");
+    else
+        loader_problem(site->loader, node->position, &inner, "found %s, expected %s",
+                       node_describe(node).text, kind == NODE_MAP ? "a map" : "a text");
+}
+
+/* Keys of the declarative form besides attributes. */
+static void check_others(const struct site *site, const struct path *path,
+                         const struct node *resource)
+{
+    struct path inner = {.parent = path, .key = "attributes_list"};
+    const struct node *list = node_value(resource, inner.key);
+    check_kind(site, path, resource, "schema_url", NODE_TEXT);
+    check_kind(site, path, resource, "detectors", NODE_MAP);
+    if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN)
+        loader_problem(site->loader, list->position, &inner,
+                       "resource::attributes_list is not currently supported, please use "
+                       "resource::attributes");
+}
+
 static void take_resource(const struct site *site, const struct path *path,
                           const struct node *resource, struct attributes *attributes)
 {
@@ -136,13 +165,12 @@ static void take_resource(const struct site *site, const struct path *path,
         take_map(site, path, resource, attributes);
         return;
     }
+    check_others(site, path, resource);
     const struct node *list = node_value(resource, "attributes");
     if (list == NULL || list->kind == NODE_NULL || list->kind == NODE_BROKEN)
         return;
     if (list->kind == NODE_LIST)
         take_list(site, &inner, list, attributes);
-    else if (list->kind == NODE_MAP)
-        take_map(site, &inner, list, attributes);
     else
         loader_problem(site->loader, list->position, &inner,
                        "found %s, expected a list of {name: …, value: …}",

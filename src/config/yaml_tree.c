@@ -233,7 +233,7 @@ static bool is_tag(const yaml_char_t *tag, const char *name)
 
 static void set_scalar(struct node *node, struct scalar scalar)
 {
-    assert(scalar.kind <= NODE_TEXT);
+    assert(scalar.kind <= NODE_TIME);
     node->kind = scalar.kind;
     node->boolean = scalar.boolean;
     node->integer = scalar.integer;

@@ -33,7 +33,7 @@ static int set_up(void **state)
     struct log_settings settings = log_settings_default();
     if (pipe2(ends, O_NONBLOCK) != 0)
         return -1;
-    settings.fd = ends[1];
+    settings.fds[0] = ends[1];
     settings.has_caller = false;
     settings.is_sampled = false;
     log_configure(&settings);

@@ -55,16 +55,16 @@ static void identifiers_are_trimmed_and_checked(void **state)
     }
 }
 
-static void a_name_has_at_most_16_kilobytes(void **state)
+static void a_name_has_at_most_1024_bytes(void **state)
 {
-    char text[5 + 16385 + 1] = "otlp/";
+    char text[5 + 1025 + 1] = "otlp/";
     struct identifier identifier;
     struct error error;
     (void)state;
-    memset(text + 5, 'x', 16385);
+    memset(text + 5, 'x', 1025);
     assert_false(text_to_identifier(text, &identifier, &error));
-    assert_non_null(strstr(error.text, "the name is longer than 16384 bytes"));
-    text[5 + 16384] = '\0';
+    assert_non_null(strstr(error.text, "the name is longer than 1024 bytes"));
+    text[5 + 1024] = '\0';
     assert_true(text_to_identifier(text, &identifier, &error));
     assert_string_equal(identifier.id, text);
     assert_string_equal(identifier.type, "otlp");
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identifiers_are_trimmed_and_checked),
-        cmocka_unit_test(a_name_has_at_most_16_kilobytes),
+        cmocka_unit_test(a_name_has_at_most_1024_bytes),
         cmocka_unit_test(only_near_names_are_suggested),
         cmocka_unit_test(the_nearest_name_wins),
     };

@@ -96,7 +96,7 @@ static const struct row rows[] = {
      "transport level security"},
     {EXPORTER, OUT "@middlewares: [{id: x}]", "middlewares are not supported"},
     {EXPORTER, OUT "tls: {ca_file: a, ca_pem: @b}", "either a CA file or"},
-    {EXPORTER, OUT "tls: {@tpm: {enabled: true}}", "tpm is not supported"},
+    {EXPORTER, OUT "tls: {tpm: {enabled: @true}}", "tpm is not supported"},
     {EXPORTER, OUT "tls: {cipher_suites: [@x]}", "invalid TLS cipher suite"},
     {EXPORTER, OUT "tls: {max_version: '1.2', @cipher_suites: [TLS_AES_128_GCM_SHA256]}",
      "all of them are of TLS 1.3"},
@@ -217,6 +217,18 @@ static const struct row rows[] = {
     {EXTENSION, "basicauth:\n    htpasswd: {inline: x}\n    @client_auth: {username: a}",
      "only one"},
     {EXTENSION, "basicauth:\n    client_auth: {username: @'a:b'}", "colon"},
+    {EXTENSION, "basicauth:\n    htpasswd:\n      inline: @'u:$y$j9T$a$b'", "the scheme $y$"},
+    {EXTENSION, "health_check:\n    use_v2: @true", "use_v2 is not supported"},
+    {EXTENSION, "health_check:\n    auth:\n      authenticator: @''", "found an empty text"},
+    {RECEIVER, HTTP "auth: {authenticator: @''}", "found an empty text"},
+    {EXPORTER, WEB "auth: {authenticator: @''}", "found an empty text"},
+    {EXPORTER, WEB "timeout: @2001-01-01", "found the date 2001-01-01"},
+    {EXPORTER, OUT "authority: @2001-01-01", "found the date 2001-01-01"},
+    {EXPORTER, OUT "headers: {x: @2001-01-01}", "expected a text"},
+    {PROCESSOR, "resource:\n    attributes: [{key: a, action: insert, value: @2001-01-01}]",
+     "found the date"},
+    {EXPORTER, "debug:\n    verbosity: @detailled", "did you mean \"detailed\""},
+    {EXPORTER, "debug:\n    loglevel: info\n    verbosity: @detailed", "are incompatible"},
     {EXTENSION, "@bearertokenauth:", "no bearer token provided"},
     {EXTENSION, "bearertokenauth:\n    token: a\n    @tokens: [b]", "not both"},
     {EXTENSION, "bearertokenauth:\n    tokens: [b, @'']", "empty token"},
@@ -320,8 +332,56 @@ static void each_problem_points_at_its_value(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* What is accepted and does nothing, or something else than it says. Each has one warning. */
+static const struct row warnings[] = {
+    {RECEIVER, GRPC "@read_buffer_size: 5", "has no effect here: Connections share one buffer."},
+    {RECEIVER, GRPC "dialer:\n          @timeout: 5s", "has no effect here"},
+    {RECEIVER, GRPC "keepalive: {server_parameters: {@time: 5s}}", "has no effect here"},
+    {RECEIVER, GRPC "tls: {cert_pem: a, key_pem: b, @ca_file: c}", "client_ca_file"},
+    {EXPORTER, WEB "@http2_ping_timeout: 5s", "has no effect here"},
+    {EXPORTER, WEB "tls: {tpm: {@path: x}}", "has no effect here"},
+    {EXPORTER, "otlp_http:\n    endpoint: @localhost:4318", "found a URL without a scheme"},
+    {EXPORTER, WEB "logs_endpoint: @localhost", "found a URL without a scheme"},
+    {PROCESSOR,
+     "memory_limiter: {check_interval: 1s, limit_mib: 5, "
+     "@max_gc_interval_when_soft_limited: 1s}",
+     "There is no garbage collector."},
+    {EXTENSION, "pprof: {@block_profile_fraction: 3}", "has no effect here"},
+    {EXTENSION, "health_check: {check_collector_pipeline: {@interval: 5m}}", "has no effect here"},
+    {EXTENSION, "health_check: {use_v2: false, @component_health: {}}", "has no effect here"},
+};
+
+static void each_key_without_effect_has_one_warning(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++) {
+        char yaml[TEXT_MAX];
+        char place[64];
+        const char *const files[] = {"otel.yaml", yaml, NULL};
+        static const char *const locations[] = {"otel.yaml"};
+        struct config_request request = {
+            .locations = locations, .locations_count = 1, .factories = components};
+        struct config_problems problems = {0};
+        write_config(&warnings[i], yaml);
+        assert_true(take_mark(yaml, place));
+        memory_files_set(files);
+        struct config *config = config_load(&request, &problems);
+        if (config == NULL || problems.warnings_count != 1 ||
+            strstr(problems.warnings[0], place) == NULL ||
+            strstr(problems.warnings[0], warnings[i].words) == NULL)
+            fail_msg("%s\nexpected: %s… %s\nfound: %s", warnings[i].yaml, place, warnings[i].words,
+                     problems_to_text(&problems));
+        memory_files_set(NULL);
+        config_destroy(config);
+        config_problems_clear(&problems);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_problem_points_at_its_value)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_problem_points_at_its_value),
+        cmocka_unit_test(each_key_without_effect_has_one_warning),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

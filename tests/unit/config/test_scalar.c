@@ -50,6 +50,27 @@ struct row {
             .kind = NODE_NULL                                                                      \
         }                                                                                          \
     }
+#define TIME_ROW(text)                                                                             \
+    {                                                                                              \
+        text,                                                                                      \
+        {                                                                                          \
+            .kind = NODE_TIME                                                                      \
+        }                                                                                          \
+    }
+#define BOOL_ROW(text, value)                                                                      \
+    {                                                                                              \
+        text,                                                                                      \
+        {                                                                                          \
+            .kind = NODE_BOOL, .boolean = (value)                                                  \
+        }                                                                                          \
+    }
+#define NULL_ROW(text)                                                                             \
+    {                                                                                              \
+        text,                                                                                      \
+        {                                                                                          \
+            .kind = NODE_NULL                                                                      \
+        }                                                                                          \
+    }
 
 static const struct row rows[] = {
     NULL_ROW(""),
@@ -105,8 +126,20 @@ static const struct row rows[] = {
     TEXT_ROW("."),
     TEXT_ROW(".e3"),
     TEXT_ROW("1e"),
-    TEXT_ROW("2006-01-02"),
-    TEXT_ROW("2006-01-02T15:04:05Z"),
+    TIME_ROW("2006-01-02"),
+    TIME_ROW("2006-1-2"),
+    TIME_ROW("2004-02-29"),
+    TEXT_ROW("2006-02-29"),
+    TEXT_ROW("2006-13-01"),
+    TEXT_ROW("2006-01"),
+    TEXT_ROW("2006-01-02x"),
+    TEXT_ROW("206-01-02"),
+    TIME_ROW("2006-01-02T15:04:05Z"),
+    TIME_ROW("2006-01-02t15:4:5.5+07:00"),
+    TIME_ROW("2006-01-02 15:04:05"),
+    TEXT_ROW("2006-01-02T15:04:05"),
+    TEXT_ROW("2006-01-02 15:04:05Z"),
+    TEXT_ROW("2006-01-02T25:04:05Z"),
     TEXT_ROW("12:30:45"),
     TEXT_ROW("5s"),
     TEXT_ROW("::1"),

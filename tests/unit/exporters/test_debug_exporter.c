@@ -75,6 +75,17 @@ static const struct output_case outputs[] = {
     {TRACES, "verbosity: normal",
      "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"
      "ResourceTraces #0\nScopeTraces #0\na  \n\n"},
+    {TRACES, "verbosity: Normal",
+     "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"
+     "ResourceTraces #0\nScopeTraces #0\na  \n\n"},
+    {TRACES, "verbosity: 1",
+     "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"
+     "ResourceTraces #0\nScopeTraces #0\na  \n\n"},
+    {TRACES, "verbosity: ", "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"},
+    {TRACES, "logLevel: info",
+     "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"
+     "ResourceTraces #0\nScopeTraces #0\na  \n\n"},
+    {TRACES, "loglevel: warn", "Traces\t{\"resource spans\": 1, \"spans\": 1}\n"},
     {LOGS, "verbosity: normal",
      "Logs\t{\"resource logs\": 1, \"log records\": 1}\nResourceLog #0\nScopeLog #0\n \n\n"},
 };
@@ -126,15 +137,15 @@ static void large_text_reaches_the_log_whole(void **state)
     (void)state;
     memcpy(bytes, head, sizeof(head));
     memset(bytes + sizeof(head), 'x', NAME_BYTES);
-    settings.fd = mkstemp(path);
-    assert_true(settings.fd >= 0);
+    settings.fds[0] = mkstemp(path);
+    assert_true(settings.fds[0] >= 0);
     log_configure(&settings);
     struct lane *lane = lane_create(0);
     exporter_open(&exporter, lane, &debug_exporter_factory, "{verbosity: normal}", TRACES);
     exporter_export(&exporter, slice_of(bytes, sizeof(bytes)), 1);
     exporter_close(&exporter);
     lane_destroy(lane);
-    close(settings.fd);
+    close(settings.fds[0]);
     settings = log_settings_default();
     log_configure(&settings);
     assert_int_equal(file_read_whole(path, 1 << 20, &text, &size), 0);
@@ -166,11 +177,13 @@ struct config_case {
 
 static const struct config_case configs[] = {
     {"", NULL},
-    {"{verbosity: detailed, sampling_initial: 5, sampling_thereafter: 200, loglevel: debug,"
+    {"{verbosity: DETAILED, sampling_initial: 5, sampling_thereafter: 200,"
      " sending_queue: {queue_size: 3}}",
      NULL},
     {"{output_paths: [stdout]}", "output_paths is not supported when use_internal_logger is true"},
     {"{verbosity: none}", "none"},
+    {"{loglevel: DEBUG}", NULL},
+    {"{logLevel: loud}", "loud"},
     {"{verbosty: basic}", "verbosty"},
 };
 

@@ -97,10 +97,49 @@ static void the_last_line_of_a_user_counts(void **state)
     assert_true(htpasswd_matches(htpasswd, "b", "2"));
 }
 
+/* The hash would be the password. */
+static void schemes_that_nobody_checks_are_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *error; /* NULL: fine */
+    } rows[] = {
+        {"a:b\nu:$y$j9T$abc$def",
+         "line 2 of htpasswd, user \"u\": found a password in the scheme $y$,"},
+        {"\n\n  u:$argon2id$v=19$m=65536$x$y\n", "line 3 of htpasswd, user \"u\""},
+        {"u:$argon2id$v=19$m=65536$x$y", "the scheme $argon2id$,"},
+        {"u:$7$C6..../....x$y", "the scheme $7$,"},
+        {"u:{CRYPT}rl.3StKT.4T8M", "the scheme {CRYPT},"},
+        {"u:rl.3StKT.4T8M", "the scheme DES,"},
+        {"u:_J9..rasmBYk8r9AiWNc", "the scheme DES,"},
+        {"u:{PLAIN}rl.3StKT.4T8M", NULL},
+        {"u:{PLAIN}$y$j9T$abc$def", NULL},
+        {"u:$2y$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey", NULL},
+        {"u:{SHA}qvTGHdzF6KLavt4PO0gs2a6pQ00=", NULL},
+        {"u:$apr1$abcdefgh$cy3DSYyOwfhsyu7QOMQzd.\nv:hello\nw:cost: 5$", NULL},
+        {"u:correct horse", NULL},
+        {"u:$ecret", NULL},
+        {"u:{}", NULL},
+        {"u:", NULL},
+        {"", NULL},
+        {"u", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct error error = {.text = ""};
+        if (htpasswd_check(slice_of_text(rows[i].text), &error) != (rows[i].error == NULL) ||
+            (rows[i].error != NULL && strstr(error.text, rows[i].error) == NULL))
+            fail_msg("%s: %s", rows[i].text, error.text);
+        assert_null(strstr(error.text, "T.4T8M"));
+        assert_null(strstr(error.text, "abc$def"));
+    }
+}
+
 int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schemes_that_nobody_checks_are_refused),
         ROW(every_form_lets_the_right_password_in),
         ROW(broken_lines_let_nobody_in),
         ROW(hashes_that_crypt_does_not_know_let_nobody_in),

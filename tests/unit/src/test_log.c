@@ -29,7 +29,7 @@ static struct log_settings settings_for(bool is_json)
     settings.is_json = is_json;
     settings.has_caller = false;
     settings.is_sampled = false;
-    settings.fd = ends[1];
+    settings.fds[0] = ends[1];
     settings.service_version = "1.2.3";
     settings.service_instance_id = "id";
     return settings;
@@ -261,7 +261,30 @@ static void the_defaults_stay_the_defaults_after_a_change(void **state)
     struct log_settings standard = log_settings_default();
     assert_string_equal(standard.service_name, "spanflame");
     assert_false(standard.is_json);
-    assert_int_equal(standard.fd, STDERR_FILENO);
+    assert_int_equal(standard.fds[0], STDERR_FILENO);
+}
+
+static void lines_go_to_all_outputs(void **state)
+{
+    int others[2];
+    char other[TEXT_MAX];
+    struct log_settings settings = settings_for(false);
+    (void)state;
+    assert_int_equal(pipe2(others, O_NONBLOCK), 0);
+    settings.fds[0] = open("/dev/full", O_WRONLY); /* one that fails keeps nobody */
+    settings.fds[1] = ends[1];
+    settings.fds[2] = others[1];
+    settings.fds_count = 3;
+    assert_true(settings.fds[0] >= 0);
+    log_configure(&settings);
+    log_info(NULL, "hello");
+    assert_non_null(strstr(written(), "hello"));
+    ssize_t size = read(others[0], other, sizeof(other));
+    assert_true(size > 0);
+    assert_memory_equal(other, text, (size_t)size);
+    close(settings.fds[0]);
+    close(others[0]);
+    close(others[1]);
 }
 
 static void errno_survives(void **state)
@@ -280,6 +303,7 @@ static void errno_survives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        LOG_TEST(lines_go_to_all_outputs),
         LOG_TEST(the_console_form_is_tab_separated_with_json_fields),
         LOG_TEST(the_json_form_is_one_object_per_line),
         LOG_TEST(the_caller_can_be_shown),

@@ -40,7 +40,7 @@ static const struct row rows[] = {
     {.tls = {PAIR, .max_version = "TLS1.2"}, .error = "max_version: unsupported TLS version"},
     {.tls = {PAIR, .min_version = "1.3", .max_version = "1.2"}, .error = "cannot be greater than"},
     {.tls = {PAIR, .max_version = "1.1"}, .error = "min_version (\"1.2\") cannot be greater than"},
-    {.tls = {PAIR, .has_tpm = true}, .error = "tpm is not supported"},
+    {.tls = {PAIR, .tpm.enabled = true}, .error = "tpm is not supported"},
     {.tls = {PAIR}, .names = {"TLS_AES_128_GCM_SHA256"}},
     {.tls = {PAIR}, .names = {"TLS_FOO"}, .error = "invalid TLS cipher suite: \"TLS_FOO\""},
     {.tls = {PAIR}, .names = {"TLS_RSA_WITH_AES_128_CBC_SHA"}, .error = "is insecure"},

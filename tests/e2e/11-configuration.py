@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configurations beside the Go collector: what it takes is taken, what it refuses is refused."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from support import case, client, peers, process
+from support.ports import free_port
+from support.process import run
+
+PLAIN = """\
+receivers: {{otlp: {{protocols: {{grpc: {grpc}, http: {http}}}}}}}
+processors: {{batch: {batch}, memory_limiter: {{check_interval: 1s, limit_mib: 400}}}}
+exporters:
+  debug: {debug}
+  otlp_http: {otlp_http}
+  otlp_grpc: {otlp_grpc}
+extensions: {{zpages: {zpages}, health_check: {health_check}}}
+service:
+  extensions: [zpages, health_check]
+  telemetry: {telemetry}
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors: [memory_limiter, batch]
+      exporters: [debug, otlp_http, otlp_grpc]
+"""
+STANDARD = {
+    "grpc": "{endpoint: '127.0.0.1:0'}",
+    "http": "{endpoint: '127.0.0.1:0'}",
+    "batch": "",
+    "debug": "",
+    "otlp_http": "{endpoint: 'http://localhost:1'}",
+    "otlp_grpc": "{endpoint: 'localhost:1', tls: {insecure: true}}",
+    "zpages": "{endpoint: '127.0.0.1:0'}",
+    "health_check": "{endpoint: '127.0.0.1:0'}",
+    "telemetry": "{metrics: {level: none}}",
+}
+WEB = "{endpoint: 'http://localhost:1', %s}"
+GRPC = "{endpoint: '127.0.0.1:0', %s}"
+MANY = ", ".join(f"k{number}: v" for number in range(20000))
+ENVIRONMENT = {"T_INT": "5", "T_DATE": "2001-01-01", "T_LIST": "[a, b]", "T_BOOL": "true"}
+
+# What is put in, and where; the Go collector says whether it is right.
+CASES = [
+    ("zpages", "{expvar: {enabled: true}}"),
+    ("health_check", "{use_v2: false}"),
+    ("health_check", "{path: health}"),
+    ("grpc", GRPC % "max_recv_msg_size_mib: 999999999"),
+    ("grpc", GRPC % "max_recv_msg_size_mib: 4096"),
+    ("grpc", GRPC % "max_recv_msg_size_mib: -1"),
+    ("grpc", GRPC % "read_buffer_size: 99999999999"),
+    ("grpc", GRPC % "tls: '${env:T_UNSET}'"),
+    ("http", "{endpoint: '127.0.0.1:0', max_request_body_size: 9000000000000}"),
+    ("http", "{endpoint: '127.0.0.1:0', keep_alives_enabled: yes}"),
+    ("http", "{endpoint: '127.0.0.1:0', keep_alives_enabled: '${env:T_BOOL}'}"),
+    ("otlp_http", "{endpoint: 'localhost:4318'}"),
+    ("otlp_http", "{endpoint: localhost}"),
+    ("otlp_http", "{endpoint: '127.0.0.1:4318'}"),
+    ("otlp_http", "{endpoint: '//localhost:4318'}"),
+    ("otlp_http", "{endpoint: otel-collector:4318/base}"),
+    ("otlp_http", "{endpoint: 'http://localhost:x'}"),
+    ("otlp_http", WEB % "timeout: 2001-01-01"),
+    ("otlp_http", WEB % "timeout: '5'"),
+    ("otlp_http", WEB % "timeout: 5"),
+    ("otlp_http", WEB % "timeout: 010"),
+    ("otlp_http", WEB % "compression: GZIP"),
+    ("otlp_http", WEB % "compression: 2001-01-01"),
+    ("otlp_http", WEB % "compression: !!binary Z3ppcA=="),
+    ("otlp_http", WEB % "traces_endpoint: 2001-01-01"),
+    ("otlp_http", WEB % "headers: {a: 2001-01-01}"),
+    ("otlp_http", WEB % "headers: {a: '2001-01-01'}"),
+    ("otlp_http", WEB % "headers: {a: '${env:T_DATE}'}"),
+    ("otlp_http", WEB % "headers: {a: 5}"),
+    ("otlp_http", WEB % "headers: {a: '${env:T_INT}'}"),
+    ("otlp_http", WEB % ("headers: {" + MANY + "}")),
+    ("otlp_http", WEB % "tls: {tpm: {}}"),
+    ("otlp_http", WEB % "tls: {min_version: 1.3}"),
+    ("otlp_http", WEB % "tls: {min_version: '1.9'}"),
+    ("otlp_http", WEB % "middlewares: 5"),
+    ("otlp_http", WEB % "retry_on_failure: {enabled: }"),
+    ("otlp_http", WEB % "retry_on_failure: {multiplier: -1}"),
+    ("otlp_http", WEB % "sending_queue: {enabled: }"),
+    ("otlp_http", WEB % "sending_queue: {sizer: ITEMS}"),
+    ("otlp_http", WEB % "sending_queue: {batch: {partition: {metadata_keys: [a, A]}}}"),
+    ("otlp_http", WEB % "compression_params: {level: 11}"),
+    ("otlp_grpc", "{endpoint: 'localhost:1', balancer_name: random}"),
+    ("batch", "{metadata_keys: [a, A]}"),
+    ("batch", "{metadata_keys: 'a,b'}"),
+    ("batch", "{send_batch_size: 0x10}"),
+    ("batch", "{send_batch_size: 1.0}"),
+    ("debug", "{verbosity: Detailed}"),
+    ("debug", "{verbosity: NORMAL}"),
+    ("debug", "{verbosity: 1}"),
+    ("debug", "{verbosity: 3}"),
+    ("debug", "{verbosity: }"),
+    ("debug", "{verbosity: none}"),
+    ("telemetry", "{metrics: {level: Detailed, views: []}, logs: {level: WARN}}"),
+    ("telemetry", "{metrics: {level: detailed, views: 5}}"),
+    ("telemetry", "{metrics: {level: none}, traces: {level: loud}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {schema_url: 5}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {attributes: {a: b}}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {attributes_list: 'a=b'}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {detectors: [a]}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {a: 2001-01-01}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {" + "é" * 600 + ": a}}"),
+    ("telemetry", "{metrics: {level: none}, resource: {" + "e" * 1100 + ": a}}"),
+]
+
+
+class BesideTheGoCollector(case.Case):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = os.path.join(directory.name, "otel.yaml")
+
+    def write(self, text):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def ask_both(self):
+        """The Go collector's verdict, and ours with what we said."""
+        go = subprocess.run(
+            [peers.otelcol(), "validate", "--config", self.path],
+            capture_output=True,
+            timeout=60,
+            env={**os.environ, **ENVIRONMENT},
+        )
+        ours = run("validate", "--config", self.path, environment=ENVIRONMENT)
+        return go.returncode == 0, ours.returncode == 0, ours.stderr
+
+    def test_verdicts_are_the_same(self):
+        for key, value in CASES:
+            with self.subTest(key=key, value=value[:100]):
+                self.write(PLAIN.format(**{**STANDARD, key: value}))
+                go, ours, said = self.ask_both()
+                self.assertEqual(ours, go, said)
+
+    def test_a_file_of_four_mebibytes_is_read(self):
+        text = PLAIN.format(**STANDARD) + "# Why it is so.\n" * (5 << 16)
+        self.assertGreater(len(text), 4 << 20)
+        self.write(text)
+        go, ours, said = self.ask_both()
+        self.assertEqual((go, ours), (True, True), said[:500])
+
+
+class Running(case.Case):
+    def test_the_log_goes_to_all_output_paths(self):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [os.path.join(directory, name) for name in ("a.log", "b.log")]
+            logs = f"{{logs: {{output_paths: [stderr, {', '.join(paths)}]}}, metrics: {{level: none}}}}"
+            daemon = self.daemon(PLAIN.format(**{**STANDARD, "telemetry": logs}))
+            self.assertIn("Everything is ready", daemon.log())
+            for path in paths:
+                process.poll_until(
+                    lambda path=path: "Everything is ready" in pathlib.Path(path).read_text("utf-8"),
+                    10,
+                    f"the log in {path}",
+                )
+
+    def test_keys_without_effect_are_warned_of_at_validate_and_start(self):
+        text = PLAIN.format(**{**STANDARD, "grpc": GRPC % "read_buffer_size: 5"})
+        words = "grpc::read_buffer_size: found a key that has no effect here"
+        daemon = self.daemon(text)
+        self.assertEqual(daemon.log().count(words), 1)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            done = run("validate", "--config", file.name)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertEqual(done.stderr.count("Warning: "), 1)
+        self.assertEqual(done.stderr.count(words), 1)
+
+    def soft_core_limit(self, service):
+        text = PLAIN.format(**STANDARD).replace("service:\n", "service:\n" + service)
+        daemon = self.daemon(text)
+        with open(f"/proc/{daemon.process.pid}/limits", encoding="ascii") as file:
+            line = next(line for line in file if line.startswith("Max core file size"))
+        return line.split()[4:6]
+
+    def test_cores_are_dumped_only_when_asked_for(self):
+        self.assertEqual(self.soft_core_limit("")[0], "0")
+        with open("/proc/self/limits", encoding="ascii") as file:
+            own = next(line for line in file if line.startswith("Max core file size")).split()[4]
+        self.assertEqual(self.soft_core_limit("  core_dumps: true\n")[0], own)
+
+    def test_variables_are_shown_when_asked_for(self):
+        for text, status in (("", 404), (", expvar: {enabled: true}", 200)):
+            port = free_port()
+            zpages = f"{{endpoint: '127.0.0.1:{port}'{text}}}"
+            self.daemon(PLAIN.format(**{**STANDARD, "zpages": zpages}))
+            answer = client.get(port, "/debug/expvarz")
+            self.assertEqual(answer.status, status)
+            if status == 200:
+                shown = json.loads(answer.body)
+                self.assertIn("--config", " ".join(shown["cmdline"]))
+                self.assertGreaterEqual(shown["memstats"]["Alloc"], 0)
+
+
+if __name__ == "__main__":
+    case.main()
