@@ -176,13 +176,14 @@ static void answer_http2(struct sink *sink, struct sink_connection *connection, 
         mutate_bytes(&sink->world, out, connection->written);
 }
 
+#define LATE "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n"
+
 static void answer_http1(struct sink *sink, struct sink_connection *connection)
 {
     static const char *const answers[] = {
         "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 429 Slow\r\nRetry-After: 99999999999999999999\r\nContent-Length: 0\r\n\r\n",
-        "HTTP/1.1 429 Slow\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n"
-        "Content-Length: 0\r\n\r\n",
+        "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n" LATE "\r\n",
         "HTTP/1.1 400 Bad\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nno\x00\x1b[31m!",
         "HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         "HTTP/1.1 307 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
