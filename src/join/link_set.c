@@ -16,6 +16,9 @@
 /* For how many there is room at first, for how many at most at once, and how many there may be. */
 enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
 
+/* Above a 16th of the slots in use, clearing all of them is quicker. */
+enum { CLEAR_ALL_SHARE = 16 };
+
 /* Of a link and its slots. */
 #define LINK_BYTES ((uint64_t)sizeof(struct join_link) + 2 * sizeof(uint32_t))
 
@@ -38,14 +41,6 @@ void link_set_fini(struct link_set *set)
     set->capacity = 0;
 }
 
-void link_set_clear(struct link_set *set)
-{
-    assert(set->count > 0);
-    if (set->count > 1)
-        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
-    set->count = 1;
-}
-
 /* The slot of the link with that key, or the empty one where it belongs. */
 static uint32_t *slot_of(const struct link_set *set, const struct link_key *key)
 {
@@ -57,6 +52,21 @@ static uint32_t *slot_of(const struct link_set *set, const struct link_key *key)
         if (place == 0 || memcmp(&set->items[place].key, key, sizeof(*key)) == 0)
             return &set->slots[at];
     }
+}
+
+/* A table that was large once and holds little now is emptied link by link: otherwise one large
+ * request would make every small one after it pay for its slots. */
+void link_set_clear(struct link_set *set)
+{
+    assert(set->count > 0);
+    if (set->count == 1)
+        return;
+    if (set->count > set->slots_count / CLEAR_ALL_SHARE)
+        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
+    else /* backwards, so that a search never ends at a slot that is already empty */
+        for (uint32_t i = set->count; --i > 0;)
+            *slot_of(set, &set->items[i].key) = 0;
+    set->count = 1;
 }
 
 /* Room for so many, a power of two. */

@@ -61,19 +61,26 @@ static void put_fields(struct profile_groups *groups, const struct profile_dicti
     profile_bytes_wrap(out, begin, SCHEMA_URL);
 }
 
-uint32_t profile_groups_scope(struct profile_groups *groups,
-                              const struct profile_dictionary *dictionary,
-                              const struct profile_resource *resource,
-                              const struct profile_scope *scope)
+uint32_t profile_groups_resource(struct profile_groups *groups,
+                                 const struct profile_dictionary *dictionary,
+                                 const struct profile_resource *resource)
 {
     struct profile_bytes *out = &groups->scratch;
-    assert(scope != NULL);
+    assert(resource != NULL);
     out->size = 0;
     put_fields(groups, dictionary, INLINE_RESOURCE,
                (const struct slice[]){resource->resource, resource->schema_url}, out);
-    uint32_t index = profile_set_add(&groups->resources, slice_of(out->data, out->size));
+    return profile_set_add(&groups->resources, slice_of(out->data, out->size));
+}
+
+uint32_t profile_groups_scope(struct profile_groups *groups,
+                              const struct profile_dictionary *dictionary, uint32_t resource,
+                              const struct profile_scope *scope)
+{
+    struct profile_bytes *out = &groups->scratch;
+    assert(resource < groups->resources.count);
     out->size = 0;
-    profile_bytes_add(out, slice_of(&index, sizeof(index)));
+    profile_bytes_add(out, slice_of(&resource, sizeof(resource)));
     put_fields(groups, dictionary, INLINE_SCOPE,
                (const struct slice[]){scope->scope, scope->schema_url}, out);
     return profile_set_add(&groups->scopes, slice_of(out->data, out->size));

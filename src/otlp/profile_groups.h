@@ -37,10 +37,14 @@ void profile_groups_init(struct profile_groups *groups, struct budget *budget);
 void profile_groups_fini(struct profile_groups *groups);
 void profile_groups_clear(struct profile_groups *groups);
 
-/* The scope of that resource, which is new if there is none equal to it. */
+/* The index of a resource equal to this one, which is added if it is new. Takes as long as the
+ * resource has bytes: call it once per ResourceProfiles, not once per Profile. */
+uint32_t profile_groups_resource(struct profile_groups *groups,
+                                 const struct profile_dictionary *dictionary,
+                                 const struct profile_resource *resource);
+/* The same of a scope in that resource: once per ScopeProfiles. */
 uint32_t profile_groups_scope(struct profile_groups *groups,
-                              const struct profile_dictionary *dictionary,
-                              const struct profile_resource *resource,
+                              const struct profile_dictionary *dictionary, uint32_t resource,
                               const struct profile_scope *scope);
 /* What was added to body since the last time is a profile of that scope. */
 void profile_groups_add(struct profile_groups *groups, uint32_t scope);

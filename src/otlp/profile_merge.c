@@ -37,11 +37,19 @@ void profile_merge_fini(struct profile_merge *merge)
     profile_groups_fini(&merge->groups);
 }
 
+/* The groups know nothing of this source. */
+static void forget_groups(struct profile_source *source)
+{
+    source->resource_group = SOURCE_NOT_GROUPED;
+    source->scope_group = SOURCE_NOT_GROUPED;
+}
+
 bool profile_source_open(struct profile_source *source, struct slice request,
                          struct profile_merge *merge)
 {
     assert(merge != NULL);
     *source = (struct profile_source){.resources = wire_reader_of(request)};
+    forget_groups(source);
     return profile_remap_open(&source->remap, request, &merge->tables);
 }
 
@@ -70,10 +78,12 @@ static bool step(struct profile_source *source)
         if (!profile_next_resource(&source->resources, &source->resource))
             return false;
         source->scopes = wire_reader_of(source->resource.bytes);
+        source->resource_group = SOURCE_NOT_GROUPED;
         source->level = SOURCE_RESOURCE;
     } else if (source->level == SOURCE_RESOURCE) {
         if (profile_next_scope(&source->scopes, &source->scope)) {
             source->profiles = wire_reader_of(source->scope.bytes);
+            source->scope_group = SOURCE_NOT_GROUPED;
             source->level = SOURCE_SCOPE;
         } else {
             source->level = SOURCE_REQUEST;
@@ -288,6 +298,19 @@ static bool take_samples(struct profile_merge *merge, struct profile_source *sou
     return true;
 }
 
+/* The scope of the profile at hand in the groups, looked up once for all of its profiles. */
+static uint32_t group_of(struct profile_merge *merge, struct profile_source *source)
+{
+    const struct profile_dictionary *from = &source->remap.from;
+    if (source->resource_group == SOURCE_NOT_GROUPED)
+        source->resource_group = profile_groups_resource(&merge->groups, from, &source->resource);
+    if (source->scope_group == SOURCE_NOT_GROUPED)
+        source->scope_group =
+            profile_groups_scope(&merge->groups, from, source->resource_group, &source->scope);
+    assert(source->scope_group < merge->groups.scopes.count);
+    return source->scope_group;
+}
+
 /* Takes the profile, or a piece of it if it is alone. False when some of it is left. */
 static bool take_profile(struct profile_merge *merge, struct profile_source *source,
                          struct otlp_limit limit)
@@ -303,14 +326,14 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     if (has_too_many && !is_alone)
         return false;
     source->is_cut = source->is_cut || has_too_many;
-    uint32_t scope = profile_groups_scope(&merge->groups, &source->remap.from, &source->resource,
-                                          &source->scope);
+    uint32_t scope = group_of(merge, source);
     begin_profile(merge, source);
     bool is_whole =
         (is_alone || fits_bytes(merge, source, limit)) && take_samples(merge, source, limit);
     if (!is_whole && !is_alone) {
         profile_tables_cut(&merge->tables, &tables);
         profile_groups_cut(&merge->groups, &groups);
+        forget_groups(source);
         merge->items = items;
         begin_samples(source);
         return false;
@@ -453,6 +476,7 @@ static void clear(struct profile_merge *merge, struct profile_source *source)
     if (source == NULL)
         return;
     profile_remap_forget(&source->remap);
+    forget_groups(source);
     source->is_carried = false;
 }
 

@@ -31,6 +31,8 @@ struct profile_merge {
 void profile_merge_init(struct profile_merge *merge, struct budget *budget);
 void profile_merge_fini(struct profile_merge *merge);
 
+#define SOURCE_NOT_GROUPED UINT32_MAX
+
 /* A request that samples are taken from. Its indices have been checked but for the profiles that
  * are named as broken. */
 struct profile_source {
@@ -45,8 +47,10 @@ struct profile_source {
     struct profile_scope scope;
     struct profile profile;
     enum { SOURCE_REQUEST, SOURCE_RESOURCE, SOURCE_SCOPE, SOURCE_PROFILE } level;
-    uint64_t samples_left; /* of the profile */
-    bool is_cut;           /* the profile */
+    uint32_t resource_group; /* of resource in the groups; SOURCE_NOT_GROUPED: not looked up yet */
+    uint32_t scope_group;    /* of scope; the same */
+    uint64_t samples_left;   /* of the profile */
+    bool is_cut;             /* the profile */
     bool is_begun;
     bool is_carried; /* all that its samples refer to is known, and all of it fits */
 };

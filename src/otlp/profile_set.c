@@ -17,7 +17,8 @@
 
 enum {
     SLOTS_FIRST = 64,
-    GROW_AHEAD = 16, /* slots that are fetched before they are filled */
+    GROW_AHEAD = 16,      /* slots that are fetched before they are filled */
+    CLEAR_ALL_SHARE = 16, /* above a 16th of the slots in use, clearing all of them is quicker */
     CHUNKS_FIRST = 8,
     CHUNK_BYTES_FIRST = 4 * 1024,
     CHUNK_BYTES_MAX = 64 * 1024, /* with the buffer's own */
@@ -96,6 +97,16 @@ static void put_in_slot(struct profile_set *set, uint32_t index)
     set->slots[at] = slot_with(set, index, hash);
 }
 
+/* The slot of an entry that is in the table, whether or not slots on the way are still in use. */
+static uint32_t *slot_holding(struct profile_set *set, uint32_t index)
+{
+    uint32_t hash = set->entries[index].hash;
+    uint32_t at = hash & index_mask(set);
+    while (set->slots[at] != slot_with(set, index, hash))
+        at = (at + 1) & index_mask(set);
+    return &set->slots[at];
+}
+
 /* Doubles entries and slots; a third of the slots stays empty at the least. */
 static void __attribute__((noinline)) grow(struct profile_set *set)
 {
@@ -147,12 +158,24 @@ void profile_set_fini(struct profile_set *set)
     charge(set);
 }
 
+/* Empties the slots. A table that was large once and holds little now is emptied entry by entry:
+ * otherwise one large request would make every small one after it pay for its slots. */
+static void clear_slots(struct profile_set *set)
+{
+    if (set->count > set->slots_count / CLEAR_ALL_SHARE) {
+        memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
+        return;
+    }
+    for (uint32_t i = 0; i < set->count; i++)
+        *slot_holding(set, i) = 0;
+}
+
 void profile_set_clear(struct profile_set *set)
 {
     assert(set->slots_count > 0);
+    clear_slots(set);
     while (set->last != NULL)
         drop_last_chunk(set);
-    memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
     set->count = 0;
     set->encoded_bytes = 0;
     profile_set_add(set, slice_of("", 0));
@@ -267,10 +290,7 @@ static void remove_last(struct profile_set *set)
 {
     uint32_t index = --set->count;
     const struct profile_set_entry *entry = &set->entries[index];
-    uint32_t at = entry->hash & index_mask(set);
-    while (set->slots[at] != slot_with(set, index, entry->hash))
-        at = (at + 1) & index_mask(set);
-    set->slots[at] = 0;
+    *slot_holding(set, index) = 0;
     while (set->last->size == 0)
         drop_last_chunk(set);
     size_t encoded_bytes = wire_field_size(set->number, entry->size);
