@@ -63,6 +63,15 @@ void text_fini(struct text *text)
     *text = (struct text){0};
 }
 
+void text_note_read(struct text *text, size_t bytes)
+{
+    assert(text->read_bytes <= TEXT_READ_BYTES_MAX);
+    if (bytes > TEXT_READ_BYTES_MAX - text->read_bytes)
+        text_cut(text);
+    else
+        text->read_bytes += bytes;
+}
+
 void text_add_slice(struct text *text, struct slice bytes)
 {
     assert(text != NULL);

@@ -14,8 +14,9 @@ struct profile_dictionary;
 
 enum {
     TEXT_BYTES_MAX = 4 << 20,
-    TEXT_SPANS_MAX = 20,          /* of a request of profiles */
-    TEXT_SPAN_ROWS_MAX = 1 << 18, /* samples that are looked at for them */
+    TEXT_READ_BYTES_MAX = 16 << 20, /* of entries of a dictionary, each time they are read */
+    TEXT_SPANS_MAX = 20,            /* of a request of profiles */
+    TEXT_SPAN_ROWS_MAX = 1 << 18,   /* samples that are looked at for them */
 };
 
 /* Text that grows, up to TEXT_BYTES_MAX or what memory allows; then it ends in a line that says so.
@@ -25,6 +26,7 @@ struct text {
     size_t size;
     size_t capacity;
     bool is_cut;
+    size_t read_bytes; /* of entries that may be read again and again, with nothing to write */
     const struct profile_dictionary *dictionary; /* of the profiles that are written */
 };
 

@@ -17,6 +17,7 @@ static void add_attributes(struct text *text, const struct profile_indices *attr
     while (!text->is_cut && profile_indices_next(&reader, &index)) {
         struct profile_attribute attribute = profile_attribute_at(text->dictionary, index);
         struct slice value = attribute.value;
+        text_note_read(text, value.size);
         text_add(text, "%s", before);
         text_add_slice(text, profile_string_at(text->dictionary, attribute.key));
         text_add(text, "=");
@@ -60,8 +61,10 @@ static void add_stack(struct text *text, struct profile_index index)
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     struct profile_index location_index;
     assert(text->dictionary != NULL);
+    text_note_read(text, profile_entry_at(text->dictionary, PROFILE_STACKS, index).size);
     while (!text->is_cut && profile_indices_next(&reader, &location_index)) {
         struct profile_location location = profile_location_at(text->dictionary, location_index);
+        text_note_read(text, location.bytes.size);
         struct wire_reader lines = wire_reader_of(location.bytes);
         struct profile_line line;
         if (location.lines_count == 0)

@@ -22,12 +22,27 @@ struct row {
     uint64_t value;
 };
 
+#define LEAF_UNREAD UINT32_MAX
+
+/* Whether an attribute is a span_name. */
+enum __attribute__((packed)) name_state { NAME_UNREAD, NAME_OTHER, NAME_OF_SPAN };
+
+/* Pairs of indices (type, unit), sorted. */
+struct type_units {
+    uint64_t *items;
+    size_t count;
+    size_t capacity;
+};
+
 struct rows {
     const struct profile_dictionary *dictionary;
     struct row *items;
     size_t count;
     size_t capacity;
     uint64_t left_out;
+    uint32_t *leaves;        /* by stack: the name of its leaf */
+    enum name_state *names;  /* by attribute */
+    struct type_units types; /* of the profiles of the scope at hand */
 };
 
 /* One span and type: neighbours in the sorted rows. */
@@ -37,7 +52,21 @@ struct span_group {
     uint64_t total;
 };
 
-static uint32_t leaf_name(const struct profile_dictionary *dictionary,
+/* What senders say may be any number: sums and products end at UINT64_MAX and never wrap. */
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t multiply_capped(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* The name of a stack's innermost function; 0: unknown. */
+static uint32_t read_leaf(const struct profile_dictionary *dictionary,
                           struct profile_index stack_index)
 {
     struct profile_stack stack = profile_stack_at(dictionary, stack_index);
@@ -46,29 +75,49 @@ static uint32_t leaf_name(const struct profile_dictionary *dictionary,
     struct profile_index index;
     if (!profile_indices_next(&reader, &index))
         return 0;
-    struct profile_location location = profile_location_at(dictionary, index);
-    struct wire_reader lines = wire_reader_of(location.bytes);
+    struct wire_reader lines =
+        wire_reader_of(profile_entry_at(dictionary, PROFILE_LOCATIONS, index));
     if (!profile_next_line(&lines, &line))
         return 0;
     return profile_place(dictionary, PROFILE_STRINGS,
                          profile_function_at(dictionary, line.function).name);
 }
 
-static uint32_t name_attribute(const struct profile_dictionary *dictionary,
-                               const struct profile_sample *sample)
+/* Many samples share a stack: each is read once. */
+static uint32_t leaf_name(struct rows *rows, struct profile_index stack)
+{
+    uint32_t *leaf = &rows->leaves[profile_place(rows->dictionary, PROFILE_STACKS, stack)];
+    if (*leaf == LEAF_UNREAD)
+        *leaf = read_leaf(rows->dictionary, stack);
+    return *leaf;
+}
+
+static bool names_span(struct rows *rows, struct profile_index index)
+{
+    enum name_state *state =
+        &rows->names[profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index)];
+    if (*state == NAME_UNREAD) {
+        struct profile_attribute attribute = profile_attribute_at(rows->dictionary, index);
+        struct slice key = profile_string_at(rows->dictionary, attribute.key);
+        *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
+    }
+    return *state == NAME_OF_SPAN;
+}
+
+/* The attribute with the span's name; 0: there is none. */
+static uint32_t name_attribute(struct rows *rows, const struct profile_sample *sample)
 {
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
-    assert(dictionary != NULL);
-    while (profile_indices_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
-        if (slice_equal_text(profile_string_at(dictionary, attribute.key), "span_name"))
-            return profile_place(dictionary, PROFILE_ATTRIBUTES, index);
-    }
+    assert(rows->names != NULL);
+    while (profile_indices_next(&reader, &index))
+        if (names_span(rows, index))
+            return profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
     return 0;
 }
 
-/* The sum of its values; a sample without any counts once for each time at which it was seen. */
+/* The sum of its values, or UINT64_MAX where that is more; a sample without any counts once for
+ * each time at which it was seen. */
 static uint64_t value_of(const struct profile_sample *sample)
 {
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
@@ -78,7 +127,7 @@ static uint64_t value_of(const struct profile_sample *sample)
     if (profile_numbers_count(&sample->values) == 0)
         return profile_numbers_count(&sample->timestamps);
     while (profile_numbers_next(&reader, &value))
-        total += (int64_t)value > 0 ? value : 0;
+        total = add_capped(total, (int64_t)value > 0 ? value : 0);
     return total;
 }
 
@@ -109,20 +158,50 @@ static bool stands_for_time(const struct profile_dictionary *dictionary,
            slice_equal_text(profile_string_at(dictionary, profile->sample_type.unit), "count");
 }
 
-/* Many profilers count samples and, in a profile beside that, say the time that they stand for. */
-static bool is_said_beside(const struct rows *rows, struct slice scope,
-                           const struct profile *profile)
+static uint64_t type_unit(const struct profile_value_type *type)
+{
+    return (uint64_t)type->type.number << 32 | (uint32_t)type->unit.number;
+}
+
+static int compare_type_units(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Notes the types of all profiles of a scope. False: there is no memory for them. */
+static bool collect_types(struct type_units *types, struct slice scope)
 {
     struct wire_reader profiles = wire_reader_of(scope);
-    struct profile other;
+    struct profile profile;
+    types->count = 0;
+    while (profile_next_profile(&profiles, &profile)) {
+        if (types->count == types->capacity) {
+            size_t capacity = types->capacity > 0 ? 2 * types->capacity : 64;
+            uint64_t *grown = mem_try_resize(types->items, capacity * sizeof(*grown));
+            if (grown == NULL)
+                return false;
+            types->items = grown;
+            types->capacity = capacity;
+        }
+        types->items[types->count++] = type_unit(&profile.sample_type);
+    }
+    assert(profiles.failure == NULL);
+    if (types->count > 1)
+        qsort(types->items, types->count, sizeof(types->items[0]), compare_type_units);
+    return true;
+}
+
+/* Many profilers count samples and, in a profile beside that, say the time that they stand for.
+ */
+static bool is_said_beside(const struct rows *rows, const struct profile *profile)
+{
+    const struct type_units *types = &rows->types;
+    uint64_t wanted = type_unit(&profile->period_type);
     assert(profile->bytes.data != NULL);
-    if (!stands_for_time(rows->dictionary, profile))
-        return false;
-    while (profile_next_profile(&profiles, &other))
-        if (other.sample_type.type.number == profile->period_type.type.number &&
-            other.sample_type.unit.number == profile->period_type.unit.number)
-            return true;
-    return false;
+    return stands_for_time(rows->dictionary, profile) && types->count > 0 &&
+           bsearch(&wanted, types->items, types->count, sizeof(wanted), compare_type_units) != NULL;
 }
 
 static void add_sample(struct rows *rows, const struct profile *profile,
@@ -139,14 +218,14 @@ static void add_sample(struct rows *rows, const struct profile *profile,
         .link = profile_place(from, PROFILE_LINKS, sample->link),
         .type = profile_place(from, PROFILE_STRINGS, profile->sample_type.type),
         .unit = profile_place(from, PROFILE_STRINGS, profile->sample_type.unit),
-        .function = leaf_name(from, sample->stack),
-        .attribute = name_attribute(from, sample),
+        .function = leaf_name(rows, sample->stack),
+        .attribute = name_attribute(rows, sample),
         .value = value_of(sample),
     };
     if (stands_for_time(rows->dictionary, profile)) {
         row.type = profile_place(from, PROFILE_STRINGS, profile->period_type.type);
         row.unit = profile_place(from, PROFILE_STRINGS, profile->period_type.unit);
-        row.value *= (uint64_t)profile->period;
+        row.value = multiply_capped(row.value, (uint64_t)profile->period);
     }
     rows->items[rows->count++] = row;
 }
@@ -156,10 +235,12 @@ static void add_profiles(struct rows *rows, struct slice scope)
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     assert(rows->dictionary != NULL);
+    if (!collect_types(&rows->types, scope))
+        return;
     while (profile_next_profile(&profiles, &profile)) {
         struct wire_reader samples = wire_reader_of(profile.bytes);
         struct profile_sample sample;
-        if (is_said_beside(rows, scope, &profile))
+        if (is_said_beside(rows, &profile))
             continue;
         while (profile_next_sample(&samples, &sample))
             add_sample(rows, &profile, &sample);
@@ -219,7 +300,7 @@ static void sum_rows(struct rows *rows)
     qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_rows);
     for (size_t i = 1; i < rows->count; i++) {
         if (compare_rows(&rows->items[i], &rows->items[kept]) == 0)
-            rows->items[kept].value += rows->items[i].value;
+            rows->items[kept].value = add_capped(rows->items[kept].value, rows->items[i].value);
         else
             rows->items[++kept] = rows->items[i];
     }
@@ -234,7 +315,7 @@ static bool next_group(const struct rows *rows, size_t *at, struct span_group *g
         return false;
     *group = (struct span_group){.rows = &rows->items[*at]};
     while (*at < rows->count && compare_spans(group->rows, &rows->items[*at]) == 0) {
-        group->total += rows->items[(*at)++].value;
+        group->total = add_capped(group->total, rows->items[(*at)++].value);
         group->count++;
     }
     return true;
@@ -307,8 +388,8 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
         add_function(text, rows, &group->rows[i], group->total);
 }
 
-/* The spans with the largest totals. Totals of different types are not comparable, but each type's
- * own order is kept. */
+/* The spans with the largest totals. Totals of different types are not comparable, but each
+ * type's own order is kept. */
 static void write_groups(struct text *text, const struct rows *rows, size_t functions_max)
 {
     struct span_group *groups = mem_try_alloc(rows->count * sizeof(*groups));
@@ -330,6 +411,22 @@ static void write_groups(struct text *text, const struct rows *rows, size_t func
     mem_free(groups);
 }
 
+/* False: there is no memory for what is kept of stacks and attributes. */
+static bool open_rows(struct rows *rows, struct arena *arena)
+{
+    /* Index 0 may be asked for even if the table is empty. */
+    size_t stacks = (size_t)rows->dictionary->counts[PROFILE_STACKS] + 1;
+    size_t attributes = (size_t)rows->dictionary->counts[PROFILE_ATTRIBUTES] + 1;
+    rows->leaves = arena_try_alloc(arena, stacks * sizeof(rows->leaves[0]));
+    rows->names = arena_try_alloc(arena, attributes * sizeof(rows->names[0]));
+    if (rows->leaves == NULL || rows->names == NULL)
+        return false;
+    for (size_t i = 0; i < stacks; i++)
+        rows->leaves[i] = LEAF_UNREAD;
+    memset(rows->names, NAME_UNREAD, attributes * sizeof(rows->names[0]));
+    return true;
+}
+
 void otlp_text_write_spans(struct text *text, struct slice request, size_t functions_max)
 {
     struct profile_dictionary dictionary;
@@ -338,7 +435,7 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
     assert(text != NULL);
     assert(functions_max > 0);
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    if (profile_dictionary_open(&dictionary, &arena, request)) {
+    if (profile_dictionary_open(&dictionary, &arena, request) && open_rows(&rows, &arena)) {
         add_request(&rows, request);
         if (rows.count > 0) {
             sum_rows(&rows);
@@ -348,5 +445,6 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
         }
     }
     mem_free(rows.items);
+    mem_free(rows.types.items);
     arena_clear(&arena);
 }
