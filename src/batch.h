@@ -17,6 +17,9 @@ struct budget;
 struct buffer;
 struct client_info;
 
+/* Resource…, Scope…, Metric, its Gauge, Sum or the like. */
+enum { BATCH_SORTED_LEVELS_MAX = 4 };
+
 struct batch_part {
     struct buffer
         *owner; /* a reference of the batch's own; the same buffer may stand behind many parts */
@@ -31,8 +34,10 @@ struct batch {
     uint64_t bytes;       /* sum of the parts */
     uint64_t arrival_ns;  /* of its oldest request, on clock_now_ns's scale */
     /* Set by otlp_split on what it leaves over: how deep in the first Resource… message, always
-     * following the first child, everything else stands before the children. */
+     * following the first child, everything else stands before the children, and how many bytes
+     * that is at each depth (from 1 on). The next cut need not look at them again. */
     unsigned sorted_levels;
+    uint64_t sorted_bytes[BATCH_SORTED_LEVELS_MAX + 1];
     struct client_info *client; /* NULL: nobody asked for it, or merged from several */
     size_t parts_count;
     size_t parts_capacity;

@@ -19,6 +19,7 @@ enum {
     /* Up to this size a copy costs less than a buffer that lives on, a part, and later its way back
      * through the caches. */
     GATHER_COPY_BYTES_MAX = 2048,
+    GATHER_SPLIT_PARTS_MAX = 64,
     GATHER_COPIES_BYTES_MIN = 4096,
     GATHER_COPIES_BYTES_MAX = 64 * 1024,
 };
@@ -64,17 +65,30 @@ uint64_t gather_bytes(const struct gather *gather)
     return gather->pending != NULL ? gather->pending->bytes : 0;
 }
 
+/* Makes room behind the entries: where at least as many have been cut off as are left, their place,
+ * so that each entry is moved once on average; else twice as much. */
+static void make_entry_room(struct gather *gather)
+{
+    assert(gather->entries_first + gather->entries_count == gather->entries_capacity);
+    if (gather->entries_first > gather->entries_count) {
+        memcpy(gather->entries, gather->entries + gather->entries_first,
+               gather->entries_count * sizeof(gather->entries[0]));
+        gather->entries_first = 0;
+        return;
+    }
+    gather->entries_capacity =
+        gather->entries_capacity > 0 ? 2 * gather->entries_capacity : GATHER_ENTRIES_FIRST;
+    gather->entries =
+        mem_resize(gather->entries, gather->entries_capacity * sizeof(gather->entries[0]));
+}
+
 static void add_entry(struct gather *gather, struct receipt *receipt, uint64_t items)
 {
-    assert(gather->entries_count <= gather->entries_capacity);
-    if (gather->entries_count == gather->entries_capacity) {
-        gather->entries_capacity =
-            gather->entries_capacity > 0 ? 2 * gather->entries_capacity : GATHER_ENTRIES_FIRST;
-        gather->entries =
-            mem_resize(gather->entries, gather->entries_capacity * sizeof(gather->entries[0]));
-    }
-    gather->entries[gather->entries_count++] =
-        (struct gather_entry){.receipt = receipt, .items = items};
+    if (gather->entries_first + gather->entries_count == gather->entries_capacity)
+        make_entry_room(gather);
+    size_t at = gather->entries_first + gather->entries_count++;
+    assert(at < gather->entries_capacity);
+    gather->entries[at] = (struct gather_entry){.receipt = receipt, .items = items};
 }
 
 /* As large as what is pending, so that few requests do not hold much. False: the budget refuses. */
@@ -139,31 +153,32 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
  * request waits for what is left, if only for parts without items, as large empty profiles are. */
 static void attribute(struct gather *gather, struct piece *piece, uint64_t items, bool is_last)
 {
+    struct gather_entry *entries = gather->entries + gather->entries_first;
+    size_t whole = 0;     /* entries of which the piece has all that was left */
+    uint64_t covered = 0; /* their items */
     assert(gather->entries_count > 0);
     assert(piece->receipts == NULL);
-    size_t used = 0;
-    piece->receipts =
-        (struct receipt **)mem_alloc(gather->entries_count * sizeof(struct receipt *));
-    for (; used < gather->entries_count; used++) {
-        struct gather_entry *entry = &gather->entries[used];
-        bool is_whole = is_last || (entry->items <= items && used + 1 < gather->entries_count);
-        if (entry->receipt != NULL) {
-            receipt_expect(entry->receipt, is_whole ? 0 : 1);
-            piece->receipts[piece->receipts_count++] = entry->receipt;
-        }
-        if (!is_whole) {
-            entry->items -= items < entry->items ? items : entry->items;
-            break;
-        }
-        items -= is_last ? 0 : entry->items;
-        if (items == 0 && !is_last) {
-            used++;
-            break;
-        }
+    while (whole < gather->entries_count &&
+           (is_last || (whole + 1 < gather->entries_count && (covered < items || whole == 0) &&
+                        covered + entries[whole].items <= items)))
+        covered += entries[whole++].items;
+    bool has_rest = !is_last && (covered < items || whole == 0);
+    size_t used = whole + has_rest;
+    assert(used <= gather->entries_count);
+    piece->receipts = (struct receipt **)mem_alloc((used + 1) * sizeof(struct receipt *));
+    for (size_t i = 0; i < used; i++) {
+        if (entries[i].receipt == NULL)
+            continue;
+        receipt_expect(entries[i].receipt, i < whole ? 0 : 1);
+        piece->receipts[piece->receipts_count++] = entries[i].receipt;
     }
-    gather->entries_count -= used;
-    for (size_t i = 0; i < gather->entries_count; i++)
-        gather->entries[i] = gather->entries[used + i];
+    if (has_rest)
+        entries[whole].items -=
+            items - covered < entries[whole].items ? items - covered : entries[whole].items;
+    gather->entries_first += whole;
+    gather->entries_count -= whole;
+    if (gather->entries_count == 0)
+        gather->entries_first = 0;
 }
 
 /* The first piece of what is pending, which then is what is left. */
@@ -183,6 +198,23 @@ static struct batch *cut_profiles(struct gather *gather, struct otlp_limit limit
     return batch;
 }
 
+/* Each cut refers to every part of what is left. Many small ones, as edits leave them, are joined
+ * before the first cut, if there is memory. */
+static struct batch *join_many(struct gather *gather, struct batch *pending)
+{
+    struct batch_part whole;
+    if (pending->parts_count <= GATHER_SPLIT_PARTS_MAX || pending->sorted_levels > 0 ||
+        !batch_join(pending, gather->budget, &whole))
+        return pending;
+    struct batch *joined = batch_create_like(pending, 1);
+    batch_append(joined, whole.owner, whole.bytes);
+    joined->items = pending->items;
+    assert(joined->bytes == pending->bytes);
+    buffer_unref(whole.owner);
+    batch_unref(pending);
+    return joined;
+}
+
 static struct batch *cut_records(struct gather *gather, struct otlp_limit limit)
 {
     struct batch *pending = gather->pending;
@@ -193,6 +225,7 @@ static struct batch *cut_records(struct gather *gather, struct otlp_limit limit)
     gather->pending = NULL;
     drop_copies(gather);
     if (!fits) {
+        pending = join_many(gather, pending);
         otlp_split(pending, limit, gather->budget, &head, &gather->pending);
         batch_unref(pending);
     }

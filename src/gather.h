@@ -33,7 +33,8 @@ struct gather {
     struct buffer *copies;         /* where small requests are copied to; NULL: nowhere yet */
     struct profile_queue profiles; /* where those are */
     struct gather_entry *entries;
-    size_t entries_count;
+    size_t entries_first; /* those before have been cut off */
+    size_t entries_count; /* from there on */
     size_t entries_capacity;
 };
 

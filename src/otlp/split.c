@@ -15,7 +15,7 @@
 #include "src/otlp/schema.h"
 
 /* request, resource, scope, metric, gauge */
-enum { LEVELS_MAX = 5 };
+enum { LEVELS_MAX = 1 + BATCH_SORTED_LEVELS_MAX };
 
 /* A message on the path. Offsets count from the begin of its content. */
 struct level {
@@ -44,24 +44,57 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
     return field != NULL && field->kind >= OTLP_HOLDER ? field : NULL;
 }
 
+/* Where the children of a message begin, as far as that is known: at depth `sorted` of the path
+ * that the last cut left, behind everything else. 0: not on that path. */
+static struct rope children_of(const struct rope_field *found, unsigned sorted)
+{
+    struct rope rope = found->content;
+    if (sorted > 0)
+        rope_skip(&rope, found->begin.batch->sorted_bytes[sorted]);
+    return rope;
+}
+
+/* The depth of the first child of a message at that depth. */
+static unsigned next_sorted(const struct rope *rope, unsigned sorted)
+{
+    return sorted > 0 && sorted < rope->batch->sorted_levels ? sorted + 1 : 0;
+}
+
 /* Items in a field, or more than `enough` of them: it stops there. Recursion is bounded by the
  * tables, LEVELS_MAX deep. */
 static uint64_t count_items(const struct otlp_field *field, const struct rope_field *found,
-                            uint64_t enough)
+                            unsigned sorted, uint64_t enough)
 {
     assert(field->kind >= OTLP_HOLDER);
     if (field->kind == OTLP_RECORDS)
         return 1;
-    struct rope rope = found->content;
-    uint64_t end = rope.at + found->content_bytes;
+    struct rope rope = children_of(found, sorted);
+    uint64_t end = found->content.at + found->content_bytes;
     uint64_t items = 0;
     struct rope_field inner;
+    sorted = next_sorted(&rope, sorted);
     while (items <= enough && rope_read_field(&rope, end, &inner)) {
         const struct otlp_field *child = child_of(field->message, &inner);
-        if (child != NULL)
-            items += count_items(child, &inner, enough - items);
+        if (child == NULL)
+            continue;
+        items += count_items(child, &inner, sorted, enough - items);
+        sorted = 0;
     }
     return items;
+}
+
+/* Whether a message that holds others holds any. */
+static bool has_children(const struct otlp_field *field, const struct rope_field *found,
+                         unsigned sorted)
+{
+    assert(field->kind >= OTLP_HOLDER);
+    struct rope rope = children_of(found, sorted);
+    uint64_t end = found->content.at + found->content_bytes;
+    struct rope_field inner;
+    while (field->kind != OTLP_RECORDS && rope_read_field(&rope, end, &inner))
+        if (child_of(field->message, &inner) != NULL)
+            return true;
+    return false;
 }
 
 static uint64_t items_left(const struct cut *cut)
@@ -83,25 +116,22 @@ static uint64_t head_bytes(const struct cut *cut, uint64_t more)
     return size + cut->levels[0].before_bytes;
 }
 
-static bool fits(const struct cut *cut, uint64_t items, uint64_t bytes)
+static bool fits(const struct cut *cut, uint64_t bytes)
 {
-    return items <= items_left(cut) &&
-           (cut->limit.bytes_max == 0 || head_bytes(cut, bytes) <= cut->limit.bytes_max);
+    return cut->limit.bytes_max == 0 || head_bytes(cut, bytes) <= cut->limit.bytes_max;
 }
 
-/* Sums what is not a child. When the level is sorted it ends at the first child. */
+/* Sums what is not a child. */
 static void measure_others(struct level *level)
 {
     assert(level->other_bytes == 0);
+    assert(!level->is_sorted);
     struct rope rope = level->body;
     uint64_t end = rope.at + level->size;
     struct rope_field found;
-    while (rope_read_field(&rope, end, &found)) {
+    while (rope_read_field(&rope, end, &found))
         if (child_of(level->message, &found) == NULL)
             level->other_bytes += found.size;
-        else if (level->is_sorted)
-            return;
-    }
 }
 
 /* Makes a child that does not fit whole the next level of the path. */
@@ -121,11 +151,15 @@ static void descend(struct cut *cut, const struct otlp_field *field, const struc
         .body = found->content,
         .size = found->content_bytes,
     };
-    measure_others(level);
+    if (level->is_sorted)
+        level->other_bytes = found->begin.batch->sorted_bytes[cut->depth];
+    else
+        measure_others(level);
 }
 
 /* Takes children of the deepest level for as long as they fit whole. True when the one at the cut
- * has to be cut itself; *ret_field and *ret_found are it. */
+ * has to be cut itself; *ret_field and *ret_found are it. Looks at no more bytes than it takes, but
+ * for those of the level's other fields and the first that do not fit. */
 static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
                           struct rope_field *ret_found)
 {
@@ -133,17 +167,25 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
     struct level *level = &cut->levels[cut->depth];
     struct rope rope = level->body;
     uint64_t end = rope.at + level->size;
+    if (level->is_sorted && cut->depth > 0)
+        rope_skip(&rope, level->other_bytes);
     while (level->cut = rope.at - level->body.at, rope_read_field(&rope, end, ret_found)) {
         const struct otlp_field *field = child_of(level->message, ret_found);
         if (field == NULL && cut->depth > 0)
             continue;
-        uint64_t items = field != NULL ? count_items(field, ret_found, items_left(cut)) : 0;
-        bool is_indivisible = items == 0 || field->kind == OTLP_RECORDS;
-        bool is_forced = cut->items == 0 && is_indivisible;
-        if (!fits(cut, items, ret_found->size) && !is_forced) {
-            *ret_field = field;
-            return !is_indivisible;
+        bool is_on_path = level->is_sorted && level->before_bytes == 0 &&
+                          cut->depth < ret_found->begin.batch->sorted_levels;
+        unsigned sorted = is_on_path ? cut->depth + 1 : 0;
+        *ret_field = field;
+        if (!fits(cut, ret_found->size)) {
+            if (field != NULL && has_children(field, ret_found, sorted))
+                return true;
+            if (cut->items > 0)
+                return false;
         }
+        uint64_t items = field != NULL ? count_items(field, ret_found, sorted, items_left(cut)) : 0;
+        if (items > items_left(cut))
+            return field->kind != OTLP_RECORDS;
         cut->items += items;
         level->before_bytes += ret_found->size;
     }
@@ -195,6 +237,7 @@ static void write_fields(struct batch_writer *writer, const struct level *level,
                          uint64_t to, bool are_children)
 {
     assert(from <= to);
+    assert(!level->is_sorted);
     struct rope rope = level->body;
     rope_skip(&rope, from);
     struct rope run = rope; /* what is wanted and not yet written begins here */
@@ -208,10 +251,17 @@ static void write_fields(struct batch_writer *writer, const struct level *level,
         batch_writer_borrow(writer, run, run_bytes);
         run = rope;
         run_bytes = 0;
-        if (level->is_sorted && !are_children)
-            return;
     }
     batch_writer_borrow(writer, run, run_bytes);
+}
+
+static void write_others(struct batch_writer *writer, const struct level *level)
+{
+    assert(writer != NULL);
+    if (level->is_sorted)
+        batch_writer_borrow(writer, level->body, level->other_bytes);
+    else
+        write_fields(writer, level, 0, level->size, false);
 }
 
 static void write_children(struct batch_writer *writer, const struct level *level, uint64_t from,
@@ -242,7 +292,7 @@ static void write_head(const struct cut *cut, struct batch_writer *writer)
     for (unsigned i = 1; i <= cut->depth; i++) {
         const struct level *level = &cut->levels[i];
         batch_writer_header(writer, level->number, sizes[i]);
-        write_fields(writer, level, 0, level->size, false);
+        write_others(writer, level);
         write_children(writer, level, 0, level->cut);
     }
 }
@@ -259,7 +309,8 @@ static void write_tail(const struct cut *cut, struct batch_writer *writer)
     }
     for (unsigned i = 1; i <= cut->depth; i++) {
         batch_writer_header(writer, cut->levels[i].number, sizes[i]);
-        write_fields(writer, &cut->levels[i], 0, cut->levels[i].size, false);
+        write_others(writer, &cut->levels[i]);
+        writer->batch->sorted_bytes[i] = cut->levels[i].other_bytes;
     }
     for (unsigned i = cut->depth + 1; i-- > 0;) {
         const struct level *level = &cut->levels[i];
