@@ -16,6 +16,9 @@
 /* VALUES_FIRST: how many at first; LINKS, STRINGS: beside the numbers of keys. */
 enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS, STRINGS };
 
+/* Searches of the request's strings, one by one, before they are indexed. */
+enum { SCANS_MAX = 8 };
+
 void profile_additions_init(struct profile_additions *additions, const struct profile_links *links,
                             struct budget *budget)
 {
@@ -126,7 +129,7 @@ uint32_t profile_additions_attribute(struct profile_additions *additions, size_t
 }
 
 /* 0: the request does not have it. */
-static uint32_t own_string(const struct profile_dictionary *from, struct slice text)
+static uint32_t scan_strings(const struct profile_dictionary *from, struct slice text)
 {
     assert(text.size > 0);
     for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++)
@@ -136,12 +139,38 @@ static uint32_t own_string(const struct profile_dictionary *from, struct slice t
     return 0;
 }
 
+/* Makes every string of the request one of values. */
+static void index_strings(struct profile_additions *additions)
+{
+    const struct profile_dictionary *from = &additions->links->from;
+    assert(!additions->has_strings);
+    for (uint32_t i = 1; i < from->counts[PROFILE_STRINGS]; i++) {
+        uint32_t place =
+            value_place(additions, STRINGS, profile_string_at(from, profile_index_of(i)));
+        if (additions->value_index[place] == 0)
+            additions->value_index[place] = i;
+    }
+    additions->has_strings = true;
+}
+
+/* The string of the request at `place` of values, whose text it is. Going through all of them is
+ * quickest for the few that most requests ask for; who asks for many gets an index. */
+static void find_own_string(struct profile_additions *additions, uint32_t place, struct slice text)
+{
+    if (additions->has_strings)
+        return;
+    if (additions->scans++ < SCANS_MAX)
+        additions->value_index[place] = scan_strings(&additions->links->from, text);
+    else
+        index_strings(additions);
+}
+
 uint32_t profile_additions_string(struct profile_additions *additions, struct slice text)
 {
     uint32_t place = value_place(additions, STRINGS, text);
     assert(text.size > 0);
     if (additions->value_index[place] == 0)
-        additions->value_index[place] = own_string(&additions->links->from, text);
+        find_own_string(additions, place, text);
     if (additions->value_index[place] == 0) {
         size_t begin = begin_entry(additions, PROFILE_STRINGS);
         profile_bytes_add(&additions->bytes, text);
@@ -211,6 +240,8 @@ void profile_additions_begin(struct profile_additions *additions)
     find_names(additions);
     find_attributes(additions);
     additions->has_ids = false;
+    additions->has_strings = false;
+    additions->scans = 0;
     assert(additions->values.count > 0);
 }
 

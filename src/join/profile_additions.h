@@ -20,6 +20,8 @@ struct profile_additions {
     uint32_t *value_index;      /* by entry of values: in the attribute table */
     uint32_t value_index_capacity;
     bool has_ids;                    /* values has those of the request's link table */
+    bool has_strings;                /* values has all of the request's strings */
+    unsigned scans;                  /* searches of the request's strings without that */
     uint32_t counts[PROFILE_TABLES]; /* of the dictionary as it will be */
     uint32_t key_index[ADDED_KEYS];  /* in the string table; 0: not there */
 };
