@@ -249,8 +249,11 @@ static const struct otlp_field *replace_legacy(struct json_frame *frame,
     if (field->number != SCOPES || has_scopes)
         return field;
     assert(frame->one_end <= out->size);
-    memmove(out->data + frame->one_begin, out->data + frame->one_end, out->size - frame->one_end);
-    out->size -= frame->one_end - frame->one_begin;
+    if (frame->one_end > frame->one_begin) {
+        memmove(out->data + frame->one_begin, out->data + frame->one_end,
+                out->size - frame->one_end);
+        out->size -= frame->one_end - frame->one_begin;
+    }
     frame->one_begin = frame->one_end = 0;
     frame->seen |= 1u << SCOPES;
     return field;
