@@ -15,6 +15,9 @@
 #include "src/otlp/profile_upload.h"
 #include "src/otlp/profile_view.h"
 
+/* An entry of the dictionary with more fields than that is written anew. */
+enum { ENTRY_FIELDS_MAX = 32, LOCATION_LINES = 3 };
+
 enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, PROFILE_ID_BYTES = 16 };
 
 static const char *const table_names[PROFILE_TABLES] = {
@@ -109,6 +112,61 @@ static bool is_stack_fine(const struct checking *checking, struct profile_index 
     return are_fine(checking, PROFILE_LOCATIONS, &stack.locations, &broken);
 }
 
+/* Whether a message has more fields than any encoder writes: ones that nobody knows, repeated ones
+ * that should stand once, numbers that are not packed. Samples refer to an entry any number of
+ * times, and each time it is read; written anew it has each field once. `repeated` is the number of
+ * a field that may stand there any number of times, 0 for none. */
+static bool is_wasteful(struct slice message, uint32_t repeated)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    unsigned fields = 0;
+    if (message.size <= 2 * ENTRY_FIELDS_MAX)
+        return false;
+    while (fields <= ENTRY_FIELDS_MAX && wire_next_field(&reader, &field))
+        fields += field.number != repeated;
+    return fields > ENTRY_FIELDS_MAX;
+}
+
+static bool is_one_field(struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    return wire_next_field(&reader, &field) && reader.at == reader.end;
+}
+
+/* Of an attribute. */
+static bool is_value_wasteful(struct slice entry)
+{
+    enum { VALUE = 2 };
+    struct wire_reader reader = wire_reader_of(entry);
+    struct wire_field field;
+    while (entry.size > 2 * ENTRY_FIELDS_MAX && wire_next_field(&reader, &field))
+        if (field.number == VALUE && is_wasteful(field.bytes, 0))
+            return true;
+    return false;
+}
+
+static bool is_entry_wasteful(enum profile_table table, struct slice entry)
+{
+    struct wire_reader lines = wire_reader_of(entry);
+    struct wire_field line;
+    if (table == PROFILE_STRINGS)
+        return false;
+    if (table == PROFILE_STACKS) /* one list, so that a part of it is found at once */
+        return entry.size > 2 * ENTRY_FIELDS_MAX && !is_one_field(entry);
+    if (table == PROFILE_ATTRIBUTES && is_value_wasteful(entry))
+        return true;
+    if (table != PROFILE_LOCATIONS)
+        return is_wasteful(entry, 0);
+    if (is_wasteful(entry, LOCATION_LINES))
+        return true;
+    while (entry.size > 2 * ENTRY_FIELDS_MAX && wire_next_field(&lines, &line))
+        if (line.number == LOCATION_LINES && is_wasteful(line.bytes, 0))
+            return true;
+    return false;
+}
+
 /* Zero-filled ids are as good as none in the zero element of links. */
 static bool has_zero_element(const struct profile_dictionary *dictionary, enum profile_table table)
 {
@@ -132,6 +190,9 @@ static bool check_table(struct checking *checking, struct arena *arena, enum pro
         /* Later stages walk whole tables: what is broken goes, even if nothing refers to it. */
         checking->findings->needs_rewriting |= fine[i] == 0;
     }
+    for (uint32_t i = 0; i < count && !checking->findings->needs_rewriting; i++)
+        checking->findings->needs_rewriting = is_entry_wasteful(
+            table, profile_entry_at(&checking->dictionary, table, profile_index_of(i)));
     if (!has_zero_element(&checking->dictionary, table))
         checking->findings->needs_rewriting = true;
     return true;

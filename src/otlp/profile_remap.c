@@ -12,7 +12,11 @@
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_inline.h"
 
-enum { NUMBER_FIELD_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX };
+enum {
+    NUMBER_FIELD_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX,
+    ANY_VALUE_FIELDS = 8,
+    PLAIN_VALUE_BYTES_MAX = 64, /* longer values may have many fields of which one counts */
+};
 
 /* Beyond the budget's limit if need be, as everything that finishes what was taken. An entry costs
  * twelve bytes, and takes two in the request at the least. */
@@ -116,6 +120,19 @@ static bool resolves(struct profile_remap *remap, struct slice value, struct pro
     return does;
 }
 
+/* What an AnyValue says, without the fields before that the last one replaces. */
+static struct slice last_choice(struct slice value)
+{
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    struct slice last = slice_of(value.data, 0);
+    while (wire_next_field(&reader, &field))
+        if (field.number <= ANY_VALUE_FIELDS)
+            last = field.whole;
+    assert(reader.failure == NULL);
+    return last;
+}
+
 static void put_value(struct profile_remap *remap, struct slice value, bool has_references,
                       struct profile_bytes *out)
 {
@@ -126,7 +143,7 @@ static void put_value(struct profile_remap *remap, struct slice value, bool has_
     if (has_references)
         profile_inline(&remap->from, INLINE_ANY_VALUE, value, out, &none);
     else
-        profile_bytes_add(out, value);
+        profile_bytes_add(out, value.size > PLAIN_VALUE_BYTES_MAX ? last_choice(value) : value);
     profile_bytes_wrap(out, begin, 2);
     assert(out->size > begin);
 }
