@@ -4,12 +4,14 @@
 #include "src/join/resource_facts.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/join/key_value.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
+#include "src/random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -91,6 +93,18 @@ struct slice value_text_or_empty(struct slice encoded)
     return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
 }
 
+/* Drawn once, so that nobody can choose a service that is taken for another, or names that crowd
+ * one place of a table. */
+static uint64_t process_seed(void)
+{
+    static _Atomic uint64_t drawn;
+    uint64_t seed = atomic_load_explicit(&drawn, memory_order_relaxed);
+    if (seed != 0)
+        return seed;
+    uint64_t fresh = (uint64_t)(random_uniform() * 0x1p53) << 8 | 1;
+    return atomic_compare_exchange_strong(&drawn, &seed, fresh) ? fresh : seed;
+}
+
 /* 0: it has no text, or an empty one. */
 static uint64_t hash_value(struct slice value, uint64_t seed)
 {
@@ -98,7 +112,7 @@ static uint64_t hash_value(struct slice value, uint64_t seed)
     struct slice text;
     if (value.data == NULL || !value_text_of(value, room, &text) || text.size == 0)
         return 0;
-    uint64_t hash = XXH3_64bits_withSeed(text.data, text.size, seed);
+    uint64_t hash = XXH3_64bits_withSeed(text.data, text.size, seed + process_seed());
     assert(text.data != NULL);
     return hash != 0 ? hash : 1;
 }
@@ -161,6 +175,6 @@ struct resource_facts resource_facts_of(struct slice content)
     facts.has_service = !resource_lacks(&facts, RESOURCE_SERVICE_NAME);
     facts.pod = hash_value(facts.values[RESOURCE_POD], SEED_POD);
     facts.pod_container = hash_value(facts.values[RESOURCE_POD_CONTAINER], SEED_POD_CONTAINER);
-    facts.hash = (uint32_t)XXH3_64bits(content.data, content.size);
+    facts.hash = (uint32_t)XXH3_64bits_withSeed(content.data, content.size, process_seed());
     return facts;
 }

@@ -7,6 +7,9 @@
 #include "src/otlp/wire.h"
 #include "src/random.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 enum { PLACES_FIRST = 64, HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX };
 
 struct slot {
@@ -42,7 +45,7 @@ void entry_table_init(struct entry_table *table, uint32_t number, struct budget 
 {
     assert(number > 0);
     *table = (struct entry_table){.budget = budget, .number = number, .count = 1};
-    table->seed = (uint32_t)(random_uniform() * UINT32_MAX);
+    table->seed = (uint64_t)(random_uniform() * 0x1p53);
     table->has_failed = !byte_run_append_message(&table->bytes, budget, number, slice_of(NULL, 0));
 }
 
@@ -53,13 +56,10 @@ void entry_table_fini(struct entry_table *table)
     scratch_fini(&table->slots, table->budget);
 }
 
-/* FNV-1a: entries are short. */
-static uint32_t hash_of(uint32_t seed, struct slice content)
+/* Not a hash whose collisions are the same for every seed, as FNV's can be. */
+static uint32_t hash_of(uint64_t seed, struct slice content)
 {
-    uint32_t hash = 2166136261u ^ seed;
-    for (size_t i = 0; i < content.size; i++)
-        hash = (hash ^ content.data[i]) * 16777619u;
-    return hash ^ hash >> 15;
+    return (uint32_t)XXH3_64bits_withSeed(content.data, content.size, seed);
 }
 
 /* Where the content is, or where it would go. */

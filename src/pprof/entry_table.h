@@ -28,7 +28,7 @@ struct entry_table {
     struct scratch slots;  /* of the hash table */
     uint32_t number;
     uint32_t count;
-    uint32_t seed;   /* of the hashes, so that nobody can choose entries that collide */
+    uint64_t seed;   /* of the hashes, so that nobody can choose entries that collide */
     uint32_t places; /* how many slots there are, a power of two or 0 */
     bool has_failed;
 };

@@ -27,6 +27,7 @@ enum attribute_kind { KIND_UNKNOWN, KIND_SKIPPED, KIND_SERVICE, KIND_ID, KIND_LA
 /* What is known of one attribute of the table. */
 struct attribute_slot {
     enum attribute_kind kind;
+    uint32_t rules;      /* number of those by which the kind was found */
     uint32_t generation; /* of the profile that has the label's texts */
     uint32_t name;       /* place in names */
     struct pprof_label label;
@@ -59,8 +60,8 @@ void otlp_labels_set_rules(struct otlp_labels *labels, const struct otlp_label_r
     labels->rules = rules;
     labels->names_count = 0;
     arena_clear(&labels->arena);
-    if (labels->attributes.bytes > 0)
-        memset(labels->attributes.memory, 0, labels->attributes.bytes);
+    /* What was found by other rules is found again when it is asked for. */
+    labels->rules_number++;
 }
 
 void otlp_labels_begin(struct otlp_labels *labels)
@@ -133,6 +134,13 @@ static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *re
     return true;
 }
 
+static bool names_service(struct slice encoded)
+{
+    struct value value = value_read(encoded);
+    return value.type == VALUE_TEXT && value.bytes.size > 0 &&
+           otlp_text_valid(value.bytes) == value.bytes.size;
+}
+
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
                                     uint32_t *ret_name)
 {
@@ -144,7 +152,7 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
     bool is_service =
         slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
     if (is_service && !labels->rules->keeps_service)
-        return KIND_SERVICE;
+        return names_service(attribute.value) ? KIND_SERVICE : KIND_SKIPPED;
     if (is_dropped(labels->rules, key))
         return KIND_SKIPPED;
     struct correlation ids = {.has_span = false};
@@ -166,8 +174,10 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
         return NULL;
     struct attribute_slot *slot =
         &slots[profile_place(labels->dictionary, PROFILE_ATTRIBUTES, index)];
-    if (slot->kind == KIND_UNKNOWN)
+    if (slot->kind == KIND_UNKNOWN || slot->rules != labels->rules_number) {
+        *slot = (struct attribute_slot){.rules = labels->rules_number};
         slot->kind = classify(labels, index, &slot->name);
+    }
     return slot;
 }
 
@@ -349,10 +359,9 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
         if (slot == NULL || slot->kind != KIND_SERVICE)
             continue;
         struct value value = value_read(profile_attribute_at(labels->dictionary, index).value);
-        *ret_name = value.bytes;
-        if (value.type == VALUE_TEXT && value.bytes.size > 0 &&
-            otlp_text_valid(value.bytes) == value.bytes.size)
-            return true;
+        /* As much as its label will have: samples are told apart by it, one by one. */
+        *ret_name = otlp_text_cut(value.bytes, labels->rules->value_bytes_max);
+        return true;
     }
     return false;
 }

@@ -42,6 +42,7 @@ struct otlp_labels {
     struct arena value_arena;
     struct slice names[OTLP_LABEL_NAMES_MAX];
     size_t names_count;
+    uint32_t rules_number; /* of those at hand */
     uint32_t generation;
     uint64_t dropped; /* attributes beyond names_max, since init */
     bool has_failed;  /* no memory */

@@ -48,6 +48,7 @@ void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
     pprof_writer_fini(&conversion->writer);
     scratch_fini(&conversion->stack, conversion->budget);
     scratch_fini(&conversion->large_stacks, conversion->budget);
+    scratch_fini(&conversion->roots, conversion->budget);
 }
 
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
@@ -85,11 +86,46 @@ size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct pro
     return conversion->services_count;
 }
 
+static const struct {
+    const char *key;
+    enum pprof_field field;
+} profile_texts[] = {
+    {"pprof.profile.doc_url", PPROF_DOC_URL},
+    {"pprof.profile.drop_frames", PPROF_DROP_FRAMES},
+    {"pprof.profile.keep_frames", PPROF_KEEP_FRAMES},
+    {"pprof.profile.comment", PPROF_COMMENT},
+};
+
+enum { PROFILE_TEXTS = sizeof(profile_texts) / sizeof(profile_texts[0]) };
+
+/* Finds them once for all parts of the profile. */
+static void find_profile_texts(struct otlp_to_pprof *conversion, const struct profile *profile)
+{
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
+    conversion->texts_count = 0;
+    while (conversion->texts_count < OTLP_TEXTS_MAX && profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
+            continue;
+        struct profile_index key = profile_attribute_at(dictionary, index).key;
+        if (!profile_has(dictionary, PROFILE_STRINGS, key))
+            continue;
+        for (size_t i = 0; i < PROFILE_TEXTS; i++)
+            if (slice_equal_text(profile_string_at(dictionary, key), profile_texts[i].key)) {
+                conversion->texts[conversion->texts_count++] = index;
+                break;
+            }
+    }
+}
+
 void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
                          const struct otlp_to_pprof_source *source)
 {
     assert(source->profile != NULL);
     assert(source->type != NULL);
+    if (conversion->source.profile != source->profile || source->service == 0)
+        find_profile_texts(conversion, source->profile);
     conversion->source = *source;
     conversion->reader = wire_reader_of(source->profile->bytes);
     conversion->has_pending = false;
@@ -185,33 +221,74 @@ static struct profile_stack stack_of(const struct otlp_to_pprof *conversion,
     return profile_stack_at(conversion->dictionary, index);
 }
 
-/* Exact where it is beyond what is written; else not less, as each location takes a byte at least.
- */
-static size_t depth_of(const struct otlp_to_pprof *conversion, const struct profile_stack *stack)
+/* The locations of a stack that are written: of those that are too many, the ones nearest to the
+ * root, since it tells where a stack belongs. */
+struct stack_root {
+    uint32_t at;      /* where they begin in the packed list, plus one; 0: not known yet */
+    uint32_t skipped; /* locations before that */
+};
+
+/* Going through a stack to its root takes as long as the stack has locations, and any number of
+ * samples may have it: that is done once. */
+static struct stack_root find_root(const struct otlp_to_pprof *conversion,
+                                   const struct profile_numbers *locations)
 {
-    assert(conversion->rules->depth_max > 0);
-    const struct profile_numbers *locations = &stack->locations.numbers;
-    bool is_packed = locations->parent.data == NULL;
-    if (is_packed && locations->packed.size <= conversion->rules->depth_max)
-        return locations->packed.size;
-    return profile_numbers_count(locations);
+    const size_t most = conversion->rules->depth_max;
+    struct profile_numbers_reader reader = profile_numbers_read(locations);
+    struct stack_root root = {.at = 1};
+    uint64_t location;
+    assert(most > 0);
+    /* Each takes a byte at least. */
+    size_t depth = profile_numbers_count_max(locations);
+    if (depth > most)
+        depth = profile_numbers_count(locations);
+    root.skipped = depth > most ? (uint32_t)(depth - most) : 0;
+    for (uint32_t i = 0; i < root.skipped; i++)
+        profile_numbers_next(&reader, &location);
+    if (locations->packed.size > 0)
+        root.at = (uint32_t)(reader.at - locations->packed.data) + 1;
+    return root;
+}
+
+/* Reads what is written of a stack. */
+static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
+                                               struct profile_index index,
+                                               struct stack_root *ret_root)
+{
+    struct profile_stack stack = stack_of(conversion, index);
+    const struct profile_numbers *locations = &stack.locations.numbers;
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location;
+    struct stack_root *roots = NULL;
+    *ret_root = (struct stack_root){.at = 0};
+    if (profile_index_is_set(index) && profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        roots = scratch_room(&conversion->roots, conversion->budget,
+                             conversion->dictionary->counts[PROFILE_STACKS] * sizeof(roots[0]));
+    if (roots != NULL)
+        *ret_root = roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)];
+    if (ret_root->at == 0)
+        *ret_root = find_root(conversion, locations);
+    if (roots != NULL)
+        roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)] = *ret_root;
+    if (locations->packed.size > 0) {
+        reader.numbers.at += ret_root->at - 1;
+        return reader;
+    }
+    /* The door leaves few that are not in one place, all of them short. */
+    for (uint32_t i = 0; i < ret_root->skipped; i++)
+        profile_indices_next(&reader, &location);
+    return reader;
 }
 
 /* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
 static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_index stack_index)
 {
-    struct profile_stack stack = stack_of(conversion, stack_index);
-    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    size_t skipped = depth_of(conversion, &stack);
+    struct stack_root root;
+    struct profile_indices_reader reader = read_root(conversion, stack_index, &root);
     uint64_t cost = 0;
     struct profile_index index;
-    skipped = skipped > conversion->rules->depth_max ? skipped - conversion->rules->depth_max : 0;
-    while (cost <= conversion->rules->bytes_max && profile_indices_next(&reader, &index)) {
-        if (skipped > 0)
-            skipped--;
-        else
-            cost += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, index);
-    }
+    while (cost <= conversion->rules->bytes_max && profile_indices_next(&reader, &index))
+        cost += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, index);
     return cost;
 }
 
@@ -221,32 +298,25 @@ static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_s
            otlp_labels_cost(&conversion->labels, sample);
 }
 
-/* The ids of the stack's locations, leaf first. What is nearest to the leaf goes when there are too
- * many: the root tells where a stack belongs. */
+/* The ids of the stack's locations, leaf first. */
 static size_t write_stack(struct otlp_to_pprof *conversion, struct profile_index index,
                           const uint32_t **ret_ids)
 {
     assert(ret_ids != NULL);
-    struct profile_stack stack = stack_of(conversion, index);
-    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    size_t depth = depth_of(conversion, &stack);
-    size_t skipped =
-        depth > conversion->rules->depth_max ? depth - conversion->rules->depth_max : 0;
+    struct stack_root root;
+    struct profile_indices_reader reader = read_root(conversion, index, &root);
     uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
-                                 (depth - skipped + 1) * sizeof(ids[0]));
+                                 (conversion->rules->depth_max + 1) * sizeof(ids[0]));
     size_t count = 0;
     struct profile_index location;
-    conversion->figures.cut += skipped > 0;
+    conversion->figures.cut += root.skipped > 0;
     conversion->symbols.has_failed |= ids == NULL;
     while (ids != NULL && profile_indices_next(&reader, &location)) {
-        if (skipped > 0) {
-            skipped--;
-            continue;
-        }
         uint32_t id = otlp_symbols_location(&conversion->symbols, location);
         if (id != 0)
             ids[count++] = id;
     }
+    assert(count <= conversion->rules->depth_max);
     *ret_ids = ids;
     return count;
 }
@@ -360,28 +430,19 @@ bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
 static void write_profile_text(struct otlp_to_pprof *conversion, struct slice key,
                                struct slice encoded)
 {
-    static const struct {
-        const char *key;
-        enum pprof_field field;
-    } rows[] = {
-        {"pprof.profile.doc_url", PPROF_DOC_URL},
-        {"pprof.profile.drop_frames", PPROF_DROP_FRAMES},
-        {"pprof.profile.keep_frames", PPROF_KEEP_FRAMES},
-        {"pprof.profile.comment", PPROF_COMMENT},
-    };
     struct value value = value_read(encoded);
     struct wire_reader reader = wire_reader_of(value.bytes);
     struct wire_field field;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (!slice_equal_text(key, rows[i].key))
+    for (size_t i = 0; i < PROFILE_TEXTS; i++) {
+        if (!slice_equal_text(key, profile_texts[i].key))
             continue;
         if (value.type == VALUE_TEXT && otlp_text_valid(value.bytes) == value.bytes.size)
-            pprof_writer_number(&conversion->writer, rows[i].field,
+            pprof_writer_number(&conversion->writer, profile_texts[i].field,
                                 pprof_writer_text(&conversion->writer, value.bytes));
         while (value.type == VALUE_LIST && wire_read_field(&reader, &field)) {
             struct value one = value_read(field.bytes);
             if (one.type == VALUE_TEXT && otlp_text_valid(one.bytes) == one.bytes.size)
-                pprof_writer_number(&conversion->writer, rows[i].field,
+                pprof_writer_number(&conversion->writer, profile_texts[i].field,
                                     pprof_writer_text(&conversion->writer, one.bytes));
         }
     }
@@ -390,18 +451,13 @@ static void write_profile_text(struct otlp_to_pprof *conversion, struct slice ke
 static void write_profile_texts(struct otlp_to_pprof *conversion)
 {
     const struct profile_dictionary *dictionary = conversion->dictionary;
-    struct profile_indices_reader reader =
-        profile_indices_read(&conversion->source.profile->attributes);
-    struct profile_index index;
-    while (profile_indices_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
-            continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+    for (size_t i = 0; i < conversion->texts_count; i++) {
+        struct profile_attribute attribute = profile_attribute_at(dictionary, conversion->texts[i]);
         bool fits = pprof_writer_has_room(&conversion->writer,
                                           2 * attribute.value.size +
                                               otlp_symbols_end_cost(&conversion->symbols) +
                                               PROFILE_TEXTS_BYTES_MAX / 2);
-        if (fits && profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+        if (fits)
             write_profile_text(conversion, profile_string_at(dictionary, attribute.key),
                                attribute.value);
     }

@@ -21,6 +21,8 @@ struct buffer;
 
 /* Services that samples of one Profile may name; further ones count as none. */
 enum { OTLP_SERVICES_MAX = 32 };
+/* Attributes of a Profile that become its comments and the like. */
+enum { OTLP_TEXTS_MAX = 16 };
 
 struct otlp_to_pprof_rules {
     struct otlp_label_rules labels;
@@ -61,8 +63,11 @@ struct otlp_to_pprof {
     struct pprof_writer writer;
     struct scratch stack;                     /* ids of one */
     struct scratch large_stacks;              /* a byte by index: fits into no part */
+    struct scratch roots;                     /* struct stack_root by index */
     struct slice services[OTLP_SERVICES_MAX]; /* the first has no data: samples without one */
     size_t services_count;
+    struct profile_index texts[OTLP_TEXTS_MAX]; /* attributes of the profile that say more of it */
+    size_t texts_count;
     struct otlp_to_pprof_figures figures;
     struct otlp_to_pprof_source source;
     struct wire_reader reader;     /* over the samples */

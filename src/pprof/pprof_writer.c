@@ -8,6 +8,9 @@
 #include "src/otlp/wire.h"
 #include "src/random.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 enum {
     OUTPUT_BYTES_FIRST = 4096,
     SLOTS_FIRST = 256,
@@ -29,7 +32,7 @@ void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint6
     assert(writer != NULL);
     assert(bytes_max < UINT32_MAX);
     *writer = (struct pprof_writer){.budget = budget, .bytes_max = bytes_max};
-    writer->seed = (uint32_t)(random_uniform() * UINT32_MAX);
+    writer->seed = (uint64_t)(random_uniform() * 0x1p53);
     writer->output = buffer_try_create(budget, OUTPUT_BYTES_FIRST);
     writer->slots = buffer_try_create(budget, SLOTS_FIRST * sizeof(struct slot));
     writer->has_failed = writer->output == NULL || writer->slots == NULL;
@@ -90,13 +93,10 @@ static void output_advance(struct pprof_writer *writer, const struct wire_writer
     writer->output->size += wire_written(end).size;
 }
 
-/* FNV-1a: texts are short. */
-static uint32_t hash_of(uint32_t seed, struct slice text)
+/* Not a hash whose collisions are the same for every seed, as FNV's can be. */
+static uint32_t hash_of(uint64_t seed, struct slice text)
 {
-    uint32_t hash = 2166136261u ^ seed;
-    for (size_t i = 0; i < text.size; i++)
-        hash = (hash ^ text.data[i]) * 16777619u;
-    return hash ^ hash >> 15;
+    return (uint32_t)XXH3_64bits_withSeed(text.data, text.size, seed);
 }
 
 static struct slot *slot_of(const struct pprof_writer *writer, struct slice text, uint32_t hash)

@@ -20,7 +20,7 @@ struct pprof_writer {
     struct buffer *slots; /* of the hash table of texts */
     uint64_t bytes_max;
     uint32_t strings_count;
-    uint32_t seed; /* of the hashes, so that nobody can choose texts that collide */
+    uint64_t seed; /* of the hashes, so that nobody can choose texts that collide */
     bool has_failed;
 };
 
