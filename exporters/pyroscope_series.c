@@ -29,12 +29,14 @@ void pyroscope_series_init(struct pyroscope_series *series, struct budget *budge
     assert(series != NULL);
     *series = (struct pyroscope_series){.budget = budget};
     arena_init(&series->arena, ARENA_BYTES_MAX);
+    arena_init(&series->origin.arena, ARENA_BYTES_MAX);
 }
 
 void pyroscope_series_fini(struct pyroscope_series *series)
 {
     assert(series != NULL);
     arena_clear(&series->arena);
+    arena_clear(&series->origin.arena);
     scratch_fini(&series->labels.scratch, series->budget);
 }
 
@@ -44,10 +46,10 @@ size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config)
     return config->max_names / 3;
 }
 
-static bool has_name(const struct pyroscope_series *series, struct slice name)
+static bool has_name(const struct slice *names, size_t count, struct slice name)
 {
-    for (size_t i = 0; i < series->count; i++)
-        if (slice_equal(series->names[i], name))
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(names[i], name))
             return true;
     return false;
 }
@@ -60,7 +62,7 @@ static void add(struct pyroscope_series *series, const struct pyroscope_source *
     size_t most = source->config->max_names;
     if (source->private_labels == NULL)
         most -= pyroscope_sample_labels_max(source->config);
-    if (value.size == 0 || has_name(series, name))
+    if (value.size == 0 || has_name(series->names, series->count, name))
         return;
     if (series->count >= most || series->count == PYROSCOPE_LABELS_MAX) {
         series->left_out++;
@@ -84,8 +86,8 @@ static void add_text(struct pyroscope_series *series, const struct pyroscope_sou
     add(series, source, slice_of_text(name), slice_of_text(value));
 }
 
-/* The text of the first of these attributes that the message has; no data: none. */
-static struct slice find_text(struct pyroscope_series *series,
+/* The text of the first attribute of that key that the resource has; no data: none. */
+static struct slice find_text(struct pyroscope_origin *origin,
                               const struct pyroscope_source *source, const char *key)
 {
     assert(key != NULL);
@@ -97,7 +99,7 @@ static struct slice find_text(struct pyroscope_series *series,
             continue;
         struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
         if (slice_equal_text(pair.key, key) &&
-            otlp_text_of_value(&series->arena, source->dictionary, pair.value,
+            otlp_text_of_value(&origin->arena, source->dictionary, pair.value,
                                source->config->max_value_bytes, &text))
             return text;
     }
@@ -110,14 +112,12 @@ static void add_service(struct pyroscope_series *series, const struct pyroscope_
     static const char unknown[] = "unknown_service";
     struct slice name = source->service;
     if (name.size == 0)
-        name = find_text(series, source, "service.name");
-    if (name.size == 0)
-        name = find_text(series, source, "service_name");
+        name = series->origin.service;
     if (name.size > 0) {
         add(series, source, slice_of_text("service_name"), name);
         return;
     }
-    struct slice executable = find_text(series, source, "process.executable.name");
+    struct slice executable = series->origin.executable;
     char *text = arena_try_alloc(&series->arena, sizeof(unknown) + 1 + executable.size);
     if (executable.size == 0 || text == NULL) {
         add_text(series, source, "service_name", unknown);
@@ -137,7 +137,7 @@ static bool is_allowed(const struct config_texts *allow, struct slice key)
 }
 
 /* The label that an attribute becomes; false: none. What came as a label keeps its name. */
-static bool name_of(struct pyroscope_series *series, const struct pyroscope_source *source,
+static bool name_of(struct pyroscope_origin *origin, const struct pyroscope_source *source,
                     struct slice key, struct slice *ret_name)
 {
     const struct pyroscope_labels_config *config = source->config;
@@ -151,34 +151,69 @@ static bool name_of(struct pyroscope_series *series, const struct pyroscope_sour
         (slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name") ||
          (!was_label && !is_allowed(&config->allow, key))))
         return false;
-    return otlp_label_name(&series->arena, other != NULL ? slice_of_text(other) : key,
+    return otlp_label_name(&origin->arena, other != NULL ? slice_of_text(other) : key,
                            source->has_plain_names ? OTLP_NAME_PLAIN : form, ret_name);
 }
 
-static void add_attribute(struct pyroscope_series *series, const struct pyroscope_source *source,
-                          struct slice key_value)
+/* A name counts once, with its first value. */
+static void note_attribute(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                           struct slice key_value)
 {
     assert(source->config != NULL);
     struct otlp_pair pair = otlp_text_pair(source->dictionary, key_value);
     const struct pyroscope_labels_config *config = source->config;
     struct slice name;
     struct slice value;
-    if (!name_of(series, source, pair.key, &name))
+    if (!name_of(origin, source, pair.key, &name) ||
+        !otlp_text_of_value(&origin->arena, source->dictionary, pair.value, config->max_value_bytes,
+                            &value) ||
+        value.size == 0 || has_name(origin->names, origin->count, name))
         return;
-    if (otlp_text_of_value(&series->arena, source->dictionary, pair.value, config->max_value_bytes,
-                           &value))
-        add(series, source, name, value);
+    if (origin->count == PYROSCOPE_LABELS_MAX) {
+        origin->left_out++;
+        return;
+    }
+    origin->names[origin->count] = name;
+    origin->values[origin->count++] = value;
 }
 
-static void add_attributes(struct pyroscope_series *series, const struct pyroscope_source *source,
-                           struct slice message, uint32_t number)
+static void note_attributes(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                            struct slice message, uint32_t number)
 {
     assert(number > 0);
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     while (wire_read_field(&reader, &field))
         if (field.number == number && field.type == WIRE_BYTES)
-            add_attribute(series, source, field.bytes);
+            note_attribute(origin, source, field.bytes);
+}
+
+static bool is_same(struct slice a, struct slice b)
+{
+    return a.data == b.data && a.size == b.size;
+}
+
+/* Reads resource and scope, unless they are those of the series before: one request may have a post
+ * for each of many small profiles. */
+static void find_origin(struct pyroscope_origin *origin, const struct pyroscope_source *source)
+{
+    if (origin->is_known && is_same(origin->resource, source->resource) &&
+        is_same(origin->scope, source->scope) &&
+        slice_equal(origin->label_names, source->label_names))
+        return;
+    arena_clear(&origin->arena);
+    origin->is_known = true;
+    origin->resource = source->resource;
+    origin->scope = source->scope;
+    origin->label_names = source->label_names;
+    origin->count = 0;
+    origin->left_out = 0;
+    origin->service = find_text(origin, source, "service.name");
+    if (origin->service.size == 0)
+        origin->service = find_text(origin, source, "service_name");
+    origin->executable = find_text(origin, source, "process.executable.name");
+    note_attributes(origin, source, source->resource, RESOURCE_ATTRIBUTES);
+    note_attributes(origin, source, source->scope, SCOPE_ATTRIBUTES);
 }
 
 /* What came as a series had its own, or none. */
@@ -208,6 +243,8 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
 {
     assert(source->type != NULL);
     const struct config_value *more = source->config->add;
+    const struct pyroscope_origin *origin = &series->origin;
+    find_origin(&series->origin, source);
     arena_clear(&series->arena);
     series->labels.size = 0;
     series->count = 0;
@@ -216,8 +253,9 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     add_service(series, source);
     for (size_t i = 0; more != NULL && more->type == CONFIG_VALUE_MAP && i < more->count; i++)
         add_text(series, source, more->keys[i], more->items[i].text);
-    add_attributes(series, source, source->resource, RESOURCE_ATTRIBUTES);
-    add_attributes(series, source, source->scope, SCOPE_ATTRIBUTES);
+    for (size_t i = 0; i < origin->count; i++)
+        add(series, source, origin->names[i], origin->values[i]);
+    series->left_out += origin->left_out;
     series->hash = hash_on(14695981039346656037u, byte_run_slice(&series->labels));
     series->hash = hash_on(series->hash, slice_of_text(source->type->type));
     series->hash = hash_on(series->hash, slice_of_text(source->type->unit));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of a Pyroscope series out of an OTLP resource and scope, and the Push request around a
- * profile. One owner; reused from series to series. */
+ * profile. One owner; reused from series to series of one request. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,9 +33,26 @@ struct pyroscope_source {
     bool has_plain_names; /* as OTLP_NAME_PLAIN, without exception */
 };
 
+/* What a resource and a scope say, as labels. Found once for all series of one after the other that
+ * they are the same for. */
+struct pyroscope_origin {
+    bool is_known;
+    struct slice resource;
+    struct slice scope;
+    struct slice label_names;
+    struct arena arena;
+    struct slice names[PYROSCOPE_LABELS_MAX]; /* each once, in order */
+    struct slice values[PYROSCOPE_LABELS_MAX];
+    size_t count;
+    uint64_t left_out;       /* names beyond those */
+    struct slice service;    /* no data: not said */
+    struct slice executable; /* the same */
+};
+
 struct pyroscope_series {
     struct budget *budget;
     struct arena arena;
+    struct pyroscope_origin origin;
     struct byte_run labels; /* encoded: the labels of a RawProfileSeries */
     struct slice names[PYROSCOPE_LABELS_MAX];
     size_t count;
@@ -48,7 +65,8 @@ void pyroscope_series_init(struct pyroscope_series *series, struct budget *budge
 void pyroscope_series_fini(struct pyroscope_series *series);
 /* How many labels the samples of a series may have. */
 size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config);
-/* False: no memory. */
+/* False: no memory. All sources have the same config, dictionary and has_plain_names, and what they
+ * point to stays until _fini. */
 bool pyroscope_series_build(struct pyroscope_series *series, const struct pyroscope_source *source);
 
 /* What stands before and behind a profile of that many bytes in a PushRequest with that one series.
