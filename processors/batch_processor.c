@@ -40,7 +40,8 @@ static const struct config_field batch_processor_fields[] = {
                  "Gather apart by the values of these client metadata keys."),
     CONFIG_COUNT(struct batch_processor_config, metadata_cardinality_limit,
                  "metadata_cardinality_limit", "1000", 0, UINT32_MAX,
-                 "At most so many combinations of metadata values; 0: no limit."),
+                 "At most so many combinations of metadata values at a time; more are refused with "
+                 "UNAVAILABLE. 0: no limit."),
     CONFIG_BOOL(struct batch_processor_config, wait_for_result, "wait_for_result", "false",
                 "Answer the sender with the result of the next stage instead of at once. Not a key "
                 "of the Go collector."),
@@ -175,6 +176,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
         send_on(self, partition);
     }
     arm(self, partition);
+    partition_settle(partition, is_full(self, partition));
 }
 
 /* While an output waits for the next stage, one full batch more is gathered and then no more. */
@@ -193,24 +195,27 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
     struct outcome outcome = outcome_accepted;
     struct partition *partition = partitions_of(&self->partitions, batch->client);
     if (partition == NULL) {
-        outcome = outcome_refused(STATUS_INTERNAL, "too many batcher metadata-value combinations");
+        outcome = outcome_busy("too many batcher metadata-value combinations");
     } else if (!has_room(self, partition)) {
         if (!handover_is_refused(&self->handover)) {
             struct waiting *waiting = mem_alloc(sizeof(*waiting));
             *waiting = (struct waiting){.batch = batch_ref(batch), .receipt = receipt};
             ring_push(self->waiting, waiting);
+            partition_settle(partition, is_full(self, partition));
             return;
         }
         outcome = outcome_busy("batch is full: the next stage is busy");
     }
     if (outcome.verdict != ACCEPTED) {
+        if (partition != NULL)
+            partition_settle(partition, is_full(self, partition));
         receipt_resolve(receipt, &outcome);
         return;
     }
     if (partition->mark_ns == 0)
         partition->mark_ns = clock_now_ns();
     if (self->config->metadata_keys.count > 0)
-        counter_set(&counters->cardinality, self->partitions.count);
+        counter_set(&counters->cardinality, self->partitions.combinations_count);
     gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
     flush_full(self, partition);
     if (!self->config->wait_for_result)
@@ -223,7 +228,10 @@ static void take_waiting(struct batch_processor *self)
     struct waiting *waiting;
     while (!handover_is_refused(&self->handover) && (waiting = ring_first(self->waiting)) != NULL) {
         struct partition *partition = partitions_of(&self->partitions, waiting->batch->client);
-        if (partition != NULL && !has_room(self, partition))
+        bool has_place = partition == NULL || has_room(self, partition);
+        if (partition != NULL)
+            partition_settle(partition, is_full(self, partition));
+        if (!has_place)
             return;
         ring_pop(self->waiting);
         take(self, waiting->batch, waiting->receipt);
@@ -245,18 +253,19 @@ static void on_timeout(struct timer *timer, void *arg)
     }
     partition->mark_ns = clock_now_ns();
     arm(self, partition);
+    partition_settle(partition, is_full(self, partition));
     take_waiting(self);
 }
 
-static void flush_all(struct batch_processor *self)
+static void flush_due(struct batch_processor *self)
 {
+    struct partition *partition;
     assert(lane_is_current(self->base.lane));
-    for (struct partition *p = self->partitions.first; p != NULL; p = p->next)
-        flush_full(self, p);
+    while (!handover_is_blocked(&self->handover) &&
+           (partition = partitions_due(&self->partitions)) != NULL)
+        flush_full(self, partition);
     take_waiting(self);
-    bool is_pending = ring_depth(self->waiting) > 0;
-    for (struct partition *p = self->partitions.first; p != NULL; p = p->next)
-        is_pending |= p->gather.pending != NULL;
+    bool is_pending = ring_depth(self->waiting) > 0 || partitions_have_pending(&self->partitions);
     if (self->is_stopping && !is_pending && self->handover.count == 0) {
         handover_end(&self->handover);
         component_stopped(&self->base);
@@ -266,7 +275,7 @@ static void flush_all(struct batch_processor *self)
 static void on_room(struct component *component)
 {
     assert(component != NULL);
-    flush_all(batch_processor_of(component));
+    flush_due(batch_processor_of(component));
 }
 
 static bool batch_processor_check(const void *section, struct error *error)
@@ -323,7 +332,8 @@ static void batch_processor_stop(struct component *component)
     assert(!self->is_stopping);
     self->is_stopping = true;
     handover_stop(&self->handover);
-    flush_all(self);
+    partitions_all_due(&self->partitions);
+    flush_due(self);
 }
 
 static void batch_processor_destroy(struct component *component)

@@ -12,9 +12,12 @@
 enum {
     LANES_MAX = 64,
     PIPELINE_RING_HURRY = 256, /* so many requests go on before the next socket is read */
-    PARTITIONS_MAX = 10000,
+    PARTITIONS_IDLE_MAX = 256, /* kept with nothing pending, of one processor or sender on a lane */
+    PARTITION_IDLE_BYTES_MAX = 8192,
     LANE_JOBS_PER_TURN_MAX = 10000
 };
+/* A partition with nothing pending gives way to another combination of values after this long. */
+#define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
 
 /* wire walker */
 enum {

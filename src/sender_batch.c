@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "src/batch.h"
-#include "src/client_info.h"
 #include "src/component.h"
 #include "src/lane.h"
 #include "src/limits.h"
@@ -32,6 +31,7 @@ static void on_timeout(struct timer *timer, void *arg)
     assert(timer == &partition->timer);
     (void)timer;
     partition->mark_ns = TIMED_OUT;
+    partition_settle(partition, true);
     gathering->on_due(gathering->arg);
 }
 
@@ -46,8 +46,9 @@ struct sender_batch *sender_batch_create(const struct sender_queue_config *confi
     gathering->exporter = exporter;
     gathering->on_due = on_due;
     gathering->arg = arg;
+    /* No limit: a partition with something pending holds at least one request of the queue. */
     partitions_init(&gathering->partitions, exporter->signal, exporter->budget,
-                    config->batch.partition.metadata_keys, PARTITIONS_MAX);
+                    config->batch.partition.metadata_keys, 0);
     partitions_owned_by(&gathering->partitions, on_timeout, gathering);
     return gathering;
 }
@@ -94,46 +95,29 @@ static void start_timer(struct sender_batch *gathering, struct partition *partit
                      gathering->config->batch.flush_timeout_ns);
 }
 
-/* Beyond the limit of partitions the values are not told apart any more, so that nothing is lost;
- * but one tenant's profiles never go to another. */
-static struct partition *partition_of(struct sender_batch *gathering, const struct batch *batch)
-{
-    struct partition *partition = partitions_of(&gathering->partitions, batch->client);
-    if (partition == NULL && client_info_tenant(batch->client) != NULL) {
-        gathering->partitions.count_max++;
-        partition = partitions_of(&gathering->partitions, batch->client);
-    }
-    assert(partition != NULL || gathering->partitions.first != NULL);
-    return partition != NULL ? partition : gathering->partitions.first;
-}
-
 void sender_batch_add(struct sender_batch *gathering, struct batch *batch, struct receipt *receipt)
 {
     assert(gathering != NULL);
     assert(batch->signal == gathering->exporter->signal);
     assert(receipt != NULL);
-    struct partition *partition = partition_of(gathering, batch);
+    struct partition *partition = partitions_of(&gathering->partitions, batch->client);
+    assert(partition != NULL);
     if (partition->gather.pending == NULL)
         start_timer(gathering, partition);
     gather_add(&partition->gather, batch, receipt);
+    partition_settle(partition, is_due(gathering, partition));
 }
 
 bool sender_batch_is_due(const struct sender_batch *gathering)
 {
     assert(gathering != NULL);
-    for (const struct partition *p = gathering->partitions.first; p != NULL; p = p->next)
-        if (is_due(gathering, p))
-            return true;
-    return false;
+    return partitions_due(&gathering->partitions) != NULL;
 }
 
 bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece)
 {
-    assert(gathering != NULL);
-    struct partition *partition = gathering->partitions.first;
+    struct partition *partition = partitions_due(&gathering->partitions);
     assert(ret_piece != NULL);
-    while (partition != NULL && !is_due(gathering, partition))
-        partition = partition->next;
     if (partition == NULL)
         return false;
     *ret_piece = gather_cut(&partition->gather, limit_of(gathering->config));
@@ -144,6 +128,7 @@ bool sender_batch_next(struct sender_batch *gathering, struct piece *ret_piece)
         /* What is left over is a new batch, with all of its time before it. */
         start_timer(gathering, partition);
     }
+    partition_settle(partition, is_due(gathering, partition));
     return true;
 }
 
@@ -151,6 +136,7 @@ void sender_batch_flush(struct sender_batch *gathering)
 {
     assert(gathering != NULL);
     gathering->is_flushing = true;
+    partitions_all_due(&gathering->partitions);
 }
 
 bool sender_batch_is_oversized(const struct sender_queue_config *config, const struct batch *batch)

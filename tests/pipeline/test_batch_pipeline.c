@@ -318,7 +318,8 @@ static void metadata_keys_keep_clients_apart_up_to_a_limit(void **state)
     }
     harness_turn(h);
     assert_int_equal(requests[3]->outcome.verdict, REFUSED);
-    assert_true(requests[3]->outcome.is_permanent);
+    assert_false(requests[3]->outcome.is_permanent);
+    assert_int_equal(requests[3]->outcome.code, STATUS_UNAVAILABLE);
     assert_string_equal(requests[3]->text, "too many batcher metadata-value combinations");
     harness_advance(h, 100 * MS);
     assert_int_equal(exporter->attempts_count, 2);
@@ -326,6 +327,42 @@ static void metadata_keys_keep_clients_apart_up_to_a_limit(void **state)
         assert_int_equal(exporter->attempts[i].items,
                          strcmp(exporter->attempts[i].client, "a") == 0 ? 2 : 1);
     assert_string_not_equal(exporter->attempts[0].client, exporter->attempts[1].client);
+    harness_destroy(h);
+}
+
+static struct test_request *offer_as(struct harness *h, const char *tenant)
+{
+    struct client_metadata row = {"tenant", tenant};
+    struct client_info *client = client_info_create("10.0.0.1", &row, 1);
+    struct test_request *request =
+        harness_offer(h, (struct harness_offer){.items = 1, .client = client});
+    client_info_unref(client);
+    return request;
+}
+
+static void made_up_tenants_lock_nobody_out(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 100ms, metadata_keys: [tenant],"
+                       " metadata_cardinality_limit: 100}}\n" DIRECT);
+    struct test_request *last = NULL;
+    for (int i = 0; i < 150; i++) {
+        char tenant[24];
+        snprintf(tenant, sizeof(tenant), "made-up %d", i);
+        last = offer_as(h, tenant);
+    }
+    struct test_request *nobody = offer_as(h, "");
+    struct test_request *without = harness_offer(h, (struct harness_offer){.items = 1});
+    harness_turn(h);
+    assert_int_equal(last->outcome.verdict, REFUSED);
+    assert_int_equal(nobody->outcome.verdict, REFUSED);
+    assert_int_equal(without->outcome.verdict, ACCEPTED);
+    harness_advance(h, 100 * MS);
+    harness_advance(h, 1000 * MS);
+    struct test_request *real = offer_as(h, "real");
+    harness_turn(h);
+    assert_int_equal(real->outcome.verdict, ACCEPTED);
     harness_destroy(h);
 }
 
@@ -416,6 +453,7 @@ int main(void)
         cmocka_unit_test(what_never_fits_is_rejected_when_the_sender_waits),
         cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),
+        cmocka_unit_test(made_up_tenants_lock_nobody_out),
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(while_exports_are_slow_input_waits_and_a_stop_lets_it_go),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),

@@ -4,6 +4,8 @@
 
 #include "src/budget.h"
 #include "src/client_info.h"
+#include "src/clock.h"
+#include "src/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,6 +35,7 @@ static void start(struct partitions *partitions, size_t keys, size_t count_max)
 static void end(struct partitions *partitions)
 {
     partitions_fini(partitions);
+    assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
 }
 
@@ -83,7 +86,7 @@ static void different_values_are_different_partitions(void **state)
     for (size_t i = 0; i < SETS; i++)
         assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), found[i]);
     assert_ptr_equal(partitions_of(&partitions, NULL), found[0]);
-    assert_int_equal(partitions.count, SETS);
+    assert_int_equal(partitions.combinations_count, SETS);
     end(&partitions);
 }
 
@@ -172,6 +175,80 @@ static void beyond_the_limit_only_known_values_are_found(void **state)
     end(&partitions);
 }
 
+/* What is created with nothing pending is idle at once. */
+static void settle_all(struct partitions *partitions)
+{
+    while (partitions->lists[PARTITION_BUSY].first != NULL)
+        partition_settle(partitions->lists[PARTITION_BUSY].first, false);
+}
+
+static void those_that_were_idle_for_a_while_give_way(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    const struct client_metadata rows[] = {{"tenant", "a"}, {"tenant", "b"}, {"tenant", "c"}};
+    clock_fake_start(100 * (uint64_t)NS_PER_S, 0);
+    start(&partitions, 1, 2);
+    partition_for(&partitions, &rows[0], 1);
+    struct partition *b = partition_for(&partitions, &rows[1], 1);
+    settle_all(&partitions);
+    clock_fake_advance(PARTITION_IDLE_MIN_NS - 1);
+    assert_null(partition_for(&partitions, &rows[2], 1));
+    assert_ptr_equal(partition_for(&partitions, &rows[1], 1), b);
+    clock_fake_advance(1);
+    assert_non_null(partition_for(&partitions, &rows[2], 1));
+    assert_ptr_equal(partition_for(&partitions, &rows[1], 1), b);
+    /* All are in use, but a client without any of the values is always let in. */
+    assert_null(partition_for(&partitions, &rows[0], 1));
+    assert_non_null(partitions_of(&partitions, NULL));
+    assert_int_equal(partitions.combinations_count, 3);
+    end(&partitions);
+    clock_fake_stop();
+}
+
+static void few_are_kept_idle(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    start(&partitions, 1, 0);
+    for (int i = 0; i < 5000; i++) {
+        char value[24];
+        snprintf(value, sizeof(value), "made-up %d", i);
+        struct client_metadata row = {"tenant", value};
+        partition_settle(partition_for(&partitions, &row, 1), false);
+    }
+    assert_int_equal(partitions.lists[PARTITION_IDLE].count, PARTITIONS_IDLE_MAX);
+    assert_int_equal(partitions.combinations_count, PARTITIONS_IDLE_MAX);
+    assert_int_equal(budget_used(&budget), 0);
+    /* Large ones are not kept at all. */
+    static char large[PARTITION_IDLE_BYTES_MAX];
+    memset(large, 'x', sizeof(large) - 1);
+    struct client_metadata row = {"tenant", large};
+    partition_settle(partition_for(&partitions, &row, 1), false);
+    assert_int_equal(partitions.combinations_count, PARTITIONS_IDLE_MAX);
+    end(&partitions);
+}
+
+static void tenants_that_no_key_names_are_not_counted(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    budget_init(&budget, 1000);
+    partitions_init(&partitions, PROFILES, &budget,
+                    (struct config_texts){.count = 2, .texts = two_keys}, 1);
+    partitions_owned_by(&partitions, on_timer, &budget);
+    for (int i = 0; i < 100; i++) {
+        char value[24];
+        snprintf(value, sizeof(value), "made-up %d", i);
+        const struct client_metadata rows[] = {{"region", "r"}, {"x-scope-orgid", value}};
+        assert_non_null(partition_for(&partitions, rows, 2));
+        assert_non_null(partition_for(&partitions, rows + 1, 1));
+    }
+    const struct client_metadata other = {"region", "other"};
+    assert_null(partition_for(&partitions, &other, 1));
+    end(&partitions);
+}
+
 static void thousands_are_found_again(void **state)
 {
     (void)state;
@@ -188,7 +265,7 @@ static void thousands_are_found_again(void **state)
             assert_true(round == 0 || partition == found[i]);
             found[i] = partition;
         }
-    assert_int_equal(partitions.count, COUNT);
+    assert_int_equal(partitions.combinations_count, COUNT);
     end(&partitions);
 }
 
@@ -201,6 +278,9 @@ int main(void)
         cmocka_unit_test(profiles_of_different_tenants_are_never_one),
         cmocka_unit_test(keys_and_tenant_tell_apart_together),
         cmocka_unit_test(beyond_the_limit_only_known_values_are_found),
+        cmocka_unit_test(those_that_were_idle_for_a_while_give_way),
+        cmocka_unit_test(few_are_kept_idle),
+        cmocka_unit_test(tenants_that_no_key_names_are_not_counted),
         cmocka_unit_test(thousands_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
