@@ -1,0 +1,806 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles: the door, merging and cutting, limits, printing, JSON, the join, pprof. */
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "src/batch.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/error.h"
+#include "src/join/join_store.h"
+#include "src/join/profile_awaits.h"
+#include "src/join/profile_copies.h"
+#include "src/join/profile_enrich.h"
+#include "src/join/profile_keep.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/otlp/json_read.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/profile_door.h"
+#include "src/otlp/profile_queue.h"
+#include "src/otlp/profile_shape.h"
+#include "src/otlp/profile_strip.h"
+#include "src/otlp/profile_transcode.h"
+#include "src/otlp/profile_upload.h"
+#include "src/otlp/schema.h"
+#include "src/otlp/text.h"
+#include "src/otlp/unknown.h"
+#include "src/pprof/otlp_to_pprof.h"
+#include "tests/complexity/message.h"
+#include "tests/complexity/work.h"
+
+enum { UNKNOWN = 2000, DEEP = 28 };
+
+/* Strings that every dictionary has: 1 samples, 2 count, 3 cpu, 4 nanoseconds, 5 span_name; the
+ * others follow from STRINGS_FIRST on. Index 1 of every other table is a plain entry. */
+enum { SAMPLES = 1, COUNT, CPU, NANOSECONDS, SPAN_NAME, STRINGS_FIRST };
+
+enum table { MAPPING = 1, LOCATION, FUNCTION, LINK, STRING, ATTRIBUTE, STACK };
+
+struct request {
+    struct profile_bytes body; /* fields of the request but for the dictionary */
+    struct profile_bytes dictionary;
+};
+
+static void put_entry(struct request *request, enum table table, size_t begin)
+{
+    profile_bytes_wrap(&request->dictionary, begin, table);
+}
+
+static void put_function(struct request *request, uint64_t name)
+{
+    size_t begin = request->dictionary.size;
+    put_number(&request->dictionary, 1, name);
+    put_entry(request, FUNCTION, begin);
+}
+
+static void put_location(struct request *request, uint64_t function)
+{
+    struct profile_bytes *out = &request->dictionary;
+    size_t begin = out->size;
+    size_t line = out->size;
+    put_number(out, 1, function);
+    profile_bytes_wrap(out, line, 3);
+    put_entry(request, LOCATION, begin);
+}
+
+static void put_stack(struct request *request, uint64_t location)
+{
+    struct profile_bytes *out = &request->dictionary;
+    size_t begin = out->size;
+    put_varint(out, location);
+    profile_bytes_wrap(out, begin, 1);
+    put_entry(request, STACK, begin);
+}
+
+static void put_link(struct request *request, uint64_t number)
+{
+    struct profile_bytes *out = &request->dictionary;
+    const uint64_t ids[] = {7, 7, number + 1};
+    size_t begin = out->size;
+    put_bytes(out, 1, ids, 16);
+    put_bytes(out, 2, &ids[2], 8);
+    put_entry(request, LINK, begin);
+}
+
+static void put_dictionary_attribute(struct request *request, uint64_t key, const char *value)
+{
+    struct profile_bytes *out = &request->dictionary;
+    size_t begin = out->size;
+    put_number(out, 1, key);
+    size_t inner = out->size;
+    put_text(out, 1, value);
+    profile_bytes_wrap(out, inner, 2);
+    put_entry(request, ATTRIBUTE, begin);
+}
+
+static struct request request_begin(void)
+{
+    static const char *const strings[] = {"",    "samples",     "count",
+                                          "cpu", "nanoseconds", "span_name"};
+    struct request request = {.body.data = NULL};
+    for (enum table table = MAPPING; table <= STACK; table++)
+        if (table != STRING)
+            put_bytes(&request.dictionary, table, "", 0);
+    for (size_t i = 0; i < STRINGS_FIRST; i++)
+        put_text(&request.dictionary, STRING, strings[i]);
+    put_function(&request, CPU);
+    put_location(&request, 1);
+    put_stack(&request, 1);
+    put_link(&request, 0);
+    put_dictionary_attribute(&request, SPAN_NAME, "checkout");
+    return request;
+}
+
+static struct slice request_end(struct request *request)
+{
+    profile_bytes_wrap(&request->dictionary, 0, 2);
+    profile_bytes_add(&request->body, slice_of(request->dictionary.data, request->dictionary.size));
+    profile_bytes_fini(&request->dictionary);
+    return message_done(&request->body);
+}
+
+struct sample {
+    uint64_t stack;
+    uint64_t attribute;
+    uint64_t link;
+};
+
+static void put_sample(struct profile_bytes *out, struct sample sample)
+{
+    size_t begin = out->size;
+    put_number(out, 1, sample.stack);
+    if (sample.attribute > 0) {
+        size_t packed = out->size;
+        put_varint(out, sample.attribute);
+        profile_bytes_wrap(out, packed, 2);
+    }
+    if (sample.link > 0)
+        put_number(out, 3, sample.link);
+    put_bytes(out, 4, "\1", 1);
+    put_bytes(out, 5, "\1\2\3\4\5\6\7\7", 8);
+    profile_bytes_wrap(out, begin, 2);
+}
+
+/* Counts that stand for times. */
+static void put_types(struct profile_bytes *out, uint64_t type)
+{
+    size_t begin = out->size;
+    put_number(out, 1, type);
+    put_number(out, 2, COUNT);
+    profile_bytes_wrap(out, begin, 1);
+    begin = out->size;
+    put_number(out, 1, CPU);
+    put_number(out, 2, NANOSECONDS);
+    profile_bytes_wrap(out, begin, 5);
+    put_number(out, 6, 1000);
+}
+
+static void put_profile(struct profile_bytes *out, uint64_t type, struct sample sample)
+{
+    size_t begin = out->size;
+    put_types(out, type);
+    put_sample(out, sample);
+    profile_bytes_wrap(out, begin, 2);
+}
+
+/* What was written since `begin` becomes the samples of a Profile, in a scope, in a resource. */
+static void enclose(struct profile_bytes *out, size_t begin)
+{
+    size_t types = out->size;
+    put_types(out, SAMPLES);
+    assert(out->size > types);
+    profile_bytes_wrap(out, begin, 2);
+    profile_bytes_wrap(out, begin, 2);
+    profile_bytes_wrap(out, 0, 1);
+}
+
+static const struct sample plain = {.stack = 1, .attribute = 1, .link = 1};
+
+static struct slice plain_samples(size_t n)
+{
+    struct request request = request_begin();
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, plain);
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static struct slice empty_profiles(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_attribute(&request.body, 1, name_of(name, i), "v");
+    profile_bytes_wrap(&request.body, 0, 1);
+    size_t scope = request.body.size;
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&request.body, 2, "\x0a\0\x2a\0", 4);
+    profile_bytes_wrap(&request.body, scope, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+static struct slice empty_scopes(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_attribute(&request.body, 1, name_of(name, i), "v");
+    profile_bytes_wrap(&request.body, 0, 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t scope = request.body.size;
+        put_bytes(&request.body, 2, "\x0a\0\x2a\0", 4);
+        profile_bytes_wrap(&request.body, scope, 2);
+    }
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+static struct slice profiles_of_types(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        put_text(&request.dictionary, STRING, name_of(name, i));
+        put_profile(&request.body, STRINGS_FIRST + i, plain);
+    }
+    profile_bytes_wrap(&request.body, 0, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+static struct slice resources_of_one_profile(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = request.body.size;
+        put_attribute(&request.body, 1, "service.name", name_of(name, i));
+        put_attribute(&request.body, 1, "process.pid", name_of(name, i));
+        profile_bytes_wrap(&request.body, begin, 1);
+        size_t scope = request.body.size;
+        put_profile(&request.body, SAMPLES, plain);
+        profile_bytes_wrap(&request.body, scope, 2);
+        profile_bytes_wrap(&request.body, begin, 1);
+    }
+    return request_end(&request);
+}
+
+/* Everything different: strings, functions, locations, stacks, links, attributes. */
+static struct slice different_samples(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        put_text(&request.dictionary, STRING, name_of(name, i));
+        put_function(&request, STRINGS_FIRST + i);
+        put_location(&request, 2 + i);
+        put_stack(&request, 2 + i);
+        put_link(&request, 1 + i);
+        put_dictionary_attribute(&request, STRINGS_FIRST + i, name);
+        put_sample(&request.body, (struct sample){2 + i, 2 + i, 2 + i});
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static struct slice equal_entries(size_t n)
+{
+    struct request request = request_begin();
+    for (size_t i = 0; i < n; i++) {
+        put_text(&request.dictionary, STRING, "x");
+        put_function(&request, STRINGS_FIRST + i);
+        put_location(&request, 2 + i);
+        put_stack(&request, 2 + i);
+        put_link(&request, 1);
+        put_dictionary_attribute(&request, STRINGS_FIRST + i, "x");
+        put_sample(&request.body, (struct sample){2 + i, 2 + i, 2 + i});
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+/* A stack with n locations, which n samples have. */
+static struct slice deep_stack(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_varint(out, 1);
+    profile_bytes_wrap(out, begin, 1);
+    put_entry(&request, STACK, begin);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){2, 1, 1});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+/* The same, one field for each. */
+static struct slice unpacked_stack(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_number(out, 1, 1);
+    put_entry(&request, STACK, begin);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){2, 1, 1});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static void put_unknown(struct profile_bytes *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_number(out, UNKNOWN, 1);
+}
+
+/* An entry of each table with n fields that nobody knows, to which n samples refer. */
+static struct slice unknown_in_entries(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    put_number(out, 1, CPU);
+    put_unknown(out, n);
+    put_entry(&request, FUNCTION, begin);
+    begin = out->size;
+    put_unknown(out, n);
+    put_entry(&request, MAPPING, begin);
+    begin = out->size;
+    put_number(out, 1, 1);
+    size_t line = out->size;
+    put_number(out, 1, 2);
+    put_unknown(out, n);
+    profile_bytes_wrap(out, line, 3);
+    put_unknown(out, n);
+    put_entry(&request, LOCATION, begin);
+    begin = out->size;
+    put_bytes(out, 1, "\2", 1);
+    put_unknown(out, n);
+    put_entry(&request, STACK, begin);
+    begin = out->size;
+    put_bytes(out, 1, "0123456789abcdef", 16);
+    put_bytes(out, 2, "01234567", 8);
+    put_unknown(out, n);
+    put_entry(&request, LINK, begin);
+    begin = out->size;
+    put_number(out, 1, SPAN_NAME);
+    put_unknown(out, n);
+    put_entry(&request, ATTRIBUTE, begin);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){2, 2, 2});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+/* A location with n lines, in n stacks. */
+static struct slice many_lines(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_bytes(out, 3, "\x08\1", 2);
+    put_entry(&request, LOCATION, begin);
+    for (size_t i = 0; i < n; i++) {
+        put_stack(&request, 2);
+        put_sample(&request.body, (struct sample){2 + i, 1, 1});
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+/* A sample with n attributes, values and times, packed and not. */
+static struct slice wide_sample(size_t n)
+{
+    struct request request = request_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        put_text(&request.dictionary, STRING, name_of(name, i));
+        put_dictionary_attribute(&request, STRINGS_FIRST + i, name);
+    }
+    struct profile_bytes *out = &request.body;
+    put_number(out, 1, 1);
+    size_t packed = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_varint(out, 2 + i);
+    profile_bytes_wrap(out, packed, 2);
+    put_number(out, 3, 1);
+    for (size_t i = 0; i < n; i++)
+        put_number(out, 4, i);
+    packed = out->size;
+    for (uint64_t i = 0; i < n; i++)
+        profile_bytes_add(out, slice_of(&i, sizeof(i)));
+    profile_bytes_wrap(out, packed, 5);
+    profile_bytes_wrap(out, 0, 2);
+    enclose(out, 0);
+    return request_end(&request);
+}
+
+/* n attributes of a Profile with n samples. */
+static struct slice wide_profile(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    size_t packed = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_varint(out, 1);
+    profile_bytes_wrap(out, packed, 11);
+    for (size_t i = 0; i < n; i++)
+        put_sample(out, plain);
+    enclose(out, 0);
+    return request_end(&request);
+}
+
+static struct slice unknown_in_samples(size_t n)
+{
+    struct request request = request_begin();
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = request.body.size;
+        put_number(&request.body, UNKNOWN, 1);
+        put_number(&request.body, 1, 1);
+        profile_bytes_wrap(&request.body, begin, 2);
+        put_number(&request.body, UNKNOWN, 1);
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static struct slice deep_attributes(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    for (size_t i = 0; i < n; i += DEEP) {
+        size_t begin = out->size;
+        put_number(out, 1, SPAN_NAME);
+        size_t value = out->size;
+        put_text(out, 1, "v");
+        for (int depth = 0; depth < DEEP / 2; depth++) {
+            profile_bytes_wrap(out, value, 1);
+            profile_bytes_wrap(out, value, 5);
+        }
+        profile_bytes_wrap(out, value, 2);
+        put_entry(&request, ATTRIBUTE, begin);
+        put_sample(&request.body, (struct sample){1, 2 + i / DEEP, 1});
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static const struct work_shape shapes[] = {
+    {"samples", plain_samples},
+    {"empty profiles of a wide resource", empty_profiles},
+    {"empty scopes of a wide resource", empty_scopes},
+    {"profiles of different types", profiles_of_types},
+    {"resources of one profile", resources_of_one_profile},
+    {"different samples", different_samples},
+    {"equal entries", equal_entries},
+    {"samples of a deep stack", deep_stack},
+    {"samples of an unpacked stack", unpacked_stack},
+    {"unknown fields in entries", unknown_in_entries},
+    {"a location of many lines", many_lines},
+    {"a wide sample", wide_sample},
+    {"a wide profile", wide_profile},
+    {"unknown fields in samples", unknown_in_samples},
+    {"deep attributes", deep_attributes},
+};
+
+static struct buffer *buffer_of(struct slice bytes)
+{
+    struct buffer *buffer = buffer_create(NULL, bytes.size);
+    memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    return buffer;
+}
+
+/* As the receivers let it in. */
+static struct profile_passed pass(struct slice request)
+{
+    struct buffer *buffer = buffer_of(request);
+    struct profile_passed passed;
+    enum profile_verdict verdict =
+        profile_door(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &passed);
+    if (verdict != PROFILES_TAKEN || passed.rejected_profiles > 0)
+        fprintf(stderr, "%s\n", passed.reason);
+    assert(verdict == PROFILES_TAKEN);
+    assert(passed.rejected_profiles == 0);
+    buffer_unref(buffer);
+    return passed;
+}
+
+static struct batch *batch_of(const struct profile_passed *passed)
+{
+    struct batch *batch = batch_create(PROFILES, 1);
+    batch_append(batch, passed->owner, passed->request);
+    batch->items = passed->samples;
+    return batch;
+}
+
+static void run_door(struct slice request)
+{
+    struct buffer *buffer = buffer_of(request);
+    struct profile_passed passed;
+    work_begin();
+    profile_door(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &passed);
+    otlp_has_unknown(PROFILES, passed.request);
+    work_end();
+    buffer_unref(passed.owner);
+    buffer_unref(buffer);
+}
+
+static void cut(struct slice request, struct otlp_limit limit)
+{
+    struct budget budget;
+    struct profile_queue queue;
+    struct profile_passed passed = pass(request);
+    struct batch *batch = batch_of(&passed);
+    bool is_last = false;
+    budget_init(&budget, UINT64_MAX);
+    profile_queue_init(&queue, &budget);
+    work_begin();
+    profile_queue_add(&queue, batch);
+    while (!is_last) {
+        struct batch *piece = profile_queue_cut(&queue, batch, limit, &is_last);
+        work_produced(piece->bytes);
+        batch_unref(piece);
+    }
+    profile_queue_fini(&queue);
+    work_end();
+    budget_fini(&budget);
+    batch_unref(batch);
+    buffer_unref(passed.owner);
+}
+
+static void run_merge(struct slice request)
+{
+    cut(request, (struct otlp_limit){.items_max = 0});
+}
+
+static void run_cut_by_one(struct slice request)
+{
+    cut(request, (struct otlp_limit){.items_max = 1});
+}
+
+static void run_cut_by_bytes(struct slice request)
+{
+    cut(request, (struct otlp_limit){.bytes_max = 300});
+}
+
+static void run_shape(struct slice request)
+{
+    static const struct profile_shape_rules rules = {
+        .depth_max = 3, .samples_max = 1000, .label_values_max = 10};
+    struct profile_shape_figures figures;
+    struct profile_passed passed = pass(request);
+    work_begin();
+    struct buffer *shaped = profile_shape(&rules, passed.request, NULL, &figures);
+    work_end();
+    buffer_unref(shaped);
+    buffer_unref(passed.owner);
+}
+
+static void run_transcode(struct slice request)
+{
+    struct profile_passed passed = pass(request);
+    work_begin();
+    struct buffer *old = profile_transcode_back(passed.request, NULL);
+    struct buffer *back = profile_transcode(LAYOUT_1_9, buffer_slice(old), NULL);
+    profile_layout_of(buffer_slice(old));
+    work_end();
+    buffer_unref(old);
+    buffer_unref(back);
+    buffer_unref(passed.owner);
+}
+
+static void run_json(struct slice request)
+{
+    const struct otlp_message *message = otlp_request(PROFILES);
+    struct buffer *encoded = NULL;
+    struct profile_passed passed = pass(request);
+    char reason[JSON_REASON_BYTES_MAX];
+    work_begin();
+    struct buffer *text = json_write(message, passed.request, NULL);
+    assert(text != NULL);
+    enum json_result result = json_read(message, buffer_slice(text), NULL, &encoded, reason);
+    work_end();
+    assert(result == JSON_READ);
+    buffer_unref(encoded);
+    buffer_unref(text);
+    buffer_unref(passed.owner);
+}
+
+static void print(struct slice request, bool is_detailed)
+{
+    struct profile_passed passed = pass(request);
+    struct text text;
+    work_begin();
+    text_init(&text);
+    otlp_text_write(&text, PROFILES, passed.request, is_detailed);
+    work_produced(text.size);
+    text_fini(&text);
+    work_end();
+    buffer_unref(passed.owner);
+}
+
+static void run_normal_text(struct slice request)
+{
+    print(request, false);
+}
+
+static void run_detailed_text(struct slice request)
+{
+    print(request, true);
+}
+
+static void run_span_table(struct slice request)
+{
+    struct profile_passed passed = pass(request);
+    struct text text;
+    work_begin();
+    text_init(&text);
+    otlp_text_write_spans(&text, passed.request, 5);
+    text_fini(&text);
+    work_end();
+    buffer_unref(passed.owner);
+}
+
+static struct join_store *make_store(void)
+{
+    struct join_settings settings = {
+        .attributes = {{JOIN_SPAN_NAME, slice_of_text("span_name")},
+                       {JOIN_STATUS_CLASS, slice_of_text("status")}},
+        .attributes_count = 2,
+        .values_max = 1000,
+        .index_entries = 1 << 15,
+        .index_bytes = 8 << 20,
+        .mark = JOIN_MARK_OBSERVED,
+        .repairs_identity = true,
+        .hold_ns = 1,
+        .keep = {.slow_ns = 4},
+        .takes_root = true,
+        .uses_window = true,
+        .finds_lone_traces = true,
+        .counts_root = true,
+        .counts_ancestors = true,
+    };
+    struct error error;
+    bool is_fine = url_template_read("http://g/{trace_id}/{profile_type}", UINT_MAX,
+                                     &settings.trace_url, &error);
+    assert(is_fine);
+    struct join_store *store = join_store_create(&settings, 1);
+    assert(store != NULL);
+    return store;
+}
+
+/* Each span's parent is the one before it, but every fourth is a root; every other one is slow. */
+static void learn(struct join_store *store, const struct profile_links *links)
+{
+    for (uint32_t i = 1; i < links->set.count; i++) {
+        const struct link_key *key = &links->set.items[i].key;
+        struct span_facts facts = {.trace = {key->trace[0], key->trace[1]},
+                                   .span = key->span,
+                                   .parent = i % 4 > 0 ? links->set.items[i - 1].key.span : 0,
+                                   .end_ns = i % 2 * 100,
+                                   .flags = i % 4 == 0 ? SPAN_IS_LOCAL_ROOT : 0};
+        span_index_add(&store->index, 0, &facts);
+    }
+}
+
+enum join_part { ENRICH, KEEP, COPIES, AWAITS };
+
+static void join(struct slice request, enum join_part part)
+{
+    struct profile_passed passed = pass(request);
+    struct join_store *store = make_store();
+    struct batch *batch = batch_of(&passed);
+    struct batch *result = NULL;
+    struct profile_enricher enricher;
+    struct enrich_figures figures;
+    struct copies_figures copies;
+    struct profile_awaits awaits = {.items = NULL};
+    const struct keep_rules rules = {.slow_ns = 50};
+    profile_enricher_init(&enricher, store, NULL);
+    bool is_open = profile_links_open(&enricher.links, passed.request, 1);
+    assert(is_open);
+    learn(store, &enricher.links);
+    work_begin();
+    is_open = profile_links_open(&enricher.links, passed.request, 1);
+    profile_links_resolve(&enricher.links);
+    profile_keep_unsettled(&enricher.links);
+    if (part == ENRICH)
+        result = profile_enrich(&enricher, batch, 1, &figures);
+    else if (part == KEEP)
+        result = profile_keep(&enricher.links, batch, &rules, NULL);
+    else if (part == COPIES)
+        result = profile_copies_add(&enricher.links, batch, NULL, &copies);
+    else
+        profile_awaits_collect(&awaits, &enricher.links, 1);
+    work_end();
+    assert(is_open);
+    profile_awaits_fini(&awaits);
+    profile_enricher_fini(&enricher);
+    batch_unref(result);
+    batch_unref(batch);
+    join_store_destroy(store);
+    buffer_unref(passed.owner);
+}
+
+static void run_enrich(struct slice request)
+{
+    join(request, ENRICH);
+}
+
+static void run_keep(struct slice request)
+{
+    join(request, KEEP);
+}
+
+static void run_copies(struct slice request)
+{
+    join(request, COPIES);
+}
+
+static void run_awaits(struct slice request)
+{
+    join(request, AWAITS);
+}
+
+static void convert(struct otlp_to_pprof *conversion, const struct profile *profile)
+{
+    const struct profile_type type = {.type = "t"};
+    size_t services = otlp_to_pprof_services(conversion, profile);
+    for (size_t i = 0; i < services; i++) {
+        const struct otlp_to_pprof_source source = {
+            .profile = profile, .type = &type, .service = i};
+        otlp_to_pprof_begin(conversion, &source);
+        while (otlp_to_pprof_fill(conversion)) {
+            struct buffer *part = otlp_to_pprof_take(conversion, 1);
+            work_produced(part->size);
+            buffer_unref(part);
+        }
+    }
+}
+
+static void run_pprof(struct slice request)
+{
+    static const struct otlp_to_pprof_rules rules = {
+        .labels = {.has_trace_id = true, .names_max = 16, .value_bytes_max = 100},
+        .samples_max = 1000,
+        .bytes_max = 1 << 16,
+        .depth_max = 64,
+    };
+    struct arena arena;
+    struct profile_dictionary dictionary;
+    struct otlp_to_pprof conversion;
+    struct profile_passed passed = pass(request);
+    struct wire_reader resources = wire_reader_of(passed.request);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct profile profile;
+    work_begin();
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    bool is_open = profile_dictionary_open(&dictionary, &arena, passed.request);
+    otlp_to_pprof_init(&conversion, &rules, &dictionary, NULL);
+    while (profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        while (profile_next_scope(&scopes, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            while (profile_next_profile(&profiles, &profile))
+                convert(&conversion, &profile);
+        }
+    }
+    otlp_to_pprof_fini(&conversion);
+    arena_clear(&arena);
+    work_end();
+    assert(is_open);
+    buffer_unref(passed.owner);
+}
+
+static const struct work_stage stages[] = {
+    {.name = "door", .run = run_door},
+    {.name = "merge", .run = run_merge},
+    {.name = "cut by one sample", .run = run_cut_by_one, .n = 400},
+    {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500},
+    {.name = "profile_limits", .run = run_shape},
+    {.name = "layout 1.9 and back", .run = run_transcode},
+    {.name = "JSON, written and read", .run = run_json},
+    {.name = "debug, normal", .run = run_normal_text},
+    {.name = "debug, detailed", .run = run_detailed_text},
+    {.name = "debug, spans", .run = run_span_table},
+    {.name = "join, enrich", .run = run_enrich},
+    {.name = "join, keep", .run = run_keep},
+    {.name = "join, count_for", .run = run_copies},
+    {.name = "join, awaits", .run = run_awaits},
+    {.name = "pprof, written", .run = run_pprof},
+};
+
+int main(int argc, char **argv)
+{
+    return work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
+                      sizeof(shapes) / sizeof(shapes[0]), argc, argv) > 0;
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes by Pyroscope's doors: pprof, folded stacks and their like, forms, queries, Push; and
+ * jemalloc's heap profiles. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "src/arena.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/error.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "src/otlp/profile_dictionary.h"
+#include "src/pprof/heap_profile.h"
+#include "src/pprof/pprof_reader.h"
+#include "src/pprof/pprof_to_otlp.h"
+#include "src/pprof/pprof_writer.h"
+#include "src/pyroscope/ingest_query.h"
+#include "src/pyroscope/multipart.h"
+#include "src/pyroscope/push_json.h"
+#include "src/pyroscope/push_request.h"
+#include "src/pyroscope/series_to_otlp.h"
+#include "src/pyroscope/stack_profile.h"
+#include "src/pyroscope/text_profile.h"
+#include "src/pyroscope/upload_check.h"
+#include "tests/complexity/message.h"
+#include "tests/complexity/work.h"
+
+/* pprof: fields of Profile. */
+enum { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING, PERIOD_TYPE = 11 };
+
+static void put_type(struct profile_bytes *out, uint32_t number, uint64_t type)
+{
+    size_t begin = out->size;
+    put_number(out, 1, type);
+    put_number(out, 2, type);
+    profile_bytes_wrap(out, begin, number);
+}
+
+/* Strings "", "cpu", "key"; one type, mapping, function and location, each with id 1. */
+static struct profile_bytes pprof_begin(void)
+{
+    struct profile_bytes out = {0};
+    put_type(&out, SAMPLE_TYPE, 1);
+    put_type(&out, PERIOD_TYPE, 1);
+    put_text(&out, STRING, "");
+    put_text(&out, STRING, "cpu");
+    put_text(&out, STRING, "key");
+    put_bytes(&out, MAPPING, "\x08\1", 2);
+    put_bytes(&out, FUNCTION, "\x08\1\x10\1", 4);
+    put_bytes(&out, LOCATION, "\x08\1\x10\1\x22\2\x08\1", 8);
+    return out;
+}
+
+static void put_sample(struct profile_bytes *out, uint64_t location, size_t labels)
+{
+    size_t begin = out->size;
+    put_number(out, 1, location);
+    put_number(out, 2, 1);
+    for (size_t i = 0; i < labels; i++)
+        put_bytes(out, 3, "\x08\2\x10\1", 4);
+    profile_bytes_wrap(out, begin, SAMPLE);
+}
+
+static struct slice equal_samples(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    for (size_t i = 0; i < n; i++)
+        put_sample(&out, 1, 1);
+    return message_done(&out);
+}
+
+/* Ids in an order that is none. */
+static struct slice different_entries(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        uint64_t id = 2 + (uint64_t)i * 7919 % n * 1000003;
+        size_t begin = out.size;
+        put_text(&out, STRING, name_of(name, i));
+        begin = out.size;
+        put_number(&out, 1, id);
+        put_number(&out, 2, 3 + i);
+        profile_bytes_wrap(&out, begin, FUNCTION);
+        begin = out.size;
+        put_number(&out, 1, id);
+        profile_bytes_wrap(&out, begin, MAPPING);
+        begin = out.size;
+        put_number(&out, 1, id);
+        put_number(&out, 2, id);
+        size_t line = out.size;
+        put_number(&out, 1, id);
+        profile_bytes_wrap(&out, line, 4);
+        profile_bytes_wrap(&out, begin, LOCATION);
+        put_sample(&out, id, 1);
+    }
+    return message_done(&out);
+}
+
+static struct slice deep_stacks(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    size_t begin = out.size;
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, 1, 1);
+    put_number(&out, 2, 1);
+    profile_bytes_wrap(&out, begin, SAMPLE);
+    return message_done(&out);
+}
+
+static struct slice many_labels(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    put_sample(&out, 1, n);
+    return message_done(&out);
+}
+
+static struct slice many_lines(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    size_t begin = out.size;
+    put_number(&out, 1, 2);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, 4, "\x08\1", 2);
+    profile_bytes_wrap(&out, begin, LOCATION);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&out, 2, 0);
+    return message_done(&out);
+}
+
+/* Each type has a value in each sample. */
+static struct slice many_types(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    for (size_t i = 1; i < n; i++)
+        put_type(&out, SAMPLE_TYPE, 1);
+    size_t begin = out.size;
+    put_number(&out, 1, 1);
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, 2, 1);
+    profile_bytes_wrap(&out, begin, SAMPLE);
+    return message_done(&out);
+}
+
+static struct slice different_labels(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        put_text(&out, STRING, name_of(name, i));
+        size_t begin = out.size;
+        put_number(&out, 1, 1);
+        put_number(&out, 2, 1);
+        size_t label = out.size;
+        put_number(&out, 1, 3 + i);
+        put_number(&out, 2, 3 + i);
+        profile_bytes_wrap(&out, label, 3);
+        profile_bytes_wrap(&out, begin, SAMPLE);
+    }
+    return message_done(&out);
+}
+
+static struct slice unknown_fields(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    for (size_t i = 0; i < n; i++) {
+        put_number(&out, 1000, 1);
+        put_sample(&out, 1, 0);
+    }
+    return message_done(&out);
+}
+
+static const struct work_shape pprofs[] = {
+    {"equal samples", equal_samples},
+    {"different entries", different_entries},
+    {"a deep stack", deep_stacks},
+    {"a sample of many labels", many_labels},
+    {"different labels", different_labels},
+    {"a location of many lines", many_lines},
+    {"many types", many_types},
+    {"unknown fields", unknown_fields},
+};
+
+static void add_label(struct series *series, const char *name, const char *value)
+{
+    bool is_added = series_add(series, slice_of_text(name), slice_of_text(value));
+    assert(is_added);
+}
+
+static void run_pprof(struct slice profile)
+{
+    static const struct upload_limits limits = {.label_names = 30,
+                                                .label_name_bytes = 1024,
+                                                .label_value_bytes = 2048,
+                                                .sample_labels = 100};
+    struct arena arena;
+    struct pprof pprof;
+    struct pprof_writer writer;
+    struct series series = {.count = 0};
+    struct error error = {.text = ""};
+    struct buffer *request = NULL;
+    add_label(&series, "__name__", "process_cpu");
+    add_label(&series, "service_name", "shop");
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    work_begin();
+    bool is_read = pprof_read(&arena, profile, &pprof, &error);
+    if (is_read) {
+        upload_check_profile(&pprof, &series, &limits, &error);
+        series_to_otlp(&series, &pprof, NULL, &request);
+        work_produced(request != NULL ? request->size : 0);
+        pprof_writer_init(&writer, NULL, 1 << 30);
+        pprof_writer_profile(&writer, &pprof);
+        buffer_unref(pprof_writer_take(&writer));
+        pprof_writer_fini(&writer);
+    }
+    work_end();
+    if (!is_read)
+        printf("%s\n", error.text);
+    buffer_unref(request);
+    arena_clear(&arena);
+}
+
+static const struct work_stage pprof_stages[] = {
+    {.name = "pprof, read, checked, to OTLP", .run = run_pprof},
+};
+
+static struct slice repeat(const char *head, const char *text, size_t n, const char *tail)
+{
+    struct profile_bytes out = {0};
+    profile_bytes_add(&out, slice_of_text(head));
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text(text));
+    profile_bytes_add(&out, slice_of_text(tail));
+    return message_done(&out);
+}
+
+static struct slice numbered(const char *head, const char *format_head, size_t n,
+                             const char *format_tail, const char *tail)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    profile_bytes_add(&out, slice_of_text(head));
+    for (size_t i = 0; i < n; i++) {
+        profile_bytes_add(&out, slice_of_text(format_head));
+        profile_bytes_add(&out, slice_of_text(name_of(name, i)));
+        profile_bytes_add(&out, slice_of_text(format_tail));
+    }
+    profile_bytes_add(&out, slice_of_text(tail));
+    return message_done(&out);
+}
+
+static struct slice equal_lines(size_t n)
+{
+    return repeat("", "main;work;sleep 1\n", n, "");
+}
+
+static struct slice different_lines(size_t n)
+{
+    return numbered("", "main;", n, " 1\n", "");
+}
+
+static struct slice deep_line(size_t n)
+{
+    return repeat("main", ";work", n, " 1\n");
+}
+
+static struct slice deep_different_line(size_t n)
+{
+    return numbered("main", ";", n, "", " 1\n");
+}
+
+static struct slice semicolons(size_t n)
+{
+    return repeat("", ";", n, " 1\n");
+}
+
+static struct slice line_ends(size_t n)
+{
+    return repeat("", "\n", n, "a 1\n");
+}
+
+static struct slice blanks(size_t n)
+{
+    return repeat("a", " ", n, "1\n");
+}
+
+/* Nodes of a trie, each the only child of the one before. */
+static struct slice trie_chain(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of("\1a\0\1", 4));
+    profile_bytes_add(&out, slice_of("\1a\1\0", 4));
+    return message_done(&out);
+}
+
+static struct slice trie_star(size_t n)
+{
+    struct profile_bytes out = {0};
+    profile_bytes_add(&out, slice_of("\1a\0", 3));
+    put_varint(&out, n);
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of("\1b\1\0", 4));
+    return message_done(&out);
+}
+
+static const struct work_shape texts[] = {
+    {"equal lines", equal_lines}, {"different lines", different_lines},
+    {"a deep line", deep_line},   {"a deep line of different frames", deep_different_line},
+    {"semicolons", semicolons},   {"line ends", line_ends},
+    {"blanks", blanks},           {"a trie's chain", trie_chain},
+    {"a trie's star", trie_star},
+};
+
+static void read_text(enum text_format format, struct slice body)
+{
+    static const struct stack_profile_head head = {
+        .type = "cpu", .unit = "nanoseconds", .scale = 3};
+    struct budget budget;
+    struct stack_profile profile;
+    struct error error = {.text = ""};
+    budget_init(&budget, UINT64_MAX);
+    stack_profile_init(&profile, &head, &budget);
+    work_begin();
+    if (text_profile_read(format, body, &profile, &error))
+        buffer_unref(stack_profile_take(&profile));
+    /* A tree spells each of its stacks out, up to UPLOAD_SPELT_BYTES_MAX. */
+    work_produced(profile.bytes);
+    work_end();
+    stack_profile_fini(&profile);
+    budget_fini(&budget);
+}
+
+static void run_folded(struct slice body)
+{
+    read_text(TEXT_FOLDED, body);
+}
+
+static void run_lines(struct slice body)
+{
+    read_text(TEXT_LINES, body);
+}
+
+static void run_trie(struct slice body)
+{
+    read_text(TEXT_TRIE, body);
+}
+
+static void run_tree(struct slice body)
+{
+    read_text(TEXT_TREE, body);
+}
+
+static void run_heap(struct slice body)
+{
+    struct error error;
+    struct profile_bytes text = {0};
+    profile_bytes_add(&text, slice_of_text("heap_v2/524288\n  t*: 1: 10 [0: 0]\n"));
+    profile_bytes_add(&text, body);
+    work_begin();
+    buffer_unref(heap_profile_to_pprof(slice_of(text.data, text.size), 1, &error));
+    work_end();
+    profile_bytes_fini(&text);
+}
+
+static const struct work_stage text_stages[] = {
+    {.name = "folded stacks", .run = run_folded},
+    {.name = "lines", .run = run_lines},
+    {.name = "trie", .run = run_trie},
+    {.name = "tree", .run = run_tree},
+};
+
+static const struct work_stage heap_stages[] = {{.name = "heap profile", .run = run_heap}};
+
+static struct slice heap_samples(size_t n)
+{
+    return repeat("", "@ 0x1 0x2 0x3\n  t*: 1: 10 [0: 0]\n", n, "");
+}
+
+static struct slice heap_different(size_t n)
+{
+    struct profile_bytes out = {0};
+    char line[64];
+    for (size_t i = 0; i < n; i++) {
+        snprintf(line, sizeof(line), "@ 0x%08zx\n  t*: 1: 10 [0: 0]\n", i);
+        profile_bytes_add(&out, slice_of_text(line));
+    }
+    return message_done(&out);
+}
+
+static struct slice heap_deep(size_t n)
+{
+    return repeat("@", " 0x1234", n, "\n  t*: 1: 10 [0: 0]\n");
+}
+
+static const struct work_shape heaps[] = {
+    {"equal stacks", heap_samples},
+    {"different stacks", heap_different},
+    {"a deep stack", heap_deep},
+};
+
+static struct slice empty_parts(size_t n)
+{
+    return repeat("", "--b\r\n\r\n\r\n", n, "--b--\r\n");
+}
+
+static struct slice headers_of_parts(size_t n)
+{
+    return repeat("--b\r\n", "Content-Disposition: form-data; name=\"a\"\r\n", n,
+                  "\r\nx\r\n--b--\r\n");
+}
+
+static struct slice near_delimiters(size_t n)
+{
+    return repeat("--b\r\n\r\n", "\r\n--", n, "\r\n--b--\r\n");
+}
+
+static struct slice quotes(size_t n)
+{
+    return repeat("--b\r\nContent-Disposition: form-data; name=\"", "\\\"", n,
+                  "\"\r\n\r\nx\r\n--b--\r\n");
+}
+
+static const struct work_shape forms[] = {
+    {"empty parts", empty_parts},
+    {"headers", headers_of_parts},
+    {"near delimiters", near_delimiters},
+    {"quotes", quotes},
+};
+
+static void run_form(struct slice body)
+{
+    struct multipart_part part;
+    work_begin();
+    struct multipart form = multipart_of(slice_of_text("multipart/form-data; boundary=b"), body);
+    while (multipart_next(&form, &part)) {
+    }
+    work_end();
+}
+
+static const struct work_stage form_stages[] = {{.name = "multipart", .run = run_form}};
+
+static struct slice label_names(size_t n)
+{
+    return numbered("name=shop{", "", n, "=v,", "}&from=1&until=2");
+}
+
+static struct slice parameters(size_t n)
+{
+    return numbered("name=shop&", "", n, "=v&", "from=1");
+}
+
+static struct slice repeated_parameters(size_t n)
+{
+    return repeat("", "name=shop&from=1&", n, "until=2");
+}
+
+static struct slice escapes(size_t n)
+{
+    return repeat("name=shop{a=", "%41", n, "}");
+}
+
+static struct slice braces(size_t n)
+{
+    return repeat("name=shop", "{", n, "}");
+}
+
+static struct slice ampersands(size_t n)
+{
+    return repeat("name=shop", "&", n, "");
+}
+
+static const struct work_shape queries[] = {
+    {"labels", label_names}, {"parameters", parameters}, {"equal parameters", repeated_parameters},
+    {"escapes", escapes},    {"braces", braces},         {"ampersands", ampersands},
+};
+
+static void run_query(struct slice text)
+{
+    struct ingest_query query;
+    struct error error = {.text = ""};
+    work_begin();
+    if (ingest_query_parse(&query, text, (uint64_t)1790000000 * 1000000000, &error))
+        ingest_query_fini(&query);
+    work_end();
+}
+
+static const struct work_stage query_stages[] = {{.name = "query of /ingest", .run = run_query}};
+
+/* PushRequest: 1 series {1 labels {1 name, 2 value}, 2 samples {1 profile}}. */
+static struct slice push_series(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        size_t label = out.size;
+        put_text(&out, 1, "service_name");
+        put_text(&out, 2, name_of(name, i));
+        profile_bytes_wrap(&out, label, 1);
+        put_bytes(&out, 2, "", 0);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    return message_done(&out);
+}
+
+static struct slice push_labels(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t label = out.size;
+        put_text(&out, 1, name_of(name, i));
+        put_text(&out, 2, "v");
+        profile_bytes_wrap(&out, label, 1);
+    }
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static struct slice push_samples(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, 2, "", 0);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static const struct work_shape pushes[] = {
+    {"series", push_series},
+    {"labels", push_labels},
+    {"samples", push_samples},
+};
+
+static void run_push(struct slice request)
+{
+    static struct push_series series;
+    struct push_figures figures;
+    struct slice profile;
+    struct error error;
+    const char *reason = NULL;
+    work_begin();
+    if (push_request_check(request, &figures, &reason)) {
+        struct wire_reader reader = wire_reader_of(request);
+        while (push_next_series(&reader, &series)) {
+            series_check(&series.labels, &error);
+            while (push_next_profile(&series, &profile)) {
+            }
+        }
+    }
+    work_end();
+}
+
+static const struct work_stage push_stages[] = {{.name = "Push", .run = run_push}};
+
+static struct slice json_series(size_t n)
+{
+    return repeat("{\"series\":[",
+                  "{\"labels\":[{\"name\":\"a\",\"value\":\"b\"}],"
+                  "\"samples\":[{\"rawProfile\":\"AAAA\"}]},",
+                  n, "{}]}");
+}
+
+static struct slice json_labels(size_t n)
+{
+    return repeat("{\"series\":[{\"labels\":[", "{\"name\":\"a\",\"value\":\"b\"},", n, "{}]}]}");
+}
+
+static struct slice json_profile(size_t n)
+{
+    return repeat("{\"series\":[{\"samples\":[{\"rawProfile\":\"", "AAAA", n, "\"}]}]}");
+}
+
+static struct slice json_escapes(size_t n)
+{
+    return repeat("{\"series\":[{\"labels\":[{\"name\":\"", "\\u0041", n, "\"}]}]}");
+}
+
+static struct slice json_deep(size_t n)
+{
+    return repeat("{\"x\":", "[", n, "");
+}
+
+static struct slice json_unknown(size_t n)
+{
+    return numbered("{", "\"", n, "\":{\"a\":[1,2]},", "\"series\":[]}");
+}
+
+static const struct work_shape jsons[] = {
+    {"series", json_series},   {"labels", json_labels},       {"a profile", json_profile},
+    {"escapes", json_escapes}, {"lists in lists", json_deep}, {"unknown keys", json_unknown},
+};
+
+static void run_push_json(struct slice text)
+{
+    struct budget budget;
+    struct buffer *request = NULL;
+    const char *reason = NULL;
+    budget_init(&budget, UINT64_MAX);
+    work_begin();
+    push_json_read(text, &budget, &request, &reason);
+    work_end();
+    buffer_unref(request);
+    budget_fini(&budget);
+}
+
+static const struct work_stage json_stages[] = {{.name = "Push, JSON", .run = run_push_json}};
+
+#define CHECK(stages, shapes)                                                                      \
+    work_check(stages, sizeof(stages) / sizeof((stages)[0]), shapes,                               \
+               sizeof(shapes) / sizeof((shapes)[0]), argc, argv)
+
+int main(int argc, char **argv)
+{
+    int failed = CHECK(pprof_stages, pprofs);
+    failed += CHECK(text_stages, texts);
+    failed += CHECK(heap_stages, heaps);
+    failed += CHECK(form_stages, forms);
+    failed += CHECK(query_stages, queries);
+    failed += CHECK(push_stages, pushes);
+    failed += CHECK(json_stages, jsons);
+    return failed > 0;
+}

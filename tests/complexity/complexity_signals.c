@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces, metrics and logs: checking, JSON, editing, splitting, gathering, printing, reading spans.
+ */
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "src/batch.h"
+#include "src/budget.h"
+#include "src/buffer.h"
+#include "src/client_info.h"
+#include "src/error.h"
+#include "src/gather.h"
+#include "src/join/join_store.h"
+#include "src/join/span_reader.h"
+#include "src/mem.h"
+#include "src/otlp/attribute_actions.h"
+#include "src/otlp/check.h"
+#include "src/otlp/json_read.h"
+#include "src/otlp/json_write.h"
+#include "src/otlp/resource_edit.h"
+#include "src/otlp/schema.h"
+#include "src/otlp/split.h"
+#include "src/otlp/text.h"
+#include "src/otlp/unknown.h"
+#include "src/partition.h"
+#include "src/receipt.h"
+#include "tests/complexity/message.h"
+#include "tests/complexity/work.h"
+
+/* Set by main, once for each. */
+static enum signal_kind signal_at_hand;
+
+enum { RESOURCE = 1, SCOPES = 2, RECORDS = 2, UNKNOWN = 2000, DEEP = 28 };
+
+/* One record with a little in it. */
+static void put_record(struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    if (signal_at_hand == METRICS) {
+        put_text(out, 1, "m");
+        size_t gauge = out->size;
+        size_t point = out->size;
+        put_number(out, 6, 3); /* as_int is fixed64: see put_point */
+        out->size = point;
+        uint8_t *at = profile_bytes_room(out, 16);
+        struct wire_writer writer = wire_writer_of(at, 16);
+        wire_write_fixed64(&writer, 6, 7);
+        out->size += (size_t)(writer.at - at);
+        profile_bytes_wrap(out, point, 1);
+        profile_bytes_wrap(out, gauge, 5);
+    } else if (signal_at_hand == TRACES) {
+        put_bytes(out, 1, "0123456789abcdef", 16);
+        put_bytes(out, 2, "01234567", 8);
+        put_text(out, 5, "n");
+    } else {
+        size_t body = out->size;
+        put_text(out, 1, "b");
+        profile_bytes_wrap(out, body, 5);
+    }
+    profile_bytes_wrap(out, begin, RECORDS);
+}
+
+static void put_records(struct profile_bytes *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_record(out);
+}
+
+/* What is written since `begin` becomes the content of a scope, a resource and a request. */
+static struct slice enclose(struct profile_bytes *out, size_t begin)
+{
+    profile_bytes_wrap(out, begin, SCOPES);
+    profile_bytes_wrap(out, 0, 1);
+    return message_done(out);
+}
+
+static struct slice empty_resources(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, 1, "", 0);
+    return message_done(&out);
+}
+
+static struct slice empty_scopes(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, SCOPES, "", 0);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static struct slice empty_scopes_then_records(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, SCOPES, "", 0);
+    size_t scope = out.size;
+    put_records(&out, n);
+    profile_bytes_wrap(&out, scope, SCOPES);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static struct slice empty_records(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, RECORDS, "", 0);
+    return enclose(&out, 0);
+}
+
+static struct slice plain_records(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_records(&out, n);
+    return enclose(&out, 0);
+}
+
+static struct slice one_record_each(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_attribute(&out, 1, "service.name", name_of(name, i));
+        profile_bytes_wrap(&out, begin, RESOURCE);
+        size_t scope = out.size;
+        put_record(&out);
+        profile_bytes_wrap(&out, scope, SCOPES);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    return message_done(&out);
+}
+
+static struct slice resource_with(size_t n, bool are_equal)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_attribute(&out, 1, are_equal ? "k000000" : name_of(name, i), "v");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t begin = out.size;
+    put_records(&out, n);
+    return enclose(&out, begin);
+}
+
+static struct slice equal_resource_attributes(size_t n)
+{
+    return resource_with(n, true);
+}
+
+static struct slice different_resource_attributes(size_t n)
+{
+    return resource_with(n, false);
+}
+
+static struct slice unknown_before_records(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, UNKNOWN, 1);
+    size_t begin = out.size;
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, UNKNOWN, 1);
+    put_records(&out, n);
+    return enclose(&out, begin);
+}
+
+static struct slice unknown_between_records(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        put_number(&out, UNKNOWN, 1);
+        put_record(&out);
+    }
+    return enclose(&out, 0);
+}
+
+static struct slice unknown_between_resources(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        put_number(&out, UNKNOWN, 1);
+        size_t begin = out.size;
+        put_record(&out);
+        profile_bytes_wrap(&out, begin, SCOPES);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    return message_done(&out);
+}
+
+/* Attributes stand at other numbers in each kind of record; those of a resource are common. */
+static struct slice deep_values(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i += DEEP) {
+        size_t begin = out.size;
+        put_text(&out, 1, "k");
+        size_t value = out.size;
+        put_text(&out, 1, "v");
+        for (int depth = 0; depth < DEEP / 2; depth++) {
+            profile_bytes_wrap(&out, value, 1); /* ArrayValue.values */
+            profile_bytes_wrap(&out, value, 5); /* AnyValue.array_value */
+        }
+        profile_bytes_wrap(&out, value, 2);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_record(&out);
+    return enclose(&out, records);
+}
+
+static struct slice wide_value(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_text(&out, 1, "k");
+    size_t value = out.size;
+    for (size_t i = 0; i < n; i++) {
+        size_t element = out.size;
+        put_number(&out, 3, i % 100);
+        profile_bytes_wrap(&out, element, 1);
+    }
+    profile_bytes_wrap(&out, value, 5);
+    profile_bytes_wrap(&out, value, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_record(&out);
+    return enclose(&out, records);
+}
+
+static struct slice long_text(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_text(&out, 1, "k");
+    size_t value = out.size;
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text("\"\\\n\1 \xc3\xa9xyz"));
+    profile_bytes_wrap(&out, value, 1);
+    profile_bytes_wrap(&out, value, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_record(&out);
+    return enclose(&out, records);
+}
+
+/* Every repeated part of a record: attributes, events and links, or points with buckets. */
+static struct slice wide_record(size_t n)
+{
+    static const uint8_t zeros[8];
+    struct profile_bytes out = {0};
+    char name[32];
+    if (signal_at_hand == METRICS) {
+        for (size_t i = 0; i < n; i++) {
+            size_t point = out.size;
+            put_attribute(&out, 9, name_of(name, i), "v");
+            profile_bytes_wrap(&out, point, 1);
+        }
+        size_t point = out.size;
+        for (unsigned number = 6; number <= 7; number++) {
+            size_t packed = out.size;
+            for (size_t i = 0; i < n; i++)
+                profile_bytes_add(&out, slice_of(zeros, sizeof(zeros)));
+            profile_bytes_wrap(&out, packed, number);
+        }
+        for (size_t i = 0; i < n; i++)
+            put_attribute(&out, 9, name_of(name, i), "v");
+        for (size_t i = 0; i < n; i++)
+            put_bytes(&out, 8, "", 0);
+        profile_bytes_wrap(&out, point, 1);
+        profile_bytes_wrap(&out, 0, 9);
+    } else if (signal_at_hand == TRACES) {
+        for (size_t i = 0; i < n; i++)
+            put_attribute(&out, 9, name_of(name, i), "v");
+        for (size_t i = 0; i < n; i++)
+            put_bytes(&out, 11, "", 0);
+        for (size_t i = 0; i < n; i++)
+            put_bytes(&out, 13, "", 0);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            put_attribute(&out, 6, name_of(name, i), "v");
+    }
+    profile_bytes_wrap(&out, 0, RECORDS);
+    return enclose(&out, 0);
+}
+
+static struct slice entities(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t entity = out.size;
+        put_text(&out, 3, name_of(name, i));
+        put_text(&out, 4, name_of(name, i));
+        profile_bytes_wrap(&out, entity, 3);
+    }
+    size_t entity = out.size;
+    for (size_t i = 0; i < n; i++)
+        put_text(&out, 3, name_of(name, i));
+    profile_bytes_wrap(&out, entity, 3);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_record(&out);
+    return enclose(&out, records);
+}
+
+static const struct work_shape shapes[] = {
+    {"empty resources", empty_resources},
+    {"empty scopes", empty_scopes},
+    {"empty scopes, then records", empty_scopes_then_records},
+    {"empty records", empty_records},
+    {"records", plain_records},
+    {"resources of one record", one_record_each},
+    {"equal attributes of a resource", equal_resource_attributes},
+    {"different attributes of a resource", different_resource_attributes},
+    {"unknown fields before records", unknown_before_records},
+    {"unknown fields between records", unknown_between_records},
+    {"unknown fields between resources", unknown_between_resources},
+    {"deep values", deep_values},
+    {"a wide value", wide_value},
+    {"a long text", long_text},
+    {"a wide record", wide_record},
+    {"entities", entities},
+};
+
+static struct batch *batch_of(struct slice request)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    bool is_fine = otlp_check(signal_at_hand, request, &figures, &reason);
+    struct buffer *buffer = buffer_create(NULL, request.size);
+    struct batch *batch = batch_create(signal_at_hand, 1);
+    if (!is_fine)
+        fprintf(stderr, "%s\n", reason);
+    assert(is_fine);
+    if (request.size > 0)
+        memcpy(buffer->data, request.data, request.size);
+    buffer->size = request.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = figures.items;
+    buffer_unref(buffer);
+    return batch;
+}
+
+static void run_check(struct slice request)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    work_begin();
+    bool is_fine = otlp_check(signal_at_hand, request, &figures, &reason);
+    work_end();
+    if (!is_fine)
+        fprintf(stderr, "%s\n", reason);
+    assert(is_fine);
+}
+
+static void run_json(struct slice request)
+{
+    const struct otlp_message *message = otlp_request(signal_at_hand);
+    struct buffer *encoded = NULL;
+    char reason[JSON_REASON_BYTES_MAX];
+    work_begin();
+    struct buffer *text = json_write(message, request, NULL);
+    assert(text != NULL);
+    work_produced(text->size);
+    enum json_result result = json_read(message, buffer_slice(text), NULL, &encoded, reason);
+    work_end();
+    assert(result == JSON_READ);
+    buffer_unref(encoded);
+    buffer_unref(text);
+}
+
+/* A new batch each time, as JSON and the wire give one. */
+static void split(struct slice request, struct otlp_limit limit)
+{
+    struct budget budget;
+    budget_init(&budget, UINT64_MAX);
+    struct batch *rest = batch_of(request);
+    work_begin();
+    while (rest != NULL) {
+        struct batch *head;
+        struct batch *tail;
+        otlp_split(rest, limit, &budget, &head, &tail);
+        batch_unref(rest);
+        batch_unref(head);
+        rest = tail;
+    }
+    work_end();
+    budget_fini(&budget);
+}
+
+static void run_split_by_one(struct slice request)
+{
+    split(request, (struct otlp_limit){.items_max = 1});
+}
+
+static void run_split_by_ten(struct slice request)
+{
+    split(request, (struct otlp_limit){.items_max = 10});
+}
+
+static void run_split_by_bytes(struct slice request)
+{
+    split(request, (struct otlp_limit){.bytes_max = 100});
+}
+
+static void count_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    assert(receipt != NULL && outcome != NULL);
+    ++*(unsigned *)arg;
+}
+
+/* One request for each 64 bytes, each with a receipt, and pieces of one item. */
+static void run_gather(struct slice request)
+{
+    enum { REQUEST_BYTES = 64 };
+    struct budget budget;
+    struct gather gather;
+    size_t count = request.size / REQUEST_BYTES + 1;
+    struct receipt *receipts = mem_zalloc(count * sizeof(*receipts));
+    unsigned answers = 0;
+    struct profile_bytes one = {0};
+    put_records(&one, 1);
+    struct batch *batch = batch_of(enclose(&one, 0));
+    budget_init(&budget, UINT64_MAX);
+    gather_init(&gather, signal_at_hand, &budget, NULL);
+    work_begin();
+    for (size_t i = 0; i < count; i++) {
+        receipt_init(&receipts[i], count_answer, &answers);
+        gather_add(&gather, batch, &receipts[i]);
+    }
+    while (gather.pending != NULL) {
+        struct piece piece = gather_cut(&gather, (struct otlp_limit){.items_max = 1});
+        piece_resolve(&piece, &outcome_accepted);
+    }
+    work_end();
+    assert(answers == count);
+    gather_fini(&gather);
+    batch_unref(batch);
+    profile_bytes_fini(&one);
+    mem_free(receipts);
+    budget_fini(&budget);
+}
+
+#define ACTION(verb, name, type, expression, source)                                               \
+    {                                                                                              \
+        .action = (verb), .key = (name), .converted_type = (type), .pattern = (expression),        \
+        .from_attribute = (source), .from_context = "",                                            \
+    }
+
+static void run_edit(struct slice request)
+{
+    static const struct attribute_action_config configs[] = {
+        ACTION("hash", "h", "", "^k0000.*", ""),
+        ACTION("convert", "k000001", "string", "", ""),
+        ACTION("upsert", "b", "", "", "k000002"),
+        ACTION("insert", "c", "", "", "k000003"),
+        ACTION("update", "k000000", "", "", "k000004"),
+        ACTION("extract", "k000005", "", "(?P<d>[a-z]+)(?P<e>.*)", ""),
+        ACTION("delete", "x", "", "^k0.*", ""),
+    };
+    struct error error;
+    struct resource_editor editor;
+    struct attribute_actions *actions =
+        attribute_actions_create(configs, sizeof(configs) / sizeof(configs[0]), &error);
+    assert(actions != NULL);
+    resource_editor_init(&editor, actions, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = resource_edit(&editor, batch);
+    work_end();
+    batch_unref(edited);
+    batch_unref(batch);
+    resource_editor_fini(&editor);
+    attribute_actions_destroy(actions);
+}
+
+static void print(struct slice request, bool is_detailed)
+{
+    struct text text;
+    work_begin();
+    text_init(&text);
+    otlp_text_count(signal_at_hand, request);
+    otlp_text_write(&text, signal_at_hand, request, is_detailed);
+    text_fini(&text);
+    work_end();
+}
+
+static void run_normal_text(struct slice request)
+{
+    print(request, false);
+}
+
+static void run_detailed_text(struct slice request)
+{
+    print(request, true);
+}
+
+static void read_spans(struct slice request, enum join_mark mark)
+{
+    struct join_settings settings = {
+        .attributes = {{JOIN_SPAN_NAME, slice_of_text("span_name")},
+                       {JOIN_OF_SPAN, slice_of_text("k000001")},
+                       {JOIN_OF_RESOURCE, slice_of_text("k000002")}},
+        .attributes_count = 3,
+        .values_max = 10,
+        .index_entries = 50,
+        .index_bytes = SPAN_SHARD_BYTES_MIN,
+        .mark = mark,
+        .repairs_identity = true,
+        .uses_window = true,
+        .finds_lone_traces = true,
+    };
+    struct error error;
+    struct span_reader reader;
+    struct span_figures figures;
+    if (signal_at_hand != TRACES) {
+        work_begin();
+        work_end();
+        return;
+    }
+    bool is_fine = url_template_read("http://g/{service_name}{from_ms}", UINT_MAX,
+                                     &settings.profile_url, &error);
+    assert(is_fine);
+    struct join_store *store = join_store_create(&settings, 1);
+    assert(store != NULL);
+    service_set_add(&store->services, 0, true, 1);
+    span_reader_init(&reader, store, 0, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *marked = span_reader_read(&reader, batch, 1, &figures);
+    work_end();
+    batch_unref(marked);
+    batch_unref(batch);
+    span_reader_fini(&reader);
+    join_store_destroy(store);
+}
+
+static void run_span_reader(struct slice request)
+{
+    read_spans(request, JOIN_MARK_OFF);
+}
+
+static void run_span_marks(struct slice request)
+{
+    read_spans(request, JOIN_MARK_ALL);
+}
+
+/* A tenant for each 64 bytes, twice. */
+static void run_partitions(struct slice request)
+{
+    static const char *const keys[] = {"tenant"};
+    struct budget budget;
+    struct partitions partitions;
+    size_t count = request.size / 64 + 1;
+    budget_init(&budget, UINT64_MAX);
+    partitions_init(&partitions, signal_at_hand, &budget,
+                    (struct config_texts){.count = 1, .texts = keys}, 1000);
+    partitions_owned_by(&partitions, (timer_fn)abort, &budget);
+    work_begin();
+    for (size_t i = 0; i < 2 * count; i++) {
+        char name[32];
+        struct client_metadata row = {"tenant", name_of(name, i % count)};
+        struct client_info *client = client_info_create("", &row, 1);
+        struct partition *partition = partitions_of(&partitions, client);
+        if (partition != NULL)
+            partition_settle(partition, true);
+        client_info_unref(client);
+    }
+    work_end();
+    partitions_fini(&partitions);
+    budget_fini(&budget);
+}
+
+static const struct work_stage stages[] = {
+    {.name = "check", .run = run_check},
+    {.name = "JSON, written and read", .run = run_json},
+    {.name = "split by one item", .run = run_split_by_one},
+    {.name = "split by ten items", .run = run_split_by_ten},
+    {.name = "split by 100 bytes", .run = run_split_by_bytes},
+    {.name = "resource edits", .run = run_edit},
+    {.name = "debug, normal", .run = run_normal_text},
+    {.name = "debug, detailed", .run = run_detailed_text},
+    {.name = "spans into the index", .run = run_span_reader},
+    {.name = "marks on spans", .run = run_span_marks},
+};
+
+/* For these the shape does not matter but for its size. */
+static const struct work_stage gatherings[] = {
+    {.name = "gather", .run = run_gather},
+    {.name = "partitions", .run = run_partitions},
+};
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    for (signal_at_hand = TRACES; signal_at_hand <= LOGS; signal_at_hand++) {
+        printf("%s\n", signal_name(signal_at_hand));
+        failed += work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
+                             sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+        failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
+                             argc, argv);
+    }
+    return failed > 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing protobuf messages for the shapes, field by field. */
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+
+#include "src/otlp/profile_bytes.h"
+
+static inline void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, 32);
+    uint8_t *end = profile_put_varint(at, wire_tag(number, WIRE_VARINT));
+    end = profile_put_varint(end, value);
+    out->size += (size_t)(end - at);
+}
+
+static inline void put_bytes(struct profile_bytes *out, uint32_t number, const void *data,
+                             size_t size)
+{
+    size_t begin = out->size;
+    profile_bytes_add(out, slice_of(data, size));
+    profile_bytes_wrap(out, begin, number);
+}
+
+static inline void put_text(struct profile_bytes *out, uint32_t number, const char *text)
+{
+    put_bytes(out, number, text, strlen(text));
+}
+
+static inline void put_varint(struct profile_bytes *out, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, 16);
+    out->size += (size_t)(profile_put_varint(at, value) - at);
+}
+
+/* "k17": `width` digits at least. */
+static inline const char *name_of(char text[32], size_t number)
+{
+    snprintf(text, 32, "k%06zu", number);
+    return text;
+}
+
+/* KeyValue {key, value {string}} as field `number`. */
+static inline void put_attribute(struct profile_bytes *out, uint32_t number, const char *key,
+                                 const char *value)
+{
+    size_t begin = out->size;
+    put_text(out, 1, key);
+    size_t inner = out->size;
+    put_text(out, 1, value);
+    profile_bytes_wrap(out, inner, 2);
+    profile_bytes_wrap(out, begin, number);
+}
+
+static inline struct slice message_done(struct profile_bytes *out)
+{
+    profile_bytes_room(out, 1);
+    return slice_of(out->data, out->size);
+}
