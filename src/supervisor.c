@@ -56,7 +56,8 @@ static void print_problems(const struct config_problems *problems, bool is_runni
 static void print_warnings(const struct config_problems *problems)
 {
     assert(problems != NULL);
-    for (size_t i = 0; i < problems->warnings_count; i++)
+    assert(problems->notices_count <= problems->warnings_count);
+    for (size_t i = 0; i + problems->notices_count < problems->warnings_count; i++)
         fprintf(stderr, "Warning: %s\n", problems->warnings[i]);
 }
 

@@ -201,9 +201,9 @@ static void load_component(struct loader *loader, const struct path *parent,
     component->factory = factory;
     component->origin = entry;
     if (component->alias != NULL)
-        loader_warning(loader, entry->position, &path,
-                       "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,
-                       factory->type);
+        loader_notice(loader, entry->position, &path,
+                      "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,
+                      factory->type);
     loader->component = component;
     if (entry->value->kind != NODE_BROKEN)
         decode_component(loader, &path, entry, component);

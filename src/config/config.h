@@ -90,7 +90,10 @@ struct config_problems {
     size_t count;
     char **texts; /* "file:line:column: path: what was found, what was expected (did you mean …)" */
     size_t warnings_count;
-    char **warnings; /* deprecated names, integer durations, unset environment variables */
+    /* Integer durations, unset environment variables, keys without effect; and behind them, so many
+     * as notices_count says, what only a running daemon tells: deprecated names. */
+    char **warnings;
+    size_t notices_count;
 };
 
 /* NULL when anything is wrong; problems are filled either way (warnings) and freed with

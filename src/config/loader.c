@@ -50,6 +50,19 @@ void loader_warning(struct loader *loader, struct position position, const struc
     va_end(arguments);
 }
 
+void loader_notice(struct loader *loader, struct position position, const struct path *path,
+                   const char *format, ...)
+{
+    va_list arguments;
+    assert(loader != NULL);
+    size_t count = loader->warnings.count;
+    va_start(arguments, format);
+    problem_list_add(&loader->warnings, position, path, format, arguments);
+    va_end(arguments);
+    if (loader->warnings.count > count)
+        loader->warnings.items[count].is_notice = true;
+}
+
 size_t loader_problems(const struct loader *loader)
 {
     assert(loader != NULL);

@@ -40,6 +40,9 @@ void loader_problem(struct loader *loader, struct position position, const struc
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 void loader_warning(struct loader *loader, struct position position, const struct path *path,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* A warning for the log of a running daemon, not for `validate`. */
+void loader_notice(struct loader *loader, struct position position, const struct path *path,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* How many problems there are so far. */
 size_t loader_problems(const struct loader *loader);
 /* arena_alloc, zeroed. */

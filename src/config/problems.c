@@ -73,7 +73,9 @@ static int compare_problems(const void *left, const void *right)
     const struct problem *b = right;
     assert(a->position.source != NULL);
     assert(b->position.source != NULL);
-    int order = compare_sizes(a->position.source->order, b->position.source->order);
+    int order = a->is_notice - b->is_notice;
+    if (order == 0)
+        order = compare_sizes(a->position.source->order, b->position.source->order);
     if (order == 0)
         order = compare_sizes(a->position.line, b->position.line);
     if (order == 0)
@@ -107,6 +109,8 @@ void problem_lists_take(struct problem_list *problems, struct problem_list *warn
     assert(ret_problems != NULL);
     *ret_problems = (struct config_problems){.count = 0};
     ret_problems->texts = take_texts(problems, &ret_problems->count);
+    for (size_t i = 0; i < warnings->count; i++)
+        ret_problems->notices_count += warnings->items[i].is_notice;
     ret_problems->warnings = take_texts(warnings, &ret_problems->warnings_count);
     mem_free(problems->items);
     mem_free(warnings->items);

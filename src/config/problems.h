@@ -27,7 +27,8 @@ struct path_text path_to_text(const struct path *path);
 struct problem {
     struct position position;
     size_t sequence;
-    char *text; /* complete, with position and path */
+    bool is_notice; /* stands behind the others */
+    char *text;     /* complete, with position and path */
 };
 
 struct problem_list {
