@@ -7,6 +7,7 @@
 #include "src/component.h"
 #include "src/log.h"
 #include "src/otlp/answer.h"
+#include "src/receipt.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -55,4 +56,11 @@ bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice respo
     uint64_t rejected = partial.rejected > 0 ? (uint64_t)partial.rejected : 0;
     *ret_rejected = rejected < batch->items ? rejected : batch->items;
     return true;
+}
+
+void otlp_delivery_left_out(struct outcome *outcome, uint64_t items)
+{
+    assert(outcome->verdict == ACCEPTED);
+    outcome->rejected_items += items;
+    outcome->invalid_items += items;
 }

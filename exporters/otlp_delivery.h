@@ -11,6 +11,7 @@
 
 struct batch;
 struct component;
+struct outcome;
 
 struct otlp_delivery {
     struct component *exporter;
@@ -27,3 +28,5 @@ void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason);
  * items of the batch that the back-end did not want. */
 bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
                         const struct batch *batch, uint64_t *ret_rejected);
+/* Adds items that were not sent, because OTLP has no form for them. */
+void otlp_delivery_left_out(struct outcome *outcome, uint64_t items);

@@ -138,7 +138,7 @@ static void on_done(const struct grpc_result *result, void *arg)
     struct outcome outcome = result->code == STATUS_OK ? take_success(attempt, result)
                                                        : grpc_outcome_refused(result, &room);
     if (outcome.verdict == ACCEPTED)
-        outcome.rejected_items += attempt->left_out;
+        otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);
 }
 

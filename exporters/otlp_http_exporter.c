@@ -143,7 +143,7 @@ static void on_done(const struct http_result *result, void *arg)
     else
         outcome = http_outcome_refused(result, attempt->exporter->shown_url, text);
     if (outcome.verdict == ACCEPTED)
-        outcome.rejected_items += attempt->left_out;
+        otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);
 }
 

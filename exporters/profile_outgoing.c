@@ -82,6 +82,7 @@ struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct b
     if (converted != NULL) {
         outcome = outcome_accepted;
         outcome.rejected_items = batch->items;
+        outcome.invalid_items = batch->items;
     }
     batch_unref(converted);
     receipt_resolve(receipt, &outcome);

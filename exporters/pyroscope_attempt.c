@@ -118,18 +118,33 @@ static void count_figures(struct attempt *attempt)
         tell_window(attempt);
 }
 
-/* What all posts together mean for the batch. */
+/* Takes at most `items` off *left. */
+static uint64_t take_items(uint64_t *left, uint64_t items)
+{
+    uint64_t taken = items < *left ? items : *left;
+    *left -= taken;
+    return taken;
+}
+
+/* What all posts together mean for the batch. Samples without a value count as delivered: there is
+ * nothing in them that the server could show. */
 static struct outcome joined_outcome(struct attempt *attempt)
 {
-    const struct otlp_to_pprof_figures *figures = &attempt->walk.conversion.figures;
-    uint64_t rejected = attempt->settled.rejected + attempt->walk.too_old + attempt->walk.too_new +
-                        figures->negative + figures->too_large;
+    const struct pyroscope_walk *walk = &attempt->walk;
+    const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
+    uint64_t left = attempt->batch->items;
     bool is_retryable = attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent;
     bool has_failed = attempt->worst.verdict != ACCEPTED && attempt->settled.stored == 0;
-    if (is_retryable || has_failed)
-        return attempt->worst;
+    if (is_retryable || has_failed) {
+        struct outcome refused = attempt->worst;
+        refused.delivered_items = take_items(&left, attempt->settled.stored);
+        return refused;
+    }
     struct outcome outcome = outcome_accepted;
-    outcome.rejected_items = rejected < attempt->batch->items ? rejected : attempt->batch->items;
+    outcome.invalid_items = take_items(&left, walk->too_old + walk->too_new + figures->negative);
+    outcome.too_large_items = take_items(&left, figures->too_large);
+    (void)take_items(&left, attempt->settled.rejected);
+    outcome.rejected_items = attempt->batch->items - left;
     return outcome;
 }
 
@@ -413,7 +428,7 @@ static void post_taken(struct post *post)
     attempt->exporter->accepted_ns = clock_now_ns();
     attempt->has_news = true;
     number_set_add(&attempt->settled.posts, post->name);
-    attempt->settled.stored++;
+    attempt->settled.stored += post->samples;
 }
 
 static void on_done(const struct http_result *result, void *arg)

@@ -40,7 +40,7 @@ struct settled_batch {
     struct batch_name name; /* bytes 0: free */
     struct number_set posts;
     uint64_t rejected; /* samples of posts that were refused for good */
-    uint64_t stored;   /* posts that were not */
+    uint64_t stored;   /* samples of posts that were not */
     /* What came of 429, the answer to too much at a time. */
     bool is_limited;        /* it came */
     uint64_t limited_post;  /* the last one that got it while nothing else was sent */

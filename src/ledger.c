@@ -44,43 +44,41 @@ static void leave(struct ledger_signal *row, uint64_t items)
     counter_set(&row->in_flight, in_flight - items);
 }
 
-/* `exporters` destinations will never have them: into one of the row's cells of losses. */
-static void lose(struct ledger *ledger, const struct batch *batch, counter *cell,
-                 unsigned exporters)
-{
-    assert(batch->signal < SIGNAL_KINDS);
-    assert(exporters > 0);
-    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
-        return;
-    counter_add(cell, batch->items * exporters);
-    leave(&ledger->signals[batch->signal], batch->items * exporters);
-}
-
-void ledger_deliver(struct ledger *ledger, const struct batch *batch)
+void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t items)
 {
     assert(ledger != NULL);
-    assert(batch->signal < SIGNAL_KINDS);
+    assert(signal < SIGNAL_KINDS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
-    struct ledger_signal *row = &ledger->signals[batch->signal];
-    counter_add(&row->delivered, batch->items);
-    leave(row, batch->items);
+    counter_add(&ledger->signals[signal].delivered, items);
+    leave(&ledger->signals[signal], items);
+}
+
+void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
+                 enum loss_reason reason, bool is_told)
+{
+    assert(ledger != NULL);
+    assert(signal < SIGNAL_KINDS);
+    assert(reason < LOSS_REASONS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    struct ledger_signal *row = &ledger->signals[signal];
+    counter_add(is_told ? &row->rejected[reason] : &row->dropped[reason], items);
+    leave(row, items);
 }
 
 void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                    unsigned exporters)
 {
-    assert(ledger != NULL);
-    assert(reason < LOSS_REASONS);
-    lose(ledger, batch, &ledger->signals[batch->signal].rejected[reason], exporters);
+    assert(exporters > 0);
+    ledger_lose(ledger, batch->signal, batch->items * exporters, reason, true);
 }
 
 void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                  unsigned exporters)
 {
-    assert(ledger != NULL);
-    assert(reason < LOSS_REASONS);
-    lose(ledger, batch, &ledger->signals[batch->signal].dropped[reason], exporters);
+    assert(exporters > 0);
+    ledger_lose(ledger, batch->signal, batch->items * exporters, reason, false);
 }
 
 uint64_t ledger_abandon(struct ledger *ledger)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/signal_kind.h"
@@ -17,7 +18,7 @@ enum loss_reason {
     LOSS_BUSY,         /* a queue was full */
     LOSS_MEMORY,       /* memory_limiter or budget */
     LOSS_INVALID,      /* a processor or exporter cannot take it as it is */
-    LOSS_PERMANENT,    /* the back-end said no for good */
+    LOSS_PERMANENT,    /* the back-end said no for good, to all of a request or to some items */
     LOSS_RETRIES_OVER, /* the back-end kept saying "later" */
     LOSS_TOO_LARGE,    /* larger than a queue or a maximum */
     LOSS_SHUTDOWN,     /* still undelivered when the drain ended */
@@ -42,8 +43,12 @@ const char *loss_reason_name(enum loss_reason reason);
 
 /* Items enter, owed to `exporters` destinations. */
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters);
-/* One destination has them. */
-void ledger_deliver(struct ledger *ledger, const struct batch *batch);
+/* One destination has these. */
+void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+/* One destination will never have these; is_told: their sender learns of it, and has not been told
+ * OK. */
+void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
+                 enum loss_reason reason, bool is_told);
 /* `exporters` destinations will never have them, and their sender is told. */
 void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                    unsigned exporters);

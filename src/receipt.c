@@ -109,14 +109,17 @@ static void copy_texts(struct outcome *to, const struct outcome *from)
 static void remember(struct receipt *receipt, const struct outcome *outcome)
 {
     assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
-    uint64_t rejected = receipt->worst.rejected_items + outcome->rejected_items;
+    const struct outcome before = receipt->worst;
     if (is_worse(outcome, &receipt->worst)) {
         struct outcome old = receipt->worst;
         receipt->worst = *outcome;
         copy_texts(&receipt->worst, outcome);
         free_texts(&old);
     }
-    receipt->worst.rejected_items = rejected;
+    receipt->worst.rejected_items = before.rejected_items + outcome->rejected_items;
+    receipt->worst.invalid_items = before.invalid_items + outcome->invalid_items;
+    receipt->worst.too_large_items = before.too_large_items + outcome->too_large_items;
+    receipt->worst.delivered_items = before.delivered_items + outcome->delivered_items;
 }
 
 void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)

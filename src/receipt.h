@@ -53,7 +53,13 @@ struct outcome {
     const char *message;     /* borrowed for the call; NULL when accepted */
     struct slice details;    /* borrowed too: those of a google.rpc.Status (its fields 3), as a gRPC
                                 back-end gave them for its client; empty: none */
-    uint64_t rejected_items; /* with ACCEPTED: items that partial_success reports */
+    uint64_t rejected_items; /* with ACCEPTED: items that did not arrive, which partial_success
+                                reports; at most those of the batch. The back-end refused them, but
+                                for the next two, which are among them */
+    uint64_t invalid_items;  /* the exporter cannot send them as they are; of one exporter alone */
+    uint64_t too_large_items; /* no request has room for one of them; the same */
+    uint64_t delivered_items; /* with REFUSED, of an exporter: items that arrived nevertheless, at
+                                 this attempt or an earlier one */
 };
 
 struct receipt;
@@ -80,5 +86,6 @@ struct outcome outcome_refused(enum status_code code, const char *message);
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg);
 /* Expects more answers: before handing the receipt to several parties. */
 void receipt_expect(struct receipt *receipt, unsigned more);
-/* One party's answer; the last one calls fn with the worst of them. NULL receipt: nobody waits. */
+/* One party's answer; the last one calls fn with the worst of them, and the sums of its items. NULL
+ * receipt: nobody waits. */
 void receipt_resolve(struct receipt *receipt, const struct outcome *outcome);

@@ -61,24 +61,39 @@ const char *sends_advice(const struct sender_config *config)
     return texts[!config->has_retry][!config->has_queue];
 }
 
-static void count_loss(struct sends *sends, const struct batch *batch,
+static void count_delivery(struct sends *sends, const struct batch *batch, uint64_t items)
+{
+    assert(items <= batch->items);
+    counter_add(&sends->counters->sent[batch->signal], items);
+    ledger_deliver(sends->exporter->ledger, batch->signal, items);
+}
+
+static void count_loss(struct sends *sends, const struct batch *batch, uint64_t items,
                        const struct outcome *outcome)
 {
     assert(outcome->reason < LOSS_REASONS);
-    struct ledger *ledger = sends->exporter->ledger;
+    assert(items <= batch->items);
     struct sender_counters *counters = sends->counters;
     size_t failure = outcome->cause == FAILURE_STATUS
                          ? (size_t)outcome->code
                          : SENDER_STATUSES + (size_t)outcome->cause - 1;
-    counter_add(&counters->send_failed[batch->signal], batch->items);
-    counter_add(&counters->failures[failure][outcome->is_permanent], batch->items);
-    if (is_acknowledged(sends, batch))
-        ledger_drop(ledger, batch, outcome->reason, 1);
-    else
-        ledger_reject(ledger, batch, outcome->reason, 1);
+    counter_add(&counters->send_failed[batch->signal], items);
+    counter_add(&counters->failures[failure][outcome->is_permanent], items);
+    ledger_lose(sends->exporter->ledger, batch->signal, items, outcome->reason,
+                !is_acknowledged(sends, batch));
 }
 
-static void log_loss(struct sends *sends, const struct batch *batch, const char *why,
+/* Items of a delivered batch that did not arrive: no status goes with them. */
+static void count_left_out(struct sends *sends, const struct batch *batch, uint64_t items,
+                           enum loss_reason reason)
+{
+    const struct outcome lost = {
+        .verdict = LOST, .cause = FAILURE_OTHER, .reason = reason, .is_permanent = true};
+    if (items > 0)
+        count_loss(sends, batch, items, &lost);
+}
+
+static void log_loss(struct sends *sends, uint64_t items, const char *why,
                      const struct outcome *outcome)
 {
     assert(why != NULL);
@@ -87,9 +102,9 @@ static void log_loss(struct sends *sends, const struct batch *batch, const char 
     snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
     snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
              sends->config->has_queue ? "Dropping" : "Rejecting", sends_advice(sends->config));
-    log_error(&sends->exporter->logger, message, log_text("error", text),
-              log_int(sends->config->has_queue ? "dropped_items" : "rejected_items",
-                      (int64_t)batch->items));
+    log_error(
+        &sends->exporter->logger, message, log_text("error", text),
+        log_int(sends->config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
 }
 
 static void lose(struct sends *sends, struct piece *piece, const char *why,
@@ -97,13 +112,16 @@ static void lose(struct sends *sends, struct piece *piece, const char *why,
 {
     assert(piece->batch != NULL);
     struct outcome lost = *outcome;
+    uint64_t items = piece->batch->items - outcome->delivered_items;
+    assert(outcome->delivered_items <= piece->batch->items);
     lost.verdict = LOST;
     /* As from the Go collector, senders get the hint of a gRPC back-end only; others are for our
      * own back-off. */
     if (!outcome->is_hint_for_all)
         lost.retry_after_ns = 0;
-    log_loss(sends, piece->batch, why, outcome);
-    count_loss(sends, piece->batch, outcome);
+    log_loss(sends, items, why, outcome);
+    count_delivery(sends, piece->batch, outcome->delivered_items);
+    count_loss(sends, piece->batch, items, outcome);
     piece_resolve(piece, &lost);
 }
 
@@ -143,8 +161,13 @@ static void deliver(struct send *send, const struct outcome *outcome)
     assert(send->piece.batch != NULL);
     struct sends *sends = send->owner;
     const struct batch *batch = send->piece.batch;
-    counter_add(&sends->counters->sent[batch->signal], batch->items);
-    ledger_deliver(sends->exporter->ledger, batch);
+    uint64_t left_out = outcome->invalid_items + outcome->too_large_items;
+    assert(left_out <= outcome->rejected_items);
+    assert(outcome->rejected_items <= batch->items);
+    count_delivery(sends, batch, batch->items - outcome->rejected_items);
+    count_left_out(sends, batch, outcome->invalid_items, LOSS_INVALID);
+    count_left_out(sends, batch, outcome->too_large_items, LOSS_TOO_LARGE);
+    count_left_out(sends, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
     piece_resolve(&send->piece, outcome);
     end(send);
 }

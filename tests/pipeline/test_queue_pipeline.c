@@ -337,7 +337,8 @@ static void wait_for_result_answers_with_the_end_of_the_export(void **state)
     harness_turn(h);
     assert_int_equal(bad->outcome.verdict, LOST);
     assert_int_equal(bad->outcome.code, STATUS_INVALID_ARGUMENT);
-    assert_int_equal(harness_books(h, TRACES).rejected, 3);
+    assert_int_equal(harness_books(h, TRACES).rejected, 1 + 3);
+    assert_int_equal(harness_books(h, TRACES).delivered, 1);
     harness_destroy(h);
 }
 
@@ -372,6 +373,63 @@ static void so_many_consumers_export_at_once(void **state)
     harness_turn(h);
     assert_int_equal(exporter->attempts_count, 6);
     harness_destroy(h);
+}
+
+struct part_case {
+    const char *name;
+    const char *keys;
+    enum test_answer answer;
+    const char *lines[5];
+};
+
+#define SENT(count)   "otelcol_exporter_sent_spans{exporter=\"test\"} " count "\n"
+#define FAILED(count) "otelcol_exporter_send_failed_spans{exporter=\"test\"} " count "\n"
+#define BOOKED(which, why, count)                                                                  \
+    "spanflame_items_" which "{signal=\"traces\",reason=\"" why "\"} " count "\n"
+
+/* Each request has seven items. Who waits for the result is told; who was told OK is not. */
+static const struct part_case part_cases[] = {
+    {"one refused by the back-end",
+     "wait_for_result: true",
+     ANSWER_PARTIAL,
+     {SENT("6"), FAILED("1"), BOOKED("rejected", "permanent", "1")}},
+    {"one refused after the queue said OK",
+     "",
+     ANSWER_PARTIAL,
+     {SENT("6"), FAILED("1"), BOOKED("dropped", "permanent", "1")}},
+    {"left out by the exporter",
+     "",
+     ANSWER_LEFT_OUT,
+     {SENT("3"), FAILED("4"), BOOKED("dropped", "invalid", "1"),
+      BOOKED("dropped", "too_large", "2"), BOOKED("dropped", "permanent", "1")}},
+    {"given up when one had arrived",
+     "wait_for_result: true",
+     ANSWER_BROKEN_OFF,
+     {SENT("1"), FAILED("6"), BOOKED("rejected", "retries_over", "6")}},
+};
+
+static void parts_of_a_request_are_booked_where_they_belong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(part_cases) / sizeof(part_cases[0]); i++) {
+        const struct part_case *row = &part_cases[i];
+        char yaml[512];
+        print_message("  %s\n", row->name);
+        snprintf(yaml, sizeof(yaml),
+                 "exporters: {test: {retry_on_failure: {enabled: false}, sending_queue: "
+                 "{%s}}}\n" PIPELINE,
+                 row->keys);
+        struct harness *h = create_held(yaml);
+        harness_send_now(h, 7);
+        test_exporter_release(harness_exporter(h, "test"), row->answer);
+        harness_turn(h);
+        char *page = harness_metrics(h);
+        for (size_t k = 0; k < 5 && row->lines[k] != NULL; k++)
+            if (strstr(page, row->lines[k]) == NULL)
+                fail_msg("missing: %s in\n%s", row->lines[k], page);
+        free(page);
+        harness_destroy(h);
+    }
 }
 
 static void the_metrics_page_shows_the_queue(void **state)
@@ -582,6 +640,7 @@ int main(void)
         cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
         cmocka_unit_test(without_a_queue_the_sender_hears_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),
+        cmocka_unit_test(parts_of_a_request_are_booked_where_they_belong),
         cmocka_unit_test(the_metrics_page_shows_the_queue),
         cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),

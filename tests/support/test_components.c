@@ -182,7 +182,8 @@ static void see(uint64_t number, void *arg)
     self->seen[number]++;
 }
 
-static struct outcome outcome_of(const struct test_exporter *self, enum test_answer answer)
+static struct outcome outcome_of(const struct test_exporter *self, enum test_answer answer,
+                                 uint64_t items)
 {
     struct outcome outcome = outcome_accepted;
     switch (answer) {
@@ -196,7 +197,16 @@ static struct outcome outcome_of(const struct test_exporter *self, enum test_ans
         outcome.reason = LOSS_PERMANENT;
         break;
     case ANSWER_PARTIAL:
-        outcome.rejected_items = 1;
+        outcome.rejected_items = items > 0;
+        break;
+    case ANSWER_LEFT_OUT:
+        outcome.rejected_items = 4;
+        outcome.invalid_items = 1;
+        outcome.too_large_items = 2;
+        break;
+    case ANSWER_BROKEN_OFF:
+        outcome = outcome_busy("back-end is busy");
+        outcome.delivered_items = 1;
         break;
     case ANSWER_OK:
     case ANSWER_HOLD:
@@ -208,9 +218,11 @@ static struct outcome outcome_of(const struct test_exporter *self, enum test_ans
 static void reply(struct test_exporter *self, enum test_answer answer, const struct batch *batch,
                   struct receipt *receipt)
 {
-    struct outcome outcome = outcome_of(self, answer);
+    struct outcome outcome = outcome_of(self, answer, batch->items);
+    /* What a refused batch left at the back-end counts when it is given up: tests do so at once. */
+    self->delivered_items += outcome.delivered_items;
     if (outcome.verdict == ACCEPTED) {
-        self->delivered_items += batch->items;
+        self->delivered_items += batch->items - outcome.rejected_items;
         if (batch->signal != PROFILES && !self->has_own_items)
             numbered_read(batch, see, self);
     }

@@ -15,11 +15,13 @@ enum { TEST_ATTEMPTS_MAX = 4096, TEST_ITEMS_MAX = 1 << 16, TEST_SCRIPT_MAX = 16 
 
 enum test_answer {
     ANSWER_OK,
-    ANSWER_BUSY,      /* retryable */
-    ANSWER_HINT,      /* retryable, with test_exporter.hint_ns */
-    ANSWER_PERMANENT, /* INVALID_ARGUMENT */
-    ANSWER_PARTIAL,   /* taken, one item rejected */
-    ANSWER_HOLD,      /* none until test_exporter_release */
+    ANSWER_BUSY,       /* retryable */
+    ANSWER_HINT,       /* retryable, with test_exporter.hint_ns */
+    ANSWER_PERMANENT,  /* INVALID_ARGUMENT */
+    ANSWER_PARTIAL,    /* taken, one item rejected */
+    ANSWER_LEFT_OUT,   /* taken, but for one that cannot be sent, two too large, one rejected */
+    ANSWER_BROKEN_OFF, /* retryable, but one item arrived */
+    ANSWER_HOLD,       /* none until test_exporter_release */
 };
 
 struct test_attempt {

@@ -114,6 +114,7 @@ static void files_of_jfr_are_left_out_and_counted(void **state)
     exporter_export(&fixture.exporter, buffer_slice(mixed), 4);
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     assert_int_equal(fixture.exporter.outcome.rejected_items, 2);
+    assert_int_equal(fixture.exporter.outcome.invalid_items, 2);
     assert_int_equal(scripted_backend_requests(fixture.backend), 1);
     check_sent(&fixture, rest);
     tear_down(&fixture);
@@ -130,6 +131,7 @@ static void a_request_of_files_alone_is_not_sent(void **state)
     exporter_export(&fixture.exporter, buffer_slice(files), 3);
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     assert_int_equal(fixture.exporter.outcome.rejected_items, 3);
+    assert_int_equal(fixture.exporter.outcome.invalid_items, 3);
     assert_int_equal(scripted_backend_requests(fixture.backend), 0);
     tear_down(&fixture);
     buffer_unref(files);

@@ -207,6 +207,7 @@ static void samples_are_summed_counted_linked_and_dropped(void **state)
     assert_string_equal(fixture.server->last_error, "");
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(fixture.exporter.outcome.invalid_items, 1);
     assert_int_equal(fixture.server->stored_count, 1);
     assert_string_equal(
         fixture.server->stored[0].profile,
@@ -408,6 +409,7 @@ static void endless_stacks_are_dropped_and_counted(void **state)
     assert_int_equal(fixture.server->stored_count, 1);
     assert_int_equal(fixture.server->stored[0].sum, 2);
     assert_int_equal(fixture.exporter.outcome.rejected_items, 2);
+    assert_int_equal(fixture.exporter.outcome.too_large_items, 2);
     assert_int_equal(counter_read(&counters(&fixture)->too_large), 2);
     tear_down(&fixture);
     free(endless);
@@ -458,6 +460,7 @@ static void times_that_the_server_would_refuse_are_not_sent(void **state)
         export_sketch(&fixture, &sketch);
         assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
         assert_int_equal(fixture.exporter.outcome.rejected_items, row->is_sent ? 0 : 1);
+        assert_int_equal(fixture.exporter.outcome.invalid_items, row->is_sent ? 0 : 1);
         assert_int_equal(fixture.server->stored_count, row->is_sent ? 1 : 0);
         assert_int_equal(counter_read(&counters(&fixture)->too_old) +
                              counter_read(&counters(&fixture)->too_new),
@@ -538,6 +541,7 @@ static void a_series_refused_for_good_costs_only_itself(void **state)
     export_sketch(&fixture, &three);
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     assert_int_equal(fixture.exporter.outcome.rejected_items, 1);
+    assert_int_equal(fixture.exporter.outcome.invalid_items, 0);
     assert_int_equal(fixture.server->stored_count, 2);
     assert_int_equal(counter_read(&counters(&fixture)->refused), 1);
     tear_down(&fixture);

@@ -38,7 +38,7 @@ static void every_entry_keeps_the_equation(void **state)
     batch->items = 7;
     ledger_receive(&ledger, batch, 3);
     expect_balance(&ledger);
-    ledger_deliver(&ledger, batch);
+    ledger_deliver(&ledger, LOGS, 7);
     expect_balance(&ledger);
     ledger_reject(&ledger, batch, LOSS_BUSY, 1);
     expect_balance(&ledger);
@@ -64,12 +64,12 @@ static void abandoning_drops_what_is_in_flight_and_closes_the_book(void **state)
     profiles->items = 2;
     ledger_receive(&ledger, traces, 2);
     ledger_receive(&ledger, profiles, 1);
-    ledger_deliver(&ledger, traces);
+    ledger_deliver(&ledger, TRACES, 5);
     assert_int_equal(ledger_abandon(&ledger), 7);
     expect_balance(&ledger);
     assert_int_equal(counter_read(&ledger.signals[TRACES].dropped[LOSS_SHUTDOWN]), 5);
     ledger_receive(&ledger, traces, 1);
-    ledger_deliver(&ledger, traces);
+    ledger_deliver(&ledger, TRACES, 5);
     ledger_reject(&ledger, traces, LOSS_BUSY, 1);
     ledger_drop(&ledger, traces, LOSS_BUSY, 1);
     expect_balance(&ledger);
