@@ -5,6 +5,7 @@
 #include "src/buffer.h"
 #include "src/net/http_client.h"
 #include "src/net/media_type.h"
+#include "src/net/request_secrets.h"
 #include "src/otlp/answer.h"
 #include "src/otlp/json_read.h"
 #include "src/otlp/schema.h"
@@ -49,35 +50,73 @@ static bool read_status(const struct http_result *result, struct buffer **ret_en
            otlp_answer_status(buffer_slice(*ret_encoded), ret_status);
 }
 
-/* "error exporting items, request to URL responded with HTTP Status Code N, Message=…, Details=[…]"
- */
-static void describe_refusal(const struct http_result *result, const char *url,
+void http_outcome_words(const struct http_result *result, const struct request_secrets *secrets,
+                        char words[HTTP_OUTCOME_WORDS_MAX + 1])
+{
+    /* More than is shown, so that a secret at the end of that is seen whole. */
+    char text[4 * HTTP_OUTCOME_WORDS_MAX];
+    size_t size = 0;
+    size_t others = 0;
+    assert(result->status != 0);
+    for (size_t i = 0; i < result->body.size && size < sizeof(text) - 1; i++) {
+        uint8_t byte = result->body.data[i];
+        bool is_blank = byte == ' ' || (byte >= '\t' && byte <= '\r');
+        others += !is_blank && (byte < ' ' || byte >= 0x7f);
+        if (!is_blank)
+            text[size++] = byte > ' ' && byte < 0x7f ? (char)byte : '?';
+        else if (size > 0 && text[size - 1] != ' ')
+            text[size++] = ' ';
+    }
+    size -= size > 0 && text[size - 1] == ' ';
+    text[others > size / 2 ? 0 : size] = '\0';
+    request_secrets_redact(secrets, text, sizeof(text));
+    snprintf(words, HTTP_OUTCOME_WORDS_MAX + 1, "%.*s", HTTP_OUTCOME_WORDS_MAX, text);
+}
+
+/* The words of a google.rpc.Status, as the Go collector has them: ", Message=…, Details=[…]". */
+static void print_status(char *text, size_t room, const struct otlp_status *status,
+                         const struct request_secrets *secrets)
+{
+    enum { MESSAGE_MAX = 3072 };
+    char details[512];
+    char message[MESSAGE_MAX];
+    snprintf(message, sizeof(message), "%.*s", (int)status->message.size,
+             (const char *)status->message.data);
+    request_secrets_redact(secrets, message, sizeof(message));
+    otlp_status_details_text(status, details, sizeof(details));
+    snprintf(text, room, ", Message=%s, Details=%s", message, details);
+}
+
+/* "error exporting items, request to URL responded with HTTP Status Code N", and what it said. */
+static void describe_refusal(const struct http_result *result,
+                             const struct request_secrets *secrets, const char *url,
                              char text[HTTP_OUTCOME_TEXT_MAX])
 {
     assert(result->status != 0);
-    char details[512];
+    char words[HTTP_OUTCOME_WORDS_MAX + 1];
     struct otlp_status status;
     struct buffer *encoded = NULL;
     int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
                         "error exporting items, request to %s responded with HTTP Status Code %u",
                         url, result->status);
-    int room = HTTP_OUTCOME_TEXT_MAX - size - (int)sizeof(details) - 32;
-    if (result->status >= 400 && room >= 0 && read_status(result, &encoded, &status)) {
-        otlp_status_details_text(&status, details, sizeof(details));
-        snprintf(text + size, HTTP_OUTCOME_TEXT_MAX - (size_t)size, ", Message=%.*s, Details=%s",
-                 (int)(status.message.size < (size_t)room ? status.message.size : (size_t)room),
-                 (const char *)status.message.data, details);
-    }
+    size_t room = size < HTTP_OUTCOME_TEXT_MAX ? HTTP_OUTCOME_TEXT_MAX - (size_t)size : 0;
+    http_outcome_words(result, secrets, words);
+    bool has_status = result->status >= 400 && read_status(result, &encoded, &status);
+    if (room > 0 && has_status && (status.message.size > 0 || words[0] == '\0'))
+        print_status(text + size, room, &status, secrets);
+    else if (room > 0 && words[0] != '\0')
+        snprintf(text + size, room, ": %s", words);
     buffer_unref(encoded);
 }
 
-struct outcome http_outcome_refused(const struct http_result *result, const char *url,
+struct outcome http_outcome_refused(const struct http_result *result,
+                                    const struct request_secrets *secrets, const char *url,
                                     char text[HTTP_OUTCOME_TEXT_MAX])
 {
     assert(url != NULL);
     assert(result->status < 200 || result->status >= 300);
     if (result->status != 0) {
-        describe_refusal(result, url, text);
+        describe_refusal(result, secrets, url, text);
         return (struct outcome){
             .verdict = REFUSED,
             .code = code_of(result->status),

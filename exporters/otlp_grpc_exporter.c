@@ -20,6 +20,7 @@
 #include "src/net/codec.h"
 #include "src/net/grpc_client.h"
 #include "src/net/grpc_target.h"
+#include "src/net/request_secrets.h"
 #include "src/net/tls_context.h"
 #include "src/receipt.h"
 
@@ -130,13 +131,28 @@ static struct outcome take_success(const struct attempt *attempt, const struct g
     return outcome;
 }
 
+/* Without our secrets, which the back-end may repeat. */
+static struct outcome refused(const struct attempt *attempt, const struct grpc_result *result,
+                              struct grpc_outcome_room *room)
+{
+    const struct otlp_grpc_config *config = attempt->exporter->base.config;
+    const struct request_secrets secrets = {
+        .headers = config->headers.pairs,
+        .headers_count = config->headers.count,
+        .credentials = exporter_auth_credentials(attempt->exporter->authenticator),
+    };
+    struct outcome outcome = grpc_outcome_refused(result, room);
+    request_secrets_redact(&secrets, room->text, sizeof(room->text));
+    return outcome;
+}
+
 static void on_done(const struct grpc_result *result, void *arg)
 {
     struct attempt *attempt = arg;
     struct grpc_outcome_room room;
     assert(attempt->batch != NULL);
-    struct outcome outcome = result->code == STATUS_OK ? take_success(attempt, result)
-                                                       : grpc_outcome_refused(result, &room);
+    struct outcome outcome =
+        result->code == STATUS_OK ? take_success(attempt, result) : refused(attempt, result, &room);
     if (outcome.verdict == ACCEPTED)
         otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);

@@ -20,6 +20,7 @@
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
 #include "src/net/media_type.h"
+#include "src/net/request_secrets.h"
 #include "src/otlp/json_read.h"
 #include "src/otlp/json_write.h"
 #include "src/otlp/schema.h"
@@ -133,6 +134,14 @@ static struct outcome take_success(const struct attempt *attempt, const struct h
     return outcome;
 }
 
+static struct outcome refused(const struct attempt *attempt, const struct http_result *result,
+                              char text[HTTP_OUTCOME_TEXT_MAX])
+{
+    const struct otlp_http_exporter *exporter = attempt->exporter;
+    const struct request_secrets secrets = http_client_secrets(exporter->client);
+    return http_outcome_refused(result, &secrets, exporter->shown_url, text);
+}
+
 static void on_done(const struct http_result *result, void *arg)
 {
     struct attempt *attempt = arg;
@@ -141,7 +150,7 @@ static void on_done(const struct http_result *result, void *arg)
     if (result->status >= 200 && result->status < 300)
         outcome = take_success(attempt, result);
     else
-        outcome = http_outcome_refused(result, attempt->exporter->shown_url, text);
+        outcome = refused(attempt, result, text);
     if (outcome.verdict == ACCEPTED)
         otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);

@@ -17,6 +17,7 @@
 #include "src/clock.h"
 #include "src/mem.h"
 #include "src/net/http_client.h"
+#include "src/net/request_secrets.h"
 #include "src/otlp/profile_strip.h"
 #include "src/otlp/profile_upload.h"
 #include "src/receipt.h"
@@ -447,8 +448,9 @@ static void on_done(const struct http_result *result, void *arg)
     } else {
         const char *url =
             post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
-        outcome = post->name == REST_NAME ? http_outcome_refused(result, url, text)
-                                          : pyroscope_outcome_refused(result, url, text);
+        const struct request_secrets secrets = http_client_secrets(exporter->client);
+        outcome = post->name == REST_NAME ? http_outcome_refused(result, &secrets, url, text)
+                                          : pyroscope_outcome_refused(result, &secrets, url, text);
         post_refused(post, &outcome);
     }
     post_free(post);

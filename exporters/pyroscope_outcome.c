@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_BYTES_MAX = 512 };
-
 static const struct {
     unsigned status;
     enum status_code code;
@@ -44,22 +42,14 @@ static bool is_permanent(const struct http_result *result)
     return !is_limited(result) && result->status != 408 && result->status < 500;
 }
 
-/* The server's own words, as far as they are plain text. */
-static void copy_answer(struct slice body, char text[ANSWER_BYTES_MAX])
-{
-    size_t size = body.size < ANSWER_BYTES_MAX ? body.size : ANSWER_BYTES_MAX - 1;
-    for (size_t i = 0; i < size; i++)
-        text[i] = body.data[i] >= ' ' && body.data[i] < 0x7f ? (char)body.data[i] : ' ';
-    text[size] = '\0';
-}
-
-struct outcome pyroscope_outcome_refused(const struct http_result *result, const char *url,
+struct outcome pyroscope_outcome_refused(const struct http_result *result,
+                                         const struct request_secrets *secrets, const char *url,
                                          char text[HTTP_OUTCOME_TEXT_MAX])
 {
-    char answer[ANSWER_BYTES_MAX];
+    char words[HTTP_OUTCOME_WORDS_MAX + 1];
     assert(result->status < 200 || result->status >= 300);
     if (result->status == 0)
-        return http_outcome_refused(result, url, text);
+        return http_outcome_refused(result, secrets, url, text);
     struct outcome outcome = {
         .verdict = REFUSED,
         .code = result->status >= 500 ? STATUS_UNAVAILABLE : STATUS_UNKNOWN,
@@ -75,9 +65,9 @@ struct outcome pyroscope_outcome_refused(const struct http_result *result, const
         }
     if (is_limited(result))
         outcome.code = STATUS_RESOURCE_EXHAUSTED;
-    copy_answer(result->body, answer);
+    http_outcome_words(result, secrets, words);
     snprintf(text, HTTP_OUTCOME_TEXT_MAX,
              "error exporting profiles, request to %s responded with HTTP Status Code %u%s%s%s",
-             url, result->status, answer[0] != '\0' ? ": " : "", answer, advice);
+             url, result->status, words[0] != '\0' ? ": " : "", words, advice);
     return outcome;
 }

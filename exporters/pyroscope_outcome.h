@@ -8,6 +8,7 @@
 struct http_result;
 
 /* result is anything but a 2xx. 408, 429, 5xx and transport errors may be tried again; the rest is
- * for good. text is what the outcome's message points to. */
-struct outcome pyroscope_outcome_refused(const struct http_result *result, const char *url,
+ * for good. secrets and text as for http_outcome_refused. */
+struct outcome pyroscope_outcome_refused(const struct http_result *result,
+                                         const struct request_secrets *secrets, const char *url,
                                          char text[HTTP_OUTCOME_TEXT_MAX]);

@@ -13,6 +13,7 @@
 #include "src/net/http_request_head.h"
 #include "src/net/http_url.h"
 #include "src/net/proxy.h"
+#include "src/net/request_secrets.h"
 
 #include <assert.h>
 
@@ -236,6 +237,17 @@ void http_client_post(struct http_client *client, const struct http_post *post)
     wrapped.done = on_done;
     wrapped.arg = exchange;
     http1_client_post(client->http1, &wrapped);
+}
+
+struct request_secrets http_client_secrets(const struct http_client *client)
+{
+    assert(client != NULL);
+    return (struct request_secrets){
+        .headers = client->settings.headers,
+        .headers_count = client->settings.headers_count,
+        .credentials = client->settings.credentials,
+        .userinfo = client->url.credentials,
+    };
 }
 
 void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg)

@@ -22,6 +22,7 @@ struct config_pair;
 struct error;
 struct http_client;
 struct lane;
+struct request_secrets;
 struct tls_client_config;
 
 struct http_client_settings {
@@ -76,6 +77,8 @@ struct http_client *http_client_create(const struct http_client_settings *settin
                                        struct error *error);
 /* Copies post; what it points to is borrowed until done. Not once closing has begun. */
 void http_client_post(struct http_client *client, const struct http_post *post);
+/* What its requests carry that no log may show. Borrowed from the client and its settings. */
+struct request_secrets http_client_secrets(const struct http_client *client);
 /* Aborts what is under way (done is called with an error), closes connections, then calls
  * closed(arg) once, from a later turn of the loop. */
 void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg);

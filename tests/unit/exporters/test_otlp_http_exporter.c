@@ -279,7 +279,40 @@ static const struct outcome_case outcomes[] = {
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
+     .message = ANSWERED "400: oops"},
+    {"400 with several lines of HTML",
+     {.answer = HEAD("400 B", "Content-Type: text/html\r\n",
+                     "22") "\r\n<p>\tno\x1b[1m\n\n \xc3\xa9</p>\n"},
+     .verdict = REFUSED,
+     .code = STATUS_INVALID_ARGUMENT,
+     .is_permanent = true,
+     .message = ANSWERED "400: <p> no?[1m ?"
+                         "?</p>"},
+    {"400 in JSON that is no status",
+     {.answer = HEAD("400 B", JSON,
+                     "59") "{\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
+     .verdict = REFUSED,
+     .code = STATUS_INVALID_ARGUMENT,
+     .is_permanent = true,
+     .message =
+         ANSWERED "400: {\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
+    {"400 with bytes that are no text",
+     {.answer = HEAD("400 B", "Content-Encoding: gzip\r\n", "8") "\x1f\x8b\x08\x02\x03\x04"
+                                                                 "ab"},
+     .verdict = REFUSED,
+     .code = STATUS_INVALID_ARGUMENT,
+     .is_permanent = true,
      .message = ANSWERED "400"},
+    {"301 without an address",
+     {.answer = HEAD("301 M", "", "5") "moved"},
+     .verdict = REFUSED,
+     .code = STATUS_UNKNOWN,
+     .is_permanent = true,
+     .message = ANSWERED "301: moved"},
+    {"garbage instead of an answer",
+     {.answer = "garbage\r\n\r\n", .closes = true},
+     .verdict = REFUSED,
+     .code = STATUS_UNAVAILABLE},
     {"401",
      {.answer = HEAD("401 U", "", "0")},
      .verdict = REFUSED,
@@ -358,6 +391,56 @@ static void messages_hold_no_credentials(void **state)
     exporter_close(&exporter);
     scripted_backend_destroy(backend);
     lane_destroy(lane);
+}
+
+/* A back-end may repeat what we sent: the log and the client get what it says without that. */
+static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
+{
+    static const struct {
+        const char *answer;
+        const char *said; /* behind the status */
+    } rows[] = {
+        {"text/plain\r\nContent-Length: 47\r\n\r\nno Bearer tok-12345 hunter2 dXM6aHVudGVyMg== ab",
+         ": no [REDACTED] [REDACTED] [REDACTED] ab"},
+        {"text/plain\r\nContent-Length: 14\r\n\r\nkey=tok-12345;!", ": key=[REDACTED];"},
+        {"application/x-protobuf\r\nContent-Length: 14\r\n\r\n\022\014ha tok-12345",
+         ", Message=ha [REDACTED], Details=[]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char answer[512];
+        snprintf(answer, sizeof(answer), "HTTP/1.1 400 B\r\nContent-Type: %s", rows[i].answer);
+        const struct backend_step step = {.answer = answer};
+        struct fixture fixture;
+        set_up(&fixture, &step, 1,
+               "headers: {X-Key: 'Bearer tok-12345', X-Short: ab, "
+               "Authorization: 'Basic dXM6aHVudGVyMg=='}",
+               TRACES);
+        exporter_export(&fixture.exporter, hello, 1);
+        const char *said = strstr(fixture.exporter.message, "Code 400");
+        assert_non_null(said);
+        assert_string_equal(said + strlen("Code 400"), rows[i].said);
+        tear_down(&fixture);
+    }
+}
+
+/* So much of it as a log line can have. */
+static void at_most_256_bytes_of_a_body_are_shown(void **state)
+{
+    enum { BODY = 3000 };
+    static char answer[BODY + 100];
+    struct fixture fixture;
+    (void)state;
+    int head =
+        snprintf(answer, sizeof(answer), "HTTP/1.1 500 E\r\nContent-Length: %d\r\n\r\n", BODY);
+    memset(answer + head, 'x', BODY);
+    const struct backend_step step = {.answer = answer};
+    set_up(&fixture, &step, 1, "", TRACES);
+    exporter_export(&fixture.exporter, hello, 1);
+    const char *said = strstr(fixture.exporter.message, "Code 500: ");
+    assert_non_null(said);
+    assert_int_equal(strlen(said + strlen("Code 500: ")), 256);
+    tear_down(&fixture);
 }
 
 static void short_budget_refuses_instead_of_compressing(void **state)
@@ -474,6 +557,8 @@ int main(void)
         cmocka_unit_test(each_signal_has_its_path),
         cmocka_unit_test(answers_are_classified_as_the_contract_says),
         cmocka_unit_test(messages_hold_no_credentials),
+        cmocka_unit_test(what_a_back_end_says_is_shown_without_our_secrets),
+        cmocka_unit_test(at_most_256_bytes_of_a_body_are_shown),
         cmocka_unit_test(short_budget_refuses_instead_of_compressing),
         cmocka_unit_test(configurations_are_checked),
     };
