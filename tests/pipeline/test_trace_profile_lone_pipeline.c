@@ -238,27 +238,43 @@ static void those_that_may_wait_in_vain_take_a_quarter_of_the_room(void **state)
     harness_destroy(h);
 }
 
-/* Whether the resource says it or the Profile itself. */
-static void what_a_profile_says_of_its_trace_stays(void **state)
+/* Which attributes a program has set itself, where they stand, and which of the trace's come. */
+static const struct own_case {
+    const char *resource;
+    const char *profile;
+    const char *sample;
+    bool gets_trace;
+    bool gets_root;
+} own_cases[] = {
+    {"trace_id=own", NULL, NULL, false, true}, {"root_span_id=own", NULL, NULL, true, false},
+    {NULL, "trace_id=own", NULL, false, true}, {NULL, "root_span_id=own", NULL, true, false},
+    {NULL, NULL, "trace_id=own", true, true},  {NULL, NULL, "root_span_id=own", true, true},
+};
+
+static void what_a_program_says_stays_and_the_rest_is_added(void **state)
 {
-    static const struct sketch_sample step = {
-        .stack = "step;main", .values_count = 1, .values = {5}};
     (void)state;
-    for (unsigned own = 0; own < 2; own++) {
+    for (size_t i = 0; i < sizeof(own_cases) / sizeof(own_cases[0]); i++) {
+        const struct own_case *row = &own_cases[i];
         struct harness *h = join_start(JOIN(""));
         struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
-        struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
-                                         .time_ns = 105 * S,
-                                         .duration_ns = 10 * S,
-                                         .samples_count = 1,
-                                         .samples = &step};
-        struct sketch sketch = {.resource = {OF_JOB}, .profiles_count = 1, .profiles = &profile};
-        *(own == 0 ? &sketch.resource[1] : &profile.attributes[0]) = "trace_id=own";
+        const struct sketch_sample sample = {
+            .stack = "step;main", .values_count = 1, .values = {5}, .attributes = {row->sample}};
+        const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                               .time_ns = 105 * S,
+                                               .duration_ns = 10 * S,
+                                               .samples_count = 1,
+                                               .samples = &sample,
+                                               .attributes = {row->profile}};
+        const struct sketch sketch = {
+            .resource = {OF_JOB, row->resource}, .profiles_count = 1, .profiles = &profile};
         send_span(h, ROOT);
         join_offer_sketch(h, 0, &sketch);
         assert_int_equal(exporter->held_count, 1);
-        assert_false(join_says(exporter, 0, 0, TRACE_HEX));
-        assert_true(join_says(exporter, 0, 0, ROOT_HEX));
+        if (!join_says(exporter, 0, 0, "own") ||
+            join_says(exporter, 0, 0, TRACE_HEX) != row->gets_trace ||
+            join_says(exporter, 0, 0, ROOT_HEX) != row->gets_root)
+            fail_msg("row %zu", i);
         join_let_go(exporter);
         harness_destroy(h);
     }
@@ -307,7 +323,7 @@ int main(void)
         cmocka_unit_test(a_service_without_spans_is_waited_for_until_it_is_known_to_have_none),
         cmocka_unit_test(a_process_waits_for_its_own_spans_not_for_those_of_its_service),
         cmocka_unit_test(those_that_may_wait_in_vain_take_a_quarter_of_the_room),
-        cmocka_unit_test(what_a_profile_says_of_its_trace_stays),
+        cmocka_unit_test(what_a_program_says_stays_and_the_rest_is_added),
         cmocka_unit_test(when_memory_is_scarce_nothing_waits),
         cmocka_unit_test(what_waits_at_a_stop_goes_on),
     };
