@@ -99,6 +99,10 @@ const struct config_field otlp_http_config_fields[] = {
                 "Offer HTTP/2 to https servers."),
     CONFIG_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config, has_cookies,
                     CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
+    CONFIG_OPTIONAL(struct otlp_http_config, pyroscope, struct pyroscope_road_config, has_pyroscope,
+                    CONFIG_DEFAULT_ON, "pyroscope", pyroscope_road_fields, NULL,
+                    "When the server behind profiles turns out to be a Pyroscope: send profiles "
+                    "that its OTLP endpoint refuses by its Push API."),
     EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
     CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct listen_middleware_config,
                     "middlewares", listen_middleware_fields, NULL, "Not supported yet."),
@@ -216,5 +220,21 @@ bool otlp_http_config_check(const void *section, struct error *error)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
                error_at(error, "middlewares");
+    return true;
+}
+
+bool otlp_http_config_advise(const void *section, enum signal_kind signal, struct error *advice)
+{
+    const struct otlp_http_config *config = section;
+    const char *own = config->endpoints[PROFILES];
+    char *url = otlp_http_config_url(own[0] != '\0' ? own : config->endpoint);
+    bool is_pyroscope = signal == PROFILES && pyroscope_road_is_likely(url);
+    mem_free(url);
+    if (!is_pyroscope)
+        return false;
+    error_set(advice,
+              "its endpoint looks like a Pyroscope server, for which the pyroscope exporter "
+              "is the better choice: it names profiles as the server's own SDKs do, keeps "
+              "the server's limits and passes files of JFR on");
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "exporters/exporter_auth.h"
+#include "exporters/pyroscope_road.h"
 #include "src/config/field.h"
 #include "src/net/codec.h"
 #include "src/sender_config.h"
@@ -45,6 +46,8 @@ struct otlp_http_config {
     struct otlp_http_cookies_config cookies;
     struct exporter_auth_config auth;
     struct config_sections middlewares; /* struct listen_middleware_config */
+    bool has_pyroscope;
+    struct pyroscope_road_config pyroscope;
 };
 
 enum otlp_http_encoding { OTLP_HTTP_PROTO, OTLP_HTTP_JSON };
@@ -53,6 +56,8 @@ enum otlp_http_proto_version { OTLP_HTTP_1_10, OTLP_HTTP_1_9 };
 extern const struct config_field otlp_http_config_fields[];
 /* Rules across the fields. */
 bool otlp_http_config_check(const void *section, struct error *error);
+/* True: the advice names a better exporter for that signal. */
+bool otlp_http_config_advise(const void *section, enum signal_kind signal, struct error *advice);
 /* How bodies are compressed, and what Content-Encoding calls it. */
 enum codec otlp_http_config_codec(const struct otlp_http_config *config);
 /* An endpoint with its scheme: http, where none was written. To be freed. */

@@ -7,6 +7,7 @@
 #include "exporters/otlp_delivery.h"
 #include "exporters/otlp_http_config.h"
 #include "exporters/profile_outgoing.h"
+#include "exporters/pyroscope_road.h"
 #include "src/authenticator.h"
 #include "src/batch.h"
 #include "src/budget.h"
@@ -57,6 +58,7 @@ struct otlp_http_exporter {
     struct authenticator *authenticator; /* NULL: none */
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
+    struct pyroscope_road *road; /* of profiles; NULL: none */
 };
 
 /* One request on its way. */
@@ -64,6 +66,7 @@ struct attempt {
     struct otlp_http_exporter *exporter;
     struct batch *batch;
     struct receipt *receipt;
+    struct batch *whole;       /* of profiles: the batch as it came; NULL: nobody needs it */
     uint64_t left_out;         /* items that are not sent */
     struct batch_part encoded; /* JSON, or compressed; owner NULL: the batch's own parts are sent */
 };
@@ -91,6 +94,7 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
 {
     struct receipt *receipt = attempt->receipt;
     buffer_unref(attempt->encoded.owner);
+    batch_unref(attempt->whole);
     batch_unref(attempt->batch);
     mem_free(attempt);
     receipt_resolve(receipt, outcome);
@@ -147,12 +151,18 @@ static void on_done(const struct http_result *result, void *arg)
     struct attempt *attempt = arg;
     char text[HTTP_OUTCOME_TEXT_MAX];
     struct outcome outcome;
+    if (result->status == 0)
+        pyroscope_road_forget(attempt->exporter->road);
     if (result->status >= 200 && result->status < 300)
         outcome = take_success(attempt, result);
     else
         outcome = refused(attempt, result, text);
     if (outcome.verdict == ACCEPTED)
         otlp_delivery_left_out(&outcome, attempt->left_out);
+    else if (attempt->whole != NULL &&
+             pyroscope_road_takes_refused(attempt->exporter->road, result, &outcome, attempt->whole,
+                                          attempt->receipt))
+        attempt->receipt = NULL;
     attempt_end(attempt, &outcome);
 }
 
@@ -212,8 +222,7 @@ static bool encode(struct attempt *attempt, struct http_post *post)
     return exporter->codec == CODEC_NONE || compress(attempt, post);
 }
 
-static void otlp_http_exporter_consume(struct component *self, struct batch *batch,
-                                       struct receipt *receipt)
+static void send_otlp(struct component *self, struct batch *batch, struct receipt *receipt)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     assert(exporter->client != NULL);
@@ -227,12 +236,36 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
     attempt->batch = sent;
     attempt->receipt = receipt;
     attempt->left_out = batch->items - sent->items;
+    attempt->whole = exporter->road != NULL ? batch_ref(batch) : NULL;
     if (!encode(attempt, &post)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
         attempt_end(attempt, &outcome);
         return;
     }
     http_client_post(exporter->client, &post);
+}
+
+static void otlp_http_exporter_consume(struct component *self, struct batch *batch,
+                                       struct receipt *receipt)
+{
+    struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
+    if (!pyroscope_road_takes(exporter->road, batch, receipt))
+        send_otlp(self, batch, receipt);
+}
+
+static bool open_road(struct otlp_http_exporter *exporter, struct error *error)
+{
+    const struct otlp_http_config *config = exporter->base.config;
+    if (exporter->base.signal != PROFILES || !config->has_pyroscope)
+        return true;
+    const struct pyroscope_road_settings settings = {
+        .config = &config->pyroscope,
+        .url = exporter->url,
+        .compresses = exporter->codec != CODEC_NONE,
+        .has_layout_1_9 = config->proto_version == OTLP_HTTP_1_9,
+        .timeout_ns = config->timeout_ns,
+    };
+    return pyroscope_road_create(&exporter->base, &settings, &exporter->road, error);
 }
 
 static bool otlp_http_exporter_create(struct component *self, struct error *error)
@@ -268,7 +301,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     };
     exporter->codec = otlp_http_config_codec(config);
     exporter->codecs = codec_box_create(self->budget);
-    return codec_prepare(exporter->codec, error) &&
+    return codec_prepare(exporter->codec, error) && open_road(exporter, error) &&
            exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
@@ -303,6 +336,8 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
         return false;
     http_settings_add_tls(&settings, tls);
     exporter->client = http_client_create(&settings, error);
+    if (exporter->client != NULL)
+        pyroscope_road_start(exporter->road, exporter->client);
     return exporter->client != NULL;
 }
 
@@ -314,6 +349,7 @@ static void on_client_closed(void *arg)
 static void otlp_http_exporter_stop(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
+    pyroscope_road_stop(exporter->road);
     if (exporter->client == NULL)
         component_stopped(self);
     else
@@ -324,6 +360,7 @@ static void otlp_http_exporter_destroy(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     http_client_destroy(exporter->client);
+    pyroscope_road_destroy(exporter->road);
     codec_box_destroy(exporter->codecs);
     authenticator_destroy(exporter->authenticator);
     mem_free(exporter->url);
@@ -344,6 +381,7 @@ const struct component_factory otlp_http_exporter_factory = {
     .counters_size = sizeof(struct otlp_http_exporter_counters),
     .counters = otlp_http_exporter_counters,
     .check = otlp_http_config_check,
+    .advise = otlp_http_config_advise,
     .create = otlp_http_exporter_create,
     .start = otlp_http_exporter_start,
     .consume = otlp_http_exporter_consume,

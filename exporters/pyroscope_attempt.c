@@ -18,6 +18,7 @@
 #include "src/mem.h"
 #include "src/net/http_client.h"
 #include "src/net/request_secrets.h"
+#include "src/otlp/answer.h"
 #include "src/otlp/profile_strip.h"
 #include "src/otlp/profile_upload.h"
 #include "src/receipt.h"
@@ -28,7 +29,8 @@
 
 enum {
     REST_NAME = 1, /* of the post of what is no upload, in mode otlp; the walk has larger ones */
-    LIMITED_TIMES = 3, /* a post may be answered 429 so often while nothing else is sent */
+    LIMITED_TIMES = 3,        /* a post may be answered 429 so often while nothing else is sent */
+    LABELS_BYTES = 64 * 1024, /* the server counts a series' labels to its profile */
 };
 #define QUIET_NS ((uint64_t)NS_PER_S) /* a server's rate limiter has recovered then */
 
@@ -46,7 +48,8 @@ struct attempt {
     struct config_pair tenant; /* a header; no value: none */
     struct buffer *stripped;   /* the batch without uploads, in mode otlp, when it has some */
     struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
-    uint64_t uploads;          /* counted in mode otlp only */
+    uint64_t wanted;           /* items that the walk finds, counted in mode otlp only */
+    bool has_wanted;           /* the same */
     unsigned in_flight;
     bool has_ended; /* the walk is over, or broken off */
     bool has_news;  /* the server took something */
@@ -243,6 +246,14 @@ static void post_refused(struct post *post, struct outcome *outcome)
         attempt->has_ended = true;
 }
 
+/* NULL: the client's URL. */
+static const char *target_of(const struct post *post)
+{
+    if (post->form.target != NULL)
+        return (const char *)post->form.target->data;
+    return post->name != REST_NAME ? post->attempt->exporter->push_path : NULL;
+}
+
 static void post_send(struct post *post)
 {
     struct attempt *attempt = post->attempt;
@@ -257,7 +268,7 @@ static void post_send(struct post *post)
         .content_type = form->content_type,
         .content_encoding = form->content_encoding,
         .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
-        .target = form->target != NULL ? (const char *)form->target->data : NULL,
+        .target = target_of(post),
         .done = attempt->done,
         .arg = post,
     };
@@ -369,7 +380,7 @@ static void send_found(struct attempt *attempt, enum pyroscope_found found)
     }
 }
 
-/* What is no upload, as OTLP. */
+/* What the walk passes over, as OTLP. */
 static void send_rest(struct attempt *attempt)
 {
     struct slice rest = attempt->rest;
@@ -377,7 +388,7 @@ static void send_rest(struct attempt *attempt)
     attempt->rest = slice_of(NULL, 0);
     if (number_set_has(&attempt->settled.posts, REST_NAME))
         return;
-    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->uploads);
+    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
     if (pyroscope_form_otlp(&post->form, rest)) {
         post_send(post);
     } else {
@@ -392,7 +403,7 @@ static void step(struct attempt *attempt)
         send_rest(attempt);
         return;
     }
-    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && attempt->uploads == 0;
+    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && !attempt->has_wanted;
     enum pyroscope_found found =
         is_relayed ? PYROSCOPE_END : pyroscope_walk_next(&attempt->walk, &attempt->settled.cut);
     if (found == PYROSCOPE_NO_MEMORY)
@@ -422,14 +433,27 @@ static void pump(struct attempt *attempt)
         attempt_end(attempt);
 }
 
-static void post_taken(struct post *post)
+/* Samples of the post that the server did not want, as far as it says so. */
+static uint64_t unwanted_of(const struct post *post, const struct http_result *result)
+{
+    struct otlp_partial_success partial = {.rejected = 0};
+    if (post->name != REST_NAME || result->body.size == 0 ||
+        !slice_equal_text(result->content_type, post->form.content_type) ||
+        !otlp_answer_partial_success(result->body, &partial) || partial.rejected <= 0)
+        return 0;
+    return (uint64_t)partial.rejected < post->samples ? (uint64_t)partial.rejected : post->samples;
+}
+
+static void post_taken(struct post *post, const struct http_result *result)
 {
     struct attempt *attempt = post->attempt;
+    uint64_t unwanted = unwanted_of(post, result);
     assert(post->name != 0);
+    attempt->settled.rejected += unwanted;
     attempt->exporter->accepted_ns = clock_now_ns();
     attempt->has_news = true;
     number_set_add(&attempt->settled.posts, post->name);
-    attempt->settled.stored += post->samples;
+    attempt->settled.stored += post->samples - unwanted;
 }
 
 static void on_done(const struct http_result *result, void *arg)
@@ -444,7 +468,7 @@ static void on_done(const struct http_result *result, void *arg)
     attempt->in_flight--;
     exporter->in_flight--;
     if (result->status >= 200 && result->status < 300) {
-        post_taken(post);
+        post_taken(post, result);
     } else {
         const char *url =
             post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
@@ -461,13 +485,15 @@ static void on_done(const struct http_result *result, void *arg)
 static bool prepare_rest(struct attempt *attempt, struct slice request)
 {
     assert(attempt->rest.data == NULL);
-    attempt->walk.has_only_uploads = true;
-    attempt->uploads = profile_uploads_count(request);
-    if (attempt->uploads == 0) {
+    profile_choice wants = attempt->exporter->wants;
+    attempt->walk.wants = wants;
+    attempt->has_wanted = profile_choice_has(request, wants);
+    if (!attempt->has_wanted) {
         attempt->rest = request;
         return true;
     }
-    attempt->stripped = profile_strip_uploads(request, attempt->exporter->base.budget);
+    attempt->wanted = profile_choice_items(request, wants);
+    attempt->stripped = profile_strip(request, wants, attempt->exporter->base.budget);
     if (attempt->stripped == NULL)
         return false;
     if (attempt->stripped->size > 0)
@@ -488,8 +514,29 @@ static bool attempt_open(struct attempt *attempt)
     return config_of(attempt)->mode != PYROSCOPE_OTLP || prepare_rest(attempt, request);
 }
 
-void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
-                             struct receipt *receipt)
+struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config)
+{
+    return (struct otlp_to_pprof_rules){
+        .labels =
+            {
+                .lifts_ids = true,
+                .has_trace_id =
+                    config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
+                .keeps_dots = !config->labels.dots_to_underscores,
+                .has_plain_names = config->min_pyroscope == PYROSCOPE_1,
+                .names_max = pyroscope_sample_labels_max(&config->labels),
+                .value_bytes_max = config->labels.max_value_bytes,
+                .drops = config->labels.drop.texts,
+                .drops_count = config->labels.drop.count,
+            },
+        .samples_max = config->limits.max_samples,
+        .bytes_max = config->limits.max_bytes - LABELS_BYTES,
+        .depth_max = config->limits.max_stack_depth,
+    };
+}
+
+static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struct batch *batch,
+                                      struct receipt *receipt)
 {
     assert(exporter->client != NULL);
     assert(batch->signal == PROFILES);
@@ -506,5 +553,20 @@ void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *
     attempt->settled = pyroscope_memory_take(&exporter->memory, &attempt->name);
     if (!attempt_open(attempt))
         break_off(attempt, no_memory);
+    return attempt;
+}
+
+void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
+                             struct receipt *receipt)
+{
+    pump(attempt_create(exporter, batch, receipt));
+}
+
+void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
+                                struct receipt *receipt)
+{
+    struct attempt *attempt = attempt_create(exporter, batch, receipt);
+    if (attempt->rest.data != NULL && number_set_add(&attempt->settled.posts, REST_NAME))
+        attempt->settled.stored += batch->items - attempt->wanted;
     pump(attempt);
 }

@@ -10,11 +10,13 @@
 #include "exporters/pyroscope_memory.h"
 #include "src/component.h"
 #include "src/counter.h"
+#include "src/otlp/profile_strip.h"
 #include "src/pprof/otlp_to_pprof.h"
 
 struct batch;
 struct gzip;
 struct http_client;
+struct pyroscope_config;
 struct receipt;
 
 struct pyroscope_counters {
@@ -40,6 +42,8 @@ struct pyroscope_exporter {
     char *shown_url; /* for messages: without userinfo and query */
     char *shown_ingest_url;
     char *ingest_path;
+    const char *push_path; /* of the Push API, where url is another address; NULL: url is it */
+    profile_choice wants;  /* mode otlp: what leaves by Push or /ingest; the rest is OTLP */
     char *authorization;
     struct config_pair *headers; /* ours, then the user's */
     size_t headers_count;
@@ -57,7 +61,12 @@ struct pyroscope_exporter {
     bool has_told_window;
 };
 
+/* How profiles are converted. Borrows from config. */
+struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config);
 /* Sends what of the batch is not settled yet; the receipt resolves when every post has an answer.
  */
 void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
                              struct receipt *receipt);
+/* The same in mode otlp for a batch whose OTLP part the server has stored already. */
+void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
+                                struct receipt *receipt);

@@ -32,7 +32,7 @@ static const struct config_field auth_fields[] = {
     CONFIG_END,
 };
 
-static const struct config_field labels_fields[] = {
+const struct config_field pyroscope_labels_fields[] = {
     CONFIG_TEXTS(struct pyroscope_labels_config, allow, "allow", allowed_by_default,
                  "Attributes of resource and scope that become labels of the series."),
     CONFIG_TEXTS(struct pyroscope_labels_config, drop, "drop", dropped_by_default,
@@ -50,7 +50,7 @@ static const struct config_field labels_fields[] = {
     CONFIG_END,
 };
 
-static const struct config_field limits_fields[] = {
+const struct config_field pyroscope_limits_fields[] = {
     CONFIG_COUNT(struct pyroscope_limits_config, max_samples, "max_samples", "16000", 1, INT32_MAX,
                  "Most samples of a profile; larger ones are sent in parts."),
     CONFIG_COUNT(
@@ -106,9 +106,9 @@ const struct config_field pyroscope_fields[] = {
     CONFIG_TEXT(struct pyroscope_config, proxy_url, "proxy_url", NULL,
                 "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
     CONFIG_SECTION(struct pyroscope_config, labels, struct pyroscope_labels_config, "labels",
-                   labels_fields, NULL, "Which attributes become labels."),
+                   pyroscope_labels_fields, NULL, "Which attributes become labels."),
     CONFIG_SECTION(struct pyroscope_config, limits, struct pyroscope_limits_config, "limits",
-                   limits_fields, NULL, "What the server takes; its defaults are ours."),
+                   pyroscope_limits_fields, NULL, "What the server takes; its defaults are ours."),
     SENDER_QUEUE_ROW(struct pyroscope_config, CONFIG_DEFAULT_ON),
     SENDER_RETRY_ROW(struct pyroscope_config),
     CONFIG_END,
@@ -193,6 +193,13 @@ static bool map_check(const struct config_value *map, const char *key, bool valu
     return true;
 }
 
+bool pyroscope_labels_check(const void *section, struct error *error)
+{
+    const struct pyroscope_labels_config *labels = section;
+    return map_check(labels->names, "names", true, error) &&
+           map_check(labels->add, "add", false, error);
+}
+
 static bool mode_check(const struct pyroscope_config *config, struct error *error)
 {
     if (config->mode == PYROSCOPE_OTLP &&
@@ -209,8 +216,7 @@ bool pyroscope_config_check(const void *text, struct error *error)
     const struct pyroscope_config *config = text;
     assert(config != NULL);
     return endpoint_check(config, error) && auth_check(config, error) &&
-           map_check(config->labels.names, "names", true, error) &&
-           map_check(config->labels.add, "add", false, error) && mode_check(config, error);
+           pyroscope_labels_check(&config->labels, error) && mode_check(config, error);
 }
 
 const char *pyroscope_config_find(const struct config_value *map, const char *key, size_t size)

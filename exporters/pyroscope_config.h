@@ -61,6 +61,12 @@ struct pyroscope_config {
 };
 
 extern const struct config_field pyroscope_fields[];
+/* The sections of labels and limits. */
+extern const struct config_field pyroscope_labels_fields[];
+extern const struct config_field pyroscope_limits_fields[];
+
+/* The rule of the section of labels. */
+bool pyroscope_labels_check(const void *section, struct error *error);
 
 /* Rules across the fields; config is a struct pyroscope_config. */
 bool pyroscope_config_check(const void *config, struct error *error);

@@ -5,7 +5,7 @@
 #include "exporters/http_settings.h"
 #include "exporters/pyroscope_attempt.h"
 #include "exporters/pyroscope_config.h"
-#include "exporters/pyroscope_series.h"
+#include "exporters/pyroscope_names.h"
 #include "src/authenticator.h"
 #include "src/base64.h"
 #include "src/batch.h"
@@ -18,6 +18,7 @@
 #include "src/net/gzip.h"
 #include "src/net/http_client.h"
 #include "src/net/http_url.h"
+#include "src/otlp/profile_upload.h"
 #include "src/receipt.h"
 
 #include <assert.h>
@@ -25,10 +26,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum {
-    OWN_HEADERS_MAX = 2,
-    LABELS_BYTES = 64 * 1024, /* the server counts a series' labels to its profile */
-};
+enum { OWN_HEADERS_MAX = 2 };
 
 static const struct counter_row pyroscope_exporter_counters[] = {
     COUNTER(struct pyroscope_counters, posts, COUNTER_SUM, "spanflame_pyroscope_posts",
@@ -120,27 +118,6 @@ static void headers_prepare(struct pyroscope_exporter *exporter)
     }
 }
 
-static struct otlp_to_pprof_rules rules_of(const struct pyroscope_config *config)
-{
-    return (struct otlp_to_pprof_rules){
-        .labels =
-            {
-                .lifts_ids = true,
-                .has_trace_id =
-                    config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
-                .keeps_dots = !config->labels.dots_to_underscores,
-                .has_plain_names = config->min_pyroscope == PYROSCOPE_1,
-                .names_max = pyroscope_sample_labels_max(&config->labels),
-                .value_bytes_max = config->labels.max_value_bytes,
-                .drops = config->labels.drop.texts,
-                .drops_count = config->labels.drop.count,
-            },
-        .samples_max = config->limits.max_samples,
-        .bytes_max = config->limits.max_bytes - LABELS_BYTES,
-        .depth_max = config->limits.max_stack_depth,
-    };
-}
-
 static void pyroscope_exporter_consume(struct component *self, struct batch *batch,
                                        struct receipt *receipt)
 {
@@ -160,9 +137,9 @@ static void pyroscope_exporter_consume(struct component *self, struct batch *bat
 static bool urls_prepare(struct pyroscope_exporter *exporter, struct error *error)
 {
     static const char *const paths[] = {
-        [PYROSCOPE_PUSH] = "/push.v1.PusherService/Push",
-        [PYROSCOPE_INGEST] = "/ingest",
-        [PYROSCOPE_OTLP] = "/v1development/profiles",
+        [PYROSCOPE_PUSH] = PYROSCOPE_PUSH_PATH,
+        [PYROSCOPE_INGEST] = PYROSCOPE_INGEST_PATH,
+        [PYROSCOPE_OTLP] = PYROSCOPE_OTLP_PATH,
     };
     const struct pyroscope_config *config = exporter->base.config;
     struct http_url url;
@@ -193,7 +170,8 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
         return false;
     self->destination = exporter->shown_url;
     headers_prepare(exporter);
-    exporter->rules = rules_of(config);
+    exporter->rules = pyroscope_rules_of(config);
+    exporter->wants = config->mode == PYROSCOPE_OTLP ? profile_is_upload : NULL;
     if (config->compression == PYROSCOPE_GZIP)
         exporter->gzip = gzip_create();
     return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);

@@ -128,8 +128,8 @@ static void begin_service(struct pyroscope_walk *walk, size_t service)
 
 static bool is_wanted(struct pyroscope_walk *walk)
 {
-    bool is_upload = profile_is_upload(&walk->profile);
-    return (is_upload || !walk->has_only_uploads) && is_in_window(walk);
+    bool is_wanted = walk->wants == NULL || walk->wants(&walk->profile);
+    return is_wanted && is_in_window(walk);
 }
 
 static bool begin_profile(struct pyroscope_walk *walk)

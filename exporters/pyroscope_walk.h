@@ -10,6 +10,7 @@
 
 #include "src/arena.h"
 #include "src/otlp/profile_dictionary.h"
+#include "src/otlp/profile_strip.h"
 #include "src/otlp/profile_view.h"
 #include "src/pprof/otlp_to_pprof.h"
 #include "src/pprof/profile_type.h"
@@ -30,7 +31,7 @@ struct pyroscope_walk {
     struct arena arena; /* of the dictionary */
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    bool has_only_uploads; /* other profiles are passed over */
+    profile_choice wants; /* other profiles are passed over; NULL: none are */
     const struct otlp_to_pprof_rules *rules;
     struct otlp_to_pprof_rules native_rules; /* for what came as a series: labels as they were */
     /* what was found */

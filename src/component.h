@@ -75,6 +75,9 @@ struct component_factory {
     /* Rules across the fields; runs even when the component is unused. Part of configuration
      * checking. */
     bool (*check)(const void *config, struct error *error);
+    /* What `validate` and the start tell the user about a configuration that is fine, in a pipeline
+     * of that signal, as text of advice. NULL, or false: nothing. */
+    bool (*advise)(const void *config, enum signal_kind signal, struct error *advice);
     /* Processors: makes what all instances of one id share, on every lane and in every pipeline;
      * called once, before the first create, with the component that comes first. NULL is failure.
      * It is the one thing that several lanes touch at once. */

@@ -209,6 +209,21 @@ static void check_signals(const struct pipeline_site *site, const struct config_
                    signal_name(pipeline->signal), signals, others);
 }
 
+/* What its exporters have to say about a configuration without problems. */
+static void add_advice(const struct pipeline_site *site, const struct config_pipeline *pipeline)
+{
+    struct error advice;
+    if (loader_problems(site->loader) > 0)
+        return;
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        const struct config_component *exporter = pipeline->exporters[i];
+        if (exporter->factory != NULL && exporter->factory->advise != NULL &&
+            exporter->factory->advise(exporter->config, pipeline->signal, &advice))
+            loader_warning(site->loader, site->entry->position, site->path, "exporter \"%s\": %s",
+                           exporter->id, advice.text);
+    }
+}
+
 static bool find_signal(const char *type, enum signal_kind *ret_signal)
 {
     assert(ret_signal != NULL);
@@ -272,6 +287,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
     pipeline->processors_count = load_stage(site, PROCESSOR, &pipeline->processors);
     pipeline->exporters_count = load_stage(site, EXPORTER, &pipeline->exporters);
     check_signals(site, pipeline);
+    add_advice(site, pipeline);
     return true;
 }
 

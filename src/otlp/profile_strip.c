@@ -10,45 +10,58 @@
 #include "src/otlp/profile_merge.h"
 #include "src/otlp/profile_upload.h"
 
-struct uploads {
+struct chosen {
+    profile_choice choice;
     uint8_t *bits; /* one per Profile message; NULL: they are only counted */
     uint64_t profiles;
     uint64_t count;
+    uint64_t items;
 };
 
-static void note_scope(struct uploads *uploads, struct slice scope)
+static void note_scope(struct chosen *chosen, struct slice scope)
 {
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     while (profile_next_profile(&profiles, &profile)) {
-        bool is_upload = profile_is_upload(&profile);
-        if (uploads->bits != NULL && is_upload)
-            uploads->bits[uploads->profiles / 8] |= (uint8_t)(1 << uploads->profiles % 8);
-        uploads->profiles++;
-        uploads->count += is_upload;
+        bool is_chosen = chosen->choice(&profile);
+        if (chosen->bits != NULL && is_chosen)
+            chosen->bits[chosen->profiles / 8] |= (uint8_t)(1 << chosen->profiles % 8);
+        chosen->profiles++;
+        chosen->count += is_chosen;
+        chosen->items += is_chosen ? profile_items(&profile) : 0;
     }
-    assert(uploads->count <= uploads->profiles);
+    assert(chosen->count <= chosen->profiles);
 }
 
-static struct uploads note_all(struct slice request, uint8_t *bits)
+static struct chosen note_all(struct slice request, profile_choice choice, uint8_t *bits)
 {
-    struct uploads uploads = {.bits = bits};
+    struct chosen chosen = {.choice = choice, .bits = bits};
     struct wire_reader resources = wire_reader_of(request);
     struct profile_resource resource;
     struct profile_scope scope;
+    assert(request.data != NULL || request.size == 0);
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         while (profile_next_scope(&scopes, &scope))
-            note_scope(&uploads, scope.bytes);
+            note_scope(&chosen, scope.bytes);
     }
     assert(resources.failure == NULL);
-    return uploads;
+    return chosen;
+}
+
+bool profile_choice_has(struct slice request, profile_choice choice)
+{
+    return note_all(request, choice, NULL).count > 0;
+}
+
+uint64_t profile_choice_items(struct slice request, profile_choice choice)
+{
+    return note_all(request, choice, NULL).items;
 }
 
 uint64_t profile_uploads_count(struct slice request)
 {
-    assert(request.data != NULL || request.size == 0);
-    return note_all(request, NULL).count;
+    return note_all(request, profile_is_upload, NULL).count;
 }
 
 static struct buffer *merge_rest(struct slice request, const uint8_t *bits, struct budget *budget)
@@ -73,13 +86,18 @@ static struct buffer *merge_rest(struct slice request, const uint8_t *bits, stru
     return rest;
 }
 
-struct buffer *profile_strip_uploads(struct slice request, struct budget *budget)
+struct buffer *profile_strip(struct slice request, profile_choice choice, struct budget *budget)
 {
-    struct uploads uploads = note_all(request, NULL);
-    assert(uploads.count > 0);
-    uint8_t *bits = mem_zalloc(uploads.profiles / 8 + 1);
-    note_all(request, bits);
+    struct chosen chosen = note_all(request, choice, NULL);
+    assert(chosen.count > 0);
+    uint8_t *bits = mem_zalloc(chosen.profiles / 8 + 1);
+    note_all(request, choice, bits);
     struct buffer *rest = merge_rest(request, bits, budget);
     mem_free(bits);
     return rest;
+}
+
+struct buffer *profile_strip_uploads(struct slice request, struct budget *budget)
+{
+    return profile_strip(request, profile_is_upload, budget);
 }

@@ -78,6 +78,20 @@ class CommandLine(unittest.TestCase):
         done = run("validate", "--config", self.file(GOOD))
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
+    def test_validate_names_the_better_exporter_for_a_pyroscope_server(self):
+        text = (
+            "receivers: {nop: }\nexporters:\n  otlp_http: {endpoint: 'http://localhost:4040'}\n"
+            "  pyroscope: {endpoint: 'http://localhost:4040'}\n"
+            "service:\n  pipelines:\n    traces: {receivers: [nop], exporters: [otlp_http]}\n"
+            "    profiles: {receivers: [nop], exporters: [otlp_http, pyroscope]}\n"
+        )
+        path = self.file(text)
+        done = run("validate", f"--config={path}")
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(f'{path}:8:5: service::pipelines::profiles: exporter "otlp_http"', done.stderr)
+        self.assertIn("the pyroscope exporter is the better choice", done.stderr)
+
     def test_validate_reports_every_mistake_with_its_place(self):
         path = self.file(BAD)
         done = run("validate", f"--config={path}")

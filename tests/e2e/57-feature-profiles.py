@@ -4,6 +4,7 @@ back-end; async-profiler's files of every layout; the public example configurati
 
 from support import async_profiler, case, certificates, client, example, metrics, otlp, profiles
 from support.ports import free_port
+from support.sink import Reply
 
 LINK = (bytes(range(1, 17)), bytes(range(1, 9)))
 BATCH = "    timeout: 200ms\n    send_batch_size: {size}\n    send_batch_max_size: {size}\n"
@@ -147,6 +148,30 @@ class AsyncProfiler(case.Case):
         seen = metrics.Metrics(figures)
         for layout in ("1.7", "1.9"):
             self.assertEqual(seen.sum("spanflame_profiles_received", layout=layout), 2, layout)
+
+
+    def test_every_release_reaches_a_pyroscope_by_otlp_http(self):
+        """Its OTLP endpoint refuses what has no period type; what it then gets is a Push."""
+        words = b"push series with index 0 failed: invalid labels '{}' with error: invalid metric name"
+        refusal = Reply(400, {"Content-Type": "text/plain; charset=utf-8"}, words)
+        for version in async_profiler.VERSIONS:
+            with self.subTest(version):
+                sink = self.sink(by_path={profiles.PATH: refusal})
+                grpc, http = free_port(), free_port()
+                daemon = self.daemon(config(grpc, http, sink.url))
+                body = async_profiler.record(version, "itimer")
+                for wanted in (2, 3):  # refused, then pushed; then it is known
+                    answer = client.request(
+                        http, "POST", profiles.PATH, body, {"Content-Type": client.PROTOBUF}
+                    )
+                    self.assertEqual(answer.status, 200)
+                    requests = sink.wait_for_requests(wanted)
+                pushes = [r for r in requests if r.path == "/push.v1.PusherService/Push"]
+                self.assertEqual(len(pushes), 2, [r.path for r in requests])
+                for push in pushes:
+                    self.assertIn(b"process_cpu", push.payload)
+                    self.assertIn(b"peer/Busy.hot", push.payload)
+                daemon.wait_for_line("The back-end is a Pyroscope server")
 
 
 class Appendix(case.Case):

@@ -141,6 +141,17 @@ class Stored(case.Case):
                     found = self.pyroscope.wait_for(canonical, self.selector, 1)
                     self.assertIn("peer/Busy.hot", found)
 
+    def test_async_profiler_by_otlp_http(self):
+        """The server's OTLP endpoint cannot name these profiles; the exporter finds that out."""
+        for version in async_profiler.VERSIONS:
+            with self.subTest(version=version):
+                self.service = f"java-{uuid.uuid4().hex[:12]}"
+                self.selector = f'{{service_name="{self.service}"}}'
+                self.send("otlp_http", async_profiler.record(version, "itimer", "", self.service))
+                canonical = "process_cpu:samples:count:cpu:nanoseconds"
+                found = self.pyroscope.wait_for(canonical, self.selector, 1)
+                self.assertIn("peer/Busy.hot", found)
+
     def test_the_example_configuration(self):
         certificate, key = certificates.self_signed(self)
         traces = self.sink(certificate=certificate, key=key)

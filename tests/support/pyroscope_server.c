@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "google/pprof/profile.pb-c.h"
+#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "push/v1/push.pb-c.h"
 
 enum {
@@ -41,6 +42,11 @@ enum {
     FUTURE_S = 600,
     LABELS_ROOM = 64,
 };
+
+#define OTLP_REQUEST                                                                               \
+    Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
+#define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
+#define OTLP(name)             PROFILES_SERVICE(export_profiles_service_request__##name)
 
 static struct budget budget;
 
@@ -276,11 +282,73 @@ static bool request_take(struct pyroscope_server *server, struct slice body)
 {
     Push__V1__PushRequest *request = push__v1__push_request__unpack(NULL, body.size, body.data);
     bool is_fine = request != NULL || refused(server, "malformed request");
+    if (request != NULL && request->n_series == 0)
+        is_fine = refused(server, "no profiles received");
     for (size_t i = 0; is_fine && i < request->n_series; i++)
         is_fine = series_take(server, request->series[i]);
     if (request != NULL)
         push__v1__push_request__free_unpacked(request, NULL);
     return is_fine;
+}
+
+/* The name that the server's OTLP endpoint makes: the period type, when there is a period; "" is
+ * refused. */
+static const char *otlp_name(const Opentelemetry__Proto__Profiles__V1development__Profile *profile,
+                             char **strings, size_t strings_count)
+{
+    const Opentelemetry__Proto__Profiles__V1development__ValueType *type = profile->period_type;
+    bool has_period = type != NULL && profile->period != 0;
+    if (!has_period || type->type_strindex < 0 || (size_t)type->type_strindex >= strings_count)
+        return "";
+    return strings[type->type_strindex];
+}
+
+static void otlp_store(struct pyroscope_server *server, const char *name,
+                       const Opentelemetry__Proto__Profiles__V1development__Profile *profile)
+{
+    const struct pyroscope_label labels[] = {{"__name__", name}, {"__otel__", "true"}};
+    char text[128];
+    snprintf(text, sizeof(text), "otlp %llu, %zu samples",
+             (unsigned long long)profile->time_unix_nano, profile->n_samples);
+    pyroscope_server_store_text(server, labels, 2, text);
+}
+
+/* As the real one: each profile is judged on its own and stored or not, and one that is not makes
+ * the answer an error. */
+static bool otlp_take(struct pyroscope_server *server, struct slice body)
+{
+    bool is_fine = true;
+    OTLP_REQUEST *request = OTLP(unpack)(NULL, body.size, body.data);
+    if (request == NULL || request->dictionary == NULL)
+        return refused(server, "Failed to parse protobuf request");
+    for (size_t i = 0; i < request->n_resource_profiles; i++)
+        for (size_t k = 0; k < request->resource_profiles[i]->n_scope_profiles; k++)
+            for (size_t m = 0; m < request->resource_profiles[i]->scope_profiles[k]->n_profiles;
+                 m++) {
+                const Opentelemetry__Proto__Profiles__V1development__Profile *profile =
+                    request->resource_profiles[i]->scope_profiles[k]->profiles[m];
+                const char *name = otlp_name(profile, request->dictionary->string_table,
+                                             request->dictionary->n_string_table);
+                if (name[0] != '\0')
+                    otlp_store(server, name, profile);
+                else
+                    is_fine = refused(server, "failed to make a GRPC request: push series with "
+                                              "index 0 failed: invalid labels '{__name__=\"\"}' "
+                                              "with error: invalid metric name");
+            }
+    OTLP(free_unpacked)(request, NULL);
+    return is_fine;
+}
+
+static void answer_text(struct http_request *request, unsigned status, const char *text)
+{
+    http_respond(request,
+                 &(struct http_response){
+                     .status = status,
+                     .headers = {{"content-type", status == 200 ? "application/x-protobuf"
+                                                                : "text/plain; charset=utf-8"}},
+                     .body = slice_of_text(status == 200 ? "" : text),
+                 });
 }
 
 static void answer(struct http_request *request, unsigned status, const char *message)
@@ -315,7 +383,7 @@ static void on_request(struct http_request *request, void *arg)
     http_request_read_body(request, &(struct http_body_plan){.max_bytes = BODY_BYTES_MAX});
 }
 
-static void judge(struct pyroscope_server *server, struct http_request *request)
+static void judge(struct pyroscope_server *server, struct http_request *request, bool is_otlp)
 {
     struct slice body = buffer_slice(http_request_body(request));
     struct buffer *inflated = NULL;
@@ -329,9 +397,13 @@ static void judge(struct pyroscope_server *server, struct http_request *request)
     }
     if (is_fine && inflated != NULL)
         body = buffer_slice(inflated);
-    is_fine = (is_fine || refused(server, "bad gzip")) && request_take(server, body);
+    is_fine = (is_fine || refused(server, "bad gzip")) &&
+              (is_otlp ? otlp_take(server, body) : request_take(server, body));
     buffer_unref(inflated);
-    answer(request, is_fine ? 200 : 400, server->last_error);
+    if (is_otlp)
+        answer_text(request, is_fine ? 200 : 400, server->last_error);
+    else
+        answer(request, is_fine ? 200 : 400, server->last_error);
 }
 
 static void on_body(struct http_request *request, void *arg)
@@ -343,12 +415,14 @@ static void on_body(struct http_request *request, void *arg)
         answer(request, step, server->step_message != NULL ? server->step_message : "scripted");
     else if (slice_equal_text(http_request_path(request), "/ingest"))
         answer(request, pyroscope_ingest_take(server, request), server->last_error);
+    else if (slice_equal_text(http_request_path(request), "/v1development/profiles"))
+        judge(server, request, true);
     else if (!slice_equal_text(http_request_path(request), "/push.v1.PusherService/Push"))
         answer(request, 404, "no such path");
     else if (!slice_equal_text(http_request_header(request, "content-type"), "application/proto"))
         answer(request, 415, "wrong content type");
     else
-        judge(server, request);
+        judge(server, request, false);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)

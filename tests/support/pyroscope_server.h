@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict stand-in for Pyroscope's Push API and /ingest on loopback: decodes each request with
- * protobuf-c, judges labels and profiles by the real server's rules and default limits, and keeps
- * what it stored. It lives on the loop of the lane under test. */
+/* A strict stand-in for Pyroscope's Push API, /ingest and OTLP endpoint on loopback: decodes each
+ * request with protobuf-c, judges labels and profiles by the real server's rules and default
+ * limits, and keeps what it stored; of OTLP a line for each Profile that the server can name. It
+ * lives on the loop of the lane under test. */
 #pragma once
 
 #include <stdbool.h>
