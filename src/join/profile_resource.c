@@ -108,39 +108,55 @@ static bool has_key(struct slice resource, const char *key)
     return false;
 }
 
-/* Of a Profile. */
-static bool has_attribute(const struct profile_dictionary *from, const struct profile *profile,
-                          const char *key)
+/* Which of the trace's ids a program has said itself. */
+struct said {
+    bool has_trace;
+    bool has_root;
+};
+
+static void note_attributes(struct said *said, const struct profile_dictionary *from,
+                            const struct profile_indices *attributes)
 {
-    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_indices_reader reader = profile_indices_read(attributes);
     struct profile_index index;
     assert(from != NULL);
     while (profile_indices_next(&reader, &index)) {
         struct profile_attribute attribute = profile_attribute_at(from, index);
-        if (profile_has(from, PROFILE_STRINGS, attribute.key) &&
-            slice_equal_text(profile_string_at(from, attribute.key), key))
-            return true;
+        if (!profile_has(from, PROFILE_STRINGS, attribute.key))
+            continue;
+        struct slice key = profile_string_at(from, attribute.key);
+        said->has_trace |= slice_equal_text(key, TRACE_KEY);
+        said->has_root |= slice_equal_text(key, ROOT_KEY);
     }
-    return false;
 }
 
-/* Whether the resource or any of its Profiles, which content has, says that. */
-static bool is_said(const struct profile_resources *resources, struct slice resource,
-                    struct slice content, const char *key)
+static void note_profile(struct said *said, const struct profile_dictionary *from,
+                         const struct profile *profile)
 {
+    struct wire_reader samples = wire_reader_of(profile->bytes);
+    struct profile_sample sample;
+    note_attributes(said, from, &profile->attributes);
+    while (!(said->has_trace && said->has_root) && profile_next_sample(&samples, &sample))
+        note_attributes(said, from, &sample.attributes);
+}
+
+/* By the resource, or any of its Profiles, which content has, or their samples: the resource's
+ * would win over those of samples in Pyroscope's series. */
+static struct said said_by(const struct profile_resources *resources, struct slice resource,
+                           struct slice content)
+{
+    struct said said = {.has_trace = has_key(resource, TRACE_KEY),
+                        .has_root = has_key(resource, ROOT_KEY)};
     struct wire_reader scopes = wire_reader_of(content);
     struct profile_scope scope;
-    if (has_key(resource, key))
-        return true;
     while (profile_next_scope(&scopes, &scope)) {
         struct wire_reader profiles = wire_reader_of(scope.bytes);
         struct profile profile;
         while (profile_next_profile(&profiles, &profile))
-            if (has_attribute(resources->from, &profile, key))
-                return true;
+            note_profile(&said, resources->from, &profile);
     }
     assert(scopes.failure == NULL);
-    return false;
+    return said;
 }
 
 /* An id in hexadecimal. */
@@ -215,8 +231,9 @@ static bool add_trace(struct profile_resources *resources, const struct resource
         !profile_resource_window(content, &from_ns, &until_ns) ||
         lone_traces_find(&store->lone, &names, from_ns, until_ns, &trace) != LONE_FOUND)
         return false;
-    bool adds_trace = !is_said(resources, resource, content, TRACE_KEY);
-    bool adds_root = trace.root != 0 && !is_said(resources, resource, content, ROOT_KEY);
+    struct said said = said_by(resources, resource, content);
+    bool adds_trace = !said.has_trace;
+    bool adds_root = trace.root != 0 && !said.has_root;
     if (adds_trace)
         add_id(inserts, TRACE_KEY, slice_of(trace.trace, sizeof(trace.trace)));
     if (adds_root)
