@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/arena.h"
 #include "src/batch.h"
 #include "src/buffer.h"
 #include "src/mem.h"
 #include "src/net/codec.h"
+#include "tests/attack/pool.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -88,8 +88,8 @@ static void write_tree(struct body_maker *maker, enum form_request form, bool is
                        struct bytes_out *out)
 {
     size_t begin = out->size;
-    struct node *root = grow(maker->world, maker->arena, form, scale_of(maker));
-    mutate(maker->world, maker->arena, root, changes_of(maker));
+    struct node *root = grow(maker->world, maker->pool, form, scale_of(maker));
+    mutate(maker->world, maker->pool, root, changes_of(maker));
     if (is_json)
         tree_write_json(root, maker->size_max, out);
     else
@@ -203,11 +203,11 @@ static void put_pprof(struct body_maker *maker, struct bytes_out *out)
 static struct node *label_of(struct body_maker *maker, const struct node *model, const char *name,
                              const char *value)
 {
-    struct node *label = arena_alloc(maker->arena, sizeof(*label));
+    struct node *label = pool_alloc(maker->pool, sizeof(*label));
     *label = *model;
     label->children = NULL;
     for (const struct node *old = model->children; old != NULL; old = old->next) {
-        struct node *text = arena_alloc(maker->arena, sizeof(*text));
+        struct node *text = pool_alloc(maker->pool, sizeof(*text));
         *text = *old;
         text->bytes = slice_of_text(old->number == 1 ? name : value);
         node_adopt(label, text);
@@ -238,7 +238,7 @@ static void fill_profiles(struct body_maker *maker, struct node *node, unsigned 
         if (child->field != NULL && child->field->role == ROLE_ZIPPED) {
             bytes_clear(&maker->scratch);
             put_pprof(maker, &maker->scratch);
-            uint8_t *copy = arena_alloc(maker->arena, maker->scratch.size);
+            uint8_t *copy = pool_alloc(maker->pool, maker->scratch.size);
             memcpy(copy, maker->scratch.data, maker->scratch.size);
             child->bytes = slice_of(copy, maker->scratch.size);
         }
@@ -249,10 +249,10 @@ static void fill_profiles(struct body_maker *maker, struct node *node, unsigned 
 void body_make_push(struct body_maker *maker, struct body *body)
 {
     begin(maker, body, DOOR_PYROSCOPE);
-    struct node *root = grow(maker->world, maker->arena, FORM_PUSH, 1);
+    struct node *root = grow(maker->world, maker->pool, FORM_PUSH, 1);
     fill_profiles(maker, root, 0);
     if (below(maker, 4) == 0)
-        mutate(maker->world, maker->arena, root, changes_of(maker));
+        mutate(maker->world, maker->pool, root, changes_of(maker));
     uint64_t form = below(maker, 6);
     body->is_grpc = form == 0;
     body->type = form == 0   ? "application/grpc"
@@ -278,7 +278,7 @@ static void put_folded(struct body_maker *maker, struct bytes_out *out, bool has
 {
     for (uint64_t lines = below(maker, 20 * scale_of(maker)); lines > 0; lines--) {
         for (uint64_t frames = 1 + below(maker, 8); frames > 0; frames--) {
-            struct slice word = grow_word(maker->world, maker->arena);
+            struct slice word = grow_word(maker->world, maker->pool);
             bytes_add(out, word.data, word.size);
             bytes_add(out, ";", frames > 1);
         }
@@ -302,7 +302,7 @@ static void put_varint(struct bytes_out *out, uint64_t value)
 /* Nodes with a name, a value and a count of children, in the order of their depth first. */
 static void put_trie(struct body_maker *maker, struct bytes_out *out, unsigned depth)
 {
-    struct slice name = grow_word(maker->world, maker->arena);
+    struct slice name = grow_word(maker->world, maker->pool);
     uint64_t children = depth < 6 ? below(maker, 4) : 0;
     put_varint(out, spoils(maker, 60) ? odd_number(maker->world, name.size) : name.size);
     bytes_add(out, name.data, name.size);

@@ -5,7 +5,7 @@
 
 #include "tests/attack/mutate.h"
 
-struct arena;
+struct pool;
 struct codec_box;
 
 /* Where the daemon listens. */
@@ -44,7 +44,7 @@ struct body {
 /* What bodies are made with. */
 struct body_maker {
     struct world *world;
-    struct arena *arena;
+    struct pool *pool;
     struct codec_box *codecs;
     struct bytes_out scratch;
     size_t size_max; /* of a body, before compression */

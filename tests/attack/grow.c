@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/arena.h"
 #include "src/hex.h"
+#include "tests/attack/pool.h"
 
 enum {
     DEPTH_MAX = 16,
@@ -20,7 +20,7 @@ enum {
 
 struct growth {
     struct world *world;
-    struct arena *arena;
+    struct pool *pool;
     unsigned scale;
     unsigned counts[TABLES];
     unsigned types;   /* of samples of this profile */
@@ -119,7 +119,7 @@ static const char *const words[] = {
 static struct slice id_bytes(struct growth *growth, size_t size)
 {
     /* Traces first bytes tell which, spans which of which trace. */
-    uint8_t *id = arena_alloc(growth->arena, size);
+    uint8_t *id = pool_alloc(growth->pool, size);
     uint64_t trace = below(growth, WORLD_TRACES);
     memset(id, 0, size);
     if (below(growth, 24) != 0) {
@@ -139,12 +139,12 @@ static struct slice word_of(struct growth *growth)
         return slice_of_text(keys[which - COUNT(words)]);
     size_t size = which % 2 == 0 ? 8 : 16;
     struct slice id = id_bytes(growth, size);
-    return hex_write(id.data, size, arena_alloc(growth->arena, 2 * size));
+    return hex_write(id.data, size, pool_alloc(growth->pool, 2 * size));
 }
 
-struct slice grow_word(struct world *world, struct arena *arena)
+struct slice grow_word(struct world *world, struct pool *pool)
 {
-    struct growth growth = {.world = world, .arena = arena};
+    struct growth growth = {.world = world, .pool = pool};
     return word_of(&growth);
 }
 
@@ -195,7 +195,7 @@ static uint64_t number_of(struct growth *growth, const struct form_field *field)
 
 static struct node *numbers(struct growth *growth, const struct form_field *field)
 {
-    struct node *list = node_create(growth->arena, field, NODE_PACKED);
+    struct node *list = node_create(growth->pool, field, NODE_PACKED);
     uint64_t count = below(growth, 4);
     if (field->role == ROLE_INDEX && field->to == TABLE_LOCATIONS)
         count = 1 + below(growth, below(growth, 20) == 0 ? 90 : 7);
@@ -209,7 +209,7 @@ static struct node *numbers(struct growth *growth, const struct form_field *fiel
         count = 0;
     list->is_apart = below(growth, 6) == 0;
     for (; count > 0; count--) {
-        struct node *number = node_create(growth->arena, field, NODE_NUMBER);
+        struct node *number = node_create(growth->pool, field, NODE_NUMBER);
         number->value = number_of(growth, field);
         if (field->field->kind <= OTLP_PACKED_DOUBLE)
             number->wire = WIRE_FIXED64;
@@ -220,7 +220,7 @@ static struct node *numbers(struct growth *growth, const struct form_field *fiel
 
 static struct node *bytes_of(struct growth *growth, const struct form_field *field)
 {
-    struct node *node = node_create(growth->arena, field, NODE_BYTES);
+    struct node *node = node_create(growth->pool, field, NODE_BYTES);
     enum otlp_kind kind = field->field->kind;
     if (field->role == ROLE_TRACE_ID || kind == OTLP_PROFILE_ID)
         node->bytes = id_bytes(growth, 16);
@@ -248,7 +248,7 @@ static struct node *value_of(struct growth *growth, const struct form_field *fie
         return numbers(growth, field);
     if (kind >= OTLP_STRING)
         return bytes_of(growth, field);
-    struct node *node = node_create(growth->arena, field, NODE_NUMBER);
+    struct node *node = node_create(growth->pool, field, NODE_NUMBER);
     node->value = number_of(growth, field);
     node->wire = kind <= OTLP_SINT32    ? WIRE_VARINT
                  : kind == OTLP_FIXED32 ? WIRE_FIXED32
@@ -292,7 +292,7 @@ static bool is_wanted(struct growth *growth, const struct form_field *field)
 static struct node *message_of(struct growth *growth, const struct form *form,
                                const struct form_field *field, unsigned depth)
 {
-    struct node *message = node_create(growth->arena, field, NODE_MESSAGE);
+    struct node *message = node_create(growth->pool, field, NODE_MESSAGE);
     uint32_t one_of = form->message->one_of;
     unsigned chosen = 0;
     if (depth > DEPTH_MAX || growth->nodes > 2 * NODES_MAX)
@@ -328,10 +328,9 @@ static struct node *message_of(struct growth *growth, const struct form *form,
     return message;
 }
 
-struct node *grow(struct world *world, struct arena *arena, enum form_request request,
-                  unsigned scale)
+struct node *grow(struct world *world, struct pool *pool, enum form_request request, unsigned scale)
 {
-    struct growth growth = {.world = world, .arena = arena, .scale = scale};
+    struct growth growth = {.world = world, .pool = pool, .scale = scale};
     assert(scale > 0);
     growth.has_types = request == FORM_PPROF || request == FORM_PROFILES_1_7;
     growth.types = 1 + (unsigned)below(&growth, 3);

@@ -15,9 +15,9 @@ struct world {
 };
 
 /* root is the message itself. The larger the scale (from 1), the more of everything. */
-struct node *grow(struct world *world, struct arena *arena, enum form_request request,
+struct node *grow(struct world *world, struct pool *pool, enum form_request request,
                   unsigned scale);
 /* A random word of the world: name of a service, a route, a function, an id in hexadecimal … */
-struct slice grow_word(struct world *world, struct arena *arena);
+struct slice grow_word(struct world *world, struct pool *pool);
 /* A random key of attributes and labels; static lifetime. */
 const char *grow_key(struct world *world);

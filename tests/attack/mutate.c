@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/arena.h"
 #include "src/mem.h"
+#include "tests/attack/pool.h"
 
 enum { PICKED_MAX = 1 << 14, DEPTH_MAX = 64, TEXT_MAX = 1 << 20 };
 
@@ -20,7 +20,7 @@ struct picked {
 
 struct change {
     struct world *world;
-    struct arena *arena;
+    struct pool *pool;
     struct node *node;
     struct node *parent;
     const struct picked *picked;
@@ -161,7 +161,7 @@ static bool is_value(const struct node *node)
 
 static struct node *copy(struct change *change, const struct node *node)
 {
-    struct node *made = arena_alloc(change->arena, sizeof(*made));
+    struct node *made = pool_alloc(change->pool, sizeof(*made));
     *made = *node;
     return made;
 }
@@ -249,7 +249,7 @@ static void change_count(struct change *change)
         if (made->kind == NODE_NUMBER)
             made->value += count;
         else if (made->kind == NODE_BYTES) {
-            uint8_t *text = arena_alloc(change->arena, made->bytes.size + 4);
+            uint8_t *text = pool_alloc(change->pool, made->bytes.size + 4);
             if (made->bytes.size > 0)
                 memcpy(text, made->bytes.data, made->bytes.size);
             memcpy(text + made->bytes.size,
@@ -323,13 +323,13 @@ static void change_nesting(struct change *change)
             field = &any->fields[i];
     assert(field != NULL);
     for (; depth > 0; depth--) {
-        struct node *inner = node_create(change->arena, change->node->field, NODE_MESSAGE);
-        struct node *list = node_create(change->arena, field, NODE_MESSAGE);
+        struct node *inner = node_create(change->pool, change->node->field, NODE_MESSAGE);
+        struct node *list = node_create(change->pool, field, NODE_MESSAGE);
         inner->children = change->node->children;
         inner->number = 1;
         change->node->children = NULL;
         if (number == 6) {
-            struct node *pair = node_create(change->arena, NULL, NODE_MESSAGE);
+            struct node *pair = node_create(change->pool, NULL, NODE_MESSAGE);
             pair->number = 1;
             inner->number = 2;
             node_adopt(pair, inner);
@@ -367,7 +367,7 @@ static void change_text(struct change *change)
     static const size_t sizes[] = {15,  16,   17,   7,    9,     127,   128,     255,
                                    256, 1023, 1025, 4096, 65535, 65536, TEXT_MAX};
     size_t size = sizes[below(change, sizeof(sizes) / sizeof(sizes[0]) - (below(change, 6) != 0))];
-    uint8_t *text = arena_alloc(change->arena, size);
+    uint8_t *text = pool_alloc(change->pool, size);
     memset(text, which % 2 == 0 ? 'x' : (int)below(change, 256), size);
     change->node->bytes = slice_of(text, size);
 }
@@ -389,7 +389,7 @@ static void change_references(struct change *change)
          at = at->next)
         index += at->field == change->node->field;
     size_t size = (size_t)256 << below(change, 10);
-    uint8_t *text = arena_alloc(change->arena, size);
+    uint8_t *text = pool_alloc(change->pool, size);
     memset(text, 'r', size);
     change->node->bytes = slice_of(text, size);
     for (size_t i = 0; i < change->picked->count; i++) {
@@ -407,10 +407,10 @@ static void change_unknown(struct change *change)
     static const uint32_t numbers[] = {0, 13, 15, 16, 17, 90, 1000, 19000, (1u << 29) - 1};
     choose(change, is_message);
     struct node *made =
-        node_create(change->arena, NULL, below(change, 2) == 0 ? NODE_NUMBER : NODE_BYTES);
+        node_create(change->pool, NULL, below(change, 2) == 0 ? NODE_NUMBER : NODE_BYTES);
     made->number = numbers[below(change, sizeof(numbers) / sizeof(numbers[0]))];
     made->value = odd_number(change->world, 0);
-    made->bytes = grow_word(change->world, change->arena);
+    made->bytes = grow_word(change->world, change->pool);
     made->repeats = many(change) - 1;
     if (made->kind == NODE_NUMBER && below(change, 3) == 0)
         made->wire = (enum wire_type)below(change, 8);
@@ -433,16 +433,16 @@ static void (*const kinds[])(struct change *) = {
     change_text,   change_references, change_unknown, change_number_of_field,
 };
 
-void mutate(struct world *world, struct arena *arena, struct node *root, unsigned changes)
+void mutate(struct world *world, struct pool *pool, struct node *root, unsigned changes)
 {
     struct picked picked = {.count = 0};
     if (changes == 0 || root->children == NULL)
         return;
-    picked.nodes = arena_alloc(arena, PICKED_MAX * sizeof(struct node *));
-    picked.parents = arena_alloc(arena, PICKED_MAX * sizeof(struct node *));
+    picked.nodes = pool_alloc(pool, PICKED_MAX * sizeof(struct node *));
+    picked.parents = pool_alloc(pool, PICKED_MAX * sizeof(struct node *));
     pick(&picked, root, 0);
     for (; changes > 0; changes--) {
-        struct change change = {.world = world, .arena = arena, .picked = &picked};
+        struct change change = {.world = world, .pool = pool, .picked = &picked};
         kinds[random_below(&world->random, sizeof(kinds) / sizeof(kinds[0]))](&change);
     }
 }

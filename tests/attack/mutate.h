@@ -6,7 +6,7 @@
 #include "tests/attack/grow.h"
 
 /* Applies so many changes to what is below root. */
-void mutate(struct world *world, struct arena *arena, struct node *root, unsigned changes);
+void mutate(struct world *world, struct pool *pool, struct node *root, unsigned changes);
 /* Changes single bytes, cuts or extends what was written. */
 void mutate_bytes(struct world *world, struct bytes_out *bytes, size_t begin);
 /* A number that code is apt to get wrong; about how many entries there are, or 0. */

@@ -5,19 +5,19 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/arena.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/codec.h"
 #include "tests/attack/http1.h"
 #include "tests/attack/http2.h"
+#include "tests/attack/pool.h"
 
-#define ARENA_BYTES_MAX (2048 * MIB) /* a bound that no session comes near */
+#define POOL_BYTES_MAX (2048 * MIB) /* a bound that no session comes near */
 enum { BODY_BYTES_MAX = 512 << 10, LARGE_BODY_BYTES_MAX = 4 << 20, TOGETHER_BYTES_MAX = 6 << 20 };
 
 struct session_maker {
     struct world world;
-    struct arena arena;
+    struct pool pool;
     struct body_maker bodies;
     struct body body;
 };
@@ -26,9 +26,9 @@ struct session_maker *session_maker_create(uint64_t now_ns, bool is_valid)
 {
     struct session_maker *maker = mem_zalloc(sizeof(*maker));
     maker->world.now_ns = now_ns;
-    arena_init(&maker->arena, ARENA_BYTES_MAX);
+    pool_init(&maker->pool, POOL_BYTES_MAX);
     maker->bodies = (struct body_maker){.world = &maker->world,
-                                        .arena = &maker->arena,
+                                        .pool = &maker->pool,
                                         .codecs = codec_box_create(NULL),
                                         .is_valid = is_valid};
     return maker;
@@ -36,7 +36,7 @@ struct session_maker *session_maker_create(uint64_t now_ns, bool is_valid)
 
 void session_maker_destroy(struct session_maker *maker)
 {
-    arena_clear(&maker->arena);
+    pool_fini(&maker->pool);
     bytes_fini(&maker->bodies.scratch);
     bytes_fini(&maker->body.content);
     codec_box_destroy(maker->bodies.codecs);
@@ -126,7 +126,7 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
             http2_request(&http2, &maker->body);
         else if (http1_request(&maker->world, &maker->body, spoils, is_last, &session->bytes))
             session->is_sound = false;
-        arena_clear(&maker->arena);
+        pool_reset(&maker->pool);
         if (is_last)
             break;
     }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/arena.h"
 #include "src/base64.h"
 #include "src/mem.h"
+#include "tests/attack/pool.h"
 
 enum { DEPTH_MAX = 700, VISITS_MAX = 1 << 20 };
 
@@ -57,9 +57,9 @@ void bytes_fini(struct bytes_out *out)
     *out = (struct bytes_out){.size = 0};
 }
 
-struct node *node_create(struct arena *arena, const struct form_field *field, enum node_kind kind)
+struct node *node_create(struct pool *pool, const struct form_field *field, enum node_kind kind)
 {
-    struct node *node = arena_alloc(arena, sizeof(*node));
+    struct node *node = pool_alloc(pool, sizeof(*node));
     *node = (struct node){.field = field, .kind = kind};
     if (field != NULL)
         node->number = field->field->number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message as a tree of fields, which can be wrong in every way that bytes can: what is to be sent
- * is built as a valid tree, spoilt, and written. Nodes live in an arena; one thread. */
+ * is built as a valid tree, spoilt, and written. Nodes live in a pool; one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "src/slice.h"
 #include "tests/attack/form.h"
 
-struct arena;
+struct pool;
 
 /* Bytes that grow; the caller frees data with mem_free. */
 struct bytes_out {
@@ -51,7 +51,7 @@ struct node {
     size_t size;      /* of the content; while writing */
 };
 
-struct node *node_create(struct arena *arena, const struct form_field *field, enum node_kind kind);
+struct node *node_create(struct pool *pool, const struct form_field *field, enum node_kind kind);
 /* In front of the children. */
 void node_adopt(struct node *parent, struct node *child);
 unsigned node_children(const struct node *node);
