@@ -196,14 +196,18 @@ static bool find_signal(const struct otlp_receiver *receiver, struct http_reques
                         enum signal_kind *ret_signal)
 {
     assert(ret_signal != NULL);
-    char path[HTTP_PATH_MAX];
+    char asked[HTTP_PATH_MAX];
     char clean[HTTP_PATH_MAX];
-    if (!http_path_decode(http_request_path(request), path)) {
+    char path[HTTP_PATH_MAX];
+    struct slice text = http_request_path(request);
+    if (!http_path_decode(text, path)) {
         respond_not_found(receiver, request);
         return false;
     }
-    http_path_clean(path, clean);
-    if (strcmp(path, clean) != 0) {
+    assert(text.size < HTTP_PATH_MAX);
+    snprintf(asked, sizeof(asked), "%.*s", (int)text.size, (const char *)text.data);
+    http_path_clean(asked, clean);
+    if (strcmp(asked, clean) != 0) {
         redirect(receiver, request, clean);
         return false;
     }

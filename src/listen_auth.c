@@ -50,7 +50,7 @@ static bool decode(struct slice text, char to[HTTP_PATH_MAX])
         return false;
     for (size_t i = 0; i < text.size; i++)
         blanks[i] = text.data[i] == '+' ? ' ' : (char)text.data[i];
-    return http_path_decode(slice_of(blanks, text.size), to);
+    return http_percent_decode(slice_of(blanks, text.size), to);
 }
 
 /* Whether a "name=value" is this parameter; its value is decoded then. Pairs with a broken escape

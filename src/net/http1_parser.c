@@ -49,7 +49,62 @@ static bool has_clean_escapes(struct slice path)
     return true;
 }
 
-/* Origin-form alone, and "*" for OPTIONS (RFC 9112 §3.2): we are no proxy. */
+static bool is_digit(uint8_t byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* A host, or an address in brackets, and maybe a port (RFC 9110 §4.2). No user name. */
+static bool is_authority(struct slice text)
+{
+    const uint8_t *bracket = text.size == 0 ? NULL : memchr(text.data, ']', text.size);
+    struct slice port = text;
+    struct slice host = text;
+    if (text.size == 0 || !http1_is_all(text, HTTP1_HOST) || memchr(text.data, '@', text.size))
+        return false;
+    if ((text.data[0] == '[') != (bracket != NULL))
+        return false;
+    if (bracket != NULL) {
+        size_t size = (size_t)(bracket + 1 - text.data);
+        port = slice_of(bracket + 1, text.size - size);
+        if (port.size == 0)
+            return true;
+    }
+    if (!cut(&port, ':', &host))
+        return bracket == NULL;
+    if (bracket == NULL ? host.size == 0 : host.size > 0)
+        return false;
+    for (size_t i = 0; i < port.size; i++)
+        if (!is_digit(port.data[i]))
+            return false;
+    return true;
+}
+
+/* "http://host/path" leaves "/path"; the host counts instead of the header's (RFC 9112 §3.2.2).
+ * False: the target has another form. */
+static bool take_authority(struct http1_parser *parser, const uint8_t *data, struct slice *target)
+{
+    static const char *const schemes[] = {"http", "https"};
+    struct slice rest = *target;
+    struct slice scheme;
+    if (!cut(&rest, ':', &scheme) ||
+        !(http1_is_text(scheme, schemes[0]) || http1_is_text(scheme, schemes[1])) ||
+        rest.size < 2 || memcmp(rest.data, "//", 2) != 0)
+        return false;
+    rest = slice_of(rest.data + 2, rest.size - 2);
+    size_t size = 0;
+    while (size < rest.size && rest.data[size] != '/' && rest.data[size] != '?')
+        size++;
+    struct slice host = slice_of(rest.data, size);
+    if (!is_authority(host))
+        return false;
+    parser->has_authority = true;
+    parser->host = span_of(data, host);
+    *target = slice_of(rest.data + size, rest.size - size);
+    return true;
+}
+
+/* Origin-form, absolute-form, and "*" for OPTIONS (RFC 9112 §3.2): we are no proxy. */
 static bool parse_target(struct http1_parser *parser, const uint8_t *data, struct slice target)
 {
     assert(parser->method.size > 0);
@@ -57,8 +112,8 @@ static bool parse_target(struct http1_parser *parser, const uint8_t *data, struc
         return refuse(parser, 400, "invalid request target");
     bool is_options = parser->method.size == 7 && memcmp(data, "OPTIONS", 7) == 0;
     bool is_star = target.size == 1 && target.data[0] == '*';
-    if (target.data[0] != '/' && !(is_star && is_options))
-        return refuse(parser, 400, "request target is not a path");
+    if (target.data[0] != '/' && !(is_star && is_options) && !take_authority(parser, data, &target))
+        return refuse(parser, 400, "request target is neither a path nor an http URI");
     struct slice path = target;
     struct slice query = target;
     if (cut(&query, '?', &path))
@@ -67,11 +122,6 @@ static bool parse_target(struct http1_parser *parser, const uint8_t *data, struc
         return refuse(parser, 400, "invalid escape in request target");
     parser->path = span_of(data, path);
     return true;
-}
-
-static bool is_digit(uint8_t byte)
-{
-    return byte >= '0' && byte <= '9';
 }
 
 static bool parse_version(struct http1_parser *parser, struct slice version)
@@ -140,7 +190,8 @@ static bool parse_host(struct http1_parser *parser, const uint8_t *data, struct 
     if (!http1_is_all(value, HTTP1_HOST))
         return refuse(parser, 400, "invalid Host");
     parser->has_host = true;
-    parser->host = span_of(data, value);
+    if (!parser->has_authority)
+        parser->host = span_of(data, value);
     return true;
 }
 

@@ -30,11 +30,12 @@ struct http1_parser {
     bool has_request_line;
     /* the request */
     struct http1_span method;
-    struct http1_span path;  /* "*" for OPTIONS * */
+    struct http1_span path;  /* "*" for OPTIONS *; of "http://host" empty */
     struct http1_span query; /* after '?', maybe empty */
     struct http1_span host;
     unsigned version_minor;  /* of HTTP/1 */
     uint64_t content_length; /* 0 when there is none */
+    bool has_authority; /* the target named the host */
     bool has_host;
     bool has_content_length;
     bool is_chunked;

@@ -8,20 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
-bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
+static bool decode(struct slice text, bool keeps_slashes, char room[HTTP_PATH_MAX])
 {
-    assert(path.data != NULL || path.size == 0);
+    assert(text.data != NULL || text.size == 0);
     size_t used = 0;
-    if (path.size >= HTTP_PATH_MAX)
+    if (text.size >= HTTP_PATH_MAX)
         return false;
-    for (size_t i = 0; i < path.size; i++) {
-        int byte = path.data[i];
+    for (size_t i = 0; i < text.size; i++) {
+        int byte = text.data[i];
         if (byte == '%') {
-            if (path.size - i < 3 || http1_hex_digit(path.data[i + 1]) < 0 ||
-                http1_hex_digit(path.data[i + 2]) < 0)
+            if (text.size - i < 3 || http1_hex_digit(text.data[i + 1]) < 0 ||
+                http1_hex_digit(text.data[i + 2]) < 0)
                 return false;
-            byte = http1_hex_digit(path.data[i + 1]) << 4 | http1_hex_digit(path.data[i + 2]);
+            byte = http1_hex_digit(text.data[i + 1]) << 4 | http1_hex_digit(text.data[i + 2]);
             i += 2;
+            if (byte == '/' && keeps_slashes) {
+                memcpy(room + used, "%2", 2);
+                used += 2;
+                byte = 'F';
+            }
         }
         if (byte == '\0')
             return false;
@@ -29,6 +34,16 @@ bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
     }
     room[used] = '\0';
     return true;
+}
+
+bool http_percent_decode(struct slice text, char room[HTTP_PATH_MAX])
+{
+    return decode(text, false, room);
+}
+
+bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
+{
+    return decode(path, true, room);
 }
 
 /* Takes the last segment off; the root stays. */

@@ -135,6 +135,9 @@ class HttpTable(compare.SideBySide):
             Question("a signal without a pipeline", ask(path="/v1/metrics"), missing),
             Question("a query", ask(path="/v1/traces?a=b"), OK),
             Question("percent-encoded", ask(path="/v1/%74races"), OK),
+            Question("an escaped slash", ask(path="/v1%2Ftraces"), missing),
+            Question("an escaped dot", ask(path="/v1/%2e/traces"), missing),
+            Question("an absolute target", ask(path="http://host/v1/traces"), OK),
             Question("two slashes first", ask_redirect("//v1/traces"), (307, "/v1/traces")),
             Question("two slashes inside", ask_redirect("/v1//traces"), (307, "/v1/traces")),
         ]

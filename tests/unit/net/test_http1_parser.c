@@ -119,6 +119,60 @@ static void assert_span(const char *text, struct http1_span span, const char *wa
     assert_memory_equal(text + span.at, wanted, span.size);
 }
 
+/* RFC 9112 §3.2.2: a server takes them, and the target's host counts, not the header's. */
+static void absolute_targets_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *target;
+        const char *path; /* NULL: refused */
+        const char *query;
+        const char *host;
+    } rows[] = {
+        {"http://host/v1/traces", "/v1/traces", "", "host"},
+        {"HTTPS://host:4318/v1/traces?a=b", "/v1/traces", "a=b", "host:4318"},
+        {"http://[::1]:4318/v1/traces", "/v1/traces", "", "[::1]:4318"},
+        {"http://[::1]/", "/", "", "[::1]"},
+        {"http://host:/", "/", "", "host:"},
+        {"http://host", "", "", "host"},
+        {"http://host?a=b", "", "a=b", "host"},
+        {"/http://host/", "/http://host/", "", "header"},
+        {"http:///v1/traces", NULL, NULL, NULL},
+        {"http://", NULL, NULL, NULL},
+        {"http:/v1/traces", NULL, NULL, NULL},
+        {"http:", NULL, NULL, NULL},
+        {"://host/", NULL, NULL, NULL},
+        {"ftp://host/", NULL, NULL, NULL},
+        {"http://user@host/", NULL, NULL, NULL},
+        {"http://host:port/", NULL, NULL, NULL},
+        {"http://:80/", NULL, NULL, NULL},
+        {"http://a:1:2/", NULL, NULL, NULL},
+        {"http://[::1/", NULL, NULL, NULL},
+        {"http://[::1]a/", NULL, NULL, NULL},
+        {"http://::1]/", NULL, NULL, NULL},
+        {"http://h\"st/", NULL, NULL, NULL},
+        {"http://host/%zz", NULL, NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[256];
+        struct http1_parser parser;
+        int size = snprintf(text, sizeof(text), "POST %s HTTP/1.1\r\nHost: header\r\n\r\n",
+                            rows[i].target);
+        http1_parser_init(&parser);
+        enum http1_result result = feed(&parser, text, (size_t)size);
+        if ((result == HTTP1_COMPLETE) != (rows[i].path != NULL))
+            fail_msg("%s: result %d, %s", rows[i].target, (int)result,
+                     parser.reason != NULL ? parser.reason : "");
+        if (rows[i].path == NULL) {
+            assert_int_equal(parser.status, 400);
+            continue;
+        }
+        assert_span(text, parser.path, rows[i].path);
+        assert_span(text, parser.query, rows[i].query);
+        assert_span(text, parser.host, rows[i].host);
+    }
+}
+
 static void parts_of_a_head_are_found(void **state)
 {
     (void)state;
@@ -362,6 +416,7 @@ int main(void)
         cmocka_unit_test(corpus_gets_its_verdicts_at_every_cut),
         cmocka_unit_test(accepted_heads_are_incomplete_without_their_last_byte),
         cmocka_unit_test(nothing_is_accepted_that_others_refuse),
+        cmocka_unit_test(absolute_targets_are_taken_apart),
         cmocka_unit_test(parts_of_a_head_are_found),
         cmocka_unit_test(connection_and_expect_are_understood),
         cmocka_unit_test(head_limits_answer_431),

@@ -18,7 +18,8 @@ static void escapes_are_decoded(void **state)
     } rows[] = {
         {"/v1/traces", "/v1/traces"},
         {"/v1/%74races", "/v1/traces"},
-        {"/%2F%2f", "///"},
+        {"/%2F%2f", "/%2F%2F"},
+        {"/v1%2ftraces", "/v1%2Ftraces"},
         {"/%", NULL},
         {"/%4", NULL},
         {"/%zz", NULL},
@@ -34,6 +35,9 @@ static void escapes_are_decoded(void **state)
         if (is_fine)
             assert_string_equal(room, rows[i].decoded);
     }
+    assert_true(http_percent_decode(slice_of_text("a%20b%2Fc"), room));
+    assert_string_equal(room, "a b/c");
+    assert_false(http_percent_decode(slice_of_text("%00"), room));
 }
 
 static void paths_are_cleaned_as_go_does(void **state)
@@ -42,14 +46,15 @@ static void paths_are_cleaned_as_go_does(void **state)
         const char *path;
         const char *clean;
     } rows[] = {
-        {"/", "/"},        {"", "/"},
-        {"/a", "/a"},      {"a", "/a"},
-        {"/a/", "/a/"},    {"//a", "/a"},
-        {"/a//b", "/a/b"}, {"/a/./b", "/a/b"},
-        {"/a/../b", "/b"}, {"/../../a", "/a"},
-        {"/a/b/..", "/a"}, {"/a/b/../", "/a/"},
-        {"/..", "/"},      {"/.../a", "/.../a"},
-        {"/a/.", "/a"},    {"///", "/"},
+        {"/", "/"},           {"", "/"},
+        {"/a", "/a"},         {"a", "/a"},
+        {"/a/", "/a/"},       {"//a", "/a"},
+        {"/a//b", "/a/b"},    {"/a/./b", "/a/b"},
+        {"/a/../b", "/b"},    {"/../../a", "/a"},
+        {"/a/b/..", "/a"},    {"/a/b/../", "/a/"},
+        {"/..", "/"},         {"/.../a", "/.../a"},
+        {"/a/.", "/a"},       {"///", "/"},
+        {"/%2e/a", "/%2e/a"}, {"/a%2F../b", "/a%2F../b"},
     };
     char room[HTTP_PATH_MAX];
     (void)state;

@@ -214,6 +214,7 @@ static void headers_are_checked(void **state)
         {{"content-type", "application/grpc+json"}, 200, 0, ""},
         {{"content-type", "application/grpc; charset=utf-8"}, 200, 0, ""},
         {{"te", ""}, 200, 0, ""},
+        {{":authority", "", "host", "collector:4317"}, 200, 0, ""},
         {{"grpc-timeout", "1"}, 400, 13, "malformed grpc-timeout"},
         {{"grpc-timeout", "123456789S"}, 400, 13, "malformed grpc-timeout"},
         {{"grpc-timeout", "1x"}, 400, 13, "malformed grpc-timeout"},
