@@ -351,16 +351,25 @@ static void answer_text(struct http_request *request, unsigned status, const cha
                  });
 }
 
-static void answer(struct http_request *request, unsigned status, const char *message)
+/* retry_after is a header's value, or NULL. */
+static void answer_later(struct http_request *request, unsigned status, const char *message,
+                         const char *retry_after)
 {
     char body[600];
+    struct http_response response = {
+        .status = status,
+        .headers = {{"content-type", status == 200 ? "application/proto" : "application/json"}},
+    };
     snprintf(body, sizeof(body), "{\"code\":\"invalid_argument\",\"message\":\"%s\"}", message);
-    http_respond(request, &(struct http_response){
-                              .status = status,
-                              .headers = {{"content-type", status == 200 ? "application/proto"
-                                                                         : "application/json"}},
-                              .body = slice_of_text(status == 200 ? "" : body),
-                          });
+    response.body = slice_of_text(status == 200 ? "" : body);
+    if (retry_after != NULL)
+        response.headers[1] = (struct http_header){"retry-after", retry_after};
+    http_respond(request, &response);
+}
+
+static void answer(struct http_request *request, unsigned status, const char *message)
+{
+    answer_later(request, status, message, NULL);
 }
 
 static void copy_header(const struct http_request *request, const char *name, char *to, size_t room)
@@ -412,7 +421,9 @@ static void on_body(struct http_request *request, void *arg)
     unsigned place = server->requests++;
     unsigned step = place < PYROSCOPE_STEPS_MAX ? server->steps[place] : 0;
     if (step != 0)
-        answer(request, step, server->step_message != NULL ? server->step_message : "scripted");
+        answer_later(request, step,
+                     server->step_message != NULL ? server->step_message : "scripted",
+                     server->step_retry_after);
     else if (slice_equal_text(http_request_path(request), "/ingest"))
         answer(request, pyroscope_ingest_take(server, request), server->last_error);
     else if (slice_equal_text(http_request_path(request), "/v1development/profiles"))

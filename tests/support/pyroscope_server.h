@@ -31,6 +31,7 @@ struct pyroscope_server {
     char url[64];
     unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: what it deserves */
     const char *step_message;            /* what those say; NULL: "scripted" */
+    const char *step_retry_after;        /* their Retry-After; NULL: none */
     unsigned requests;
     unsigned ends;
     char last_error[512]; /* of the last request that was refused on its merits */

@@ -581,6 +581,31 @@ static void statuses_are_classified(void **state)
     }
 }
 
+/* Of 429 and 503 alone, in both forms of RFC 9110 §10.2.3. */
+static void the_hint_of_the_server_is_kept(void **state)
+{
+    static const struct {
+        unsigned status;
+        const char *retry_after;
+        uint64_t hint_s;
+    } rows[] = {
+        {429, "7", 7},  {503, "Mon, 21 Sep 2026 14:13:50 GMT", 30},
+        {503, NULL, 0}, {503, "soon", 0},
+        {502, "7", 0},  {400, "7", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, "");
+        fixture.server->steps[0] = rows[i].status;
+        fixture.server->step_retry_after = rows[i].retry_after;
+        export_sketch(&fixture, &plain);
+        assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+        assert_int_equal(fixture.exporter.outcome.retry_after_ns, rows[i].hint_s * NS_PER_S);
+        tear_down(&fixture);
+    }
+}
+
 struct header_case {
     const char *options;
     const char *authorization;
@@ -794,6 +819,7 @@ int main(void)
         cmocka_unit_test(many_series_go_side_by_side_and_all_arrive),
         cmocka_unit_test(a_series_refused_for_good_costs_only_itself),
         cmocka_unit_test(statuses_are_classified),
+        cmocka_unit_test(the_hint_of_the_server_is_kept),
         cmocka_unit_test(credentials_and_tenant_go_along),
         cmocka_unit_test(the_tenant_of_the_client_goes_along),
         cmocka_unit_test(a_tenant_that_no_server_takes_is_refused),
