@@ -83,6 +83,7 @@ enum {
 #define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */
 #define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
 #define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* an answered body may still come */
+#define HTTP2_REST_NS              ((uint64_t)1 * NS_PER_S) /* idle, then memory is returned */
 #define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
 
 /* TLS */

@@ -92,6 +92,27 @@ void *mem_try_resize(void *old, size_t size)
     return realloc(old, size > 0 ? size : 1);
 }
 
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+void *mem_try_alloc_pages(size_t size)
+{
+    assert(size > 0 && size <= PTRDIFF_MAX / 2);
+    if (is_refused())
+        return NULL;
+    return aligned_alloc((size_t)sysconf(_SC_PAGESIZE), whole_pages(size));
+}
+
+void mem_rest_pages(void *memory, size_t size)
+{
+    assert(memory != NULL);
+    assert((uintptr_t)memory % (size_t)sysconf(_SC_PAGESIZE) == 0);
+    madvise(memory, whole_pages(size), MADV_DONTNEED); /* refused: they stay */
+}
+
 /* The kernel gives a huge page only where one fits: what is mapped too much is given back, so that
  * the table begins with one. */
 void *mem_try_map(size_t size)

@@ -20,6 +20,11 @@ void *mem_try_alloc(size_t size) __attribute__((warn_unused_result));
 void *mem_try_zalloc(size_t size) __attribute__((warn_unused_result));
 /* The same for memory that grows; old stays as it was when refused. */
 void *mem_try_resize(void *old, size_t size) __attribute__((warn_unused_result));
+/* Whole pages, so that they can be rested; to be freed with mem_free. */
+void *mem_try_alloc_pages(size_t size) __attribute__((warn_unused_result));
+/* Gives the pages of such memory back to the system until they are written to again; what they held
+ * is lost. size is that of the allocation. */
+void mem_rest_pages(void *memory, size_t size);
 /* A large table that is read all over, zeroed and not touched by that; NULL when refused. It lies
  * in huge pages where the system has them (madvise(2), MADV_HUGEPAGE): otherwise most looks would
  * cost a walk through the page tables. */

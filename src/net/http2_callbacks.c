@@ -212,8 +212,9 @@ int http2_callbacks_attach(struct http2_session *session)
     if (result == 0) {
         fill_callbacks(callbacks);
         fill_option(option);
-        result = nghttp2_session_server_new3(&session->nghttp2, callbacks, session, option,
-                                             &http2_memory);
+        nghttp2_mem memory = http2_memory_with(&session->frame_buffer);
+        result =
+            nghttp2_session_server_new3(&session->nghttp2, callbacks, session, option, &memory);
     }
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);

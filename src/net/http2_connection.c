@@ -97,6 +97,14 @@ static void advertise(struct http2_session *session, uint8_t *output, size_t siz
     session->has_advertised = true;
 }
 
+/* Whether what was allocated as the frame buffer is one shows at the first frame. */
+static void forget_other_buffer(struct http2_session *session, const uint8_t *frame)
+{
+    struct http2_frame_buffer *buffer = &session->frame_buffer;
+    if (buffer->data != NULL && (frame < buffer->data || frame >= buffer->data + buffer->size))
+        buffer->data = NULL;
+}
+
 /* Copies as many frames as fit into the lane's buffer; returns their bytes. */
 static size_t gather(struct http2_session *session, uint8_t *room)
 {
@@ -108,6 +116,8 @@ static size_t gather(struct http2_session *session, uint8_t *room)
         if (size <= 0)
             break;
         assert((size_t)size <= FRAME_BYTES_MAX);
+        session->is_rested = false;
+        forget_other_buffer(session, data);
         memcpy(room + used, data, (size_t)size);
         used += (size_t)size;
     }
@@ -179,6 +189,24 @@ static uint64_t idle_deadline(const struct http2_session *session)
     return session->idle_ns + (idle_max_ns > 0 ? idle_max_ns : session->idle_default_ns);
 }
 
+/* When the frame buffer's pages are better with the system. */
+static uint64_t rest_deadline(const struct http2_session *session)
+{
+    bool is_idle = session->open == NULL && session->replies == 0 && session->has_advertised;
+    if (!is_idle || session->is_rested || session->frame_buffer.data == NULL)
+        return UINT64_MAX;
+    return session->idle_ns + HTTP2_REST_NS;
+}
+
+/* Between frames the buffer holds nothing. */
+static void rest(struct http2_session *session)
+{
+    assert(session->open == NULL);
+    if (nghttp2_session_want_write(session->nghttp2) == 0)
+        mem_rest_pages(session->frame_buffer.data, session->frame_buffer.size);
+    session->is_rested = true;
+}
+
 static uint64_t drain_deadline(const struct http2_session *session)
 {
     assert(session->is_draining);
@@ -203,6 +231,7 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
         due_ns = earlier(due_ns, session->stall_ns + HTTP2_WINDOW_STALL_NS);
     if (session->is_draining)
         return earlier(due_ns, drain_deadline(session));
+    due_ns = earlier(due_ns, rest_deadline(session));
     return earlier(due_ns, earlier(idle_deadline(session), session->age_ns));
 }
 
@@ -421,6 +450,8 @@ static void expire(void *state)
         return;
     }
     expire_bodies(session, now_ns);
+    if (now_ns >= rest_deadline(session))
+        rest(session);
     if (session->is_draining) {
         if (now_ns >= drain_deadline(session))
             finish_drain(session);

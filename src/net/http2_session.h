@@ -12,6 +12,7 @@
 #include "src/lane.h"
 #include "src/net/http2_frames.h"
 #include "src/net/http2_guard.h"
+#include "src/net/http2_memory.h"
 #include "src/net/http_exchange.h"
 
 struct http2_session;
@@ -75,6 +76,7 @@ struct http2_session {
     struct http2_frames frames;
     struct http2_guard guard;
     struct http2_data_run data_run;
+    struct http2_frame_buffer frame_buffer;
     enum http2_abuse abuse;      /* found inside a callback of nghttp2 */
     struct lane_job flush_job;   /* writes what the turn has produced */
     struct http2_stream *recent; /* whose frame came last; NULL: it has closed */
@@ -89,6 +91,7 @@ struct http2_session {
     bool is_aged;      /* because of its age */
     bool is_final;     /* it named the last stream */
     bool is_doomed;    /* the peer broke a rule: nothing of it is read any more */
+    bool is_rested;    /* nothing has been written since the frame buffer's pages went back */
     bool is_lingering; /* half-closed, waiting for the peer to do the same */
     uint64_t now_ns;   /* when this pass over the connection began: read once, not per frame */
     uint64_t begun_ns;

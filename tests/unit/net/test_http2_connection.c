@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -1040,6 +1041,48 @@ static void an_answer_that_gets_no_window_ends_the_connection(void **state)
     h2_peer_close(peer);
 }
 
+static size_t resident_bytes(void)
+{
+    unsigned long total = 0;
+    unsigned long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* nghttp2's frame buffer alone takes a page of each. */
+static void idle_connections_return_memory(void **state)
+{
+    enum { COUNT = 200, PAGE_BYTES = 4096 };
+    struct h2_peer *peers[COUNT];
+    (void)state;
+    mode = ANSWER_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    for (unsigned i = 0; i < COUNT; i++) {
+        peers[i] = h2_peer_connect_raw(address);
+        h2_peer_greet(peers[i]);
+        raw_request(peers[i], 1, true);
+        turn(peers[i], 5);
+    }
+    assert_int_equal(ended_count, COUNT);
+    size_t before = resident_bytes();
+    clock_fake_advance(HTTP2_REST_NS);
+    for (unsigned i = 0; i < 10; i++)
+        lane_turn(lane);
+    size_t after = resident_bytes();
+    if (after + (size_t)COUNT * PAGE_BYTES * 3 / 4 > before)
+        fail_msg("%zu bytes before, %zu after", before, after);
+    for (unsigned i = 0; i < COUNT; i++) {
+        raw_request(peers[i], 3, true);
+        turn(peers[i], 5);
+    }
+    assert_int_equal(ended_count, 2 * COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        h2_peer_close(peers[i]);
+}
+
 static void an_old_connection_is_drained(void **state)
 {
     (void)state;
@@ -1202,6 +1245,7 @@ int main(void)
         ROW(a_dribbling_body_fails),
         ROW(a_steady_body_is_awaited),
         ROW(an_answer_that_gets_no_window_ends_the_connection),
+        ROW(idle_connections_return_memory),
         ROW(an_old_connection_is_drained),
         ROW(grace_ends_an_old_connection),
         ROW(stopping_lets_requests_finish),
