@@ -20,6 +20,7 @@ from support.ports import free_port
 CONNECTIONS, STREAMS = 25, 100  # of each signal; so many streams a connection may have
 HTTP1_CONNECTIONS = 200  # of each signal
 ANSWERED_WITHIN_S = 120
+RING_HURRY = 256  # requests in a ring after which no other socket is read first
 SIGNALS = ("traces", "metrics", "logs", "profiles")
 PATHS = {name: f"/v1/{name}" for name in SERVICES} | {"profiles": profiles.PATH}
 METHODS = SERVICES | {"profiles": profiles.SERVICE}
@@ -213,6 +214,11 @@ class Many(case.Case):
                 counts = self.over_http2(self.grpc_port, requests)
                 self.assertEqual(counts, {"0": len(SIGNALS) * CONNECTIONS * STREAMS})
                 self.assert_nothing_was_lost(dict.fromkeys(SIGNALS, CONNECTIONS * STREAMS))
+                # A long ring is drained before the next connection is read.
+                seen = metrics.Metrics(self.port)
+                for name in SIGNALS:
+                    longest = seen.sum("spanflame_ring_high_water", ring="pipeline", owner=name)
+                    self.assertLess(longest, lanes * (RING_HURRY + STREAMS))
 
     def test_ten_thousand_streams_of_http2(self):
         self.start()

@@ -108,6 +108,26 @@ static void a_job_runs_once_however_often_it_is_deferred(void **state)
     lane_destroy(lane);
 }
 
+static void jobs_run_between_sockets_when_somebody_is_in_a_hurry(void **state)
+{
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct counted counted = {.lane = lane, .job = {.fn = on_job, .arg = &counted}};
+    lane_defer(lane, &counted.job);
+    lane_catch_up(lane);
+    assert_int_equal(counted.runs, 0);
+    lane_hurry(lane);
+    assert_int_equal(counted.runs, 0);
+    lane_catch_up(lane);
+    assert_int_equal(counted.runs, 1);
+    lane_defer(lane, &counted.job);
+    lane_catch_up(lane); /* the hurry is over */
+    assert_int_equal(counted.runs, 1);
+    settle(lane);
+    assert_int_equal(counted.runs, 2);
+    lane_destroy(lane);
+}
+
 static void a_job_that_defers_itself_does_not_hold_the_lane(void **state)
 {
     (void)state;
@@ -182,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_sender_run_in_order),
         cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),
+        cmocka_unit_test(jobs_run_between_sockets_when_somebody_is_in_a_hurry),
         cmocka_unit_test(a_job_that_defers_itself_does_not_hold_the_lane),
         cmocka_unit_test(timers_follow_the_fake_clock),
         cmocka_unit_test(a_running_lane_wakes_for_its_timer_and_belongs_to_its_thread),
