@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Mutation testing: breaks one promise at a time and looks whether a test notices.
+
+Each mutant of mutants.py replaces one piece of the product's source, in a copy of the tree, builds
+the tests that are named with it, and runs them. At least one must fail: a mutant that passes them
+all has survived, and a test is missing. It takes about half a minute for each, so it is run by
+hand or at night; that every mutant still fits the source is a test of its own (--check).
+
+usage: run.py --build DIR [--only NAME,…] [--jobs N]
+       run.py --check
+Ends with 1 when a mutant survived, or could not be judged."""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from mutants import MUTANTS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD_SECONDS_MAX = 900
+TEST_SECONDS_MAX = 600
+
+
+def misfits():
+    """What is wrong with the list: each piece must be found once, and be changed."""
+    names = [mutant.name for mutant in MUTANTS]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"{name}: two mutants have this name"
+    for mutant in MUTANTS:
+        path = ROOT / mutant.file
+        count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
+        if count != 1:
+            yield f"{mutant.name}: its piece is in {mutant.file} {count} times, not once"
+        if mutant.old == mutant.new:
+            yield f"{mutant.name}: it changes nothing"
+        if not mutant.tests:
+            yield f"{mutant.name}: it names no test"
+
+
+def copy_tree(target):
+    """Every file of the checkout, as it is; only what differs is written, so that builds are
+    short."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for old in target.rglob("*"):
+        if old.is_file() and str(old.relative_to(target)) not in names:
+            old.unlink()
+    for name in names:
+        source, copy = ROOT / name, target / name
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+
+
+class Copy:
+    """A copy of the tree's files as they are, built with the sanitizers as the tests are."""
+
+    def __init__(self, folder, jobs):
+        self.tree = folder / "tree"
+        self.build = folder / "build"
+        self.jobs = str(jobs)
+        self.tree.mkdir(parents=True, exist_ok=True)
+        copy_tree(self.tree)
+        self.command(["cmake", "--preset", "dev", "-B", str(self.build),
+                      f"-DSPANFLAME_PEERS={ROOT / 'build-peers'}"], BUILD_SECONDS_MAX)
+        self.targets = set(re.findall(r"^(\S+): phony", self.output(
+            ["cmake", "--build", str(self.build), "--target", "help"]), re.M))
+
+    def output(self, argv):
+        return subprocess.run(argv, cwd=self.tree, check=True, capture_output=True,
+                              text=True).stdout
+
+    def command(self, argv, seconds):
+        """Whether it ended well; what it printed."""
+        try:
+            done = subprocess.run(argv, cwd=self.tree, capture_output=True, text=True,
+                                  timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            return False, f"it did not end within {seconds} s"
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def make(self, tests):
+        """Unit tests are targets by their names; end-to-end tests need the daemon."""
+        targets = {test if test in self.targets else "spanflame" for test in tests}
+        return self.command(["cmake", "--build", str(self.build), "-j", self.jobs, "--target",
+                             *sorted(targets)], BUILD_SECONDS_MAX)
+
+    def test(self, tests):
+        """The first of the tests that fails; None when all pass."""
+        for test in tests:
+            is_fine, text = self.command(
+                ["ctest", "--test-dir", str(self.build), "-R", f"^{re.escape(test)}$",
+                 "--fixture-exclude-any", ".*", "--no-tests=error", "--timeout",
+                 str(TEST_SECONDS_MAX)], TEST_SECONDS_MAX + 60)
+            if not is_fine:
+                return test
+            if "Skipped" in text:
+                raise RuntimeError(f"{test} was skipped")
+        return None
+
+
+def judge(copy, mutant):
+    """Killed by a test, survived, or why neither can be said."""
+    path = copy.tree / mutant.file
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        is_built, output = copy.make(mutant.tests)
+        if not is_built:
+            return "unjudged: it does not build: " + " ".join(output.split()[-40:])
+        failed = copy.test(mutant.tests)
+        return f"killed by {failed}" if failed else "SURVIVED"
+    except RuntimeError as error:
+        return f"unjudged: {error}"
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Mutation testing.")
+    parser.add_argument("--build", type=pathlib.Path, help="where the copy is made and built")
+    parser.add_argument("--only", default="", help="mutants by name, with commas")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--check", action="store_true", help="only: do they fit the source?")
+    arguments = parser.parse_args()
+    wrong = list(misfits())
+    print("\n".join(wrong) if wrong else f"{len(MUTANTS)} mutants fit the source")
+    if wrong or arguments.check:
+        return 1 if wrong else 0
+    if arguments.build is None:
+        parser.error("--build is needed")
+    only = set(filter(None, arguments.only.split(",")))
+    chosen = [mutant for mutant in MUTANTS if not only or mutant.name in only]
+    copy = Copy(arguments.build.resolve(), arguments.jobs)
+    tests = sorted({test for mutant in chosen for test in mutant.tests})
+    is_built, output = copy.make(tests)
+    failed = copy.test(tests) if is_built else None
+    if not is_built or failed:
+        print(output[-3000:] if not is_built else f"{failed} fails without any mutant")
+        return 1
+    verdicts = []
+    for mutant in chosen:
+        started = time.monotonic()
+        verdicts.append(judge(copy, mutant))
+        print(f"{mutant.name}: {verdicts[-1]} ({time.monotonic() - started:.0f} s)", flush=True)
+    killed = sum(verdict.startswith("killed") for verdict in verdicts)
+    print(f"{len(verdicts)} mutants, {killed} killed, {verdicts.count('SURVIVED')} survived, "
+          f"{sum(verdict.startswith('unjudged') for verdict in verdicts)} unjudged")
+    return 0 if killed == len(verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
