@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 20
 IMAGE ?= spanflame
 
-.PHONY: help build run test tsan fuzz bench image reference format clean
+.PHONY: help build run test tsan fuzz mutants bench image reference format clean
 
 help:
 	@echo 'make run     build the daemon and run it on $(CONFIG)'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test    everything: sanitizers, unit, pipeline, fuzz corpora, end to end'
 	@echo 'make tsan    the tests under the thread sanitizer'
 	@echo 'make fuzz    every fuzz target, and the attack on the daemon, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make mutants break each promise of the README once, and see that a test notices'
 	@echo 'make bench   the benchmark; OTELCOL=path adds a Go collector to the same run'
 	@echo 'make image   the container image $(IMAGE)'
 	@echo 'make clean   take away what was built'
@@ -40,6 +41,10 @@ fuzz:
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
 	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+
+mutants:
+	scripts/install-packages test
+	python3 -B tests/mutants/run.py --build build-mutants --jobs $(JOBS)
 
 bench:
 	scripts/install-packages bench
