@@ -3,19 +3,22 @@
 """Mutation testing: breaks one promise at a time and looks whether a test notices.
 
 Each mutant of mutants.py replaces one piece of the product's source, in a copy of the tree, builds
-the tests that are named with it, and runs them. At least one must fail: a mutant that passes them
-all has survived, and a test is missing. It takes about half a minute for each, so it is run by
-hand or at night; that every mutant still fits the source is a test of its own (--check).
+the tests that are named with it, and runs them. At least one must fail, twice in a row: a mutant
+that passes them all has survived, and a test is missing. A mutant that does not build, and tests
+that are absent, skipped, too slow or flaky, prove nothing: such a mutant is "unjudged". It takes
+about half a minute for each, so it is run by hand or at night; that every mutant still fits the
+source is a test of its own (--check).
 
-usage: run.py --build DIR [--only NAME,…] [--jobs N]
+usage: run.py --build DIR [--only PREFIX;PREFIX…] [--jobs N]
        run.py --check
-Ends with 1 when a mutant survived, or could not be judged."""
+Ends with 1 when a mutant survived or could not be judged, or a test fails without any mutant."""
 
 import argparse
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +28,14 @@ from mutants import MUTANTS
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD_SECONDS_MAX = 900
 TEST_SECONDS_MAX = 600
+BUILD = "build-dev"  # in the copy, where the preset has it: so a compiler cache knows the objects
+# How ctest ends the line of a test; "Not Run", "Timeout" and "Skipped" say nothing about the code.
+RESULT = re.compile(r"^\s*1/1 Test +#\d+: .*?(Passed|\*\*\*Failed|\*\*\*Exception|\*\*\*[\w ]+)",
+                    re.M)
+
+
+class Unjudged(Exception):
+    """Why nothing can be said about a mutant."""
 
 
 def misfits():
@@ -50,7 +61,8 @@ def copy_tree(target):
                             cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
     for old in target.rglob("*"):
-        if old.is_file() and str(old.relative_to(target)) not in names:
+        name = str(old.relative_to(target))
+        if old.is_file() and name not in names and not name.startswith(BUILD + "/"):
             old.unlink()
     for name in names:
         source, copy = ROOT / name, target / name
@@ -64,12 +76,11 @@ class Copy:
 
     def __init__(self, folder, jobs):
         self.tree = folder / "tree"
-        self.build = folder / "build"
+        self.build = self.tree / BUILD
         self.jobs = str(jobs)
         self.tree.mkdir(parents=True, exist_ok=True)
         copy_tree(self.tree)
-        self.command(["cmake", "--preset", "dev", "-B", str(self.build),
-                      f"-DSPANFLAME_PEERS={ROOT / 'build-peers'}"], BUILD_SECONDS_MAX)
+        self.output(["cmake", "--preset", "dev", f"-DSPANFLAME_PEERS={ROOT / 'build-peers'}"])
         self.targets = set(re.findall(r"^(\S+): phony", self.output(
             ["cmake", "--build", str(self.build), "--target", "help"]), re.M))
 
@@ -79,30 +90,42 @@ class Copy:
 
     def command(self, argv, seconds):
         """Whether it ended well; what it printed."""
-        try:
-            done = subprocess.run(argv, cwd=self.tree, capture_output=True, text=True,
-                                  timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
-            return False, f"it did not end within {seconds} s"
-        return done.returncode == 0, done.stdout + done.stderr
+        with subprocess.Popen(argv, cwd=self.tree, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace",
+                              start_new_session=True) as process:
+            try:
+                text, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise Unjudged(f"{argv[0]} did not end within {seconds} s") from None
+        return process.returncode == 0, text
 
     def make(self, tests):
         """Unit tests are targets by their names; end-to-end tests need the daemon."""
         targets = {test if test in self.targets else "spanflame" for test in tests}
-        return self.command(["cmake", "--build", str(self.build), "-j", self.jobs, "--target",
-                             *sorted(targets)], BUILD_SECONDS_MAX)
+        is_built, text = self.command(["cmake", "--build", str(self.build), "-j", self.jobs,
+                                       "--target", *sorted(targets)], BUILD_SECONDS_MAX)
+        if not is_built:
+            wrong = [line for line in text.splitlines() if " error: " in line]
+            raise Unjudged("it does not build: " + " ".join((wrong or text.splitlines())[-8:]))
 
-    def test(self, tests):
+    def is_passed(self, test):
+        _, text = self.command(
+            ["ctest", "--test-dir", str(self.build), "-R", f"^{re.escape(test)}$",
+             "--fixture-exclude-any", ".*", "--timeout", str(TEST_SECONDS_MAX)],
+            TEST_SECONDS_MAX + 60)
+        results = RESULT.findall(text)
+        if results == ["Passed"]:
+            return True
+        if results in (["***Failed"], ["***Exception"]):
+            return False
+        raise Unjudged(f"{test} ended as {results or 'a test that is not there'}")
+
+    def failed(self, tests):
         """The first of the tests that fails; None when all pass."""
         for test in tests:
-            is_fine, text = self.command(
-                ["ctest", "--test-dir", str(self.build), "-R", f"^{re.escape(test)}$",
-                 "--fixture-exclude-any", ".*", "--no-tests=error", "--timeout",
-                 str(TEST_SECONDS_MAX)], TEST_SECONDS_MAX + 60)
-            if not is_fine:
+            if not self.is_passed(test):
                 return test
-            if "Skipped" in text:
-                raise RuntimeError(f"{test} was skipped")
         return None
 
 
@@ -112,21 +135,32 @@ def judge(copy, mutant):
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        is_built, output = copy.make(mutant.tests)
-        if not is_built:
-            return "unjudged: it does not build: " + " ".join(output.split()[-40:])
-        failed = copy.test(mutant.tests)
-        return f"killed by {failed}" if failed else "SURVIVED"
-    except RuntimeError as error:
+        copy.make(mutant.tests)
+        failed = copy.failed(mutant.tests)
+        if failed is None:
+            return "SURVIVED"
+        if copy.is_passed(failed):
+            raise Unjudged(f"{failed} failed, then passed")
+        return f"killed by {failed}"
+    except Unjudged as error:
         return f"unjudged: {error}"
     finally:
         path.write_text(text, encoding="utf-8")
 
 
+def choose(only):
+    """The mutants whose names begin with one of the prefixes; all when there are none."""
+    prefixes = tuple(filter(None, only.split(";")))
+    for prefix in prefixes:
+        if not any(mutant.name.startswith(prefix) for mutant in MUTANTS):
+            sys.exit(f"no mutant's name begins with '{prefix}'")
+    return [mutant for mutant in MUTANTS if not prefixes or mutant.name.startswith(prefixes)]
+
+
 def main():
     parser = argparse.ArgumentParser(description="Mutation testing.")
     parser.add_argument("--build", type=pathlib.Path, help="where the copy is made and built")
-    parser.add_argument("--only", default="", help="mutants by name, with commas")
+    parser.add_argument("--only", default="", help="beginnings of names, with semicolons")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true", help="only: do they fit the source?")
     arguments = parser.parse_args()
@@ -136,15 +170,16 @@ def main():
         return 1 if wrong else 0
     if arguments.build is None:
         parser.error("--build is needed")
-    only = set(filter(None, arguments.only.split(",")))
-    chosen = [mutant for mutant in MUTANTS if not only or mutant.name in only]
+    chosen = choose(arguments.only)
     copy = Copy(arguments.build.resolve(), arguments.jobs)
     tests = sorted({test for mutant in chosen for test in mutant.tests})
-    is_built, output = copy.make(tests)
-    failed = copy.test(tests) if is_built else None
-    if not is_built or failed:
-        print(output[-3000:] if not is_built else f"{failed} fails without any mutant")
-        return 1
+    try:
+        copy.make(tests)
+        failed = copy.failed(tests)
+    except Unjudged as error:
+        sys.exit(f"without any mutant: {error}")
+    if failed:
+        sys.exit(f"{failed} fails without any mutant")
     verdicts = []
     for mutant in chosen:
         started = time.monotonic()

@@ -20,6 +20,7 @@
 enum {
     KIND_INTERNAL = 1,
     KIND_SERVER = 2,
+    KIND_CONSUMER = 5,
     SPANS_MAX = 6,
     SERVICE = 77,
     PROCESS = 99,
@@ -91,7 +92,8 @@ static const struct {
      1,
      10},
     {"two traces", {{12, 1, 20, 10, 6, 7, 1}, {13, 2, 21, 11, 7, 8, 1}}, 8, 18, 0, 0},
-    {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, 2}}, 5, 15, 0, 0},
+    {"a server, before its second trace", {{12, 1, 10, 0, 6, 12, KIND_SERVER}}, 5, 15, 0, 0},
+    {"a consumer, before its second trace", {{12, 1, 10, 0, 6, 12, KIND_CONSUMER}}, 5, 15, 0, 0},
     {"the first request of one that does not say so", {{12, 1, 10, 0, 10, 11, 1}}, 5, 15, 0, 0},
     {"before the trace began, as far as a child tells",
      {{112, 1, 20, 10, 106, 107, 1}},

@@ -177,11 +177,34 @@ static void several_instances_of_a_service_are_still_that_service(void **state)
     }
 }
 
+/* By whatever name: there is no surer one behind any of them. */
+static void nobody_guesses_by_any_name(void **state)
+{
+    static const char *const places[][5] = {
+        {"container.id", "c"},
+        {"k8s.pod.uid", "p", "k8s.container.name", "app"},
+        {"k8s.pod.uid", "p"},
+        {"host.id", "h", "process.pid", "1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *const *p = places[i];
+        struct fixture f;
+        setup(&f);
+        add(&f, 0, PAIRS("service.name", "one", p[0], p[1], p[2], p[3]), NOW);
+        assert_string_equal(find(&f, p, NOW), "one");
+        add(&f, 0, PAIRS("service.name", "two", p[0], p[1], p[2], p[3]), NOW);
+        assert_string_equal(find(&f, p, NOW), "");
+        teardown(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_goes_by_container_pod_or_host_and_number),
         cmocka_unit_test(of_two_services_with_one_name_neither_is_told),
+        cmocka_unit_test(nobody_guesses_by_any_name),
         cmocka_unit_test(several_instances_of_a_service_are_still_that_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,6 +444,39 @@ static void an_empty_list_of_compressions_leaves_bodies_alone(void **state)
     assert_int_equal(fixture.last.items, 3);
 }
 
+/* Whatever "*" stands for, the origin begins and ends as the pattern does. */
+static void origins_match_at_both_ends(void **state)
+{
+    static const struct {
+        const char *origin;
+        bool is_allowed;
+    } rows[] = {
+        {"http://a.example.com", true},
+        {"HTTP://A.B.EXAMPLE.COM", true},
+        {"http://.example.com", true},
+        {"http://example.com", false},
+        {"http://evil.example.org", false},
+        {"http://a.example.com.evil.org", false},
+        {"http://a.example.com.a-long-way-from-it.evil.example.org", false},
+        {"https://a.example.com", false},
+        {"evil://a.b.c.d.e.f.example.com", false},
+    };
+    static const char allowed[] = "access-control-allow-origin: ";
+    (void)state;
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0', cors: {allowed_origins: "
+                  "['http://*.example.com']}}}}");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char headers[256];
+        snprintf(headers, sizeof(headers), "Origin: %s\r\nAccess-Control-Request-Method: POST\r\n",
+                 rows[i].origin);
+        ask("OPTIONS /v1/traces", headers, "", 0);
+        assert_answer(rows[i].origin, "204", rows[i].is_allowed ? allowed : "vary: ");
+        if (!rows[i].is_allowed)
+            assert_null(strcasestr(answer, allowed));
+    }
+}
+
 int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -462,6 +495,7 @@ int main(void)
         ROW(an_answer_waits_for_the_receipt),
         ROW(http2_takes_the_same_requests),
         ROW(keys_change_what_is_taken),
+        ROW(origins_match_at_both_ends),
         ROW(an_empty_list_of_compressions_leaves_bodies_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
