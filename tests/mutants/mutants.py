@@ -191,9 +191,8 @@ MUTANTS = [
     Mutant("join: what may have been forgotten is not guessed", "src/join/span_window.c",
            "return atomic_load_explicit(&shard->gone_until_ns, memory_order_acquire) < "
            "look->from_ns;", "return look->from_ns > 0;", ("test_span_window",)),
-    Mutant("join: count_for stops at the local root", "src/join/profile_copies.c",
-           "while (!is_local_root(&links[place]) && links[place].above != 0) {",
-           "while (links[place].above != 0) {",
+    Mutant("join: count_for counts for no root that is none", "src/join/profile_copies.c",
+           "is_likely_root(&links[place]) ? 1 : 0;", "is_likely_root(&links[place]) ? 1 : 1;",
            ("test_trace_profile_count_pipeline", "test_trace_profile_tree_model")),
     Mutant("join: no copies beyond the limit of a request", "src/join/profile_copies.c",
            "copies->figures.made + count > JOIN_COPIES_MAX", "count > JOIN_COPIES_MAX",

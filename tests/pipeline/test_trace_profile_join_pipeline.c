@@ -202,6 +202,7 @@ static void values_beyond_the_cap_are_other(void **state)
         assert_int_equal(exporter->held_count, i + 1);
         assert_true(join_says(exporter, i, 0, i < 2 ? name : "other"));
     }
+    assert_int_equal(join_metric(h, JOIN_METRIC "other_values{"), 2);
     join_let_go(exporter);
     harness_destroy(h);
 }

@@ -243,6 +243,29 @@ static void where_spans_may_be_missing_none_is_chosen(void **unused)
     span_window_fini(&window);
 }
 
+/* Two were there: that one of them is known no more does not make the other the only one. */
+static void what_is_forgotten_still_counts(void **unused)
+{
+    static const struct window_span spans[] = {
+        {.span = 1, .start_ns = 100 * S, .end_ns = 200 * S},
+        {.span = 2, .start_ns = 140 * S, .end_ns = 160 * S},
+        {.span = 3, .start_ns = 300 * S, .end_ns = 301 * S},
+        {.span = 4, .start_ns = 400 * S, .end_ns = 401 * S},
+        {.span = 5, .start_ns = 500 * S, .end_ns = 501 * S},
+    };
+    struct span_window window;
+    (void)unused;
+    assert_true(span_window_init(&window, 1, 4));
+    begin(&window, 0, PROCESS);
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        span_window_add(&window, 0, &spans[i]);
+        if (i > 0)
+            assert_int_equal(find_at(&window, 150 * S, 150 * S), 0);
+    }
+    assert_int_equal(find_at(&window, 300 * S, 300 * S), 3);
+    span_window_fini(&window);
+}
+
 /* Somebody whose clock is ahead does not end it for all. */
 static void spans_of_the_future_are_forgotten_without_harm(void **unused)
 {
@@ -379,6 +402,7 @@ int main(void)
         cmocka_unit_test(threads_are_known_by_what_a_kernel_keeps_of_their_name),
         cmocka_unit_test(a_process_is_known_by_any_of_its_names),
         cmocka_unit_test(where_spans_may_be_missing_none_is_chosen),
+        cmocka_unit_test(what_is_forgotten_still_counts),
         cmocka_unit_test(spans_of_the_future_are_forgotten_without_harm),
         cmocka_unit_test(a_crowd_is_not_searched_to_its_end),
         cmocka_unit_test(a_look_is_what_comparing_with_all_spans_gives),
