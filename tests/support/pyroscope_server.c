@@ -372,10 +372,18 @@ static void answer(struct http_request *request, unsigned status, const char *me
     answer_later(request, status, message, NULL);
 }
 
+/* Joined by commas when it came more than once. */
 static void copy_header(const struct http_request *request, const char *name, char *to, size_t room)
 {
-    struct slice value = http_request_header(request, name);
-    snprintf(to, room, "%.*s", (int)value.size, value.size > 0 ? (const char *)value.data : "");
+    struct slice found;
+    struct slice value;
+    size_t used = 0;
+    to[0] = '\0';
+    for (size_t i = 0; http_request_header_at(request, i, &found, &value); i++)
+        if (slice_equal_text(found, name) && used < room)
+            used +=
+                (size_t)snprintf(to + used, room - used, "%s%.*s", used > 0 ? "," : "",
+                                 (int)value.size, value.size > 0 ? (const char *)value.data : "");
 }
 
 static void on_request(struct http_request *request, void *arg)

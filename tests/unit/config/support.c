@@ -161,6 +161,7 @@ static const struct config_field probe_fields[] = {
     CONFIG_SECRET(struct probe_config, secret, "secret", "A secret."),
     CONFIG_CHOICE(struct probe_config, choice, "choice", "none", choices, "A choice."),
     CONFIG_TEXTS(struct probe_config, texts, "texts", "a,b", "Texts."),
+    CONFIG_SECRETS(struct probe_config, secrets, "secrets", "Secrets."),
     CONFIG_HEADERS(struct probe_config, headers, "headers", "Headers."),
     CONFIG_VALUE(struct probe_config, value, "value", "Any value."),
     CONFIG_SECTION(struct probe_config, always, struct probe_part, "always", part_fields,

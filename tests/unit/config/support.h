@@ -27,6 +27,7 @@ struct probe_config {
     const char *secret;
     int choice;
     struct config_texts texts;
+    struct config_texts secrets;
     struct config_pairs headers;
     const struct config_value *value;
     struct probe_part always;

@@ -19,7 +19,8 @@ static char output[OUTPUT_MAX];
 #define CONFIG_TEXT_OF_TEST                                                                        \
     "receivers: {nop: }\n"                                                                         \
     "processors:\n"                                                                                \
-    "  probe: {secret: hunter2, headers: {a: hunter3}, old: {deep: [hunter4, 5]}, text: "          \
+    "  probe: {secret: hunter2, secrets: [hunter7, hunter8], headers: {a: hunter3}, old: {deep: "  \
+    "[hunter4, 5]}, text: "                                                                        \
     "'${env:CT_PRINTED}', count: 0x10, value: ['1', yes, 1.5, true, null]}\n"                      \
     "exporters:\n"                                                                                 \
     "  otlphttp: {endpoint: 'http://h', headers: [{name: a, value: hunter5}]}\n"                   \
@@ -60,6 +61,9 @@ static void secrets_are_redacted_by_the_option_tables(void **state)
     assert_true(print(false, false, CONFIG_TEXT_OF_TEST));
     assert_null(strstr(output, "hunter"));
     assert_printed("        secret: '[REDACTED]'\n");
+    assert_printed("        secrets:\n"
+                   "        - '[REDACTED]'\n"
+                   "        - '[REDACTED]'\n");
     assert_printed("            a: '[REDACTED]'\n");
     assert_printed("value: '[REDACTED]'\n");
     assert_printed("        text: '0123'\n");

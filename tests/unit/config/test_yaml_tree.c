@@ -222,6 +222,20 @@ static void aliases_cannot_deepen_a_tree_without_end(void **state)
     assert_true(failure.is_limit);
 }
 
+static void so_many_aliases_and_no_more(void **state)
+{
+    static char text[4 * CONFIG_ALIASES_MAX + 64];
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        size_t length = (size_t)snprintf(text, sizeof(text), "a: &a 1\nb: [");
+        for (int i = 0; i < CONFIG_ALIASES_MAX + more; i++)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "*a, ");
+        snprintf(text + length, sizeof(text) - length, "]\n");
+        assert_int_equal(parse(text) != NULL, more == 0);
+        assert_int_equal(failure.is_limit, more == 1);
+    }
+}
+
 static void an_alias_bomb_ends_at_the_limit_of_nodes(void **state)
 {
     char text[4096] = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
@@ -286,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(depth_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(aliases_cannot_deepen_a_tree_without_end, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(so_many_aliases_and_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_alias_bomb_ends_at_the_limit_of_nodes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(maps_may_have_as_many_keys_as_a_file_holds, set_up,

@@ -2,6 +2,7 @@
 /* pyroscope against a strict stand-in: labels, types and values, limits, times, and what is sent
  * again after failures. With PYROSCOPE_URL set, also against a real server. */
 #include "exporters/pyroscope_attempt.h"
+#include "exporters/pyroscope_config.h"
 #include "src/budget.h"
 #include "src/client_info.h"
 #include "src/clock.h"
@@ -369,6 +370,20 @@ static void large_profiles_leave_in_parts_with_times_of_their_own(void **state)
         tear_down(&fixture);
         free_samples(samples, row->samples);
     }
+}
+
+static void limits_are_those_of_a_server_as_it_comes(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "compression: none");
+    const struct pyroscope_config *config = fixture.exporter.component->config;
+    assert_int_equal(config->limits.max_samples, 16000);
+    assert_int_equal(config->limits.max_bytes, 2 << 20);
+    assert_int_equal(config->limits.max_stack_depth, 1000);
+    assert_int_equal(config->limits.max_age_ns, 3600 * (uint64_t)NS_PER_S);
+    assert_int_equal(config->limits.max_ahead_ns, 600 * (uint64_t)NS_PER_S);
+    tear_down(&fixture);
 }
 
 static void deep_stacks_lose_their_leaves(void **state)
@@ -810,6 +825,7 @@ int main(void)
         cmocka_unit_test(trace_ids_can_be_left_out),
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
         cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
+        cmocka_unit_test(limits_are_those_of_a_server_as_it_comes),
         cmocka_unit_test(deep_stacks_lose_their_leaves),
         cmocka_unit_test(endless_stacks_are_dropped_and_counted),
         cmocka_unit_test(equal_times_of_a_series_are_told_apart),

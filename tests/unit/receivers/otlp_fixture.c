@@ -237,7 +237,8 @@ uint64_t fixture_count(const char *metric, const char *transport, enum signal_ki
 {
     const uint8_t *counters = fixture.receiver->counters;
     for (const struct counter_row *row = otlp_receiver_factory.counters; row->name != NULL; row++)
-        if (strcmp(row->name, metric) == 0 && strcmp(row->label_value, transport) == 0)
+        if (strcmp(row->name, metric) == 0 &&
+            strcmp(row->label_value != NULL ? row->label_value : "", transport) == 0)
             return counter_read((const counter *)(const void *)(counters + row->offset) + signal);
     fail_msg("no metric %s", metric);
     return 0;

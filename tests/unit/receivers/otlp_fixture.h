@@ -52,6 +52,7 @@ void fixture_begin_stop(void);
 void fixture_stop(void);
 void fixture_turn(struct h2_peer *peer, unsigned times);
 void fixture_turn_until_closed(struct h2_peer *peer, int32_t id);
+/* transport: the value of the metric's label; "": it has none. signal TRACES: it has no signals. */
 uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal);
 /* A request with that many spans in one resource; returns its size. */
 size_t fixture_traces(uint8_t *room, unsigned spans);

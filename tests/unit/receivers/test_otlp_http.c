@@ -203,6 +203,7 @@ static void broken_profiles_are_told_and_the_rest_goes_on(void **state)
     assert_int_equal(fixture.offers, 1); /* nothing is left to offer */
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", PROFILES), 1);
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", PROFILES), 2);
+    assert_int_equal(fixture_count("spanflame_profiles_rejected", "", TRACES), 2);
 }
 
 static void older_layouts_of_profiles_arrive_as_the_new_one(void **state)
