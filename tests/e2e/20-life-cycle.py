@@ -126,7 +126,7 @@ class LifeCycle(case.Case):
     def test_a_log_that_cannot_be_opened_is_told(self):
         service = LOG_FILE.format(path="/nowhere/log")
         server = self.daemon(self.config(backend="http://127.0.0.1:1", service=service))
-        self.assertIn("The log cannot be opened", server.log())
+        self.assertIn("A log cannot be opened", server.log())
 
     def test_health_check_follows_the_state(self):
         port = free_port()
