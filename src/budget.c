@@ -23,6 +23,40 @@ void budget_fini(struct budget *budget)
     pthread_mutex_destroy(&budget->lock);
 }
 
+/* The innermost reserve of this thread's work. */
+static _Thread_local struct budget_reserve *reserves;
+
+static struct budget_reserve *reserve_of(const struct budget *budget)
+{
+    struct budget_reserve *reserve = reserves;
+    while (reserve != NULL && reserve->budget != budget)
+        reserve = reserve->outer;
+    return reserve;
+}
+
+/* How much of the amount comes out of the reserve. */
+static uint64_t draw(const struct budget *budget, uint64_t amount)
+{
+    struct budget_reserve *reserve = reserve_of(budget);
+    if (reserve == NULL)
+        return 0;
+    uint64_t drawn = amount < reserve->left ? amount : reserve->left;
+    reserve->left -= drawn;
+    return drawn;
+}
+
+/* How much of the amount goes back into the reserve. */
+static uint64_t refill(const struct budget *budget, uint64_t amount)
+{
+    struct budget_reserve *reserve = reserve_of(budget);
+    if (reserve == NULL)
+        return 0;
+    uint64_t missing = reserve->size - reserve->left;
+    uint64_t filled = amount < missing ? amount : missing;
+    reserve->left += filled;
+    return filled;
+}
+
 static void raise_high_water(struct budget *budget, uint64_t used)
 {
     uint64_t high = atomic_load_explicit(&budget->high_water, memory_order_relaxed);
@@ -32,10 +66,11 @@ static void raise_high_water(struct budget *budget, uint64_t used)
     }
 }
 
-bool budget_try_take(struct budget *budget, uint64_t amount)
+/* What is taken beyond the limit is small. */
+enum { MARGIN_PART = 16, MARGIN_BYTES = 256 * 1024 };
+
+static bool try_take_within(struct budget *budget, uint64_t amount, uint64_t limit)
 {
-    assert(budget != NULL);
-    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
     do {
         if (amount > limit || used > limit - amount) {
@@ -48,9 +83,37 @@ bool budget_try_take(struct budget *budget, uint64_t amount)
     return true;
 }
 
+static bool try_take(struct budget *budget, uint64_t amount)
+{
+    return try_take_within(budget, amount,
+                           atomic_load_explicit(&budget->limit, memory_order_relaxed));
+}
+
+bool budget_try_take(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t drawn = draw(budget, amount);
+    if ((drawn == 0 || drawn < amount) && !try_take(budget, amount - drawn)) {
+        (void)refill(budget, drawn);
+        return false;
+    }
+    return true;
+}
+
+bool budget_try_take_margin(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    uint64_t margin = limit / MARGIN_PART + MARGIN_BYTES;
+    return try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit);
+}
+
 void budget_take(struct budget *budget, uint64_t amount)
 {
     assert(budget != NULL);
+    amount -= draw(budget, amount);
+    if (amount == 0)
+        return;
     uint64_t used = atomic_fetch_add_explicit(&budget->used, amount, memory_order_acquire);
     assert(used + amount >= used);
     raise_high_water(budget, used + amount);
@@ -142,14 +205,55 @@ void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
         mem_free(ticket);
 }
 
-void budget_return(struct budget *budget, uint64_t amount)
+static void give_back(struct budget *budget, uint64_t amount)
 {
-    assert(budget != NULL);
     uint64_t used = atomic_fetch_sub(&budget->used, amount);
     assert(used >= amount);
     (void)used;
     if (atomic_load(&budget->waiting) > 0)
         wake_waiters(budget);
+}
+
+void budget_return(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t rest = amount - refill(budget, amount);
+    if (rest > 0 || amount == 0)
+        give_back(budget, rest);
+}
+
+enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
+                                  uint64_t amount)
+{
+    assert(reserve != NULL);
+    *reserve = (struct budget_reserve){.budget = budget, .outer = reserves};
+    if (budget != NULL && !budget_try_take(budget, amount))
+        return amount > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
+    if (budget != NULL)
+        reserve->size = reserve->left = amount;
+    reserves = reserve;
+    return BUDGET_GIVEN;
+}
+
+bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)
+{
+    assert(reserves == reserve);
+    if (reserve->budget == NULL)
+        return true;
+    if (!try_take(reserve->budget, amount))
+        return false;
+    reserve->size += amount;
+    reserve->left += amount;
+    return true;
+}
+
+void budget_release(struct budget_reserve *reserve)
+{
+    assert(reserves == reserve);
+    assert(reserve->left <= reserve->size);
+    reserves = reserve->outer;
+    if (reserve->left > 0)
+        budget_return(reserve->budget, reserve->left);
 }
 
 void budget_lower(struct budget *budget, uint64_t limit)

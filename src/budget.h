@@ -39,12 +39,43 @@ void budget_init(struct budget *budget, uint64_t limit);
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */
 bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn_unused_result));
+/* The same with a sixteenth of the limit and a bit beyond it: for heads of requests and what stands
+ * around them, so that who is refused for want of budget can still be told so. */
+bool budget_try_take_margin(struct budget *budget, uint64_t amount)
+    __attribute__((warn_unused_result));
 /* Takes even beyond the limit: for the few bytes that finish what was already taken. */
 void budget_take(struct budget *budget, uint64_t amount);
 /* Returns what was taken before, and calls whoever waits. */
 void budget_return(struct budget *budget, uint64_t amount);
 /* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
+
+/* A part of a budget that one piece of work has been given before it begins, because its size
+ * follows from its input: while it lasts, what this thread takes from the budget comes out of that
+ * part first, and what it returns goes back there. So work that takes "beyond the limit if need be"
+ * stays within it. Lies on the stack; may nest. */
+struct budget_reserve {
+    struct budget *budget;
+    uint64_t size;
+    uint64_t left;
+    struct budget_reserve *outer;
+};
+
+enum budget_answer {
+    BUDGET_GIVEN,
+    BUDGET_FULL,      /* later there may be room */
+    BUDGET_TOO_SMALL, /* there never will be: more than the limit */
+};
+
+/* budget may be NULL, which gives everything. Unless BUDGET_GIVEN, nothing is held. */
+enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
+                                  uint64_t amount) __attribute__((warn_unused_result));
+/* More for the innermost reserve. False: there is no room, and nothing has changed. */
+bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)
+    __attribute__((warn_unused_result));
+/* Returns what is left. On the thread of _reserve, innermost first. */
+void budget_release(struct budget_reserve *reserve);
+
 /* A moment's view. */
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);

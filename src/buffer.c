@@ -24,23 +24,36 @@ static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, si
     assert(buffer != NULL);
     buffer->budget = budget;
     buffer->capacity = capacity;
+    buffer->charged_more = 0;
     buffer->size = 0;
     atomic_init(&buffer->refs, 1);
     return buffer;
 }
 
-struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
+/* It has been charged. */
+static struct buffer *allocated(struct budget *budget, size_t capacity)
 {
-    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
     size_t total = sizeof(struct buffer) + capacity;
-    if (!charge(budget, total))
-        return NULL;
     struct buffer *buffer = mem_try_alloc(total);
     if (buffer == NULL) {
         uncharge(budget, total);
         return NULL;
     }
     return filled_in(buffer, budget, capacity);
+}
+
+struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    return charge(budget, sizeof(struct buffer) + capacity) ? allocated(budget, capacity) : NULL;
+}
+
+struct buffer *buffer_try_create_margin(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    size_t total = sizeof(struct buffer) + capacity;
+    return budget == NULL || budget_try_take_margin(budget, total) ? allocated(budget, capacity)
+                                                                   : NULL;
 }
 
 struct buffer *buffer_create(struct budget *budget, size_t capacity)
@@ -63,15 +76,18 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
     assert(buffer != NULL);
     assert(is_movable(buffer));
     assert(capacity >= buffer->capacity);
-    size_t more = capacity - buffer->capacity;
+    size_t old_total = sizeof(struct buffer) + buffer->capacity;
+    size_t total = sizeof(struct buffer) + capacity;
     struct budget *budget = buffer->budget;
-    if (!charge(budget, more))
+    /* While it is copied both are there. */
+    if (!charge(budget, total))
         return NULL;
-    struct buffer *moved = mem_try_resize(buffer, sizeof(struct buffer) + capacity);
+    struct buffer *moved = mem_try_resize(buffer, total);
     if (moved == NULL) {
-        uncharge(budget, more);
+        uncharge(budget, total);
         return NULL;
     }
+    uncharge(budget, old_total);
     moved->capacity = capacity;
     return moved;
 }
@@ -87,6 +103,15 @@ struct buffer *buffer_shrink(struct buffer *buffer)
     moved->capacity = moved->size;
     uncharge(budget, less);
     return moved;
+}
+
+enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
+{
+    assert(is_movable(buffer));
+    if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
+        return more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
+    buffer->charged_more += more;
+    return BUDGET_GIVEN;
 }
 
 struct buffer *buffer_ref(struct buffer *buffer)
@@ -107,7 +132,7 @@ void buffer_unref(struct buffer *buffer)
     if (old > 1)
         return;
     struct budget *budget = buffer->budget;
-    size_t total = sizeof(struct buffer) + buffer->capacity;
+    size_t total = sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
     mem_free(buffer);
     uncharge(budget, total);
 }

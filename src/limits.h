@@ -23,22 +23,23 @@ enum {
 enum {
     WIRE_DEPTH_MAX = 64,
     WIRE_ANY_VALUE_DEPTH_MAX = 32, /* values in values; WIRE_DEPTH_MAX allows 30 */
-    WIRE_RECORDS_MAX = 200000,
-    WIRE_SAMPLES_MAX = 4000000, /* the records of profiles are small */
-    WIRE_ATTRIBUTES_MAX = 2000000
+    /* What a message, and an item besides, is charged at the least: edits and indexes keep that
+     * much for each. In real requests they are larger. */
+    WIRE_MESSAGE_BYTES_MIN = 16,
+    WIRE_ITEM_BYTES_MIN = 16
 };
 
 /* OTLP/JSON: objects and lists in one another, and how many times as large as the text protobuf can
  * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
 enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
 
-/* profiles: entries of one table of a dictionary, the memory that finds them, and what a merged
- * request may have at most: as much as OTLP servers are told to take */
-enum { PROFILE_TABLE_MAX = 4000000 };
+/* profiles: the memory that finds the entries of a dictionary, and what a merged request may have
+ * at most: as much as OTLP servers are told to take */
 #define PROFILE_INDEX_BYTES_MAX   (512 * MIB)
 #define PROFILE_MERGED_BYTES_MAX  (64 * MIB)
 #define PROFILE_REQUEST_BYTES_MAX (1024 * MIB) /* twice that and a bit has 32-bit offsets */
 #define PROFILE_SPELT_BYTES_MAX   (256 * MIB)  /* layout 1.7: all stacks of a request, spelt out */
+#define PROFILE_INLINED_BYTES_MAX (64 * MIB)   /* layout 1.10: all texts in place of references */
 
 /* editing: what the actions may put into one Resource; beyond it values stay as they are */
 enum { EDIT_BYTES_MAX = 64 << 20 };
@@ -71,6 +72,8 @@ enum {
     HTTP1_HEAD_READ_BYTES = 16 * 1024, /* of it, for the head of an HTTP/1.1 request */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
 };
+#define HTTP2_SESSION_BYTES        (10 * KIB) /* charged for a connection: ours and nghttp2's */
+#define HTTP2_STREAM_NGHTTP2_BYTES 512        /* the same of nghttp2's part of a stream */
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
 #define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the peer to close */

@@ -9,8 +9,9 @@
 #include <assert.h>
 #include <string.h>
 
-/* So much is kept without budget: the handler, not we, shall refuse an ordinary request. */
-enum { KEEP_FREE_BYTES = 4096, HEAD_FIRST_BYTES = 1024 };
+/* So much may come from the budget's margin: the handler, not we, shall refuse an ordinary request.
+ */
+enum { KEEP_MARGIN_BYTES = 4096, HEAD_FIRST_BYTES = 1024 };
 
 static enum http1_result refuse_busy(struct http1_exchange *exchange)
 {
@@ -23,8 +24,8 @@ struct buffer *http1_keep(struct budget *budget, const uint8_t *data, size_t siz
 {
     assert(data != NULL || size == 0);
     struct buffer *kept = buffer_try_create(budget, size);
-    if (kept == NULL && size <= KEEP_FREE_BYTES)
-        kept = buffer_try_create(NULL, size);
+    if (kept == NULL && size <= KEEP_MARGIN_BYTES)
+        kept = buffer_try_create_margin(budget, size);
     if (kept == NULL)
         return NULL;
     memcpy(kept->data, data, size);
@@ -65,7 +66,7 @@ static enum http1_result feed_first(struct http1_exchange *exchange, struct budg
     return exchange->head == NULL ? refuse_busy(exchange) : result;
 }
 
-/* False: refused. What was small enough to be free is charged from here on. */
+/* False: refused. */
 static bool make_room(struct http1_exchange *exchange, struct budget *budget, size_t size)
 {
     assert(exchange->head != NULL);
@@ -76,8 +77,8 @@ static bool make_room(struct http1_exchange *exchange, struct budget *budget, si
     if (capacity < size)
         capacity = size;
     struct buffer *larger = buffer_try_create(budget, capacity);
-    if (larger == NULL && capacity <= KEEP_FREE_BYTES)
-        larger = buffer_try_create(NULL, capacity);
+    if (larger == NULL && capacity <= KEEP_MARGIN_BYTES)
+        larger = buffer_try_create_margin(budget, capacity);
     if (larger == NULL)
         return false;
     memcpy(larger->data, head->data, head->size);

@@ -65,11 +65,12 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
     /* Trailers of a request mean nothing to us. */
     if (stream == NULL || stream->is_refused || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    if (http2_stream_add_header(stream, slice_of(name, name_size), slice_of(value, value_size)))
+    uint32_t code =
+        http2_stream_add_header(stream, slice_of(name, name_size), slice_of(value, value_size));
+    if (code == NGHTTP2_NO_ERROR)
         return 0;
     stream->is_refused = true;
-    nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                              NGHTTP2_ENHANCE_YOUR_CALM);
+    nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, frame->hd.stream_id, code);
     return 0;
 }
 

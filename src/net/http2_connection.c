@@ -4,6 +4,7 @@
  * freed below a callback. On the server's lane. */
 #include "src/net/http2_connection.h"
 
+#include "src/budget.h"
 #include "src/clock.h"
 #include "src/limits.h"
 #include "src/mem.h"
@@ -296,14 +297,23 @@ static uint64_t jitter(uint64_t delay_ns)
     return (uint64_t)(random_uniform() * (double)(delay_ns / 100 * JITTER_PERCENT));
 }
 
+static void uncharge(struct budget *budget)
+{
+    if (budget != NULL)
+        budget_return(budget, HTTP2_SESSION_BYTES);
+}
+
 static void *create(struct http_connection *connection)
 {
     assert(connection != NULL);
     const struct http_server_settings *settings = http_connection_settings(connection);
     uint64_t now_ns = clock_now_ns();
+    if (!http2_charge(connection, settings->budget, HTTP2_SESSION_BYTES))
+        return NULL;
     struct http2_session *session = mem_zalloc(sizeof(*session));
     session->connection = connection;
     session->lane = settings->lane;
+    session->budget = settings->budget;
     session->flush_job.fn = flush;
     session->flush_job.arg = session;
     session->begun_ns = now_ns;
@@ -321,6 +331,7 @@ static void *create(struct http_connection *connection)
                      now_ns);
     if (http2_callbacks_attach(session) != 0 || submit_settings(session) != 0) {
         nghttp2_session_del(session->nghttp2);
+        uncharge(session->budget);
         mem_free(session);
         return NULL;
     }
@@ -487,6 +498,7 @@ static void destroy(void *state)
     struct http2_session *session = state;
     assert(session->nghttp2 == NULL);
     assert(session->requests == 0);
+    uncharge(session->budget);
     mem_free(session);
 }
 

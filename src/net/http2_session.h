@@ -15,6 +15,7 @@
 #include "src/net/http2_memory.h"
 #include "src/net/http_exchange.h"
 
+struct budget;
 struct http2_session;
 
 enum { HTTP2_HEADER_TEXT_BYTES = 768, HTTP2_HEADERS_INLINE = 16 };
@@ -48,7 +49,8 @@ struct http2_stream {
     size_t text_capacity;
     uint8_t *text; /* text_inline, or allocated */
     struct http2_header pseudo[4];
-    uint8_t *reply; /* body, then names and values of trailers, in one allocation */
+    uint64_t charged_bytes; /* to the session's budget: itself, text and reply */
+    uint8_t *reply;         /* body, then names and values of trailers, in one allocation */
     size_t reply_size;
     size_t reply_sent;
     nghttp2_nv trailers[4];
@@ -72,6 +74,7 @@ struct http2_data_run {
 struct http2_session {
     struct http_connection *connection;
     struct lane *lane;
+    struct budget *budget;    /* NULL: nothing is charged */
     nghttp2_session *nghttp2; /* NULL once the connection has closed */
     struct http2_frames frames;
     struct http2_guard guard;
@@ -105,13 +108,20 @@ struct http2_session {
     uint64_t linger_ns;
 };
 
+/* Charges what stands around requests, within the budget's margin; servers that must answer charge
+ * beyond it. */
+bool http2_charge(const struct http_connection *connection, struct budget *budget, uint64_t bytes);
+
 /* Makes session->nghttp2, whose callbacks fill the session. 0, or an error of nghttp2. */
 int http2_callbacks_attach(struct http2_session *session);
 
-/* A stream whose headers begin; NULL when the client holds too many requests already. */
+/* A stream whose headers begin; NULL when the client holds too many requests already, or when the
+ * budget has no room for one more. */
 struct http2_stream *http2_stream_create(struct http2_session *session, int32_t id);
-/* One header field; false when the stream's headers are more than we take. */
-bool http2_stream_add_header(struct http2_stream *stream, struct slice name, struct slice value);
+/* One header field. NGHTTP2_NO_ERROR, or the code to reset the stream with: its headers are more
+ * than we take (ENHANCE_YOUR_CALM), or than the budget has room for now (REFUSED_STREAM). */
+uint32_t http2_stream_add_header(struct http2_stream *stream, struct slice name,
+                                 struct slice value);
 /* The header block is complete: the request begins. */
 void http2_stream_begin(struct http2_stream *stream, bool has_body);
 void http2_stream_receive(struct http2_stream *stream, const uint8_t *data, size_t size);

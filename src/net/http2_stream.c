@@ -3,6 +3,7 @@
  * On the connection's lane. */
 #include "src/net/http2_session.h"
 
+#include "src/budget.h"
 #include "src/clock.h"
 #include "src/limits.h"
 #include "src/mem.h"
@@ -50,29 +51,59 @@ static struct slice text_at(const struct http2_stream *stream, uint16_t at, uint
     return slice_of(stream->text + at, size);
 }
 
+bool http2_charge(const struct http_connection *connection, struct budget *budget, uint64_t bytes)
+{
+    if (budget != NULL && http_connection_settings(connection)->must_answer)
+        budget_take(budget, bytes);
+    else if (budget != NULL)
+        return budget_try_take_margin(budget, bytes);
+    return true;
+}
+
+static bool charge(struct http2_stream *stream, size_t bytes)
+{
+    struct http2_session *session = stream->session;
+    if (!http2_charge(session->connection, session->budget, bytes))
+        return false;
+    stream->charged_bytes += bytes;
+    return true;
+}
+
+/* Room for so much more text. False: there is none in the budget. */
+static bool make_room(struct http2_stream *stream, size_t more)
+{
+    size_t wanted = stream->text_size + more;
+    if (wanted <= stream->text_capacity)
+        return true;
+    size_t capacity = stream->text_capacity * 2 > wanted ? stream->text_capacity * 2 : wanted;
+    bool is_inline = stream->text == stream->text_inline;
+    if (!charge(stream, capacity - (is_inline ? 0 : stream->text_capacity)))
+        return false;
+    stream->text = is_inline ? memcpy(mem_alloc(capacity), stream->text, stream->text_size)
+                             : mem_resize(stream->text, capacity);
+    stream->text_capacity = capacity;
+    return true;
+}
+
 static uint16_t append_text(struct http2_stream *stream, struct slice text)
 {
     assert(stream->text_size + text.size <= HTTP_HEADER_BLOCK_BYTES_MAX);
-    size_t wanted = stream->text_size + text.size;
-    if (wanted > stream->text_capacity) {
-        size_t capacity = stream->text_capacity * 2 > wanted ? stream->text_capacity * 2 : wanted;
-        bool is_inline = stream->text == stream->text_inline;
-        stream->text = is_inline ? memcpy(mem_alloc(capacity), stream->text, stream->text_size)
-                                 : mem_resize(stream->text, capacity);
-        stream->text_capacity = capacity;
-    }
+    assert(stream->text_size + text.size <= stream->text_capacity);
     uint16_t at = (uint16_t)stream->text_size;
     if (text.size > 0)
         memcpy(stream->text + at, text.data, text.size);
-    stream->text_size = wanted;
+    stream->text_size += text.size;
     return at;
 }
 
+/* NULL: there is no room in the budget. */
 static struct http2_header *append_header(struct http2_stream *stream)
 {
     assert(stream->headers_count < HTTP_HEADERS_MAX);
     if (stream->headers_count == stream->headers_capacity) {
         size_t size = HTTP_HEADERS_MAX * sizeof(struct http2_header);
+        if (!charge(stream, size))
+            return NULL;
         struct http2_header *larger = mem_alloc(size);
         memcpy(larger, stream->headers, stream->headers_count * sizeof(*larger));
         stream->headers = larger;
@@ -208,6 +239,10 @@ static void keep_reply(struct http2_stream *stream, const struct http_response *
     assert(size > 0);
     for (size_t i = 0; i < trailers; i++)
         size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
+    /* It finishes what was taken. */
+    if (stream->session->budget != NULL)
+        budget_take(stream->session->budget, size);
+    stream->charged_bytes += size;
     stream->reply = mem_alloc(size);
     stream->reply_size = response->body.size;
     memcpy(stream->reply, response->body.data, response->body.size);
@@ -271,6 +306,8 @@ static void destroy(struct http_request *request)
     if (stream->text != stream->text_inline)
         mem_free(stream->text);
     mem_free(stream->reply);
+    if (stream->session->budget != NULL)
+        budget_return(stream->session->budget, stream->charged_bytes);
     mem_free(stream);
 }
 
@@ -288,13 +325,20 @@ struct http2_stream *http2_stream_create(struct http2_session *session, int32_t 
     uint64_t limit = http_connection_settings(session->connection)->streams_max;
     if (session->requests >= (limit == 0 ? HTTP2_STREAMS_MAX : limit))
         return NULL;
-    struct http2_stream *stream = mem_try_alloc(sizeof(*stream));
-    if (stream == NULL)
+    const uint64_t bytes = sizeof(struct http2_stream) + HTTP2_STREAM_NGHTTP2_BYTES;
+    if (!http2_charge(session->connection, session->budget, bytes))
         return NULL;
+    struct http2_stream *stream = mem_try_alloc(sizeof(*stream));
+    if (stream == NULL) {
+        if (session->budget != NULL)
+            budget_return(session->budget, bytes);
+        return NULL;
+    }
     memset(stream, 0, offsetof(struct http2_stream, headers_inline));
     http_exchange_init(&stream->base, &http2_request_ops, session->connection);
     stream->session = session;
     stream->id = id;
+    stream->charged_bytes = bytes;
     stream->headers = stream->headers_inline;
     stream->headers_capacity = HTTP2_HEADERS_INLINE;
     stream->text = stream->text_inline;
@@ -307,24 +351,28 @@ struct http2_stream *http2_stream_create(struct http2_session *session, int32_t 
     return stream;
 }
 
-bool http2_stream_add_header(struct http2_stream *stream, struct slice name, struct slice value)
+uint32_t http2_stream_add_header(struct http2_stream *stream, struct slice name, struct slice value)
 {
     assert(!stream->has_begun);
     assert(!stream->is_refused);
     size_t weight = stream->text_size + stream->headers_count * HEADER_OVERHEAD_BYTES;
     if (name.size + value.size > HTTP_HEADER_BYTES_MAX ||
         weight + name.size + value.size + HEADER_OVERHEAD_BYTES > HTTP_HEADER_BLOCK_BYTES_MAX)
-        return false;
+        return NGHTTP2_ENHANCE_YOUR_CALM;
     struct http2_header *header = pseudo_of(stream, name);
     if (header == NULL && stream->headers_count == HTTP_HEADERS_MAX)
-        return false;
+        return NGHTTP2_ENHANCE_YOUR_CALM;
+    if (!make_room(stream, name.size + value.size))
+        return NGHTTP2_REFUSED_STREAM;
     if (header == NULL)
         header = append_header(stream);
+    if (header == NULL)
+        return NGHTTP2_REFUSED_STREAM;
     header->name_at = append_text(stream, name);
     header->name_size = (uint16_t)name.size;
     header->value_at = append_text(stream, value);
     header->value_size = (uint16_t)value.size;
-    return true;
+    return NGHTTP2_NO_ERROR;
 }
 
 void http2_stream_begin(struct http2_stream *stream, bool has_body)

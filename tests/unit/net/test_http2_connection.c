@@ -551,6 +551,42 @@ static void too_many_headers_reset_the_stream_alone(void **state)
     h2_peer_close(peer);
 }
 
+/* HPACK lets a client repeat long fields for one byte each. */
+static void headers_are_charged_while_their_streams_are_open(void **state)
+{
+    enum { LIMIT = 256 * 1024, STREAMS = 90, VALUE_BYTES = 7000 };
+    static char large[VALUE_BYTES + 1];
+    static const char *fields[] = {":method",    "GET", ":scheme", "http", ":path", "/",
+                                   ":authority", "h",   "x-large", large,  NULL};
+    (void)state;
+    memset(large, 'x', VALUE_BYTES);
+    budget_fini(&budget);
+    budget_init(&budget, LIMIT);
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t ids[STREAMS];
+    for (unsigned i = 0; i < STREAMS; i++) {
+        ids[i] = h2_peer_request(peer, fields, NULL, 0, true);
+        turn(peer, 2);
+        assert_true(budget_used(&budget) >= (uint64_t)held_count * VALUE_BYTES);
+        assert_true(budget_used(&budget) <= LIMIT + LIMIT / 16 + 256 * KIB);
+    }
+    assert_true(held_count >= LIMIT / VALUE_BYTES / 3);
+    assert_true(held_count < STREAMS);
+    turn_until_closed(peer, ids[STREAMS - 1]);
+    assert_int_equal(h2_peer_answer(peer, ids[STREAMS - 1])->close_code, NGHTTP2_REFUSED_STREAM);
+    while (held_count > 0)
+        answer(held[--held_count]);
+    turn_until_closed(peer, ids[0]);
+    assert_int_equal(h2_peer_answer(peer, ids[0])->status, 200);
+    mode = READ_AND_ANSWER;
+    int32_t id = h2_peer_request(peer, fields, NULL, 0, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    h2_peer_close(peer);
+}
+
 /* What each flood sends, frame number i. */
 static void flood_resets(struct h2_peer *peer, uint32_t i)
 {
@@ -1233,6 +1269,7 @@ int main(void)
         ROW(data_before_the_handler_decides_is_refused),
         ROW(trailers_follow_the_body_or_stand_alone),
         ROW(too_many_headers_reset_the_stream_alone),
+        ROW(headers_are_charged_while_their_streams_are_open),
         ROW(every_flood_ends_in_goaway),
         ROW(budgets_fill_again_with_time),
         ROW(pings_beside_requests_are_no_strikes),

@@ -243,6 +243,66 @@ static void no_wake_up_is_lost_between_threads(void **state)
     budget_fini(&budget);
 }
 
+static void a_reserve_is_drawn_from_and_given_back(void **state)
+{
+    struct budget budget;
+    struct budget other;
+    struct budget_reserve outer;
+    struct budget_reserve inner;
+    (void)state;
+    budget_init(&budget, 100);
+    budget_init(&other, 100);
+    assert_int_equal(budget_reserve(&outer, &budget, 101), BUDGET_TOO_SMALL);
+    assert_true(budget_try_take(&budget, 30));
+    assert_int_equal(budget_reserve(&outer, &budget, 80), BUDGET_FULL);
+    assert_int_equal(budget_used(&budget), 30);
+    assert_int_equal(budget_reserve(&outer, &budget, 60), BUDGET_GIVEN);
+    assert_int_equal(budget_used(&budget), 90);
+    budget_take(&budget, 50);
+    budget_take(&other, 5);
+    assert_int_equal(budget_used(&budget), 90);
+    assert_int_equal(budget_used(&other), 5);
+    /* Ten are left of it, and ten of the budget. */
+    assert_int_equal(budget_reserve(&inner, &budget, 20), BUDGET_GIVEN);
+    assert_false(budget_try_take(&budget, 21));
+    assert_true(budget_try_take(&budget, 20));
+    budget_return(&budget, 20);
+    budget_release(&inner);
+    assert_false(budget_reserve_more(&outer, 1));
+    budget_return(&budget, 50);
+    assert_int_equal(budget_used(&budget), 90);
+    assert_true(budget_reserve_more(&outer, 10));
+    assert_int_equal(budget_used(&budget), 100);
+    assert_int_equal(atomic_load(&budget.high_water), 100);
+    budget_release(&outer);
+    assert_int_equal(budget_used(&budget), 30);
+    budget_return(&budget, 30);
+    budget_fini(&budget);
+    budget_fini(&other);
+    assert_int_equal(budget_reserve(&outer, NULL, UINT64_MAX), BUDGET_GIVEN);
+    assert_true(budget_reserve_more(&outer, UINT64_MAX));
+    budget_release(&outer);
+}
+
+static void the_margin_is_small(void **state)
+{
+    enum { LIMIT = 64 << 20, MARGIN = LIMIT / 16 + 256 * 1024 };
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, LIMIT);
+    budget_take(&budget, LIMIT);
+    assert_false(budget_try_take(&budget, 1));
+    assert_false(budget_try_take_margin(&budget, MARGIN + 1));
+    assert_true(budget_try_take_margin(&budget, MARGIN));
+    assert_false(budget_try_take_margin(&budget, 1));
+    budget_return(&budget, LIMIT + MARGIN);
+    budget_fini(&budget);
+    budget_init(&budget, UINT64_MAX);
+    assert_true(budget_try_take_margin(&budget, MARGIN));
+    budget_return(&budget, MARGIN);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +314,8 @@ int main(void)
         cmocka_unit_test(a_return_calls_waiters_of_all_lanes),
         cmocka_unit_test(a_cancelled_waiter_is_not_called),
         cmocka_unit_test(no_wake_up_is_lost_between_threads),
+        cmocka_unit_test(a_reserve_is_drawn_from_and_given_back),
+        cmocka_unit_test(the_margin_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
