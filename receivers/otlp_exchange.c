@@ -220,6 +220,13 @@ static void refuse_malformed(struct otlp_exchange *exchange, const char *reason)
     refuse(exchange, STATUS_INVALID_ARGUMENT, text);
 }
 
+static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
+{
+    struct outcome outcome = otlp_body_failure(HTTP_BODY_TOO_LARGE, reason);
+    exchange->http_status = OTLP_HTTP_TOO_LARGE;
+    otlp_exchange_answer(exchange, &outcome);
+}
+
 static void count_profiles(struct otlp_exchange *exchange, const struct profile_passed *passed,
                            enum profile_verdict verdict)
 {
@@ -248,6 +255,10 @@ static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buff
         refuse_malformed(exchange, passed.reason);
         return;
     }
+    if (verdict == PROFILES_TOO_LARGE) {
+        refuse_too_large(exchange, passed.reason);
+        return;
+    }
     if (verdict == PROFILES_BUSY) {
         struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
         otlp_exchange_answer(exchange, &outcome);
@@ -262,6 +273,35 @@ static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buff
     else
         offer(exchange, passed.owner, passed.request);
     buffer_unref(passed.owner);
+}
+
+/* Messages without content cost those who edit or index them more than their two bytes. False: the
+ * budget has no room, and the request is answered. */
+static bool charge_messages(struct otlp_exchange *exchange, struct buffer *owner,
+                            struct slice message, const struct otlp_figures *figures)
+{
+    char reason[REASON_BYTES_MAX];
+    struct outcome outcome;
+    uint64_t bytes =
+        figures->messages * WIRE_MESSAGE_BYTES_MIN + figures->items * WIRE_ITEM_BYTES_MIN;
+    if (bytes <= message.size)
+        return true;
+    switch (buffer_try_charge(owner, (size_t)(bytes - message.size))) {
+    case BUDGET_GIVEN:
+        return true;
+    case BUDGET_TOO_SMALL:
+        snprintf(reason, sizeof(reason),
+                 "%zu bytes hold %" PRIu64 " messages, which take more than the whole memory "
+                 "budget (service::budget_mib); send less at a time",
+                 message.size, figures->messages);
+        refuse_too_large(exchange, reason);
+        return false;
+    case BUDGET_FULL:
+        break;
+    }
+    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    otlp_exchange_answer(exchange, &outcome);
+    return false;
 }
 
 /* message is protobuf and lies in owner. */
@@ -281,7 +321,7 @@ static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner
     exchange->items = figures.items;
     if (figures.items == 0)
         otlp_exchange_answer(exchange, &outcome_accepted);
-    else
+    else if (charge_messages(exchange, owner, message, &figures))
         offer(exchange, owner, message);
 }
 
@@ -325,10 +365,7 @@ static void answer_too_large(struct otlp_exchange *exchange, uint64_t bytes_max)
     snprintf(text, sizeof(text),
              "grpc: received message after decompression larger than max %" PRIu64, bytes_max);
     bool is_grpc = exchange->transport == OTLP_GRPC;
-    exchange->http_status = OTLP_HTTP_TOO_LARGE;
-    struct outcome outcome =
-        otlp_body_failure(HTTP_BODY_TOO_LARGE, is_grpc ? text : "http: request body too large");
-    otlp_exchange_answer(exchange, &outcome);
+    refuse_too_large(exchange, is_grpc ? text : "http: request body too large");
 }
 
 /* grpc-go tells a gzip header that it cannot read from what comes later. */

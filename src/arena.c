@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "src/budget.h"
 #include "src/mem.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -34,6 +35,12 @@ void arena_init(struct arena *arena, size_t max_bytes)
     *arena = (struct arena){.max_bytes = max_bytes};
 }
 
+void arena_init_charged(struct arena *arena, size_t max_bytes, struct budget *budget)
+{
+    arena_init(arena, max_bytes);
+    arena->budget = budget;
+}
+
 void arena_clear(struct arena *arena)
 {
     assert(arena != NULL);
@@ -44,6 +51,10 @@ void arena_clear(struct arena *arena)
         mem_free(chunk);
     }
     arena->used_bytes = 0;
+    if (arena->charged_bytes > 0)
+        budget_return(arena->budget, arena->charged_bytes);
+    arena->charged_bytes = 0;
+    arena->refused_bytes = 0;
 }
 
 /* With what the arena's gap and alignment add. */
@@ -96,17 +107,29 @@ static void *take(struct arena *arena, size_t size)
     return memory;
 }
 
+/* False when budget or allocator refuse. */
+static bool try_add_chunk(struct arena *arena, size_t capacity)
+{
+    size_t size = sizeof(struct arena_chunk) + capacity;
+    if (arena->budget != NULL && !budget_try_take(arena->budget, size))
+        return false;
+    struct arena_chunk *chunk = mem_try_alloc(size);
+    if (chunk != NULL)
+        add_chunk(arena, chunk, capacity);
+    if (chunk != NULL && arena->budget != NULL)
+        arena->charged_bytes += size;
+    else if (arena->budget != NULL)
+        budget_return(arena->budget, size);
+    return chunk != NULL;
+}
+
 void *arena_try_alloc(struct arena *arena, size_t size)
 {
     assert(arena != NULL);
-    if (is_above_cap(arena, size))
+    if (is_above_cap(arena, size) ||
+        (!has_room(arena, size) && !try_add_chunk(arena, chunk_bytes(arena, rounded_up(size))))) {
+        arena->refused_bytes = arena->used_bytes + size;
         return NULL;
-    if (!has_room(arena, size)) {
-        size_t capacity = chunk_bytes(arena, rounded_up(size));
-        struct arena_chunk *chunk = mem_try_alloc(sizeof(*chunk) + capacity);
-        if (chunk == NULL)
-            return NULL;
-        add_chunk(arena, chunk, capacity);
     }
     return take(arena, size);
 }
@@ -117,7 +140,12 @@ void *arena_alloc(struct arena *arena, size_t size)
     assert(!is_above_cap(arena, size));
     if (!has_room(arena, size)) {
         size_t capacity = chunk_bytes(arena, rounded_up(size));
-        add_chunk(arena, mem_alloc(sizeof(struct arena_chunk) + capacity), capacity);
+        size_t chunk_size = sizeof(struct arena_chunk) + capacity;
+        add_chunk(arena, mem_alloc(chunk_size), capacity);
+        if (arena->budget != NULL) {
+            budget_take(arena->budget, chunk_size);
+            arena->charged_bytes += chunk_size;
+        }
     }
     return take(arena, size);
 }

@@ -27,8 +27,6 @@ enum {
 
 struct walk {
     struct otlp_figures figures;
-    uint64_t items_max;
-    uint64_t attributes;
     const uint8_t *plain_end; /* fields that begin before may be looked at LOOK_AHEAD_BYTES far */
 };
 
@@ -209,7 +207,7 @@ static inline const uint8_t *skip_plain(struct walk *walk, const struct otlp_mes
         if (at[0] >= 0x80)
             next = skip_flags(message->more, at);
         else if (message->plan[at[0]] == OTLP_KEY_VALUE)
-            next = skip_attributes(at, end, stop, &walk->attributes);
+            next = skip_attributes(at, end, stop, &walk->figures.messages);
         else
             next = skip_field(message, at);
         if (next == NULL || next == at || next > end)
@@ -273,14 +271,11 @@ static bool check_field(const struct otlp_message *message, const struct otlp_fi
     return true;
 }
 
-static bool __attribute__((noinline)) count_field(struct walk *walk, const struct otlp_field *field)
+static inline void count_message(struct walk *walk, const struct otlp_field *field)
 {
-    walk->attributes += field->kind == OTLP_KEY_VALUE;
+    walk->figures.messages++;
     walk->figures.items += field->kind == OTLP_RECORDS;
     walk->figures.resources += field->kind == OTLP_RESOURCES;
-    if (walk->figures.items > walk->items_max)
-        return reject("more than %llu items in one request", (unsigned long long)walk->items_max);
-    return true;
 }
 
 /* A nested message whose header is plain: a one-byte tag, a length below 16384. */
@@ -337,19 +332,18 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
             at = content.data + content.size;
         else if (!read_carefully(message, &at, end, &field, &content))
             return false;
-        if (field != NULL &&
-            (!count_field(walk, field) || !walk_message(walk, field->message, content, depth + 1)))
+        if (field == NULL)
+            continue;
+        count_message(walk, field);
+        if (!walk_message(walk, field->message, content, depth + 1))
             return false;
     }
     return true;
 }
 
-static struct walk walk_of(enum signal_kind signal, struct slice body)
+static struct walk walk_of(struct slice body)
 {
-    struct walk walk = {
-        .items_max = signal == PROFILES ? WIRE_SAMPLES_MAX : WIRE_RECORDS_MAX,
-        .plain_end = body.data,
-    };
+    struct walk walk = {.plain_end = body.data};
     assert(body.data != NULL || body.size == 0);
     if (body.size > LOOK_AHEAD_BYTES)
         walk.plain_end = body.data + body.size - LOOK_AHEAD_BYTES;
@@ -377,19 +371,17 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
     assert(ret_reason != NULL);
     const struct otlp_message *request = otlp_request(signal);
     *ret_reason = reason;
-    struct walk walk = walk_of(signal, body);
+    struct walk walk = walk_of(body);
     if (!(body.size <= SMALL_BYTES_MAX ? walk_small(&walk, request, body)
                                        : walk_message(&walk, request, body, 1)))
         return false;
-    if (walk.attributes > WIRE_ATTRIBUTES_MAX)
-        return reject("more than %u attributes in one request", WIRE_ATTRIBUTES_MAX);
     *ret_figures = walk.figures;
     return true;
 }
 
 bool otlp_check_message(const struct otlp_message *message, struct slice body, unsigned depth)
 {
-    struct walk walk = walk_of(PROFILES, body);
+    struct walk walk = walk_of(body);
     assert(depth >= 1);
     return walk_message(&walk, message, body, depth);
 }

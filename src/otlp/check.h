@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire walker: the first to see every body. It allocates nothing, bounds depth and elements,
- * checks every length and the wire type of every known field, and counts items. What passes it may
- * be cut, joined and edited as bytes. Pure function; any thread. Field numbers:
- * opentelemetry-proto 1.x, proto/ in this tree; profiles in layout 1.10. */
+/* The wire walker: the first to see every body. It allocates nothing, bounds depth, checks every
+ * length and the wire type of every known field, and counts items. What passes it may be cut,
+ * joined and edited as bytes. Pure function; any thread. Field numbers: opentelemetry-proto 1.x,
+ * proto/ in this tree; profiles in layout 1.10. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +14,7 @@
 struct otlp_figures {
     uint64_t items;     /* spans, data points, log records, samples */
     uint64_t resources; /* Resource… messages */
+    uint64_t messages;  /* of all kinds inside the request; a plain attribute is one */
 };
 
 /* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason then says

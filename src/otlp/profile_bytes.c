@@ -9,22 +9,25 @@
 
 enum { FIRST_BYTES = 4096 };
 
-static void charge(struct profile_bytes *bytes, size_t capacity)
-{
-    if (bytes->budget != NULL && capacity > bytes->capacity)
-        budget_take(bytes->budget, capacity - bytes->capacity);
-    if (bytes->budget != NULL && capacity < bytes->capacity)
-        budget_return(bytes->budget, bytes->capacity - capacity);
-    bytes->capacity = capacity;
-}
-
 void profile_bytes_fini(struct profile_bytes *bytes)
 {
     assert(bytes->size <= bytes->capacity);
     mem_free(bytes->data);
-    charge(bytes, 0);
+    if (bytes->budget != NULL)
+        budget_return(bytes->budget, bytes->capacity);
+    bytes->capacity = 0;
     bytes->data = NULL;
     bytes->size = 0;
+}
+
+uint64_t profile_bytes_growth(const struct profile_bytes *bytes, uint64_t more)
+{
+    uint64_t capacity = bytes->capacity > 0 ? bytes->capacity : FIRST_BYTES;
+    if (more <= bytes->capacity - bytes->size)
+        return 0;
+    while (more > capacity - bytes->size)
+        capacity *= 2;
+    return capacity;
 }
 
 uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
@@ -34,8 +37,13 @@ uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
     assert(more <= SIZE_MAX / 4);
     while (more > capacity - bytes->size)
         capacity *= 2;
+    /* While it is copied both are there. */
+    if (bytes->budget != NULL)
+        budget_take(bytes->budget, capacity);
     bytes->data = mem_resize(bytes->data, capacity);
-    charge(bytes, capacity);
+    if (bytes->budget != NULL)
+        budget_return(bytes->budget, bytes->capacity);
+    bytes->capacity = capacity;
     return bytes->data + bytes->size;
 }
 

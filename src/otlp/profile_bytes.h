@@ -31,6 +31,8 @@ static inline uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t mo
         return profile_bytes_grow(bytes, more);
     return bytes->data + bytes->size;
 }
+/* What making room for so many more takes from the budget while it lasts. */
+uint64_t profile_bytes_growth(const struct profile_bytes *bytes, uint64_t more);
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more);
 /* Puts tag and length before what was added since `begin`. */
 void profile_bytes_wrap(struct profile_bytes *bytes, size_t begin, uint32_t number);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "src/arena.h"
-#include "src/limits.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_inline.h"
 #include "src/otlp/profile_upload.h"
@@ -61,11 +60,20 @@ static bool is_string_fine(const struct checking *checking, struct profile_index
     return profile_has(&checking->dictionary, PROFILE_STRINGS, index);
 }
 
+static void note_references(const struct checking *checking, enum profile_inline_kind kind,
+                            struct slice message)
+{
+    checking->findings->needs_rewriting = true;
+    checking->findings->measure.inlined_bytes +=
+        profile_inline_growth(&checking->dictionary, kind, message);
+}
+
 static bool is_attribute_fine(const struct checking *checking, struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(&checking->dictionary, index);
     bool has_references = profile_has_references(INLINE_ANY_VALUE, attribute.value);
-    checking->findings->needs_rewriting |= has_references;
+    if (has_references)
+        note_references(checking, INLINE_ANY_VALUE, attribute.value);
     return is_string_fine(checking, attribute.key) && is_string_fine(checking, attribute.unit);
 }
 
@@ -303,45 +311,31 @@ static void check_scopes(struct checking *checking, const struct profile_resourc
     struct wire_reader scopes = wire_reader_of(resource->bytes);
     struct profile_scope scope;
     struct profile profile;
-    bool has_references = profile_has_references(INLINE_RESOURCE, resource->resource);
-    checking->findings->needs_rewriting |= has_references;
+    if (profile_has_references(INLINE_RESOURCE, resource->resource))
+        note_references(checking, INLINE_RESOURCE, resource->resource);
     while (profile_next_scope(&scopes, &scope)) {
         struct wire_reader profiles = wire_reader_of(scope.bytes);
-        has_references = profile_has_references(INLINE_SCOPE, scope.scope);
-        checking->findings->needs_rewriting |= has_references;
+        if (profile_has_references(INLINE_SCOPE, scope.scope))
+            note_references(checking, INLINE_SCOPE, scope.scope);
         while (profile_next_profile(&profiles, &profile))
             check_profile(checking, &profile);
     }
 }
 
-static uint64_t count_profiles(struct slice request)
+static void count_messages(struct slice request, struct profile_measure *measure)
 {
     struct wire_reader resources = wire_reader_of(request);
     struct profile_resource resource;
     struct profile_scope scope;
-    uint64_t count = 0;
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope))
-            count += scope.profiles_count;
+        measure->resources++;
+        while (profile_next_scope(&scopes, &scope)) {
+            measure->scopes++;
+            measure->profiles += scope.profiles_count;
+        }
     }
-    assert(count <= request.size);
-    return count;
-}
-
-/* False when a table has too many entries. */
-static bool check_sizes(const struct checking *checking)
-{
-    for (unsigned i = 0; i < PROFILE_TABLES; i++) {
-        if (checking->dictionary.counts[i] <= PROFILE_TABLE_MAX)
-            continue;
-        snprintf(checking->findings->reason, sizeof(checking->findings->reason),
-                 "the %s has %" PRIu32 " entries, more than %u", table_names[i],
-                 checking->dictionary.counts[i], PROFILE_TABLE_MAX);
-        return false;
-    }
-    assert(checking->findings->reason[0] == '\0');
-    return true;
+    assert(measure->profiles <= request.size);
 }
 
 enum profile_checked profile_check(struct slice request, struct arena *arena,
@@ -354,9 +348,11 @@ enum profile_checked profile_check(struct slice request, struct arena *arena,
     *ret_findings = (struct profile_findings){0};
     if (!profile_dictionary_open(&checking.dictionary, arena, request))
         return PROFILES_NO_MEMORY;
-    if (!check_sizes(&checking))
-        return PROFILES_TOO_LARGE;
-    size_t bits_bytes = count_profiles(request) / 8 + 1;
+    struct profile_measure *measure = &ret_findings->measure;
+    measure->request_bytes = request.size;
+    memcpy(measure->entries, checking.dictionary.counts, sizeof(measure->entries));
+    count_messages(request, measure);
+    size_t bits_bytes = measure->profiles / 8 + 1;
     ret_findings->broken = arena_try_alloc(arena, bits_bytes);
     if (ret_findings->broken == NULL || !check_tables(&checking, arena))
         return PROFILES_NO_MEMORY;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/otlp/profile_measure.h"
 #include "src/slice.h"
 
 struct arena;
@@ -20,13 +21,13 @@ struct profile_findings {
     /* It has broken profiles or entries, or what back-ends stumble over: references instead of
      * texts, tables without zero element, profiles without types. */
     bool needs_rewriting;
-    char reason[256]; /* what is wrong with the first broken profile */
+    struct profile_measure measure; /* for writing it anew */
+    char reason[256];               /* what is wrong with the first broken profile */
 };
 
 enum profile_checked {
     PROFILES_CHECKED,
-    PROFILES_NO_MEMORY, /* within the arena's cap */
-    PROFILES_TOO_LARGE, /* a table above PROFILE_TABLE_MAX; the reason says which */
+    PROFILES_NO_MEMORY, /* within the arena's cap, or its budget */
 };
 
 enum profile_checked profile_check(struct slice request, struct arena *arena,

@@ -32,36 +32,83 @@ static enum profile_verdict refuse_layout(struct profile_passed *passed)
     return PROFILES_REFUSED;
 }
 
-/* Writes the request anew, without broken profiles and without references. */
+/* Writes the request anew, without broken profiles and without references. What that takes has been
+ * reserved. */
 static enum profile_verdict rewrite(struct profile_passed *passed,
                                     const struct profile_findings *findings, struct budget *budget)
 {
     struct profile_merge merge;
     struct profile_source source;
-    struct otlp_limit limit = {.bytes_max = 2 * passed->request.size + PROFILE_MERGED_BYTES_MAX};
+    const struct otlp_limit limit = {.bytes_max = UINT64_MAX};
     enum profile_verdict verdict = PROFILES_BUSY;
     profile_merge_init(&merge, budget);
     if (profile_source_open(&source, passed->request, &merge)) {
         source.broken = findings->broken;
-        verdict = profile_merge_take(&merge, &source, limit) ? PROFILES_TAKEN : PROFILES_REFUSED;
+        bool is_whole = profile_merge_take(&merge, &source, limit);
+        assert(is_whole);
+        (void)is_whole;
         passed->dropped_attributes =
             merge.groups.dropped_attributes + source.remap.dropped_attributes;
         profile_source_close(&source);
-    }
-    if (verdict == PROFILES_TAKEN) {
         struct buffer *buffer = profile_merge_finish(&merge, NULL);
         assert(buffer != NULL);
         buffer_unref(passed->owner);
         passed->owner = buffer;
         passed->request = buffer_slice(buffer);
-    } else if (verdict == PROFILES_REFUSED) {
-        snprintf(passed->reason, sizeof(passed->reason),
-                 "the request has %zu bytes, and more than %llu with its references replaced by "
-                 "texts; send less at a time",
-                 passed->request.size, (unsigned long long)limit.bytes_max);
+        verdict = PROFILES_TAKEN;
     }
     profile_merge_fini(&merge);
     return verdict;
+}
+
+static enum profile_verdict refuse_inlined(struct profile_passed *passed, uint64_t inlined_bytes)
+{
+    snprintf(passed->reason, sizeof(passed->reason),
+             "the request has %zu bytes, and its references stand for %llu bytes of texts, more "
+             "than %llu; send less at a time",
+             passed->request.size, (unsigned long long)inlined_bytes,
+             (unsigned long long)PROFILE_INLINED_BYTES_MAX);
+    return PROFILES_TOO_LARGE;
+}
+
+static enum profile_verdict refuse_work(struct profile_passed *passed, uint64_t bytes)
+{
+    snprintf(passed->reason, sizeof(passed->reason),
+             "the request has %zu bytes, and %llu are needed to check and normalise it, more than "
+             "the whole memory budget (service::budget_mib); send less at a time",
+             passed->request.size, (unsigned long long)bytes);
+    return PROFILES_TOO_LARGE;
+}
+
+static enum profile_verdict reserve_and_rewrite(struct profile_passed *passed,
+                                                const struct profile_findings *findings,
+                                                struct budget *budget)
+{
+    struct budget_reserve reserve;
+    enum profile_verdict verdict = PROFILES_BUSY;
+    uint64_t bytes = profile_measure_merge(&findings->measure);
+    if (findings->measure.inlined_bytes > PROFILE_INLINED_BYTES_MAX)
+        return refuse_inlined(passed, findings->measure.inlined_bytes);
+    switch (budget_reserve(&reserve, budget, bytes)) {
+    case BUDGET_TOO_SMALL:
+        return refuse_work(passed, bytes);
+    case BUDGET_FULL:
+        break;
+    case BUDGET_GIVEN:
+        verdict = rewrite(passed, findings, budget);
+        budget_release(&reserve);
+        break;
+    }
+    return verdict;
+}
+
+/* There was no memory for the index: now, or ever? */
+static enum profile_verdict refuse_index(struct profile_passed *passed, const struct arena *arena)
+{
+    uint64_t limit = arena->budget != NULL ? budget_limit(arena->budget) : UINT64_MAX;
+    if (arena->refused_bytes <= limit && arena->refused_bytes <= arena->max_bytes)
+        return PROFILES_BUSY;
+    return refuse_work(passed, arena->refused_bytes);
 }
 
 /* passed->request has layout 1.10. */
@@ -70,7 +117,7 @@ static enum profile_verdict check_and_rewrite(struct profile_passed *passed, str
     struct arena arena;
     struct profile_findings findings;
     enum profile_verdict verdict = PROFILES_TAKEN;
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, budget);
     enum profile_checked checked = profile_check(passed->request, &arena, &findings);
     assert(sizeof(passed->reason) == sizeof(findings.reason));
     memcpy(passed->reason, findings.reason, sizeof(passed->reason));
@@ -80,9 +127,9 @@ static enum profile_verdict check_and_rewrite(struct profile_passed *passed, str
         passed->rejected_profiles = findings.broken_profiles;
         passed->rejected_samples = findings.broken_samples;
         if (findings.needs_rewriting && passed->profiles > 0)
-            verdict = rewrite(passed, &findings, budget);
+            verdict = reserve_and_rewrite(passed, &findings, budget);
     } else {
-        verdict = checked == PROFILES_NO_MEMORY ? PROFILES_BUSY : PROFILES_REFUSED;
+        verdict = refuse_index(passed, &arena);
     }
     arena_clear(&arena);
     return verdict;
@@ -98,20 +145,13 @@ static enum profile_verdict walk_and_check(struct profile_passed *passed, struct
             passed->reason, sizeof(passed->reason),
             "profiles of %zu bytes in layout 1.10, at most %llu are taken; send less at a time",
             passed->request.size, (unsigned long long)PROFILE_REQUEST_BYTES_MAX);
-        return PROFILES_REFUSED;
+        return PROFILES_TOO_LARGE;
     }
     if (!otlp_check(PROFILES, passed->request, &figures, &reason)) {
         snprintf(passed->reason, sizeof(passed->reason), "%s", reason);
         return PROFILES_REFUSED;
     }
-    /* What indexing takes, about: as large as the request is when its entries are short. */
-    uint64_t working_bytes = passed->request.size;
-    if (budget != NULL && !budget_try_take(budget, working_bytes))
-        return PROFILES_BUSY;
-    enum profile_verdict verdict = check_and_rewrite(passed, budget);
-    if (budget != NULL)
-        budget_return(budget, working_bytes);
-    return verdict;
+    return check_and_rewrite(passed, budget);
 }
 
 /* False: the other steps decide. */

@@ -15,9 +15,10 @@ struct budget;
 struct buffer;
 
 enum profile_verdict {
-    PROFILES_TAKEN,   /* perhaps not all of them */
-    PROFILES_REFUSED, /* the reason says why */
-    PROFILES_BUSY,    /* no memory; later there may be */
+    PROFILES_TAKEN,     /* perhaps not all of them */
+    PROFILES_REFUSED,   /* the reason says why */
+    PROFILES_TOO_LARGE, /* with what they refer to, for ever; the reason says why */
+    PROFILES_BUSY,      /* no memory; later there may be */
 };
 
 struct profile_passed {
@@ -29,7 +30,8 @@ struct profile_passed {
     uint64_t rejected_profiles;
     uint64_t rejected_samples;
     uint64_t dropped_attributes; /* whose references lead nowhere */
-    char reason[256]; /* REFUSED: why; TAKEN: why the first profile was rejected, or "" */
+    char
+        reason[256]; /* REFUSED, TOO_LARGE: why; TAKEN: why the first profile was rejected, or "" */
 };
 
 /* layout: PROFILE_LAYOUTS to find it out. message lies in owner. On TAKEN the caller gives back

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "src/budget.h"
 #include "src/mem.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/profile_inline.h"
@@ -20,6 +21,19 @@ void profile_groups_init(struct profile_groups *groups, struct budget *budget)
     profile_set_init(&groups->scopes, budget);
 }
 
+/* Beyond the budget's limit if need be, like all that finishes what was taken. */
+static void charge(const struct profile_groups *groups, uint64_t bytes)
+{
+    if (groups->body.budget != NULL)
+        budget_take(groups->body.budget, bytes);
+}
+
+static void give_back(const struct profile_groups *groups, uint64_t bytes)
+{
+    if (groups->body.budget != NULL)
+        budget_return(groups->body.budget, bytes);
+}
+
 void profile_groups_fini(struct profile_groups *groups)
 {
     assert(groups != NULL);
@@ -28,7 +42,9 @@ void profile_groups_fini(struct profile_groups *groups)
     profile_bytes_fini(&groups->body);
     profile_bytes_fini(&groups->scratch);
     mem_free(groups->rows);
+    give_back(groups, groups->rows_capacity * sizeof(groups->rows[0]));
     groups->rows = NULL;
+    groups->rows_capacity = 0;
 }
 
 void profile_groups_clear(struct profile_groups *groups)
@@ -86,13 +102,22 @@ uint32_t profile_groups_scope(struct profile_groups *groups,
     return profile_set_add(&groups->scopes, slice_of(out->data, out->size));
 }
 
+static void __attribute__((noinline)) grow_rows(struct profile_groups *groups)
+{
+    uint32_t old = groups->rows_capacity;
+    uint32_t capacity = old > 0 ? 2 * old : ROWS_FIRST;
+    /* While they are copied both are there. */
+    charge(groups, capacity * sizeof(groups->rows[0]));
+    groups->rows = mem_resize(groups->rows, capacity * sizeof(groups->rows[0]));
+    groups->rows_capacity = capacity;
+    give_back(groups, old * sizeof(groups->rows[0]));
+}
+
 void profile_groups_add(struct profile_groups *groups, uint32_t scope)
 {
     assert(scope < groups->scopes.count);
-    if (groups->rows_count == groups->rows_capacity) {
-        groups->rows_capacity = groups->rows_capacity > 0 ? 2 * groups->rows_capacity : ROWS_FIRST;
-        groups->rows = mem_resize(groups->rows, groups->rows_capacity * sizeof(groups->rows[0]));
-    }
+    if (groups->rows_count == groups->rows_capacity)
+        grow_rows(groups);
     groups->rows[groups->rows_count++] =
         (struct profile_row){.scope = scope, .end = groups->body.size};
 }
@@ -133,8 +158,18 @@ struct member_list {
     uint64_t bytes;
 };
 
-static struct member_list *make_lists(uint32_t count)
+uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uint64_t profiles)
 {
+    /* Rows double: what they have, and the same before and after. */
+    enum { ROWS_COPIES = 3 };
+    return profile_set_bytes_max(resources) + profile_set_bytes_max(scopes) +
+           (resources + scopes + 2) * sizeof(struct member_list) +
+           (ROWS_FIRST + profiles) * ROWS_COPIES * sizeof(struct profile_row);
+}
+
+static struct member_list *make_lists(const struct profile_groups *groups, uint32_t count)
+{
+    charge(groups, count * sizeof(struct member_list));
     struct member_list *lists = mem_alloc(count * sizeof(lists[0]));
     assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
@@ -221,8 +256,8 @@ static uint8_t *write_scope(const struct profile_groups *groups, const struct me
 
 uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
 {
-    struct member_list *scopes = make_lists(groups->scopes.count);
-    struct member_list *resources = make_lists(groups->resources.count);
+    struct member_list *scopes = make_lists(groups, groups->scopes.count);
+    struct member_list *resources = make_lists(groups, groups->resources.count);
     list_profiles(groups, scopes);
     list_scopes(groups, scopes, resources);
     for (uint32_t i = 0; i < groups->resources.count; i++) {
@@ -236,5 +271,7 @@ uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
     }
     mem_free(scopes);
     mem_free(resources);
+    give_back(groups,
+              ((uint64_t)groups->scopes.count + groups->resources.count) * sizeof(*resources));
     return at;
 }

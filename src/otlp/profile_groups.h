@@ -59,6 +59,9 @@ struct profile_groups_mark profile_groups_mark(const struct profile_groups *grou
  * added before the next _clear. */
 void profile_groups_cut(struct profile_groups *groups, const struct profile_groups_mark *mark);
 
+/* Most bytes that are held, besides what is written, for so many messages of each kind. */
+uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uint64_t profiles);
+
 /* Never less than what _write will write, with one more profile to come from body. */
 uint64_t profile_groups_bytes_max(const struct profile_groups *groups);
 /* Writes all ResourceProfiles, as fields 1 of a request, where there is room. Returns the end. */

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 
-#include "src/limits.h"
 #include "src/otlp/profile_bytes.h"
 #include "src/otlp/profile_dictionary.h"
 #include "src/otlp/wire.h"
@@ -50,6 +49,38 @@ bool profile_has_references(enum profile_inline_kind kind, struct slice message)
     return false;
 }
 
+/* With the header of the text; those of the messages around it may become as much longer. */
+static uint64_t text_growth(const struct profile_dictionary *dictionary, struct profile_index index)
+{
+    if (!profile_has(dictionary, PROFILE_STRINGS, index))
+        return 0;
+    return profile_string_at(dictionary, index).size + PROFILE_HEADER_BYTES_MAX;
+}
+
+uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
+                               enum profile_inline_kind kind, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    bool has_key = false;
+    uint64_t key_growth = 0;
+    uint64_t growth = 0;
+    while (wire_next_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (kind == INLINE_KEY_VALUE && field.number == KEY)
+            has_key = field.bytes.size > 0;
+        else if (kind == INLINE_KEY_VALUE && field.number == KEY_INDEX)
+            key_growth = text_growth(dictionary, profile_index_of(field.number_value));
+        else if (is_reference(kind, &field))
+            growth += text_growth(dictionary, profile_index_of(field.number_value));
+        else if (child != INLINE_NOTHING)
+            growth += profile_inline_growth(dictionary, child, field.bytes);
+    }
+    assert(reader.failure == NULL);
+    growth += has_key ? 0 : key_growth;
+    return growth == 0 ? 0 : growth + PROFILE_HEADER_BYTES_MAX;
+}
+
 static bool add_text(const struct profile_dictionary *dictionary, struct profile_index index,
                      struct profile_bytes *out)
 {
@@ -57,8 +88,6 @@ static bool add_text(const struct profile_dictionary *dictionary, struct profile
     if (!profile_has(dictionary, PROFILE_STRINGS, index))
         return false;
     struct slice text = profile_string_at(dictionary, index);
-    if (begin + text.size > PROFILE_MERGED_BYTES_MAX)
-        return false; /* many references to one long text would multiply it without bound */
     profile_bytes_add(out, text);
     profile_bytes_wrap(out, begin, TEXT);
     return true;

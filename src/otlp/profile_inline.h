@@ -24,6 +24,10 @@ enum profile_inline_kind {
     INLINE_KINDS,
 };
 
+/* How many bytes more the message may have once its references are replaced: of the texts and of
+ * the headers around them. */
+uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
+                               enum profile_inline_kind kind, struct slice message);
 bool profile_has_references(enum profile_inline_kind kind, struct slice message);
 /* Appends the message without references to out. Attributes of a resource or scope whose references
  * lead nowhere are left out and counted in *dropped. False, with nothing appended, when a reference

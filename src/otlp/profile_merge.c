@@ -7,10 +7,12 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/otlp/profile_carry.h"
 #include "src/otlp/profile_inline.h"
+#include "src/otlp/profile_measure.h"
 #include "src/otlp/profile_unused.h"
 #include "src/otlp/profile_upload.h"
 
@@ -441,11 +443,15 @@ static void hand_out_request(struct profile_merge *merge, struct batch *batch)
 
 /* Writes the request once more, this time with what is asked for alone. Without memory for that it
  * stays as it is, which is untidy and not wrong. */
-static struct buffer *without_unused(struct buffer *buffer, struct budget *budget)
+static struct buffer *without_unused(struct buffer *buffer, const struct profile_measure *measure,
+                                     struct budget *budget)
 {
     struct profile_merge merge;
     struct profile_source source;
+    struct budget_reserve reserve;
     const struct otlp_limit limit = {.bytes_max = UINT64_MAX};
+    if (budget_reserve(&reserve, budget, profile_measure_merge(measure)) != BUDGET_GIVEN)
+        return buffer;
     profile_merge_init(&merge, budget);
     if (profile_source_open(&source, buffer_slice(buffer), &merge)) {
         source.is_begun = true;
@@ -456,7 +462,23 @@ static struct buffer *without_unused(struct buffer *buffer, struct budget *budge
         buffer = profile_merge_finish(&merge, NULL);
     }
     profile_merge_fini(&merge);
+    budget_release(&reserve);
     return buffer;
+}
+
+/* What it takes to merge the result once more. */
+static struct profile_measure measure_of(const struct profile_merge *merge,
+                                         const struct buffer *result)
+{
+    struct profile_measure measure = {
+        .request_bytes = result != NULL ? result->size : 0,
+        .resources = merge->groups.resources.count,
+        .scopes = merge->groups.scopes.count,
+        .profiles = merge->profiles,
+    };
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        measure.entries[i] = merge->tables.sets[i].count;
+    return measure;
 }
 
 static bool has_unused(const struct profile_merge *merge)
@@ -484,8 +506,9 @@ struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_
 {
     struct buffer *buffer = merge->profiles > 0 ? write_request(merge) : NULL;
     bool is_untidy = buffer != NULL && has_unused(merge);
+    struct profile_measure measure = measure_of(merge, buffer);
     clear(merge, source);
-    return is_untidy ? without_unused(buffer, merge->groups.body.budget) : buffer;
+    return is_untidy ? without_unused(buffer, &measure, merge->groups.body.budget) : buffer;
 }
 
 bool profile_merge_hand_out(struct profile_merge *merge, struct profile_source *source,

@@ -28,8 +28,7 @@ struct scan {
     uint64_t counts[PROFILE_TABLES];
     uint64_t profiles;
     uint64_t samples;
-    uint64_t attributes_max; /* of resources and scopes: they have no more than that */
-    bool is_1_10;            /* a sample proves it */
+    bool is_1_10; /* a sample proves it */
 };
 
 static inline const uint8_t *end_of(struct slice slice)
@@ -352,13 +351,11 @@ static const struct otlp_message *header_message(enum profile_inline_kind kind)
 }
 
 /* The fields of ResourceProfiles or ScopeProfiles but for what is repeated. */
-static bool scan_header(struct scan *scan, enum profile_inline_kind kind, uint8_t tag,
-                        struct slice content)
+static bool scan_header(enum profile_inline_kind kind, uint8_t tag, struct slice content)
 {
     if (tag == PROFILE_BYTES(3)) /* schema_url */
         return true;
-    scan->attributes_max += content.size / 2;
-    return tag == PROFILE_BYTES(1) && scan->attributes_max <= WIRE_ATTRIBUTES_MAX &&
+    return tag == PROFILE_BYTES(1) &&
            otlp_check_message(header_message(kind), content, SCOPE_DEPTH) &&
            !profile_has_references(kind, content);
 }
@@ -373,7 +370,7 @@ static bool scan_group(struct scan *scan, enum profile_inline_kind kind, struct 
         struct slice content;
         if ((tag & 7) != WIRE_BYTES || !profile_content_at(at, end, &content))
             return false;
-        bool is_fine = tag != PROFILE_BYTES(2)   ? scan_header(scan, kind, tag, content)
+        bool is_fine = tag != PROFILE_BYTES(2)   ? scan_header(kind, tag, content)
                        : kind == INLINE_RESOURCE ? scan_group(scan, INLINE_SCOPE, content)
                                                  : scan_profile(scan, content);
         if (!is_fine)
@@ -387,10 +384,9 @@ static bool scan_group(struct scan *scan, enum profile_inline_kind kind, struct 
 static bool is_complete(const struct scan *scan)
 {
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
-        if (scan->counts[i] == 0 || scan->counts[i] > PROFILE_TABLE_MAX ||
-            scan->highest[i] >= scan->counts[i])
+        if (scan->counts[i] == 0 || scan->highest[i] >= scan->counts[i])
             return false;
-    return scan->is_1_10 && scan->samples <= WIRE_SAMPLES_MAX;
+    return scan->is_1_10;
 }
 
 bool profile_is_plain(struct slice request, struct profile_plain *ret_plain)

@@ -24,17 +24,19 @@ enum {
     CHUNK_BYTES_MAX = 64 * 1024, /* with the buffer's own */
 };
 
-/* Brings what is charged for entries and slots up to date. */
-static void charge(struct profile_set *set)
+/* What entries and slots take, charged before they are there; while entries are copied those of
+ * before are there as well. */
+static void charge(struct profile_set *set, uint64_t bytes)
 {
-    struct budget *budget = set->budget;
-    uint64_t used = set->capacity * sizeof(set->entries[0]) +
-                    (uint64_t)set->slots_count * sizeof(set->slots[0]);
-    if (budget != NULL && used > set->charged_bytes)
-        budget_take(budget, used - set->charged_bytes);
-    if (budget != NULL && used < set->charged_bytes)
-        budget_return(budget, set->charged_bytes - used);
-    set->charged_bytes = used;
+    if (set->budget != NULL)
+        budget_take(set->budget, bytes);
+}
+
+static void settle(struct profile_set *set, uint64_t bytes)
+{
+    if (set->budget != NULL)
+        budget_return(set->budget, set->charged_bytes);
+    set->charged_bytes = bytes;
 }
 
 static void drop_last_chunk(struct profile_set *set)
@@ -114,6 +116,9 @@ static void __attribute__((noinline)) grow(struct profile_set *set)
     assert(set->slots_count <= UINT32_MAX / 4);
     set->slots_count = set->slots_count > 0 ? 2 * set->slots_count : SLOTS_FIRST;
     set->capacity = set->slots_count / 3 * 2;
+    const uint64_t bytes = set->capacity * sizeof(set->entries[0]) +
+                           (uint64_t)set->slots_count * sizeof(set->slots[0]);
+    charge(set, bytes);
     set->entries = mem_resize(set->entries, set->capacity * sizeof(set->entries[0]));
     mem_free(set->slots);
     /* jemalloc would zero by giving the pages back to the kernel, which costs several times more.
@@ -125,7 +130,26 @@ static void __attribute__((noinline)) grow(struct profile_set *set)
             fetch_slot(set, set->entries[i + GROW_AHEAD].hash);
         put_in_slot(set, i);
     }
-    charge(set);
+    settle(set, bytes);
+}
+
+uint64_t profile_set_bytes_max(uint64_t count)
+{
+    uint64_t slots = SLOTS_FIRST;
+    while (slots / 3 * 2 < count + 1)
+        slots *= 2;
+    /* While it grows, the entries of before are there as well; and one chunk is begun. */
+    uint64_t entries = slots / 3 * 2 + (slots > SLOTS_FIRST ? slots / 3 : 0);
+    return entries * sizeof(struct profile_set_entry) + slots * sizeof(uint32_t) +
+           CHUNK_BYTES_FIRST;
+}
+
+uint64_t profile_set_growth(const struct profile_set *set, uint64_t content_bytes)
+{
+    uint64_t bytes = content_bytes + PROFILE_HEADER_BYTES_MAX + CHUNK_BYTES_MAX;
+    if (set->count == set->capacity)
+        bytes += 2 * set->charged_bytes;
+    return bytes;
 }
 
 void profile_set_init_field(struct profile_set *set, struct budget *budget, uint32_t number)
@@ -155,7 +179,7 @@ void profile_set_fini(struct profile_set *set)
     set->slots = NULL;
     set->capacity = 0;
     set->slots_count = 0;
-    charge(set);
+    settle(set, 0);
 }
 
 /* Empties the slots. A table that was large once and holds little now is emptied entry by entry:

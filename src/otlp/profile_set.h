@@ -63,6 +63,12 @@ uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_en
 uint32_t profile_set_expect(const struct profile_set *set, struct slice content);
 uint32_t profile_set_add_expected(struct profile_set *set, struct slice content, uint32_t hash);
 
+/* Most bytes that it holds, besides the entries' own, to have so many entries. */
+uint64_t profile_set_bytes_max(uint64_t count);
+
+/* What adding one more of that size takes from the budget while it lasts. */
+uint64_t profile_set_growth(const struct profile_set *set, uint64_t content_bytes);
+
 /* Forgets the entries from `count` on. */
 void profile_set_cut(struct profile_set *set, uint32_t count);
 /* Writes encoded_bytes where there is room. Returns the end. */

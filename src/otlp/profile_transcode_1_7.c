@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/limits.h"
 #include "src/mem.h"
@@ -17,6 +18,12 @@
 #include "src/otlp/profile_set.h"
 #include "src/otlp/wire.h"
 
+enum {
+    TIME_GROWTH = 8, /* a varint of one byte becomes a fixed64 */
+    SAMPLE_MORE_BYTES = 64,
+    SAMPLE_ROOM_BYTES = 64 * 1024, /* first pieces of what one sample is read into */
+    TYPES_BYTES_MAX = 256,         /* what else a Profile has for each of its types */
+};
 enum { GONE = 0, NUMBERS = 16, DICTIONARY = 2, TYPES_MAX = 16, STRINGS = 5, STACKS = 7 };
 #define NO_STACK ((uint64_t)INT32_MAX)
 
@@ -26,7 +33,8 @@ struct transcoding {
     struct profile_set keys; /* of attributes: they go behind the texts of the request */
     uint64_t texts;          /* of the request */
     uint64_t spelt_bytes;    /* of all stacks, as often as they are used */
-    bool has_failed;         /* no memory */
+    struct budget_reserve reserve;
+    bool has_failed; /* no memory */
 };
 
 /* What a Profile's samples share. */
@@ -36,6 +44,7 @@ struct old_profile {
     size_t types_count;
     struct slice locations; /* packed */
     const uint8_t **begins; /* where each of them begins, and the end */
+    size_t begins_bytes;
     size_t locations_count;
 };
 
@@ -47,6 +56,17 @@ struct old_sample {
     struct profile_bytes attributes;
     struct profile_bytes times; /* fixed64 */
 };
+
+/* Before anything is written: has room in the budget for so many more bytes of output and for
+ * working_bytes besides. Notes when there is none. */
+static bool has_room(struct transcoding *work, uint64_t output_bytes, uint64_t working_bytes)
+{
+    struct budget_reserve *reserve = &work->reserve;
+    uint64_t wanted = profile_bytes_growth(&work->out, output_bytes) + working_bytes;
+    if (!work->has_failed && reserve->budget != NULL && reserve->left < wanted)
+        work->has_failed = !budget_reserve_more(reserve, wanted - reserve->left);
+    return !work->has_failed;
+}
 
 static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
 {
@@ -116,12 +136,13 @@ static uint64_t one_more(uint64_t index)
 }
 
 /* 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
-static void read_sample(struct slice bytes, struct old_sample *sample)
+static void read_sample(struct slice bytes, struct old_sample *sample, struct budget *budget)
 {
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    struct profile_bytes times = {0};
-    assert(sample->values.size == 0);
+    struct profile_bytes times = {.budget = budget};
+    *sample = (struct old_sample){
+        .values.budget = budget, .attributes.budget = budget, .times.budget = budget};
     while (wire_read_field(&reader, &field)) {
         if (field.number == 1)
             sample->begin = field.number_value;
@@ -155,6 +176,8 @@ static uint64_t stack_of(struct transcoding *work, const struct old_profile *pro
     work->spelt_bytes += size;
     if (work->spelt_bytes > PROFILE_SPELT_BYTES_MAX)
         return NO_STACK; /* few bytes can name many long stacks */
+    if (!has_room(work, 0, profile_set_growth(&work->stacks, size)))
+        return NO_STACK;
     return profile_set_add(&work->stacks, slice_of(begin, size));
 }
 
@@ -195,10 +218,13 @@ static void put_picked(struct transcoding *work, const struct old_profile *profi
 static void put_sample(struct transcoding *work, const struct old_profile *profile,
                        struct slice bytes, size_t type)
 {
-    struct old_sample sample = {0};
+    struct old_sample sample;
     struct slice values;
     assert(type <= profile->types_count);
-    read_sample(bytes, &sample);
+    if (!has_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
+                  4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
+        return;
+    read_sample(bytes, &sample, work->out.budget);
     if (pick_values(profile, &sample, type, &values))
         put_picked(work, profile, &sample, values);
     profile_bytes_fini(&sample.values);
@@ -234,23 +260,29 @@ static void put_profile(struct transcoding *work, const struct old_profile *prof
     struct wire_reader reader = wire_reader_of(profile->bytes);
     struct wire_field field;
     assert(type < TYPES_MAX);
+    if (!has_room(work, profile->bytes.size + TYPES_BYTES_MAX, 0))
+        return;
     if (type < profile->types_count)
         put_bytes(&work->out, 1, profile->types[type]);
     while (!work->has_failed && wire_read_field(&reader, &field))
         if (field.number == 2 && field.type == WIRE_BYTES)
             put_sample(work, profile, field.bytes, type);
-    put_rest(work, profile, type);
+    if (has_room(work, TIME_GROWTH * profile->bytes.size, 0))
+        put_rest(work, profile, type);
     profile_bytes_wrap(&work->out, begin, 2);
 }
 
 /* Notes where each location of the packed list begins. False when there is no memory. */
-static bool index_locations(struct old_profile *profile)
+static bool index_locations(struct old_profile *profile, struct budget *budget)
 {
     const uint8_t *at = profile->locations.data;
     const uint8_t *end = at + profile->locations.size;
     size_t count = count_varints(profile->locations);
     assert(profile->begins == NULL);
-    profile->begins = (const uint8_t **)mem_try_alloc((count + 1) * sizeof(profile->begins[0]));
+    profile->begins_bytes = (count + 1) * sizeof(profile->begins[0]);
+    if (budget != NULL)
+        budget_take(budget, profile->begins_bytes);
+    profile->begins = (const uint8_t **)mem_try_alloc(profile->begins_bytes);
     if (profile->begins == NULL)
         return false;
     profile->locations_count = count;
@@ -266,9 +298,13 @@ static bool index_locations(struct old_profile *profile)
 static void transcode_profile(struct transcoding *work, struct slice bytes)
 {
     struct old_profile profile = {.bytes = bytes};
-    struct profile_bytes locations = {0};
+    struct budget *budget = work->out.budget;
+    struct profile_bytes locations = {.budget = budget};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
+    /* Where each location begins, and a copy of the list, which doubles. */
+    if (!has_room(work, 0, (sizeof(profile.begins[0]) + 4) * bytes.size + SAMPLE_ROOM_BYTES))
+        return;
     profile_bytes_room(&locations, 1);
     while (wire_read_field(&reader, &field)) {
         if (field.number == 1 && field.type == WIRE_BYTES && profile.types_count < TYPES_MAX)
@@ -277,11 +313,13 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
             add_varints(&locations, &field);
     }
     profile.locations = slice_of(locations.data, locations.size);
-    if (!index_locations(&profile))
+    if (!index_locations(&profile, budget))
         work->has_failed = true;
     for (size_t type = 0; !work->has_failed && (type == 0 || type < profile.types_count); type++)
         put_profile(work, &profile, type);
     mem_free((void *)profile.begins);
+    if (budget != NULL)
+        budget_return(budget, profile.begins_bytes);
     profile_bytes_fini(&locations);
 }
 
@@ -292,6 +330,8 @@ static void transcode_children(struct transcoding *work, struct slice message, b
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
         size_t begin = work->out.size;
+        if (!has_room(work, field.whole.size + SAMPLE_MORE_BYTES, 0))
+            return;
         if (field.number != 2 || field.type != WIRE_BYTES) {
             profile_bytes_add(&work->out, field.whole);
         } else if (are_profiles) {
@@ -348,6 +388,9 @@ static void put_tables(struct transcoding *work, struct slice dictionary)
     while (wire_read_field(&reader, &field)) {
         if (field.type != WIRE_BYTES || field.number == STACKS)
             continue;
+        if (!has_room(work, 2 * field.whole.size + SAMPLE_MORE_BYTES,
+                      profile_set_growth(&work->keys, field.whole.size)))
+            return;
         if (field.number == 6)
             put_attribute(work, field.bytes);
         else if (field.number == 1 || field.number == 2)
@@ -362,11 +405,18 @@ static void put_dictionary(struct transcoding *work, struct slice request)
     size_t begin = work->out.size;
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
+    uint64_t sets_bytes = work->stacks.encoded_bytes + work->stacks.count * SAMPLE_MORE_BYTES +
+                          work->keys.encoded_bytes;
+    if (!has_room(work, request.size + sets_bytes, 0))
+        return;
     put_bytes(&work->out, 1, slice_of("", 0)); /* the zero elements of mappings and links */
     put_bytes(&work->out, 4, slice_of("", 0));
     while (wire_read_field(&reader, &field))
         if (field.number == DICTIONARY && field.type == WIRE_BYTES)
             put_tables(work, field.bytes);
+    sets_bytes += work->keys.encoded_bytes; /* which came meanwhile */
+    if (!has_room(work, sets_bytes + SAMPLE_MORE_BYTES, 0))
+        return;
     for (uint32_t i = 1; i < work->keys.count; i++)
         put_bytes(&work->out, STRINGS, profile_set_at(&work->keys, i));
     for (uint32_t i = 0; i < work->stacks.count; i++) {
@@ -416,6 +466,8 @@ struct buffer *profile_transcode_1_7(struct slice request, struct budget *budget
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
     assert(request.data != NULL || request.size == 0);
+    if (budget_reserve(&work.reserve, budget, SAMPLE_ROOM_BYTES) != BUDGET_GIVEN)
+        return NULL;
     profile_set_init(&work.stacks, budget);
     profile_set_init(&work.keys, budget);
     while (!work.has_failed && wire_read_field(&reader, &field)) {
@@ -425,6 +477,9 @@ struct buffer *profile_transcode_1_7(struct slice request, struct budget *budget
         transcode_children(&work, field.bytes, false);
         profile_bytes_wrap(&work.out, begin, 1);
     }
-    put_dictionary(&work, request);
-    return finish(&work, budget);
+    if (!work.has_failed)
+        put_dictionary(&work, request);
+    struct buffer *buffer = finish(&work, budget);
+    budget_release(&work.reserve);
+    return buffer;
 }

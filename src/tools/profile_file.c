@@ -183,7 +183,7 @@ static bool pass_door(struct profile_file *file, struct error *error)
         file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &passed);
     if (verdict == PROFILES_BUSY)
         return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
-    if (verdict == PROFILES_REFUSED)
+    if (verdict == PROFILES_REFUSED || verdict == PROFILES_TOO_LARGE)
         return error_set(error, "no sound OTLP profiles: %s", passed.reason);
     if (passed.profiles == 0 && passed.rejected_profiles > 0) {
         buffer_unref(passed.owner);
