@@ -76,18 +76,16 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
     assert(buffer != NULL);
     assert(is_movable(buffer));
     assert(capacity >= buffer->capacity);
-    size_t old_total = sizeof(struct buffer) + buffer->capacity;
-    size_t total = sizeof(struct buffer) + capacity;
+    size_t more = capacity - buffer->capacity;
     struct budget *budget = buffer->budget;
-    /* While it is copied both are there. */
-    if (!charge(budget, total))
+    /* While it is copied both are there, but the end of the new one is not touched yet. */
+    if (!charge(budget, more))
         return NULL;
-    struct buffer *moved = mem_try_resize(buffer, total);
+    struct buffer *moved = mem_try_resize(buffer, sizeof(struct buffer) + capacity);
     if (moved == NULL) {
-        uncharge(budget, total);
+        uncharge(budget, more);
         return NULL;
     }
-    uncharge(budget, old_total);
     moved->capacity = capacity;
     return moved;
 }

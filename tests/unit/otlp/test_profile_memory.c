@@ -287,8 +287,8 @@ static enum profile_verdict pass(size_t shape, size_t count, uint64_t limit)
 
 static void what_is_allocated_was_charged_before(void **state)
 {
-    static const size_t counts[] = {1, 7, 60, 100, 300};
-    static const uint64_t limits[] = {1 * MIB, 8 * MIB, 64 * MIB, 4096 * MIB};
+    static const size_t counts[] = {1, 60, 150};
+    static const uint64_t limits[] = {1 * MIB, 32 * MIB, 4096 * MIB};
     (void)state;
     for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
@@ -301,7 +301,7 @@ static void what_expands_has_an_allowance(void **state)
     (void)state;
     for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++) {
         size_t max = shapes[shape].count_max;
-        assert_int_equal(pass(shape, max > 0 ? max : 60, 4096 * MIB), PROFILES_TAKEN);
+        assert_int_equal(pass(shape, max > 0 ? max : 20, 4096 * MIB), PROFILES_TAKEN);
         if (max > 0)
             assert_int_equal(pass(shape, max + 2, 4096 * MIB), PROFILES_TOO_LARGE);
     }
