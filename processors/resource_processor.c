@@ -11,6 +11,7 @@
 #include "src/error.h"
 #include "src/otlp/attribute_actions.h"
 #include "src/otlp/resource_edit.h"
+#include "src/receipt.h"
 
 struct resource_config {
     struct config_sections attributes; /* struct attribute_action_config */
@@ -86,6 +87,13 @@ static void resource_consume(struct component *component, struct batch *batch,
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
     struct batch *edited = resource_edit(&self->editor, batch);
+    if (edited == NULL) {
+        /* Passed on unedited it would say what an action was to take out. */
+        struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
+        outcome.reason = LOSS_MEMORY;
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
     counter_add(&counters->outgoing[batch->signal], edited->items);
     component_consume(component->next, edited, receipt);
     batch_unref(edited);

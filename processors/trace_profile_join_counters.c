@@ -30,6 +30,8 @@ const struct counter_row join_counters[] = {
                  "Number of spans that came after a profile had waited for them in vain"),
     JOIN_COUNTER(marked, COUNTER_SUM, "marked_spans",
                  "Number of spans that got pyroscope.profile.id"),
+    JOIN_COUNTER(unmarked, COUNTER_SUM, "unmarked_spans",
+                 "Number of spans that did not get it for want of memory budget"),
     JOIN_COUNTER(hits, COUNTER_SUM, "hits",
                  "Number of spans named by a request of profiles that were in the index"),
     JOIN_COUNTER_BY(absent, "misses", "absent",

@@ -15,6 +15,7 @@ struct join_counters {
     counter evicted;
     counter late;
     counter marked;
+    counter unmarked;
     counter hits;
     counter unknown_services;
     counter absent;

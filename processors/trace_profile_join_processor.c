@@ -331,6 +331,7 @@ static void consume_traces(struct join *self, struct batch *batch, struct receip
     counter_add(&counters->skipped, figures.skipped);
     counter_add(&counters->late, figures.late);
     counter_add(&counters->marked, figures.marked);
+    counter_add(&counters->unmarked, figures.unmarked);
     counter_add(&counters->evicted,
                 atomic_load_explicit(&shard->evictions, memory_order_relaxed) - evictions);
     counter_add(&counters->outgoing[TRACES], marked->items);

@@ -256,6 +256,17 @@ void budget_release(struct budget_reserve *reserve)
         budget_return(reserve->budget, reserve->left);
 }
 
+bool budget_has_room(const struct budget *budget, uint64_t amount)
+{
+    if (budget == NULL)
+        return true;
+    const struct budget_reserve *reserve = reserve_of(budget);
+    uint64_t held = reserve != NULL ? reserve->left : 0;
+    uint64_t limit = budget_limit(budget);
+    return amount <= held ||
+           (amount - held <= limit && budget_used(budget) <= limit - (amount - held));
+}
+
 void budget_lower(struct budget *budget, uint64_t limit)
 {
     assert(limit > 0);

@@ -50,6 +50,10 @@ void budget_return(struct budget *budget, uint64_t amount);
 /* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
 
+/* Whether so much is free: for work that takes beyond the limit piece by piece, and can still be
+ * refused as a whole. budget may be NULL, which has room. */
+bool budget_has_room(const struct budget *budget, uint64_t amount);
+
 /* A part of a budget that one piece of work has been given before it begins, because its size
  * follows from its input: while it lasts, what this thread takes from the budget comes out of that
  * part first, and what it returns goes back there. So work that takes "beyond the limit if need be"

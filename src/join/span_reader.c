@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/join/join_store.h"
 #include "src/join/key_value.h"
 #include "src/join/span_mark.h"
@@ -19,6 +20,11 @@ enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
 enum {
     FLAG_HAS_REMOTE = 0x100,
     FLAG_IS_REMOTE = 0x200,
+};
+
+enum {
+    MARK_BYTES_MAX = URL_BYTES_MAX + 256, /* a URL, an id, their keys and headers */
+    SPLICES_KEPT_MAX = 4096,              /* from batch to batch */
 };
 
 static void want_attributes(struct span_keys *keys, const struct join_settings *settings)
@@ -61,7 +67,10 @@ static void forget(struct span_reader *reader)
     assert(reader != NULL);
     profile_bytes_fini(&reader->gathered[0]);
     profile_bytes_fini(&reader->gathered[1]);
-    profile_bytes_fini(&reader->splices.inserts);
+    if (reader->splices.capacity > SPLICES_KEPT_MAX)
+        splice_list_forget(&reader->splices);
+    else
+        profile_bytes_fini(&reader->splices.inserts);
 }
 
 void span_reader_fini(struct span_reader *reader)
@@ -304,6 +313,15 @@ static void mark(struct span_reader *reader, const struct span_in_run *span)
     splice_close(splices, opened, SPANS, span->content_bytes);
 }
 
+/* Whether the budget has room for one more mark, and for the batch with all of them. */
+static bool has_room(const struct span_reader *reader)
+{
+    const struct splice_list *splices = &reader->splices;
+    return budget_has_room(reader->budget, splice_list_growth(splices, 2, MARK_BYTES_MAX) +
+                                               splices->inserts.size + reader->batch_bytes +
+                                               MARK_BYTES_MAX);
+}
+
 /* Indexes and marks those of the run. What they need of the index has been fetched meanwhile. */
 static void finish_run(struct span_reader *reader)
 {
@@ -313,8 +331,12 @@ static void finish_run(struct span_reader *reader)
         if (reader->lone.count > 0)
             lone_traces_note(&reader->store->lone, &reader->lone, &reader->run[i].view.facts,
                              reader->now_ns);
-        if (wants_mark(reader, &reader->run[i].view))
+        if (!wants_mark(reader, &reader->run[i].view))
+            continue;
+        if (has_room(reader))
             mark(reader, &reader->run[i]);
+        else
+            reader->figures.unmarked++;
     }
     reader->run_count = 0;
 }
@@ -391,6 +413,7 @@ struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, 
     struct rope_field field;
     assert(batch->signal == TRACES);
     reader->figures = (struct span_figures){.indexed = 0};
+    reader->batch_bytes = batch->bytes;
     splice_list_clear(&reader->splices);
     while (rope_read_field(&rope, batch->bytes, &field))
         if (field.number == RESOURCES)

@@ -20,7 +20,8 @@ struct span_figures {
     uint64_t indexed;
     uint64_t skipped; /* of services without profiles */
     uint64_t marked;
-    uint64_t late; /* a profile waited for it, but not long enough */
+    uint64_t unmarked; /* for want of budget */
+    uint64_t late;     /* a profile waited for it, but not long enough */
 };
 
 /* Spans that are read before any of them is indexed: the memory that the index has to look at is
@@ -49,6 +50,7 @@ struct span_reader {
     uint64_t now_ns;
     struct fact_text text;   /* of the span at hand */
     uint32_t resource_texts; /* their place in the log */
+    uint64_t batch_bytes;    /* of the batch at hand */
     bool is_indexed;         /* the resource at hand */
     bool is_marked;
 };

@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/mem.h"
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
@@ -18,12 +19,21 @@ void splice_list_init(struct splice_list *list, struct budget *budget)
     *list = (struct splice_list){.inserts.budget = budget};
 }
 
-void splice_list_fini(struct splice_list *list)
+void splice_list_forget(struct splice_list *list)
 {
     assert(list != NULL);
-    mem_free(list->items);
+    splice_list_clear(list);
     profile_bytes_fini(&list->inserts);
+    mem_free(list->items);
+    if (list->inserts.budget != NULL)
+        budget_return(list->inserts.budget, list->capacity * sizeof(list->items[0]));
     list->items = NULL;
+    list->capacity = 0;
+}
+
+void splice_list_fini(struct splice_list *list)
+{
+    splice_list_forget(list);
 }
 
 void splice_list_clear(struct splice_list *list)
@@ -34,13 +44,35 @@ void splice_list_clear(struct splice_list *list)
     list->inserts.size = 0;
 }
 
+static size_t next_capacity(const struct splice_list *list)
+{
+    return list->capacity > 0 ? 2 * list->capacity : ITEMS_FIRST;
+}
+
+uint64_t splice_list_growth(const struct splice_list *list, size_t count, uint64_t bytes)
+{
+    uint64_t items = list->count + count > list->capacity ? next_capacity(list) : 0;
+    return items * sizeof(list->items[0]) + profile_bytes_growth(&list->inserts, bytes);
+}
+
+/* While items are copied both are there. */
+static void __attribute__((noinline)) grow(struct splice_list *list)
+{
+    struct budget *budget = list->inserts.budget;
+    size_t capacity = next_capacity(list);
+    if (budget != NULL)
+        budget_take(budget, capacity * sizeof(list->items[0]));
+    list->items = mem_resize(list->items, capacity * sizeof(list->items[0]));
+    if (budget != NULL)
+        budget_return(budget, list->capacity * sizeof(list->items[0]));
+    list->capacity = capacity;
+}
+
 static struct splice *append(struct splice_list *list)
 {
     assert(list->count <= list->capacity);
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity > 0 ? 2 * list->capacity : ITEMS_FIRST;
-        list->items = mem_resize(list->items, list->capacity * sizeof(list->items[0]));
-    }
+    if (list->count == list->capacity)
+        grow(list);
     return &list->items[list->count++];
 }
 

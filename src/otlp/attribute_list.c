@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "src/budget.h"
 #include "src/mem.h"
 #include "src/otlp/wire.h"
 #include "src/pattern.h"
@@ -12,20 +13,27 @@
  */
 enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32, CAPACITY_KEPT_MAX = 1024 };
 
-void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max)
+void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, struct budget *budget)
 {
     assert(list != NULL);
-    *list = (struct attribute_list){0};
-    arena_init(&list->arena, arena_bytes_max);
+    *list = (struct attribute_list){.budget = budget};
+    arena_init_charged(&list->arena, arena_bytes_max, budget);
+}
+
+static void drop_items(struct attribute_list *list)
+{
+    mem_free(list->items);
+    if (list->budget != NULL && list->capacity > 0)
+        budget_return(list->budget, list->capacity * sizeof(list->items[0]));
+    list->items = NULL;
+    list->capacity = 0;
 }
 
 void attribute_list_fini(struct attribute_list *list)
 {
     assert(list != NULL);
     arena_clear(&list->arena);
-    mem_free(list->items);
-    list->items = NULL;
-    list->capacity = 0;
+    drop_items(list);
 }
 
 void attribute_list_clear(struct attribute_list *list)
@@ -34,19 +42,36 @@ void attribute_list_clear(struct attribute_list *list)
     arena_clear(&list->arena);
     list->count = 0;
     list->has_changed = false;
-    if (list->capacity <= CAPACITY_KEPT_MAX)
-        return;
-    mem_free(list->items);
-    list->items = NULL;
-    list->capacity = 0;
+    list->has_failed = false;
+    if (list->capacity > CAPACITY_KEPT_MAX)
+        drop_items(list);
 }
 
+/* False: the budget has no room. While items are copied both lists are there. */
+static bool grow(struct attribute_list *list)
+{
+    size_t capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
+    size_t bytes = capacity * sizeof(list->items[0]);
+    if (list->budget != NULL && list->may_exceed)
+        budget_take(list->budget, bytes);
+    else if (list->budget != NULL && !budget_try_take(list->budget, bytes))
+        return false;
+    list->items = mem_resize(list->items, bytes);
+    if (list->budget != NULL)
+        budget_return(list->budget, list->capacity * sizeof(list->items[0]));
+    list->capacity = capacity;
+    return true;
+}
+
+/* Without room it goes nowhere: what is made of the list is thrown away. */
 static struct attribute *append(struct attribute_list *list)
 {
+    static _Thread_local struct attribute nowhere;
     assert(list->count <= list->capacity);
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
-        list->items = mem_resize(list->items, list->capacity * sizeof(list->items[0]));
+    if (list->count == list->capacity && !grow(list)) {
+        list->has_failed = true;
+        nowhere = (struct attribute){0};
+        return &nowhere;
     }
     struct attribute *attribute = &list->items[list->count++];
     *attribute = (struct attribute){0};

@@ -10,6 +10,7 @@
 #include "src/arena.h"
 #include "src/slice.h"
 
+struct budget;
 struct pattern;
 struct wire_writer;
 
@@ -26,10 +27,15 @@ struct attribute_list {
     size_t count;
     size_t capacity;
     bool has_changed;
+    bool has_failed;       /* the budget had no room: some attributes are missing */
+    bool may_exceed;       /* the budget's limit, because the data cannot be refused any more */
+    struct budget *budget; /* NULL: not charged */
 };
 
-/* arena_bytes_max: what new values of one message may take. */
-void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max);
+/* arena_bytes_max: what new values of one message may take. What a list holds is charged to budget
+ * (NULL: to none), which may refuse. */
+void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max,
+                         struct budget *budget);
 void attribute_list_fini(struct attribute_list *list);
 /* Forgets all attributes. */
 void attribute_list_clear(struct attribute_list *list);

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/limits.h"
 #include "src/otlp/attribute_actions.h"
 #include "src/otlp/batch_writer.h"
@@ -24,6 +25,7 @@ struct edit {
     struct batch *edited; /* NULL as long as nothing changed */
     struct batch_writer writer;
     struct rope written;
+    bool has_failed; /* the budget has no room */
 };
 
 /* The Resource of one Resource… message. */
@@ -39,7 +41,7 @@ void resource_editor_init(struct resource_editor *editor, const struct attribute
     assert(editor != NULL);
     assert(actions != NULL);
     *editor = (struct resource_editor){.actions = actions, .budget = budget};
-    attribute_list_init(&editor->list, EDIT_BYTES_MAX);
+    attribute_list_init(&editor->list, EDIT_BYTES_MAX, budget);
 }
 
 void resource_editor_fini(struct resource_editor *editor)
@@ -166,6 +168,11 @@ static void write_message(struct edit *edit, const struct rope_field *message,
     size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
                             other_bytes(resource->content, NULL);
     uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
+    if (!edit->editor->list.may_exceed &&
+        !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
+        edit->has_failed = true;
+        return;
+    }
     begin_writing(edit);
     write_up_to(edit, &message->begin);
     batch_writer_header(&edit->writer, RESOURCES,
@@ -174,17 +181,25 @@ static void write_message(struct edit *edit, const struct rope_field *message,
     write_rest(edit, message);
 }
 
+/* Beyond the cap of the arena values stay as they are. */
+static bool is_refused_by_budget(const struct arena *arena)
+{
+    return arena->budget != NULL && arena->refused_bytes > 0 &&
+           arena->refused_bytes <= arena->max_bytes;
+}
+
 static void edit_message(struct edit *edit, const struct rope_field *message)
 {
     assert(message->number == RESOURCES);
     struct attribute_list *list = &edit->editor->list;
     struct resource resource = find_resource(message);
     attribute_list_clear(list);
-    if (resource.fields > 1 && !gather_resource(&list->arena, message, &resource))
-        return;
-    read_attributes(list, resource.content);
-    attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
-    if (list->has_changed)
+    if (resource.fields <= 1 || gather_resource(&list->arena, message, &resource)) {
+        read_attributes(list, resource.content);
+        attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
+    }
+    edit->has_failed = list->has_failed || is_refused_by_budget(&list->arena);
+    if (list->has_changed && !edit->has_failed)
         write_message(edit, message, &resource);
 }
 
@@ -195,13 +210,20 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;
-    while (rope_read_field(&rope, batch->bytes, &field))
+    /* Its sender has been answered: refusing would lose it. */
+    editor->list.may_exceed = batch->is_acknowledged;
+    editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;
+    while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field))
         if (field.number == RESOURCES)
             edit_message(&edit, &field);
     attribute_list_clear(&editor->list);
     if (edit.edited == NULL)
-        return batch_ref(batch);
-    write_up_to(&edit, &rope);
+        return edit.has_failed ? NULL : batch_ref(batch);
+    if (!edit.has_failed)
+        write_up_to(&edit, &rope);
     batch_writer_fini(&edit.writer);
-    return edit.edited;
+    if (!edit.has_failed)
+        return edit.edited;
+    batch_unref(edit.edited);
+    return NULL;
 }

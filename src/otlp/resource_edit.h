@@ -19,6 +19,6 @@ void resource_editor_init(struct resource_editor *editor, const struct attribute
                           struct budget *budget);
 void resource_editor_fini(struct resource_editor *editor);
 /* A new reference: to the batch itself when nothing changes, else to an edited copy that shares the
- * bytes that are not touched. New bytes are charged beyond the budget's limit if need be; there are
- * at most as many as the Resources have, plus what the actions put into each. */
+ * bytes that are not touched. NULL: the budget has no room for the edit, and nothing has changed.
+ */
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);

@@ -25,6 +25,7 @@
 #include "src/otlp/resource_edit.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
+#include "tests/support/memory_watch.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 
@@ -440,6 +441,64 @@ static void random_requests_change_in_their_resources_only(void **state)
 }
 #pragma GCC diagnostic pop
 
+/* What two bytes are for a resource, and for an attribute of one. */
+static struct batch *many_resources(size_t count)
+{
+    struct buffer *buffer = buffer_create(NULL, 2 * count);
+    for (size_t i = 0; i < count; i++)
+        memcpy(buffer->data + 2 * i, "\x0a", 2);
+    buffer->size = 2 * count;
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+    return batch;
+}
+
+static struct batch *many_attributes(size_t count)
+{
+    struct buffer *content = buffer_create(NULL, 2 * count);
+    for (size_t i = 0; i < count; i++)
+        memcpy(content->data + 2 * i, "\x0a", 2);
+    content->size = 2 * count;
+    struct batch *batch = make_batch(buffer_slice(content));
+    buffer_unref(content);
+    return batch;
+}
+
+/* Most that is held is what was charged; without room the batch is not edited at all, unless its
+ * sender has been answered. */
+static void an_edit_stays_within_the_budget(void **state)
+{
+    enum { COUNT = 200000, SLACK_BYTES = 64 * 1024 };
+    static const uint64_t limits[] = {1 << 20, 8 << 20, 256 << 20};
+    const struct attribute_action_config config = ACTION("insert", "a", TEXT("new"));
+    struct error error;
+    struct attribute_actions *actions = attribute_actions_create(&config, 1, &error);
+    (void)state;
+    for (unsigned i = 0; i < 12; i++) {
+        struct batch *batch = i % 2 == 0 ? many_resources(COUNT) : many_attributes(COUNT);
+        uint64_t limit = limits[i / 4];
+        struct budget budget;
+        struct resource_editor editor;
+        batch->is_acknowledged = i % 4 >= 2;
+        budget_init(&budget, limit);
+        memory_watch_begin();
+        resource_editor_init(&editor, actions, &budget);
+        struct batch *edited = resource_edit(&editor, batch);
+        uint64_t charged = atomic_load(&budget.high_water);
+        assert_true(memory_watch_peak() <= charged + charged / 8 + SLACK_BYTES);
+        assert_true(batch->is_acknowledged || charged <= limit + SLACK_BYTES * 2);
+        assert_true((edited == NULL) == (!batch->is_acknowledged && limit == limits[0]) ||
+                    limit == limits[1]);
+        batch_unref(edited);
+        resource_editor_fini(&editor);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+        batch_unref(batch);
+    }
+    attribute_actions_destroy(actions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +507,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
         cmocka_unit_test(scattered_resources_are_merged_and_unknown_fields_survive),
         cmocka_unit_test(random_requests_change_in_their_resources_only),
+        cmocka_unit_test(an_edit_stays_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
