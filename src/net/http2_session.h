@@ -18,7 +18,11 @@
 struct budget;
 struct http2_session;
 
-enum { HTTP2_HEADER_TEXT_BYTES = 768, HTTP2_HEADERS_INLINE = 16 };
+enum {
+    HTTP2_HEADER_TEXT_BYTES = 768,  /* inside the stream */
+    HTTP2_HEADER_TEXT_FIRST = 2048, /* outside */
+    HTTP2_HEADERS_INLINE = 16,
+};
 
 /* Where a header stands in its stream's text: offsets, because the text moves while it grows. */
 struct http2_header {

@@ -75,7 +75,10 @@ static bool make_room(struct http2_stream *stream, size_t more)
     size_t wanted = stream->text_size + more;
     if (wanted <= stream->text_capacity)
         return true;
-    size_t capacity = stream->text_capacity * 2 > wanted ? stream->text_capacity * 2 : wanted;
+    /* A power of two is what the allocator gives. */
+    size_t capacity = HTTP2_HEADER_TEXT_FIRST;
+    while (capacity < wanted)
+        capacity *= 2;
     bool is_inline = stream->text == stream->text_inline;
     if (!charge(stream, capacity - (is_inline ? 0 : stream->text_capacity)))
         return false;
