@@ -22,10 +22,8 @@ enum {
     FLAG_IS_REMOTE = 0x200,
 };
 
-enum {
-    MARK_BYTES_MAX = URL_BYTES_MAX + 256, /* a URL, an id, their keys and headers */
-    SPLICES_KEPT_MAX = 4096,              /* from batch to batch */
-};
+/* A URL, an id, their keys and headers. */
+enum { MARK_BYTES_MAX = URL_BYTES_MAX + 256 };
 
 static void want_attributes(struct span_keys *keys, const struct join_settings *settings)
 {
@@ -67,10 +65,7 @@ static void forget(struct span_reader *reader)
     assert(reader != NULL);
     profile_bytes_fini(&reader->gathered[0]);
     profile_bytes_fini(&reader->gathered[1]);
-    if (reader->splices.capacity > SPLICES_KEPT_MAX)
-        splice_list_forget(&reader->splices);
-    else
-        profile_bytes_fini(&reader->splices.inserts);
+    splice_list_forget(&reader->splices);
 }
 
 void span_reader_fini(struct span_reader *reader)

@@ -11,7 +11,7 @@
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
 
-enum { ITEMS_FIRST = 64 };
+enum { ITEMS_FIRST = 64, ITEMS_KEPT_MAX = 1024 };
 
 void splice_list_init(struct splice_list *list, struct budget *budget)
 {
@@ -19,14 +19,22 @@ void splice_list_init(struct splice_list *list, struct budget *budget)
     *list = (struct splice_list){.inserts.budget = budget};
 }
 
+/* A small list stays from batch to batch, and is not charged. */
+static uint64_t charge_of(size_t capacity)
+{
+    return capacity > ITEMS_KEPT_MAX ? capacity * sizeof(struct splice) : 0;
+}
+
 void splice_list_forget(struct splice_list *list)
 {
     assert(list != NULL);
     splice_list_clear(list);
     profile_bytes_fini(&list->inserts);
+    if (list->capacity <= ITEMS_KEPT_MAX)
+        return;
     mem_free(list->items);
     if (list->inserts.budget != NULL)
-        budget_return(list->inserts.budget, list->capacity * sizeof(list->items[0]));
+        budget_return(list->inserts.budget, charge_of(list->capacity));
     list->items = NULL;
     list->capacity = 0;
 }
@@ -34,6 +42,9 @@ void splice_list_forget(struct splice_list *list)
 void splice_list_fini(struct splice_list *list)
 {
     splice_list_forget(list);
+    mem_free(list->items);
+    list->items = NULL;
+    list->capacity = 0;
 }
 
 void splice_list_clear(struct splice_list *list)
@@ -61,10 +72,10 @@ static void __attribute__((noinline)) grow(struct splice_list *list)
     struct budget *budget = list->inserts.budget;
     size_t capacity = next_capacity(list);
     if (budget != NULL)
-        budget_take(budget, capacity * sizeof(list->items[0]));
+        budget_take(budget, charge_of(capacity));
     list->items = mem_resize(list->items, capacity * sizeof(list->items[0]));
     if (budget != NULL)
-        budget_return(budget, list->capacity * sizeof(list->items[0]));
+        budget_return(budget, charge_of(list->capacity));
     list->capacity = capacity;
 }
 

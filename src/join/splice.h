@@ -32,7 +32,7 @@ struct splice_list {
 
 void splice_list_init(struct splice_list *list, struct budget *budget);
 void splice_list_fini(struct splice_list *list);
-/* Empties the list, and gives back what it is charged for. */
+/* Empties the list, and frees what it is charged for. */
 void splice_list_forget(struct splice_list *list);
 /* What so many more splices with so many bytes take from the budget while they are noted. */
 uint64_t splice_list_growth(const struct splice_list *list, size_t count, uint64_t bytes);

@@ -20,11 +20,17 @@ void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, st
     arena_init_charged(&list->arena, arena_bytes_max, budget);
 }
 
+/* What stays between messages is not charged. */
+static uint64_t charge_of(size_t capacity)
+{
+    return capacity > CAPACITY_KEPT_MAX ? capacity * sizeof(struct attribute) : 0;
+}
+
 static void drop_items(struct attribute_list *list)
 {
     mem_free(list->items);
     if (list->budget != NULL && list->capacity > 0)
-        budget_return(list->budget, list->capacity * sizeof(list->items[0]));
+        budget_return(list->budget, charge_of(list->capacity));
     list->items = NULL;
     list->capacity = 0;
 }
@@ -53,12 +59,12 @@ static bool grow(struct attribute_list *list)
     size_t capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
     size_t bytes = capacity * sizeof(list->items[0]);
     if (list->budget != NULL && list->may_exceed)
-        budget_take(list->budget, bytes);
-    else if (list->budget != NULL && !budget_try_take(list->budget, bytes))
+        budget_take(list->budget, charge_of(capacity));
+    else if (list->budget != NULL && !budget_try_take(list->budget, charge_of(capacity)))
         return false;
     list->items = mem_resize(list->items, bytes);
     if (list->budget != NULL)
-        budget_return(list->budget, list->capacity * sizeof(list->items[0]));
+        budget_return(list->budget, charge_of(list->capacity));
     list->capacity = capacity;
     return true;
 }
