@@ -12,6 +12,7 @@
 #include "src/error.h"
 #include "src/limits.h"
 #include "src/mem.h"
+#include "src/otlp/profile_measure.h"
 #include "src/otlp/profile_shape.h"
 #include "src/otlp/rope.h"
 #include "src/pattern.h"
@@ -289,6 +290,14 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         return;
     }
     struct buffer *whole = joined(component, batch, &bytes);
+    /* It is written twice. What has been acknowledged goes on in any case. */
+    if (!batch->is_acknowledged && !profile_measure_fits(bytes, component->budget, 2)) {
+        struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
+        outcome.reason = LOSS_MEMORY;
+        buffer_unref(whole);
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
     struct buffer *request = profile_shape(&self->rules, bytes, component->budget, &figures);
     buffer_unref(whole);
     if (request == NULL) {

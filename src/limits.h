@@ -72,8 +72,9 @@ enum {
     HTTP1_HEAD_READ_BYTES = 16 * 1024, /* of it, for the head of an HTTP/1.1 request */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
 };
-#define HTTP2_SESSION_BYTES        (10 * KIB) /* charged for a connection: ours and nghttp2's */
-#define HTTP2_STREAM_NGHTTP2_BYTES 512        /* the same of nghttp2's part of a stream */
+/* Charged for a connection, and for a stream besides its struct: nghttp2's part, the handler's. */
+#define HTTP2_SESSION_BYTES        (10 * KIB)
+#define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
 #define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the peer to close */

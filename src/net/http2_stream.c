@@ -328,7 +328,7 @@ struct http2_stream *http2_stream_create(struct http2_session *session, int32_t 
     uint64_t limit = http_connection_settings(session->connection)->streams_max;
     if (session->requests >= (limit == 0 ? HTTP2_STREAMS_MAX : limit))
         return NULL;
-    const uint64_t bytes = sizeof(struct http2_stream) + HTTP2_STREAM_NGHTTP2_BYTES;
+    const uint64_t bytes = sizeof(struct http2_stream) + HTTP2_STREAM_OTHER_BYTES;
     if (!http2_charge(session->connection, session->budget, bytes))
         return NULL;
     struct http2_stream *stream = mem_try_alloc(sizeof(*stream));

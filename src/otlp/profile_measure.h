@@ -3,9 +3,12 @@
  * before. Pure functions; any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/otlp/profile_dictionary.h"
+
+struct budget;
 
 struct profile_measure {
     uint64_t request_bytes;
@@ -19,3 +22,7 @@ struct profile_measure {
 /* Most bytes that are held at a time while the request is merged alone, its index and the result
  * included, the request itself not. */
 uint64_t profile_measure_merge(const struct profile_measure *measure);
+/* Of a request that has passed profile_door. */
+struct profile_measure profile_measure_of(struct slice request);
+/* Whether the budget (NULL: yes) has room to merge such a request so many times at once. */
+bool profile_measure_fits(struct slice request, const struct budget *budget, unsigned times);

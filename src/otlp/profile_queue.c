@@ -7,6 +7,7 @@
 #include "src/batch.h"
 #include "src/buffer.h"
 #include "src/mem.h"
+#include "src/otlp/profile_measure.h"
 #include "src/otlp/rope.h"
 
 enum { BATCHES_FIRST = 16 };
@@ -81,6 +82,18 @@ static struct slice join_first(struct profile_queue *queue)
     return buffer_slice(queue->joined);
 }
 
+/* False: there is no memory to read it. */
+static bool open_first(struct profile_queue *queue)
+{
+    struct slice request = join_first(queue);
+    if (profile_measure_fits(request, queue->budget, 1) &&
+        profile_source_open(&queue->source, request, &queue->merge))
+        return true;
+    buffer_unref(queue->joined);
+    queue->joined = NULL;
+    return false;
+}
+
 /* Takes from the batches in order. False when the limit is reached, or when there is no memory to
  * read the next one. */
 static bool take(struct profile_queue *queue, struct otlp_limit limit)
@@ -88,7 +101,7 @@ static bool take(struct profile_queue *queue, struct otlp_limit limit)
     assert(queue->is_merging);
     while (!is_empty(queue)) {
         if (!queue->is_open)
-            queue->is_open = profile_source_open(&queue->source, join_first(queue), &queue->merge);
+            queue->is_open = open_first(queue);
         if (!queue->is_open || !profile_merge_take(&queue->merge, &queue->source, limit))
             return false;
         drop_first(queue);

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Few bytes that would become many: each is refused for good or for now, within the budget."""
+
+import gzip
+import struct
+
+from support import case, client, process
+from support.ports import free_port
+
+BUDGET_MIB = 64
+RSS_SLACK = 1.15
+TIMES = 1 if process.is_sanitized() else 3
+MIB = 1 << 20
+PROFILES = "/v1development/profiles"
+METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+JSON = "application/json"
+CONNECTIONS, STREAMS = 60, 100
+HEADERS, RST_STREAM, SETTINGS, PING = 1, 3, 4, 6  # frames
+ACK, END_HEADERS = 1, 4
+LATER, NEVER, TAKEN = 503, 413, 200
+
+PIPELINES = """
+processors:
+  trace_profile_join:
+    hold: 1s
+    attributes: [span_name, span.http.route]
+    count_for: [span, root, ancestors]
+    mark: all
+    index: {{bytes: 1MiB}}
+    links:
+      profile: "http://ui/{{trace_id}}/{{span_id}}/and/what/else/a/url/has"
+      trace: "http://ui/{{trace_id}}"
+  profile_limits:
+    max_stack_depth: 100
+  resource:
+    attributes:
+      - {{action: upsert, key: added, value: text}}
+  batch: {{timeout: 100ms}}
+exporters:
+  debug: {{verbosity: detailed}}
+  otlphttp:
+    endpoint: {backend}
+    encoding: json
+  pyroscope:
+    endpoint: {backend}
+service:
+  budget_mib: {budget}
+  telemetry:
+    metrics:
+      level: none
+  pipelines:
+    traces:
+      receivers: [otlp]
+      processors: [resource, trace_profile_join, batch]
+      exporters: [debug, otlphttp]
+    metrics:
+      receivers: [otlp]
+      processors: [resource, batch]
+      exporters: [debug, otlphttp]
+    logs:
+      receivers: [otlp]
+      processors: [resource, batch]
+      exporters: [debug, otlphttp]
+    profiles:
+      receivers: [otlp, pyroscope]
+      processors: [resource, profile_limits, trace_profile_join, batch]
+      exporters: [debug, otlphttp, pyroscope]
+"""
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def message(number, *parts):
+    content = b"".join(parts)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def profile(*samples):
+    return message(1, message(2, message(2, *samples)))
+
+
+# One string of a MiB, and entry 1 of everything that the sample uses.
+TEXT = message(5) + message(5, b"x" * MIB)
+SAMPLE = message(2, number(1, 1), number(2, 1), number(4, 5))
+REFERENCE = number(8, 1)
+
+
+def references(count):
+    """Attributes by reference to the same text."""
+    value = message(2, REFERENCE)
+    entries = b"".join(message(6, number(1, i % 2), value) for i in range(count))
+    return profile(SAMPLE) + message(2, TEXT, message(7), message(7), entries)
+
+
+def nested_references(count):
+    value = message(2, message(5, message(1, REFERENCE) * count))
+    entries = message(6) + message(6, number(1, 1), value)
+    return profile(SAMPLE) + message(2, TEXT, message(7), message(7), entries)
+
+
+def resource_references(count):
+    attribute = message(1, number(3, 1), message(2, REFERENCE))
+    return message(1, message(1, attribute * count), message(2, message(2))) + message(2, TEXT)
+
+
+def empty_entries(count):
+    tables = b"".join(message(table) * count for table in range(1, 8))
+    return profile(SAMPLE) + message(2, tables)
+
+
+def empty_profiles(count):
+    return message(1, message(2, message(2) * count)) + message(2, message(5) * 2)
+
+
+def long_stack(count):
+    """One stack of the same location again and again, which an exporter spells out."""
+    tables = (
+        message(2) + message(2, message(3, number(1, 1))) + message(3) + message(3, number(1, 1))
+    )
+    stack = message(7) + message(7, message(1, b"\x01" * count))
+    return profile(SAMPLE * 50) + message(2, tables, message(5), message(5, b"f"), stack)
+
+
+def spelt_stacks(count):
+    """Layout 1.7: every sample names most of one list of locations."""
+    locations = 200000
+    samples = b"".join(
+        message(2, number(1, i), number(2, locations - count), message(3, b"\x05"))
+        for i in range(count)
+    )
+    types = message(1, number(1, 1), number(3, 1))
+    one = message(2, types, samples, message(3, b"\x00\x01" * (locations // 2)))
+    return message(1, message(2, one)) + message(2, message(2) * 2, message(5) * 2)
+
+
+def spans(count):
+    """Two bytes each."""
+    return message(1, message(2, message(2) * count))
+
+
+def attributes(count):
+    return message(1, message(2, message(2, message(9) * count)))
+
+
+def resources(count):
+    return message(1) * count + spans(1)
+
+
+def values(count):
+    """A list of empty values."""
+    return message(
+        1, message(2, message(2, message(9, message(2, message(5, message(1) * count)))))
+    )
+
+
+def points(count):
+    return message(1, message(2, message(2, message(5, message(1) * count))))
+
+
+def records(count):
+    return message(1, message(2, message(2) * count))
+
+
+def hpack(prefix, text):
+    """A literal of up to 16 KB behind its prefix."""
+    if len(text) < 127:
+        return prefix + bytes([len(text)]) + text
+    return prefix + b"\x7f" + varint(len(text) - 127) + text
+
+
+def frame(kind, flags, stream, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def linked_samples(count):
+    """A sample and a link for each; count_for makes three of every one."""
+    samples = b"".join(
+        message(2, number(1, 1), number(3, i + 1), number(4, 5)) for i in range(count)
+    )
+    links = b"".join(
+        message(
+            4, message(1, struct.pack(">QQ", 1, i + 1)), message(2, struct.pack(">Q", i + 1))
+        )
+        for i in range(count)
+    )
+    kind = message(1, number(1, 1), number(2, 1))
+    one = message(2, kind, samples, message(5))
+    tables = message(1) + message(2) + message(3) + message(4) + links
+    tables += message(5) + message(5, b"a") + message(6) + message(7) * 2
+    return message(1, message(2, one)) + message(2, tables)
+
+
+def json_of(path, element, count):
+    """{"a":[{"b":[…, and at the end of the path as many elements."""
+    names = path.split(".")
+    head = "".join('{"%s":[' % name for name in names)
+    return (head + ",".join([element] * count) + "]}" * len(names)).encode()
+
+
+def push(profiles, inner):
+    """Pyroscope's push: each profile is gzip inside of the request."""
+    labels = message(1, message(1, b"__name__"), message(2, b"process_cpu"))
+    labels += message(1, message(1, b"service_name"), message(2, b"s"))
+    sample = message(2, message(1, gzip.compress(inner, 9)))
+    return message(1, labels, sample * profiles)
+
+
+class MemoryBombs(case.Case):
+    def start(self, budget_mib=BUDGET_MIB):
+        self.http, self.port, self.pyroscope = free_port(), free_port(), free_port()
+        self.back_end = self.sink()
+        receivers = (
+            "receivers:\n  otlp:\n    protocols:\n"
+            f"      grpc:\n        endpoint: 127.0.0.1:{self.port}\n"
+            f"      http:\n        endpoint: 127.0.0.1:{self.http}\n"
+            f"  pyroscope:\n    endpoint: 127.0.0.1:{self.pyroscope}\n"
+        )
+        config = receivers + PIPELINES.format(backend=self.back_end.url, budget=budget_mib)
+        return self.daemon(config)
+
+    def check_memory(self, daemon, what):
+        peak = daemon.rss_kib()[1]
+        if process.is_sanitized():
+            return
+        self.assertLessEqual(peak, BUDGET_MIB * 1024 * RSS_SLACK, what)
+
+    def post(self, path, body):
+        kind = JSON if body[:1] == b"{" else client.PROTOBUF
+        headers = {"Content-Type": kind, "Content-Encoding": "gzip"}
+        if path.startswith(("/ingest", "/push")):
+            port = self.pyroscope
+            headers["Content-Type"] = "application/proto"
+        else:
+            port = self.http
+        return client.request(port, "POST", path, gzip.compress(body, 1), headers)
+
+    def check_alive(self):
+        answer = client.post(self.http, "traces", spans(3))
+        self.assertEqual(answer.status, TAKEN, answer.body)
+
+
+    def test_http2_headers(self):
+        """HPACK repeats four fields of 3.9 KB for one byte each; bodies are never sent."""
+        daemon = self.start()
+        connections = [self.open_streams() for _ in range(CONNECTIONS)]
+        refused = sum(self.count_refused(connection) for connection in connections)
+        self.check_memory(daemon, "headers")
+        if not process.is_sanitized():
+            self.assertGreater(refused, 0)
+        self.assertLess(refused, CONNECTIONS * STREAMS)
+        for connection in connections:
+            connection.close()
+        process.poll_until(
+            lambda: client.post(self.http, "traces", spans(3)).status == TAKEN, 30, "room again"
+        )
+        self.check_memory(daemon, "headers")
+
+    def open_streams(self):
+        connection = client.open_connection(self.port)
+        self.addCleanup(connection.close)
+        fields = b"\x83\x86\x01\x01h" + hpack(b"\x04", METHOD.encode())
+        fields += b"\x0f\x10\x10application/grpc"
+        out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
+        for stream in range(1, 2 * STREAMS, 2):
+            # The first one puts the field into the dynamic table.
+            bomb = hpack(hpack(b"\x40", b"x-bomb"), b"x" * 3900) if stream == 1 else b"\xbe"
+            out += frame(HEADERS, END_HEADERS, stream, fields + bomb + b"\xbe" * 3)
+        connection.sendall(out + frame(PING, 0, 0, bytes(8)))
+        return connection
+
+    def count_refused(self, connection):
+        """RST_STREAM frames with REFUSED_STREAM up to the answer to the ping."""
+        refused, input_ = 0, b""
+        while True:
+            while len(input_) < 9 or len(input_) < 9 + int.from_bytes(input_[:3], "big"):
+                more = connection.recv(65536)
+                self.assertTrue(more, "the server closed the connection")
+                input_ += more
+            size, kind, flags = int.from_bytes(input_[:3], "big"), input_[3], input_[4]
+            refused += kind == RST_STREAM and input_[9 : 9 + size] == bytes([0, 0, 0, 7])
+            input_ = input_[9 + size :]
+            if kind == PING and flags == ACK:
+                return refused
+
+
+# What is sent, and what may be the answer.
+ROWS = [
+    ("references", PROFILES, lambda: references(3000), {NEVER}),
+    ("references within the allowance", PROFILES, lambda: references(40), {NEVER}),
+    ("few references", PROFILES, lambda: references(5), {TAKEN}),
+    ("nested references", PROFILES, lambda: nested_references(4000), {NEVER}),
+    ("references of a resource", PROFILES, lambda: resource_references(4000), {NEVER}),
+    ("empty entries", PROFILES, lambda: empty_entries(1400000), {NEVER, LATER}),
+    ("empty profiles", PROFILES, lambda: empty_profiles(9000000), {NEVER, LATER}),
+    ("a long stack", PROFILES, lambda: long_stack(5000000), {TAKEN, NEVER, LATER}),
+    ("spelt stacks", PROFILES, lambda: spelt_stacks(3000), {NEVER, LATER}),
+    ("empty spans", "/v1/traces", lambda: spans(9000000), {NEVER}),
+    ("many small spans", "/v1/traces", lambda: spans(300000), {TAKEN}),
+    ("empty attributes", "/v1/traces", lambda: attributes(9000000), {NEVER}),
+    ("empty resources", "/v1/traces", lambda: resources(9000000), {NEVER}),
+    ("empty values", "/v1/traces", lambda: values(9000000), {NEVER}),
+    ("empty points", "/v1/metrics", lambda: points(9000000), {NEVER}),
+    ("empty records", "/v1/logs", lambda: records(9000000), {NEVER}),
+    ("half as many spans", "/v1/traces", lambda: spans(1000000), {TAKEN, LATER}),
+    ("half as many values", "/v1/traces", lambda: values(1500000), {TAKEN, LATER}),
+    ("half as many points", "/v1/metrics", lambda: points(1000000), {TAKEN, LATER}),
+    ("half as many records", "/v1/logs", lambda: records(1000000), {TAKEN, LATER}),
+    ("half as many attributes", "/v1/traces", lambda: attributes(1500000), {TAKEN, LATER}),
+    ("some linked samples", PROFILES, lambda: linked_samples(50000), {TAKEN, NEVER, LATER}),
+    ("JSON resources", "/v1/traces", lambda: json_of("resourceSpans", "{}", 6000000), {TAKEN}),
+    (
+        "JSON spans",
+        "/v1/traces",
+        lambda: json_of("resourceSpans.scopeSpans.spans", "{}", 6000000),
+        {NEVER, LATER},
+    ),
+    (
+        "JSON doubles",
+        "/v1/metrics",
+        lambda: json_of(
+            "resourceMetrics.scopeMetrics.metrics",
+            '{"histogram":{"dataPoints":[{"explicitBounds":[' + "1," * 9000000 + "1]}]}}",
+            1,
+        ),
+        {TAKEN, NEVER, LATER},
+    ),
+    (
+        "folded stacks",
+        "/ingest?name=app&from=1&until=2&format=groups",
+        lambda: b"".join(b"%x 1\n" % i for i in range(1500000)),
+        {TAKEN, NEVER, LATER},
+    ),
+    (
+        "pushed zeros",
+        "/push.v1.PusherService/Push",
+        lambda: push(1000, b"\0" * (16 * MIB)),
+        {400, NEVER, LATER},
+    ),
+    (
+        "pushed texts",
+        "/push.v1.PusherService/Push",
+        lambda: push(500, message(6) + message(6, b"x" * MIB) * 15),
+        {400, TAKEN, NEVER, LATER},
+    ),
+    (
+        "pushed samples",
+        "/push.v1.PusherService/Push",
+        lambda: push(20, message(1, number(1, 0)) + message(2) * 400000 + message(6)),
+        {400, TAKEN, NEVER, LATER},
+    ),
+]
+
+
+def add(name, path, make, expected):
+    def test(self):
+        daemon = self.start()
+        for _ in range(TIMES):
+            answer = self.post(path, make())
+            self.assertIn(answer.status, expected, (name, answer.body[:300]))
+        self.check_memory(daemon, name)
+        self.check_alive()
+
+    setattr(MemoryBombs, "test_" + name.replace(" ", "_"), test)
+
+
+for row in ROWS:
+    add(*row)
+
+
+if __name__ == "__main__":
+    case.main()
