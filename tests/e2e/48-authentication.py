@@ -382,6 +382,28 @@ class Chain(case.Case):
             for secret in SECRETS:
                 self.assertNotIn(secret, daemon.log())
 
+    def test_strangers_over_grpc_hear_nothing_of_methods_and_messages(self):
+        grpc = free_port()
+        self.daemon(
+            "extensions: {bearertokenauth: {token: canary-token}}\n"
+            f"receivers: {{otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{grpc}', "
+            "auth: {authenticator: bearertokenauth}}}}}\nexporters: {nop: }\n"
+            f"service:\n  extensions: [bearertokenauth]\n{case.QUIET}"
+            "  pipelines: {traces: {receivers: [otlp], exporters: [nop]}}\n"
+        )
+        traces = client.SERVICES["traces"]
+        for path, body, status in (
+            (traces, grpc_frame(SPANS), "0"),
+            (traces, grpc_frame(b"\x0a\x09broken"), "3"),
+            (traces + "s", grpc_frame(SPANS), "12"),
+            ("/no.Service/Export", grpc_frame(SPANS), "12"),
+        ):
+            for token, expected in (("canary-token", status), ("wrong", "16")):
+                with self.subTest(path=path, token=token):
+                    headers = {"authorization": f"Bearer {token}"}
+                    answer = grpc_by_hand(grpc, body, path=path, headers=headers)
+                    self.assertEqual(answer.headers.get("grpc-status"), expected)
+
     def test_credentials_go_over_tls(self):
         """By gRPC, and by libcurl, which does https."""
         files = certificates.Certificates(self)

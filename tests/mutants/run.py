@@ -5,9 +5,10 @@
 Each mutant of mutants.py replaces one piece of the product's source, in a copy of the tree, builds
 the tests that are named with it, and runs them. At least one must fail, twice in a row: a mutant
 that passes them all has survived, and a test is missing. A mutant that does not build, and tests
-that are absent, skipped, too slow or flaky, prove nothing: such a mutant is "unjudged". It takes
-about half a minute for each, so it is run by hand or at night; that every mutant still fits the
-source is a test of its own (--check).
+that are absent, skipped, too slow or flaky, prove nothing: such a mutant is "unjudged". Before the
+first mutant and after the last one all tests must pass. It takes a few seconds for each mutant, and
+up to minutes where only an end-to-end test can notice, so it is run by hand or at night; that every
+mutant still fits the source is a test of its own (--check).
 
 usage: run.py --build DIR [--only PREFIX;PREFIX…] [--jobs N]
        run.py --check
@@ -157,6 +158,17 @@ def choose(only):
     return [mutant for mutant in MUTANTS if not prefixes or mutant.name.startswith(prefixes)]
 
 
+def expect_passes(copy, tests):
+    """Ends the run when a test does not pass without any mutant."""
+    try:
+        copy.make(tests)
+        failed = copy.failed(tests)
+    except Unjudged as error:
+        sys.exit(f"without any mutant: {error}")
+    if failed:
+        sys.exit(f"{failed} fails without any mutant: no verdict of this run counts")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Mutation testing.")
     parser.add_argument("--build", type=pathlib.Path, help="where the copy is made and built")
@@ -166,6 +178,9 @@ def main():
     arguments = parser.parse_args()
     wrong = list(misfits())
     print("\n".join(wrong) if wrong else f"{len(MUTANTS)} mutants fit the source")
+    if wrong:
+        print("The source has changed: mend these in tests/mutants/mutants.py, so that each breaks "
+              "its promise again; look with run.py --build DIR --only NAME.")
     if wrong or arguments.check:
         return 1 if wrong else 0
     if arguments.build is None:
@@ -173,13 +188,7 @@ def main():
     chosen = choose(arguments.only)
     copy = Copy(arguments.build.resolve(), arguments.jobs)
     tests = sorted({test for mutant in chosen for test in mutant.tests})
-    try:
-        copy.make(tests)
-        failed = copy.failed(tests)
-    except Unjudged as error:
-        sys.exit(f"without any mutant: {error}")
-    if failed:
-        sys.exit(f"{failed} fails without any mutant")
+    expect_passes(copy, tests)
     verdicts = []
     for mutant in chosen:
         started = time.monotonic()
@@ -188,6 +197,7 @@ def main():
     killed = sum(verdict.startswith("killed") for verdict in verdicts)
     print(f"{len(verdicts)} mutants, {killed} killed, {verdicts.count('SURVIVED')} survived, "
           f"{sum(verdict.startswith('unjudged') for verdict in verdicts)} unjudged")
+    expect_passes(copy, tests)
     return 0 if killed == len(verdicts) else 1
 
 

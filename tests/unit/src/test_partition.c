@@ -269,6 +269,20 @@ static void thousands_are_found_again(void **state)
     end(&partitions);
 }
 
+static void no_value_takes_no_place(void **state)
+{
+    (void)state;
+    struct partitions partitions;
+    const struct client_metadata a = {"tenant", "a"};
+    const struct client_metadata b = {"tenant", "b"};
+    start(&partitions, 1, 1);
+    assert_non_null(partitions_of(&partitions, NULL));
+    assert_non_null(partition_for(&partitions, &a, 1));
+    assert_null(partition_for(&partitions, &b, 1));
+    assert_non_null(partitions_of(&partitions, NULL));
+    end(&partitions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +295,7 @@ int main(void)
         cmocka_unit_test(those_that_were_idle_for_a_while_give_way),
         cmocka_unit_test(few_are_kept_idle),
         cmocka_unit_test(tenants_that_no_key_names_are_not_counted),
+        cmocka_unit_test(no_value_takes_no_place),
         cmocka_unit_test(thousands_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
