@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/clock.h"
 #include "src/component.h"
 #include "src/config/field.h"
@@ -91,8 +92,12 @@ struct batch_processor {
     struct partitions partitions;
     struct handover handover;
     struct ring *waiting; /* struct waiting, oldest first */
+    struct batch *last;   /* cut last, when memory was short and more was to be cut; else NULL */
     bool is_stopping;
 };
+
+/* How long until a batch is cut while memory is short, if the one before has gone by then. */
+#define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
 
 /* A request that is not gathered yet, since a full batch waits for its turn to be exported. */
 struct waiting {
@@ -122,6 +127,24 @@ static void on_output_end(struct handed *handed, const struct outcome *outcome)
     mem_free(output);
 }
 
+/* Each batch of profiles has a copy of its resources and of what it needs of the dictionary, so
+ * that the batches that a request is cut into may take many times its bytes. Once the budget is
+ * used up, they are under way one at a time. */
+static bool is_short_of_memory(const struct batch_processor *self)
+{
+    return self->last != NULL && batch_is_shared(self->last) &&
+           budget_used(self->base.budget) >= budget_limit(self->base.budget);
+}
+
+static void note_cut(struct batch_processor *self, const struct partition *partition,
+                     struct batch *batch)
+{
+    bool is_short = batch->signal == PROFILES && partition->gather.pending != NULL &&
+                    budget_used(self->base.budget) >= budget_limit(self->base.budget);
+    batch_unref(self->last);
+    self->last = is_short ? batch_ref(batch) : NULL;
+}
+
 static void send_on(struct batch_processor *self, struct partition *partition)
 {
     assert(partition->gather.pending != NULL);
@@ -134,6 +157,7 @@ static void send_on(struct batch_processor *self, struct partition *partition)
     partition->mark_ns = clock_now_ns();
     lane_timer_stop(self->base.lane, &partition->timer);
     output->handed.batch = output->piece.batch;
+    note_cut(self, partition, output->piece.batch);
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
                      output->piece.batch->items);
     histogram_record(&counters->byte_sizes, byte_bounds,
@@ -161,7 +185,13 @@ static void arm(struct batch_processor *self, struct partition *partition)
 {
     assert(partition->owner == self);
     uint64_t timeout_ns = self->config->timeout_ns;
-    if (partition->gather.pending == NULL || timeout_ns == 0 || timer_is_running(&partition->timer))
+    if (partition->gather.pending == NULL || timer_is_running(&partition->timer))
+        return;
+    if (is_full(self, partition) && is_short_of_memory(self)) {
+        lane_timer_start(self->base.lane, &partition->timer, SHORT_OF_MEMORY_NS);
+        return;
+    }
+    if (timeout_ns == 0)
         return;
     uint64_t since_ns = clock_now_ns() - partition->mark_ns;
     lane_timer_start(self->base.lane, &partition->timer, timeout_ns - since_ns % timeout_ns);
@@ -171,7 +201,8 @@ static void flush_full(struct batch_processor *self, struct partition *partition
 {
     assert(partition->owner == self);
     struct batch_processor_counters *counters = self->base.counters;
-    while (!handover_is_blocked(&self->handover) && is_full(self, partition)) {
+    while (!handover_is_blocked(&self->handover) && is_full(self, partition) &&
+           !is_short_of_memory(self)) {
         counter_add(&counters->size_triggers, 1);
         send_on(self, partition);
     }
@@ -240,28 +271,11 @@ static void take_waiting(struct batch_processor *self)
     }
 }
 
-static void on_timeout(struct timer *timer, void *arg)
-{
-    struct partition *partition = arg;
-    struct batch_processor *self = partition->owner;
-    struct batch_processor_counters *counters = self->base.counters;
-    assert(timer == &partition->timer);
-    (void)timer;
-    while (!handover_is_blocked(&self->handover) && partition->gather.pending != NULL) {
-        counter_add(&counters->timeout_triggers, 1);
-        send_on(self, partition);
-    }
-    partition->mark_ns = clock_now_ns();
-    arm(self, partition);
-    partition_settle(partition, is_full(self, partition));
-    take_waiting(self);
-}
-
 static void flush_due(struct batch_processor *self)
 {
     struct partition *partition;
     assert(lane_is_current(self->base.lane));
-    while (!handover_is_blocked(&self->handover) &&
+    while (!handover_is_blocked(&self->handover) && !is_short_of_memory(self) &&
            (partition = partitions_due(&self->partitions)) != NULL)
         flush_full(self, partition);
     take_waiting(self);
@@ -270,6 +284,24 @@ static void flush_due(struct batch_processor *self)
         handover_end(&self->handover);
         component_stopped(&self->base);
     }
+}
+
+static void on_timeout(struct timer *timer, void *arg)
+{
+    struct partition *partition = arg;
+    struct batch_processor *self = partition->owner;
+    struct batch_processor_counters *counters = self->base.counters;
+    assert(timer == &partition->timer);
+    (void)timer;
+    while (!handover_is_blocked(&self->handover) && partition->gather.pending != NULL &&
+           !is_short_of_memory(self)) {
+        counter_add(&counters->timeout_triggers, 1);
+        send_on(self, partition);
+    }
+    partition->mark_ns = clock_now_ns();
+    arm(self, partition);
+    partition_settle(partition, is_full(self, partition));
+    flush_due(self);
 }
 
 static void on_room(struct component *component)
@@ -341,6 +373,7 @@ static void batch_processor_destroy(struct component *component)
     struct batch_processor *self = batch_processor_of(component);
     assert(self->handover.count == 0);
     ring_destroy(self->waiting);
+    batch_unref(self->last);
     partitions_fini(&self->partitions);
 }
 

@@ -55,6 +55,12 @@ struct batch *batch_ref(struct batch *batch)
     return batch;
 }
 
+bool batch_is_shared(const struct batch *batch)
+{
+    assert(batch != NULL);
+    return atomic_load_explicit(&batch->refs, memory_order_acquire) > 1;
+}
+
 void batch_unref(struct batch *batch)
 {
     if (batch == NULL)

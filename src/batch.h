@@ -55,6 +55,8 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
 struct batch *batch_ref(struct batch *batch);
 /* The last one frees it, with its references to buffers. NULL is tolerated. */
 void batch_unref(struct batch *batch);
+/* Whether somebody else holds a reference, too. */
+bool batch_is_shared(const struct batch *batch);
 
 /* Only while the batch has one holder. Takes a reference to owner of its own; joins a part that
  * continues the last one. */

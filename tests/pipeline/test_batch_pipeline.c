@@ -4,6 +4,9 @@
 #include "tests/support/harness.h"
 
 #include "src/client_info.h"
+#include "src/limits.h"
+#include "src/mem.h"
+#include "tests/support/profile_sketch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -436,6 +439,43 @@ static void the_metrics_page_says_why_batches_were_sent(void **state)
     harness_destroy(h);
 }
 
+/* Each of them has a copy of the resource: all together are many times the budget. */
+static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **state)
+{
+    enum { SAMPLES = 900, NOTE_BYTES = 800 };
+    static struct sketch_sample samples[SAMPLES];
+    static char notes[SKETCH_ATTRIBUTES_MAX][NOTE_BYTES];
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
+    struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        samples[i] =
+            (struct sketch_sample){.stack = "leaf;main", .values_count = 1, .values = {i + 1}};
+    for (unsigned i = 0; i < SKETCH_ATTRIBUTES_MAX; i++) {
+        snprintf(notes[i], NOTE_BYTES, "note%u=%0*u", i, NOTE_BYTES - 16, i);
+        sketch.resource[i] = notes[i];
+    }
+    struct slice request = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1h, send_batch_size: 1, send_batch_max_size: 1}}\n"
+        "exporters: {test: {}}\n"
+        "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], processors: [batch], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->answer = ANSWER_HOLD;
+    struct test_request *sent = harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
+    assert_int_equal(sent->outcome.verdict, ACCEPTED);
+    harness_advance(h, 1 * S);
+    assert_in_range(harness_budget_used(h), MIB, MIB + MIB / 8);
+    harness_let_go(h);
+    harness_advance(h, 10 * S);
+    assert_int_equal(harness_books(h, PROFILES).delivered, SAMPLES);
+    assert_int_equal(exporter->attempts_count, SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +497,7 @@ int main(void)
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(while_exports_are_slow_input_waits_and_a_stop_lets_it_go),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),
+        cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
