@@ -560,7 +560,7 @@ static void run_partitions(struct slice request)
     size_t count = request.size / 64 + 1;
     budget_init(&budget, UINT64_MAX);
     partitions_init(&partitions, signal_at_hand, &budget,
-                    (struct config_texts){.count = 1, .texts = keys}, 1000);
+                    (struct config_texts){.count = 1, .texts = keys}, 0);
     partitions_owned_by(&partitions, (timer_fn)abort, &budget);
     work_begin();
     for (size_t i = 0; i < 2 * count; i++) {
@@ -593,7 +593,8 @@ static const struct work_stage stages[] = {
 /* For these the shape does not matter but for its size. */
 static const struct work_stage gatherings[] = {
     {.name = "gather", .run = run_gather},
-    {.name = "partitions", .run = run_partitions},
+    /* Beyond those that are kept when they are idle. */
+    {.name = "partitions", .run = run_partitions, .n = 4 * WORK_N},
 };
 
 int main(int argc, char **argv)
