@@ -223,10 +223,13 @@ static uint64_t read_other_memory(const uint8_t *memory)
 int main(int count, char **arguments)
 {
     static const struct join_settings settings = {
-        .attributes = {{JOIN_SPAN_NAME, {(const uint8_t *)"span_name", 9}},
-                       {JOIN_STATUS_CLASS, {(const uint8_t *)"status_class", 12}}},
-        .attributes_count = 2,
+        /* the defaults */
+        .attributes = {{JOIN_SPAN_NAME, {(const uint8_t *)"span_name", 9}}},
+        .attributes_count = 1,
         .values_max = 1000,
+        .repairs_identity = true,
+        .finds_lone_traces = true,
+        .mark = JOIN_MARK_LOCAL_ROOTS,
         .index_entries = 200000,
         .index_bytes = 32 * MIB,
     };

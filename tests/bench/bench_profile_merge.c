@@ -206,7 +206,8 @@ static struct buffer *make_request(const struct row *row, uint64_t number)
 
 struct rig {
     struct buffer *requests[REQUESTS];
-    uint64_t bytes; /* of all of them */
+    uint64_t bytes; /* of all of them, as the next one */
+    uint64_t samples;
 };
 
 static double cpu_ns(void)
@@ -249,6 +250,7 @@ static double time_merge(struct rig *rig, bool gives_back)
             rig->requests[i] = NULL;
         }
     }
+    assert(merge.items == rig->samples);
     struct batch *batch = batch_create(PROFILES, 1);
     profile_merge_hand_out(&merge, NULL, batch);
     profile_merge_fini(&merge);
@@ -274,6 +276,7 @@ struct figures {
 static void make_requests(struct rig *rig, const struct row *row)
 {
     rig->bytes = 0;
+    rig->samples = row->samples * REQUESTS;
     for (unsigned i = 0; i < REQUESTS; i++) {
         rig->requests[i] = make_request(row, i);
         rig->bytes += rig->requests[i]->size;

@@ -23,7 +23,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-enum { EVENTS_MAX = 64, STATS_BYTES_MAX = 1024, SPANS_MAX_LIMIT = 1 << 30, FDS_MAX = 65536 };
+enum {
+    EVENTS_MAX = 64,
+    STATS_BYTES_MAX = 1024,
+    SPANS_MAX_LIMIT = 1 << 30,
+    FDS_MAX = 65536,
+    COUNTED_MAX = 4
+};
 
 struct connection {
     int fd;
@@ -56,6 +62,9 @@ struct sink {
     uint64_t wire_bytes; /* heads and bodies */
     uint64_t malformed;
     struct span_ids ids;
+    const char *counted[COUNTED_MAX]; /* strings, and how often the bodies held each */
+    uint64_t found[COUNTED_MAX];
+    unsigned counted_count;
 };
 
 static volatile sig_atomic_t is_ended;
@@ -73,6 +82,7 @@ static const struct option long_options[] = {
     {"delay-ms", required_argument, NULL, 'd'},
     {"spans-per-s", required_argument, NULL, 'r'},
     {"relayed", required_argument, NULL, 'k'},
+    {"count", required_argument, NULL, 't'},
     {"help", no_argument, NULL, 'h'},
     {0},
 };
@@ -80,9 +90,11 @@ static const struct option long_options[] = {
 static const char usage[] =
     "usage: bench_sink --port PORT [--count-spans] [--spans-max N] [--seen FILE]\n"
     "                  [--delay-ms N] [--spans-per-s N] [--relayed traces|profiles|push]\n"
+    "                  [--count STRING]…\n"
     "  --relayed KIND  what the relay posts, which knows one path only\n"
     "  --spans-max N  notes which of the spans 1…N arrived, and how often more than once\n"
-    "  --seen FILE    writes that as a bitmap at the end";
+    "  --seen FILE    writes that as a bitmap at the end\n"
+    "  --count STRING counts how often the bodies hold STRING; at most 4 strings";
 
 static enum body_kind kind_option(const char *text)
 {
@@ -113,6 +125,8 @@ static void read_options(struct sink *sink, int argc, char **argv)
             sink->spans_per_s = number_option("spans-per-s", optarg, 1, UINT32_MAX);
         else if (option == 'k')
             sink->relayed = kind_option(optarg);
+        else if (option == 't' && sink->counted_count < COUNTED_MAX && *optarg != '\0')
+            sink->counted[sink->counted_count++] = optarg;
         else
             die("%s", usage);
     }
@@ -125,15 +139,17 @@ static void read_options(struct sink *sink, int argc, char **argv)
 static int print_stats(const struct sink *sink, char *text, size_t size)
 {
     const struct span_ids *ids = &sink->ids;
+    const uint64_t *found = sink->found;
 
     return snprintf(text, size,
                     "{\"requests\": %" PRIu64 ", \"body_bytes\": %" PRIu64
                     ", \"wire_bytes\": %" PRIu64 ", \"malformed\": %" PRIu64 ", \"spans\": %" PRIu64
                     ", \"ids_sum\": \"%016" PRIx64 "\", \"unique\": %" PRIu64
                     ", \"duplicates\": %" PRIu64 ", \"unknown\": %" PRIu64 ", \"cpu_ns\": %" PRIu64
-                    "}\n",
+                    ", \"found\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "]}\n",
                     sink->requests, sink->body_bytes, sink->wire_bytes, sink->malformed, ids->spans,
-                    ids->sum, ids->unique, ids->duplicates, ids->unknown, cpu_ns());
+                    ids->sum, ids->unique, ids->duplicates, ids->unknown, cpu_ns(), found[0],
+                    found[1], found[2], found[3]);
 }
 
 /* Answers are small: a socket that cannot take one at once belongs to a peer that has gone. */
@@ -155,6 +171,7 @@ static void reset(struct sink *sink)
     free(sink->ids.bitmap);
     span_ids_init(&sink->ids, sink->spans_max);
     sink->requests = sink->body_bytes = sink->wire_bytes = sink->malformed = 0;
+    memset(sink->found, 0, sizeof sink->found);
 }
 
 static void take_control(struct sink *sink, struct connection *connection)
@@ -181,6 +198,19 @@ struct request {
     size_t wire_size;
 };
 
+static void count_strings(struct sink *sink, struct bytes body)
+{
+    for (unsigned i = 0; i < sink->counted_count; i++) {
+        size_t length = strlen(sink->counted[i]);
+        const uint8_t *end = body.data + body.size;
+        const uint8_t *at = body.data;
+        while ((at = memmem(at, (size_t)(end - at), sink->counted[i], length)) != NULL) {
+            sink->found[i]++;
+            at += length;
+        }
+    }
+}
+
 /* Returns how many spans the request holds; 0 when they are not counted. */
 static uint64_t count_request(struct sink *sink, const struct request *request)
 {
@@ -202,6 +232,7 @@ static uint64_t count_request(struct sink *sink, const struct request *request)
         body = (struct bytes){sink->inflated.data, sink->inflated.size};
     }
     sink->body_bytes += body.size;
+    count_strings(sink, body);
     if (!span_ids_add_body(&sink->ids, request->kind, body))
         sink->malformed++;
     return sink->ids.spans - spans_before;

@@ -26,13 +26,14 @@ def index_curve(bench):
 
 
 def reading(bench):
+    """Judged with the default settings: local roots, every eighth span, are marked."""
     text = run([bench.tools / "bench_join_spans"])
-    cost, routed, marked = map(float, re.search(
-        r"ns/span: ([\d.]+), .*status ([\d.]+), .*marked ([\d.]+)", text).groups())
-    return {"title": "spans into the join, 1000 of 672 B per request",
-            "text": f"{cost:.0f} ns/span; {routed:.0f} with route and status, {marked:.0f} with "
-                    f"every span marked too", "required": f"≤ {NS_MAX} ns/span",
-            "is_met": cost <= NS_MAX, "is_sound": True}
+    cost, unmarked, most = map(float, re.search(
+        r"ns/span: ([\d.]+), without marks ([\d.]+), .* marked ([\d.]+)", text).groups())
+    return {"title": "spans into the join, 1000 of 672 B per request, default settings",
+            "text": f"{cost:.0f} ns/span; {unmarked:.0f} with mark: off, {most:.0f} with route, "
+                    f"status and every span marked", "required": f"≤ {NS_MAX} ns/span",
+            "is_met": cost <= NS_MAX, "is_sound": unmarked < cost < most}
 
 
 def writing(bench):

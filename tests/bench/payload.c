@@ -13,6 +13,8 @@
 #include <zlib.h>
 
 enum wire_type { VARINT = 0, FIXED64 = 1, LENGTH_DELIMITED = 2 };
+enum span_kind { SERVER = 2, CLIENT = 3 };
+/* Each trace begins with a request that a server took. */
 enum { SPANS_PER_TRACE = 8, SPAN_ID_BYTES = 8, TRACE_ID_BYTES = 16, PADDING_OVERHEAD = 32 };
 
 /* A row with a format varies with the span, one with a limit is a number below it. */
@@ -177,7 +179,7 @@ static void put_span_head(struct byte_buffer *span, uint64_t number)
     put_bytes(span, 2, &span_id, SPAN_ID_BYTES);
     put_bytes(span, 4, &parent_id, SPAN_ID_BYTES);
     put_bytes(span, 5, name, strlen(name));
-    put_number(span, 6, 2 + number % 2);
+    put_number(span, 6, number % SPANS_PER_TRACE == 0 ? SERVER : CLIENT);
     put_fixed64(span, 7, start_ns);
     put_fixed64(span, 8, start_ns + pseudo_random(number + 7) % 50000000);
 }

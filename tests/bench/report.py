@@ -1,10 +1,17 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark found, as text: the table of rows, the list of figures, and the part of the
-README between its two marks."""
+"""What the benchmark found, as text: the table of rows and the list of figures.
+
+usage: report.py RESULTS README [--check]
+Writes the part of README between its two marks from RESULTS, which run.py --record left; with
+--check it writes nothing and ends with 1 when that part is another."""
 
 import datetime
+import json
+import pathlib
 import platform
 import re
+import sys
 
 from rig import RIG_CORE, SUT_CORE
 
@@ -16,7 +23,7 @@ HEADINGS = ["scenario", "relay µs/span", "spanflame µs/span", "ns/B", "÷ rela
             "peak RSS MiB of relay, spanflame, Go collector",
             "generator, sink: share of a core"]
 # The columns of HEADINGS that the README has.
-README_COLUMNS = [0, 1, 2, 3, 4, 5, 7]
+README_COLUMNS = [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def number(value):
@@ -41,6 +48,8 @@ def table_row(result):
         against = f"({above}) + {interval(result['above'])} µs"
     faster = f"{peer['us_per_item'] / own['us_per_item']:.1f} ×" if own and peer else "–"
     verdict = "–" if not own else "yes" if result["is_met"] else "**no**"
+    if result["wrong"]:
+        verdict = "**void**"
     rss = ", ".join(f"{systems[name]['peak_rss_kib'] / 1024:.0f}"
                     for name in ("relay", "spanflame", "otelcol") if name in systems)
     load = (f"{max(s['generator_load'] for s in systems.values()):.0%}, "
@@ -79,26 +88,57 @@ def cpu_model():
 
 
 def figure_lines(figures):
+    def verdict(figure):
+        if not figure["is_sound"]:
+            return "**void**"
+        return "met" if figure["is_met"] else "**not met**"
+
     return [f"- {figure['title']}: {figure['text']} (required: {figure['required']}; "
-            f"{'met' if figure['is_met'] else '**not met**'})" for figure in figures]
+            f"{verdict(figure)})" for figure in figures]
 
 
-def report(bench, rows, figures):
-    lines = [*table(rows), "", conditions(bench), ""]
+def void_lines(rows):
+    return [f"- **void**, {row['title']}: {text}" for row in rows
+            for text in sorted(set(row["wrong"]))]
+
+
+def report(results):
+    rows = results["rows"]
+    lines = [*table(rows), "", f"{results['conditions']} Commit {results['commit']}.", "",
+             *void_lines(rows)]
     for row in rows:
-        lines += [f"- VOID, {row['name']}: {text}" for text in sorted(set(row["wrong"]))]
         lines += [f"- {row['name']}: the generator took {system['generator_load']:.0%} of its core "
                   f"with {name}: no statement on throughput"
                   for name, system in row["systems"].items()
                   if system["generator_load"] > GENERATOR_LOAD_MAX]
-    return "\n".join(lines + figure_lines(figures)) + "\n"
+    return "\n".join(lines + figure_lines(results["figures"])) + "\n"
 
 
-def write_readme(path, bench, rows, figures):
-    """Replaces what is between the marks, so that every number there is of the same run."""
-    lines = ["", conditions(bench), "", *table(rows, README_COLUMNS), "",
-             *figure_lines(figures), ""]
-    text, count = MARKS.subn(lambda found: found[1] + "\n".join(lines) + "\n" + found[2],
-                             path.read_text(encoding="utf-8"))
-    assert count == 1, f"{path} lacks the marks of the figures"
-    path.write_text(text, encoding="utf-8")
+def with_figures(text, results):
+    """The text of the README with all that is between the marks of these results."""
+    rows = results["rows"]
+    lines = ["", f"{results['conditions']} Commit {results['commit']}.", "",
+             *table(rows, README_COLUMNS), "", *void_lines(rows),
+             *figure_lines(results["figures"]), ""]
+    made, count = MARKS.subn(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text)
+    if count != 1:
+        sys.exit("report.py: the README lacks the marks of the figures")
+    return made
+
+
+def main():
+    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    results = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
+    readme = pathlib.Path(sys.argv[2])
+    text = readme.read_text(encoding="utf-8")
+    made = with_figures(text, results)
+    if len(sys.argv) == 3:
+        readme.write_text(made, encoding="utf-8")
+    elif made != text:
+        sys.exit(f"{readme}: its figures are not those of {sys.argv[1]}; write them with "
+                 f"tests/bench/report.py {sys.argv[1]} {readme}")
+
+
+if __name__ == "__main__":
+    main()

@@ -20,8 +20,10 @@ PPROFILE=path beside the Go collector's library (tests/peers/build pprofile DIRE
 index.
 
 usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--share PERCENT]
-              [--only NAME,…] [--quick] [--readme FILE]
-The results are printed and left in DIR as results.md, results.json and the configurations used."""
+              [--only NAME,…] [--quick] [--record FILE]
+The results are printed and left in DIR as results.md, results.json and the configurations used.
+--record also writes them to FILE, with the commit: from tests/bench/results.json report.py writes
+the figures of the README."""
 
 import argparse
 import dataclasses
@@ -57,7 +59,7 @@ def read_arguments():
     parser.add_argument("--span-bytes", type=int, default=672)
     parser.add_argument("--only", default="", help="scenarios and figures, by name, with commas")
     parser.add_argument("--share", type=int, default=100, help="percent of the work of each round")
-    parser.add_argument("--readme", type=pathlib.Path, help="the figures go there, between marks")
+    parser.add_argument("--record", type=pathlib.Path, help="the results go there, too")
     parser.add_argument("--quick", action="store_true", help="two short rounds: does the rig work?")
     parser.add_argument("--configs", action="store_true", help="only write the configurations")
     return parser.parse_args()
@@ -133,7 +135,7 @@ def start_contenders(bench, scenario, sink):
 
     simple = base or scenario
     yield "relay", Contender(bench.start_relay(simple, sink), simple,
-                             folder=bench.make_bodies(simple))
+                             folder=bench.make_bodies(simple), is_relay=True)
     if bench.spanflame:
         yield "spanflame", collector(bench.spanflame, scenario, "spanflame")
     if bench.spanflame and base:
@@ -153,6 +155,18 @@ def teach(bench, scenario, contender):
                                  "--requests", bodies.BODIES])
     run_load(bench.tools, port, [*traces.load_arguments(), "--requests",
                                  bodies.KNOWN_SPANS // traces.spans])
+
+
+def index_is_used(bench, contender, sink):
+    """The join has indexed the spans that came last: profiles that name them get their names."""
+    profiles = next(row for row in bench.scenarios if row.name == "join-profiles")
+    teach(bench, contender.scenario, contender)
+    before = sink.control("stats")
+    sent = run_load(bench.tools, contender.process.port,
+                    [*profiles.load_arguments(bench.make_bodies(profiles)),
+                     "--requests", bodies.BODIES])
+    grown = sink.control("stats")["body_bytes"] - before["body_bytes"] - sent["body_bytes"]
+    return sent["ok"] == sent["requests"] and grown > 0
 
 
 def run_scenario(bench, scenario):
@@ -175,6 +189,9 @@ def run_scenario(bench, scenario):
                 rounds[name].append(one_round(bench.tools, contender, sink, work))
         memory = {name: contender.process.memory("VmHWM")
                   for name, contender in contenders.items()}
+        if scenario.join and "spanflame" in contenders and not scenario.has_profiles and \
+                not index_is_used(bench, contenders["spanflame"], sink):
+            rounds["spanflame"][-1]["wrong"].append("the join knows none of the last spans")
     finally:
         for contender in contenders.values():
             contender.process.stop()
@@ -235,6 +252,14 @@ def judge(scenario, result):
     return text, is_met and not result["wrong"]
 
 
+def commit():
+    """What was measured: the commit that the tree stands at, and whether it was changed since."""
+    here = pathlib.Path(__file__).parent
+    done = subprocess.run(["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"],
+                          cwd=here, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def write_configs(bench):
     """To be run by hand, with the usual ports and a sink on 14318."""
     for scenario in bench.scenarios:
@@ -261,15 +286,13 @@ def main():
         if bench.wants(name) and bench.spanflame:
             extra += measure(bench)
             print(f"{name}: {extra[-1]['text']}", file=sys.stderr, flush=True)
-    text = report.report(bench, rows, extra)
+    results = {"commit": commit(), "conditions": report.conditions(bench), "rows": rows,
+               "figures": extra}
+    text = report.report(results)
     print(text, end="")
     (bench.output / "results.md").write_text(text, encoding="utf-8")
-    (bench.output / "results.json").write_text(
-        json.dumps({"conditions": report.conditions(bench), "rows": rows, "figures": extra},
-                   indent=1),
-        encoding="utf-8")
-    if arguments.readme:
-        report.write_readme(arguments.readme, bench, rows, extra)
+    for path in filter(None, (bench.output / "results.json", arguments.record)):
+        path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return 1 if any(row["wrong"] for row in rows) or not all(f["is_sound"] for f in extra) else 0
 
 

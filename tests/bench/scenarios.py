@@ -21,6 +21,7 @@ class Scenario:
     coding_out: str = ""
     json_out: bool = False
     signal: str = "traces"
+    queued: bool = False  # exporters have their defaults: sending_queue, retries, gzip
     push_in: bool = False  # Pyroscope's way
     push_out: bool = False
     join: bool = False
@@ -71,6 +72,20 @@ class Scenario:
         return not self.edits and not self.is_canned and not self.json_out and not self.join
 
     @property
+    def proofs(self):
+        """How often the bodies at the sink hold a string, for each request: exactly so often where
+        the work of this row was done, and otherwise not."""
+        if self.edits:
+            return {"eu-west-1": 1, "staging": 1, "process.pid": 0}
+        if self.json_out:
+            return {'"spanId":"': self.spans}
+        if self.join and self.has_profiles:
+            return {"span_name": 1}
+        if self.join:
+            return {"pyroscope.profile.id": self.spans // 8 if self.marks else 0}
+        return {}
+
+    @property
     def is_ours_alone(self):
         """The Go collector has nothing of the kind."""
         return self.push_in or self.push_out or self.join
@@ -95,10 +110,11 @@ class Scenario:
         return arguments + (["--tls"] if self.tls else [])
 
     def sink_arguments(self, requests):
+        counted = [part for text in self.proofs for part in ("--count", text)]
         if not self.is_canned:
-            return ["--spans-max", requests * self.spans]
+            return ["--spans-max", requests * self.spans, *counted]
         relayed = "push" if self.push_in else self.signal
-        return ["--count-spans", "--relayed", relayed]
+        return ["--count-spans", "--relayed", relayed, *counted]
 
     def relay_arguments(self, port, sink_port):
         """The relay cannot edit: there it does the rest of the work."""
@@ -119,6 +135,8 @@ SCENARIOS = [
              connections=8, ratio_max=1.25),
     Scenario("gzip", "gRPC gzip → HTTP gzip, 1000 spans/request", 2500, coding_in="gzip",
              coding_out="gzip", ratio_max=1.15),
+    Scenario("defaults", "gRPC → HTTP, every key at its default (queue, gzip), 1000 spans/request",
+             2500, coding_out="gzip", queued=True, ratio_max=1.15),
     Scenario("zstd", "gRPC zstd → HTTP zstd, 1000 spans/request", 2500, bodies="zstd",
              coding_in="zstd", coding_out="zstd", above="gzip", above_us_max=1.0),
     Scenario("edit", "gRPC → resource edit → HTTP, 1000 spans/request", 10000, edits=True,
@@ -191,6 +209,8 @@ def receiver(scenario, port, certificates):
 def exporter(scenario, sink_port):
     lines = ["tls: {insecure: true}"] if scenario.grpc_out else []
     lines += [f"endpoint: http://127.0.0.1:{sink_port}"]
+    if scenario.queued:
+        return "\n    ".join(lines)
     if not scenario.push_out:
         lines += [f"compression: {scenario.coding_out or 'none'}"]
     lines += ["encoding: json"] if scenario.json_out else []
