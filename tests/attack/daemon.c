@@ -20,7 +20,7 @@
 #include "src/clock.h"
 #include "tests/attack/setup.h"
 
-enum { START_MS = 60000, LOOK_MS = 10, PAGE_BYTES_MAX = 1 << 20, PAGE_MS = 20000 };
+enum { STARTS_MAX = 5, START_MS = 60000, LOOK_MS = 10, PAGE_BYTES_MAX = 1 << 20, PAGE_MS = 20000 };
 
 /* A leak, a wild pointer or undefined behaviour ends the process with a report on stderr; so does
  * an abort, whose stack shows where a lane hangs. */
@@ -76,8 +76,8 @@ static bool is_ready(const struct daemon *daemon)
     return has_answered;
 }
 
-bool daemon_start(struct daemon *daemon, const char *executable, const char *config_path,
-                  uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX])
+static bool start_once(struct daemon *daemon, const char *executable, const char *config_path,
+                       uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX])
 {
     for (unsigned i = 0; i < DOORS; i++) {
         daemon->ports[i] = free_port();
@@ -102,6 +102,30 @@ bool daemon_start(struct daemon *daemon, const char *executable, const char *con
     char ignored[VERDICT_BYTES_MAX];
     daemon_await_end(daemon, 10, ignored);
     return false;
+}
+
+/* Another process on this machine took a port between our choice and the daemon's bind(). */
+static bool has_lost_a_port(const struct daemon *daemon)
+{
+    char line[4096];
+    bool is_lost = false;
+    FILE *log = fopen(daemon->log_path, "r");
+    while (log != NULL && !is_lost && fgets(line, sizeof(line), log) != NULL)
+        is_lost = strstr(line, "address already in use") != NULL;
+    if (log != NULL)
+        fclose(log);
+    return is_lost;
+}
+
+bool daemon_start(struct daemon *daemon, const char *executable, const char *config_path,
+                  uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX])
+{
+    for (unsigned tries = 1;; tries++) {
+        if (start_once(daemon, executable, config_path, sink_port, verdict))
+            return true;
+        if (tries == STARTS_MAX || !has_lost_a_port(daemon))
+            return false;
+    }
 }
 
 /* True: it ended. */
