@@ -161,13 +161,13 @@ static void the_resource_has_two_forms(void **state)
 static const char *const accepted[] = {
     "  telemetry: ",
     "  telemetry: {logs: , metrics: , traces: , resource: }",
-    "  telemetry: {logs: {development: true, encoding: json, disable_caller: true, "
-    "disable_stacktrace: true, output_paths: [stdout], error_output_paths: [stderr], "
-    "initial_fields: {a: b}, processors: [], disable_zap_resource: true, sampling: {enabled: "
-    "false}}}",
+    ("  telemetry: {logs: {development: true, encoding: json, disable_caller: true, "
+     "disable_stacktrace: true, output_paths: [stdout], error_output_paths: [stderr], "
+     "initial_fields: {a: b}, processors: [], disable_zap_resource: true, sampling: {enabled: "
+     "false}}}"),
     "  telemetry: {logs: {sampling: {tick: 1s, initial: 2, thereafter: 3}}}",
-    "  telemetry: {traces: {level: none, propagators: [b3], processors: [{batch: {exporter: {otlp: "
-    "{protocol: http/protobuf, endpoint: x}}}}]}}",
+    ("  telemetry: {traces: {level: none, propagators: [b3], processors: [{batch: {exporter: {otlp: "
+     "{protocol: http/protobuf, endpoint: x}}}}]}}"),
     "  telemetry: {metrics: {level: detailed, views: [{selector: {}}]}}",
 };
 
