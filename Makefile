@@ -39,7 +39,7 @@ tsan:
 fuzz:
 	scripts/install-packages fuzz
 	cmake --preset fuzz
-	cmake --build --preset fuzz -j $(JOBS)
+	cmake --build --preset fuzz -j $(JOBS) --target fuzzers
 	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS)
 
 mutants:
