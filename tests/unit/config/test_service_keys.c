@@ -166,8 +166,8 @@ static const char *const accepted[] = {
      "initial_fields: {a: b}, processors: [], disable_zap_resource: true, sampling: {enabled: "
      "false}}}"),
     "  telemetry: {logs: {sampling: {tick: 1s, initial: 2, thereafter: 3}}}",
-    ("  telemetry: {traces: {level: none, propagators: [b3], processors: [{batch: {exporter: {otlp: "
-     "{protocol: http/protobuf, endpoint: x}}}}]}}"),
+    ("  telemetry: {traces: {level: none, propagators: [b3], processors: [{batch: {exporter: "
+     "{otlp: {protocol: http/protobuf, endpoint: x}}}}]}}"),
     "  telemetry: {metrics: {level: detailed, views: [{selector: {}}]}}",
 };
 
