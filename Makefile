@@ -5,13 +5,14 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 20
 IMAGE ?= spanflame
 
-.PHONY: help build run test tsan fuzz mutants bench image reference format clean
+.PHONY: help build run test tsan clang fuzz mutants bench image reference format clean
 
 help:
 	@echo 'make run     build the daemon and run it on $(CONFIG)'
 	@echo 'make build   leave the release binary at build/spanflame'
 	@echo 'make test    everything: sanitizers, unit, pipeline, fuzz corpora, end to end'
 	@echo 'make tsan    the tests under the thread sanitizer'
+	@echo 'make clang   compile everything with clang, whose warnings are errors too'
 	@echo 'make fuzz    every fuzz target, and the attack on the daemon, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make mutants break each promise of the README once, and see that a test notices'
 	@echo 'make bench   the benchmark; OTELCOL=path adds a Go collector to the same run'
@@ -35,6 +36,12 @@ tsan:
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
 	ctest --preset tsan -j $(JOBS) -LE peer
+
+clang:
+	scripts/install-packages test
+	scripts/install-packages fuzz
+	cmake --preset clang
+	cmake --build --preset clang -j $(JOBS)
 
 fuzz:
 	scripts/install-packages fuzz

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC into the relay: nghttp2 finds the frames, each message is copied once into its job. */
+#include "tests/bench/h2_frame.h"
 #include "tests/bench/relay.h"
 
 #include <assert.h>
@@ -131,8 +132,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     (void)arg;
     assert(job != NULL);
     if (bytes->size == 0 && size >= GRPC_PREFIX_BYTES)
-        byte_buffer_reserve(bytes, GRPC_PREFIX_BYTES + ((size_t)data[1] << 24 | data[2] << 16 |
-                                                        data[3] << 8 | data[4]));
+        byte_buffer_reserve(bytes, GRPC_PREFIX_BYTES + (size_t)h2_get_u32(data + 1));
     byte_buffer_append(bytes, data, size);
     return 0;
 }

@@ -2,6 +2,8 @@
 /* gRPC into the sink: nghttp2 finds the frames, each message is gathered and given away. */
 #include "tests/bench/sink_grpc.h"
 
+#include "tests/bench/h2_frame.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -52,8 +54,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     (void)arg;
     assert(bytes != NULL);
     if (bytes->size == 0 && size >= GRPC_PREFIX_BYTES)
-        byte_buffer_reserve(bytes, GRPC_PREFIX_BYTES + ((size_t)data[1] << 24 | data[2] << 16 |
-                                                        data[3] << 8 | data[4]));
+        byte_buffer_reserve(bytes, GRPC_PREFIX_BYTES + (size_t)h2_get_u32(data + 1));
     byte_buffer_append(bytes, data, size);
     return 0;
 }

@@ -126,14 +126,14 @@ static void offer_one(struct component *receiver, unsigned lane, size_t round,
 }
 
 static const char *const thread_yamls[] = {
-    "exporters: {test: {sending_queue: {queue_size: 8, num_consumers: 2}, retry_on_failure: "
-    "{initial_interval: 1ms, max_interval: 2ms}}}\n" PIPELINE,
-    "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, block_on_overflow: "
-    "true}}}\n" PIPELINE,
-    "processors: {batch: {timeout: 1ms, send_batch_size: 50}}\n"
-    "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, "
-    "batch: {min_size: 30, max_size: 60, flush_timeout: 1ms}}}}\n" BATCH_PIPELINE,
-    "exporters: {test: {sending_queue: {enabled: false}}}\n" PIPELINE,
+    ("exporters: {test: {sending_queue: {queue_size: 8, num_consumers: 2}, retry_on_failure: "
+     "{initial_interval: 1ms, max_interval: 2ms}}}\n" PIPELINE),
+    ("exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, block_on_overflow: "
+     "true}}}\n" PIPELINE),
+    ("processors: {batch: {timeout: 1ms, send_batch_size: 50}}\n"
+     "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, "
+     "batch: {min_size: 30, max_size: 60, flush_timeout: 1ms}}}}\n" BATCH_PIPELINE),
+    ("exporters: {test: {sending_queue: {enabled: false}}}\n" PIPELINE),
 };
 
 static void run_on_threads(const char *yaml)

@@ -35,9 +35,11 @@ struct model_span {
     unsigned tick; /* when it arrives */
 };
 
+enum sample_form { BY_LINK, BY_LABELS, BY_SPAN_LABEL };
+
 struct model_sample {
     const struct model_span *span; /* NULL: it names none */
-    enum { BY_LINK, BY_LABELS, BY_SPAN_LABEL } form;
+    enum sample_form form;
     bool has_name; /* of the span, already, by another one */
     char texts[4][TEXT];
     struct sketch_sample came;
@@ -104,7 +106,7 @@ static void make_sample(struct model *model, struct model_sample *sample, unsign
     struct sketch_sample *came = &sample->came;
     if (random_below(&model->random, 5) != 0)
         sample->span = &model->spans[random_below(&model->random, SPANS)];
-    sample->form = random_below(&model->random, 3);
+    sample->form = (enum sample_form)random_below(&model->random, 3);
     came->stack = stacks[random_below(&model->random, 3)];
     came->values_count = 1;
     came->values[0] = (int64_t)number + 1;

@@ -263,11 +263,12 @@ bool pyroscope_server_take(struct pyroscope_server *server, const struct pyrosco
 {
     Types__V1__LabelPair room[LABELS_ROOM];
     Types__V1__LabelPair *list[LABELS_ROOM];
-    Push__V1__RawSample sample = PUSH__V1__RAW_SAMPLE__INIT;
+    Push__V1__RawSample sample;
     Push__V1__RawSample *samples[] = {&sample};
     Push__V1__RawProfileSeries series = PUSH__V1__RAW_PROFILE_SERIES__INIT;
     char id[] = "00000000-0000-0000-0000-000000000000";
     fill_labels(labels, count, room, list);
+    push__v1__raw_sample__init(&sample);
     sample.raw_profile.data = (uint8_t *)(uintptr_t)profile.data;
     sample.raw_profile.len = profile.size;
     sample.id = id;

@@ -22,18 +22,19 @@ static void these_load(void **state)
         "{protocols: {grpc: {auth: {}, tls: , middlewares: []}}}",
         "{protocols: {grpc: {tls: {cert_file: a, key_file: b, min_version: '1.3'}}}}",
         "{protocols: {http: {transport: unix, endpoint: /run/otlp.sock}}}",
-        "{protocols: {grpc: {max_recv_msg_size_mib: 64, max_concurrent_streams: 16, "
-        "read_buffer_size: 1024, write_buffer_size: 1024, include_metadata: true, transport: "
-        "tcp4, dialer: {timeout: 1s}, keepalive: {server_parameters: {max_connection_idle: 11s, "
-        "max_connection_age: 12s, max_connection_age_grace: 13s, time: 30s, timeout: 5s}, "
-        "enforcement_policy: {min_time: 10s, permit_without_stream: true}}}}}",
-        "{protocols: {http: {max_request_body_size: -1, compression_algorithms: ['', gzip, zstd], "
-        "read_timeout: 1s, read_header_timeout: 1s, write_timeout: 1s, idle_timeout: 1s, "
-        "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200, "
-        "allowed_origins: ['http://*.example.com'], allowed_headers: ['*'], exposed_headers: [a]}, "
-        "traces_url_path: spans}}}",
-        "{protocols: {grpc: {keepalive: {enabled: false, server_parameters: {enabled: true}, "
-        "enforcement_policy: }}, http: {cors: {enabled: false, allowed_origins: ['*']}}}}",
+        ("{protocols: {grpc: {max_recv_msg_size_mib: 64, max_concurrent_streams: 16, "
+         "read_buffer_size: 1024, write_buffer_size: 1024, include_metadata: true, transport: "
+         "tcp4, dialer: {timeout: 1s}, keepalive: {server_parameters: {max_connection_idle: 11s, "
+         "max_connection_age: 12s, max_connection_age_grace: 13s, time: 30s, timeout: 5s}, "
+         "enforcement_policy: {min_time: 10s, permit_without_stream: true}}}}}"),
+        ("{protocols: {http: {max_request_body_size: -1, compression_algorithms: ['', gzip, zstd], "
+         "read_timeout: 1s, read_header_timeout: 1s, write_timeout: 1s, idle_timeout: 1s, "
+         "keep_alives_enabled: false, response_headers: {a: b}, cors: {max_age: 7200, "
+         "allowed_origins: ['http://*.example.com'], allowed_headers: ['*'], exposed_headers: "
+         "[a]}, "
+         "traces_url_path: spans}}}"),
+        ("{protocols: {grpc: {keepalive: {enabled: false, server_parameters: {enabled: true}, "
+         "enforcement_policy: }}, http: {cors: {enabled: false, allowed_origins: ['*']}}}}"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
