@@ -22,10 +22,12 @@ enum compression {
 static const char *const compressions[] = {"gzip", "snappy", "zstd", "none", "", NULL};
 
 static const struct config_field keepalive_fields[] = {
-    CONFIG_DURATION(struct otlp_grpc_keepalive_config, time_ns, "time", "10s", 0, INT64_MAX,
-                    "Silence after which the back-end is pinged; at least 10s, 0: never."),
-    CONFIG_DURATION(struct otlp_grpc_keepalive_config, timeout_ns, "timeout", "10s", 0, INT64_MAX,
-                    "How long the answer may take before the connection is given up; 0: 20s."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct otlp_grpc_keepalive_config, time_ns, "time", "10s",
+        "Silence after which the back-end is pinged; at least 10s, 0: never."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct otlp_grpc_keepalive_config, timeout_ns, "timeout", "10s",
+        "How long the answer may take before the connection is given up; 0: 20s."),
     CONFIG_BOOL(struct otlp_grpc_keepalive_config, permit_without_stream, "permit_without_stream",
                 "false", "Ping while no request is under way, too."),
     CONFIG_END,

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* In the order of enum otlp_http_encoding. */
 static const char *const encodings[] = {"proto", "json", NULL};
@@ -80,25 +81,29 @@ const struct config_field otlp_http_config_fields[] = {
                    "Parameters of the compression."),
     CONFIG_HEADERS(struct otlp_http_config, headers, "headers",
                    "Headers of every request; they win over ours, Host included."),
-    CONFIG_DURATION(struct otlp_http_config, timeout_ns, "timeout", "30s", 0, INT64_MAX,
-                    "Limit of one attempt, from connecting to the end of the answer; 0: none."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct otlp_http_config, timeout_ns, "timeout", "30s",
+        "Limit of one attempt, from connecting to the end of the answer; 0: none."),
     TLS_CLIENT_ROW(struct otlp_http_config, tls),
     CONFIG_TEXT(struct otlp_http_config, proxy_url, "proxy_url", NULL,
                 "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
-    CONFIG_COUNT(struct otlp_http_config, max_idle_conns, "max_idle_conns", "100", 0, INT64_MAX,
-                 "Most idle connections that are kept; 0: no limit."),
-    CONFIG_COUNT(struct otlp_http_config, max_idle_conns_per_host, "max_idle_conns_per_host", "0",
-                 0, INT64_MAX, "The same for one host; 0: as max_idle_conns."),
-    CONFIG_COUNT(struct otlp_http_config, max_conns_per_host, "max_conns_per_host", "0", 0,
-                 INT64_MAX, "Most connections of a lane; further requests wait. 0: no limit."),
-    CONFIG_DURATION(struct otlp_http_config, idle_conn_timeout_ns, "idle_conn_timeout", "90s", 0,
-                    INT64_MAX, "An idle connection is closed after this; 0: never."),
+    CONFIG_INT(struct otlp_http_config, max_idle_conns, "max_idle_conns", "100", INT64_MIN,
+               INT64_MAX, "Most idle connections that are kept; 0: no limit, less: none are kept."),
+    CONFIG_INT(struct otlp_http_config, max_idle_conns_per_host, "max_idle_conns_per_host", "0",
+               INT64_MIN, INT64_MAX,
+               "The same for one host; 0: as max_idle_conns, less: none are kept."),
+    CONFIG_INT(struct otlp_http_config, max_conns_per_host, "max_conns_per_host", "0", INT64_MIN,
+               INT64_MAX,
+               "Most connections of a lane; further requests wait. 0 or less: no limit."),
+    CONFIG_DURATION_OR_NEGATIVE(struct otlp_http_config, idle_conn_timeout_ns, "idle_conn_timeout",
+                                "90s", "An idle connection is closed after this; 0: never."),
     CONFIG_BOOL(struct otlp_http_config, disable_keep_alives, "disable_keep_alives", "false",
                 "Use each connection for one request only."),
     CONFIG_BOOL(struct otlp_http_config, force_attempt_http2, "force_attempt_http2", "true",
                 "Offer HTTP/2 to https servers."),
-    CONFIG_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config, has_cookies,
-                    CONFIG_NULL_IS_OFF, "cookies", cookies_fields, NULL, "Not supported yet."),
+    CONFIG_UNUSED_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config,
+                           has_cookies, CONFIG_NULL_IS_OFF, "cookies", cookies_fields,
+                           "Cookies that back-ends set are not sent back to them."),
     CONFIG_OPTIONAL(struct otlp_http_config, pyroscope, struct pyroscope_road_config, has_pyroscope,
                     CONFIG_DEFAULT_ON, "pyroscope", pyroscope_road_fields, NULL,
                     "When the server behind profiles turns out to be a Pyroscope: send profiles "
@@ -196,7 +201,7 @@ static bool proxy_check(const struct otlp_http_config *config, struct error *err
     if (config->proxy_url[0] == '\0')
         return true;
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        if (strncmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
+        if (strncasecmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0)
             return true;
     return error_set(error, "proxy_url does not begin with http://, https://, socks5:// or "
                             "socks5h://; write the scheme, as in http://proxy:3128") ||
@@ -213,9 +218,6 @@ bool otlp_http_config_check(const void *section, struct error *error)
     if (config->proto_version == OTLP_HTTP_1_9 && config->encoding == OTLP_HTTP_JSON)
         return error_set(error, "proto_version \"1.9\" needs encoding: proto") ||
                error_at(error, "proto_version");
-    if (config->has_cookies)
-        return error_set(error, "cookies are not supported by this build yet; remove the key") ||
-               error_at(error, "cookies");
     if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||

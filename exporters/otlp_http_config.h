@@ -36,9 +36,9 @@ struct otlp_http_config {
     uint64_t timeout_ns;
     struct tls_client_config tls;
     const char *proxy_url;
-    uint64_t max_idle_conns;
-    uint64_t max_idle_conns_per_host;
-    uint64_t max_conns_per_host;
+    int64_t max_idle_conns;
+    int64_t max_idle_conns_per_host;
+    int64_t max_conns_per_host;
     uint64_t idle_conn_timeout_ns;
     bool disable_keep_alives;
     bool force_attempt_http2;

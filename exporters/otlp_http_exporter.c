@@ -305,11 +305,15 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
            exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 
+/* 0: none are kept. */
 static uint64_t idle_connections_max(const struct otlp_http_config *config)
 {
-    uint64_t total = config->max_idle_conns == 0 ? UINT64_MAX : config->max_idle_conns;
-    uint64_t per_host = config->max_idle_conns_per_host;
-    return per_host != 0 && per_host < total ? per_host : total;
+    int64_t total = config->max_idle_conns;
+    int64_t per_host = config->max_idle_conns_per_host;
+    if (total < 0 || per_host < 0)
+        return 0;
+    uint64_t max = total == 0 ? UINT64_MAX : (uint64_t)total;
+    return per_host != 0 && (uint64_t)per_host < max ? (uint64_t)per_host : max;
 }
 
 static bool otlp_http_exporter_start(struct component *self, struct error *error)
@@ -325,10 +329,11 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
         .headers_count = config->headers.count,
         .credentials = exporter_auth_credentials(exporter->authenticator),
         .timeout_ns = config->timeout_ns,
-        .connections_max = config->max_conns_per_host,
+        .connections_max =
+            config->max_conns_per_host > 0 ? (uint64_t)config->max_conns_per_host : 0,
         .idle_connections_max = idle_connections_max(config),
         .idle_timeout_ns = config->idle_conn_timeout_ns,
-        .has_keep_alive = !config->disable_keep_alives,
+        .has_keep_alive = !config->disable_keep_alives && idle_connections_max(config) > 0,
         .forbids_http2 = !config->force_attempt_http2,
         .proxy_url = config->proxy_url,
     };

@@ -34,7 +34,7 @@ static void finish(struct page_extension *self, struct http_request *request,
                    struct http_response *response)
 {
     assert(response->status >= 200);
-    http_listen_config_add_headers(self->config, self->header_names, response);
+    response->common = self->response_headers;
     http_respond(request, response);
 }
 
@@ -113,7 +113,7 @@ bool page_extension_prepare(struct component *base, const struct http_listen_con
         return error_prefix(error, "auth");
     if (config->has_cors)
         listen_cors_init(&self->cors, &config->cors);
-    http_listen_config_name_headers(config, self->header_names);
+    self->response_headers = http_listen_config_headers(config);
     struct http_server_settings settings = http_listen_config_settings(config, base);
     settings.tls = self->tls.context;
     settings.must_answer = true;
@@ -152,6 +152,5 @@ void page_extension_destroy(struct component *base)
     listen_tls_fini(&self->tls);
     listen_auth_fini(&self->auth);
     listen_cors_fini(&self->cors);
-    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
-        mem_free(self->header_names[i]);
+    http_listen_config_free_headers(&self->response_headers);
 }

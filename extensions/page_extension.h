@@ -28,7 +28,7 @@ struct page_extension {
     struct listen_tls tls;
     struct listen_auth auth;
     struct listen_cors cors;
-    char *header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
+    struct http_common_headers response_headers;
 };
 
 /* Rows for a struct http_listen_config that is the member of owner. */

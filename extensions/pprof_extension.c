@@ -21,7 +21,6 @@
 
 struct pprof_extension_config {
     struct http_listen_config server;
-    const char *save_to_file;
 };
 
 #define OWNER struct pprof_extension_config
@@ -29,8 +28,7 @@ static const struct config_field pprof_extension_fields[] = {
     PAGE_ROWS(OWNER, server, "localhost:1777", "true"),
     CONFIG_IGNORED_INT("block_profile_fraction", "There is no profile of blocking."),
     CONFIG_IGNORED_INT("mutex_profile_fraction", "There is no profile of mutexes."),
-    CONFIG_TEXT(OWNER, save_to_file, "save_to_file", "",
-                "A file for a CPU profile; not supported, so anything but empty is an error."),
+    CONFIG_IGNORED_TEXT("save_to_file", "There is no CPU profile to save; see /debug/pprof/heap."),
     CONFIG_END,
 };
 #undef OWNER
@@ -118,12 +116,6 @@ static bool pprof_extension_check(const void *config, struct error *error)
 {
     const struct pprof_extension_config *self = config;
     assert(self != NULL);
-    if (self->save_to_file[0] != '\0')
-        return error_set(error,
-                         "found \"%s\", but there is no CPU profile to save; leave it out, and see "
-                         "/debug/pprof/heap",
-                         self->save_to_file) ||
-               error_at(error, "save_to_file");
     return page_extension_check(&self->server, "localhost:1777", error);
 }
 

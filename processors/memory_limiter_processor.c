@@ -45,7 +45,7 @@ static const struct config_field memory_limiter_fields[] = {
                            "min_gc_interval_when_soft_limited", "10s", 0, INT64_MAX,
                            "There is no garbage collector."),
     CONFIG_UNUSED_DURATION(struct memory_limiter_config, min_gc_interval_hard_ns,
-                           "min_gc_interval_when_hard_limited", "0s", 0, INT64_MAX,
+                           "min_gc_interval_when_hard_limited", "0s", INT64_MIN, INT64_MAX,
                            "There is no garbage collector."),
     CONFIG_UNUSED_DURATION(struct memory_limiter_config, max_gc_interval_soft_ns,
                            "max_gc_interval_when_soft_limited", "30s", 0, INT64_MAX,

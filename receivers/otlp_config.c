@@ -17,20 +17,23 @@
 enum { MESSAGE_MIB_MAX = 4095, BODY_BYTES_DEFAULT = 20971520 };
 
 static const struct config_field server_parameters_fields[] = {
-    CONFIG_DURATION(struct otlp_lifetime_config, idle_max_ns, "max_connection_idle", "0", 0,
-                    INT64_MAX, "Close connections without calls after this long. 0: 5 minutes."),
-    CONFIG_DURATION(struct otlp_lifetime_config, age_max_ns, "max_connection_age", "0", 0,
-                    INT64_MAX, "Close connections after this long, ±10 %. 0: never."),
-    CONFIG_DURATION(struct otlp_lifetime_config, age_grace_ns, "max_connection_age_grace", "0", 0,
-                    INT64_MAX, "Then calls may finish for this long. 0: for ever."),
+    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, idle_max_ns, "max_connection_idle",
+                                "0",
+                                "Close connections without calls after this long. 0: 5 minutes."),
+    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, age_max_ns, "max_connection_age", "0",
+                                "Close connections after this long, ±10 %. 0: never."),
+    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, age_grace_ns,
+                                "max_connection_age_grace", "0",
+                                "Then calls may finish for this long. 0: for ever."),
     CONFIG_IGNORED_DURATION("time", "Server pings are not sent: deadlines find dead connections."),
     CONFIG_IGNORED_DURATION("timeout", "See time."),
     CONFIG_END,
 };
 
 static const struct config_field enforcement_policy_fields[] = {
-    CONFIG_DURATION(struct otlp_ping_config, interval_min_ns, "min_time", "0", 0, INT64_MAX,
-                    "Clients that ping faster and send no calls are closed. 0: 10 seconds."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct otlp_ping_config, interval_min_ns, "min_time", "0",
+        "Clients that ping faster and send no calls are closed. 0: 10 seconds."),
     CONFIG_IGNORED_BOOL("permit_without_stream", "Pings without calls are always permitted."),
     CONFIG_END,
 };

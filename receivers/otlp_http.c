@@ -27,8 +27,7 @@ static void finish(const struct otlp_receiver *receiver, struct http_request *re
                    struct http_response *response)
 {
     assert(response->status >= 200);
-    http_listen_config_add_headers(&receiver->config->http.server, receiver->response_header_names,
-                                   response);
+    response->common = receiver->response_headers;
     http_respond(request, response);
 }
 

@@ -106,7 +106,7 @@ static void prepare_http(struct otlp_receiver *self)
     assert(self->servers[OTLP_HTTP] == NULL);
     if (config->has_cors)
         listen_cors_init(&self->cors, &config->cors);
-    http_listen_config_name_headers(config, self->response_header_names);
+    self->response_headers = http_listen_config_headers(config);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
         self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
         assert(self->url_paths[signal] != NULL);
@@ -236,8 +236,7 @@ static void otlp_receiver_destroy(struct component *component)
     }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
-    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
-        mem_free(self->response_header_names[i]);
+    http_listen_config_free_headers(&self->response_headers);
     listen_cors_fini(&self->cors);
     client_info_unref(self->last_client);
     codec_box_destroy(self->codecs);

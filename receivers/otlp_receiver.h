@@ -48,7 +48,7 @@ struct otlp_receiver {
     char *url_paths[SIGNAL_KINDS];
     struct listen_auth auth[OTLP_TRANSPORTS];
     struct listen_cors cors;
-    char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
+    struct http_common_headers response_headers;
     struct codec_box *codecs;
     struct client_info *last_client; /* of the last request; the next has it often too */
     unsigned exchanges;              /* requests, and receipts that outlive them */

@@ -41,12 +41,11 @@ static const struct connect_code connect_codes[] = {
 void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_request *request,
                        struct http_response *response)
 {
-    const struct pyroscope_receiver_config *config = receiver->base.config;
     struct listen_cors_room room;
     assert(response->status >= 200);
     if (response->status != 204) /* the answer to a preflight has all of it */
         listen_cors_add(&receiver->cors, request, &room, response);
-    http_listen_config_add_headers(&config->server, receiver->response_header_names, response);
+    response->common = receiver->response_headers;
     http_respond(request, response);
 }
 

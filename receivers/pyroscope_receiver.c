@@ -190,7 +190,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
         return error_prefix(error, "auth");
     if (server->has_cors)
         listen_cors_init(&self->cors, &server->cors);
-    http_listen_config_name_headers(server, self->response_header_names);
+    self->response_headers = http_listen_config_headers(server);
     struct http_server_settings settings = http_listen_config_settings(server, component);
     settings.tls = self->tls.context;
     settings.handler = &handler;
@@ -253,8 +253,7 @@ static void pyroscope_receiver_destroy(struct component *component)
     listen_tls_fini(&self->tls);
     listen_auth_fini(&self->auth);
     listen_cors_fini(&self->cors);
-    for (size_t i = 0; i < RESPONSE_HEADERS_MAX; i++)
-        mem_free(self->response_header_names[i]);
+    http_listen_config_free_headers(&self->response_headers);
     gzip_destroy(self->gzip);
     codec_box_destroy(self->codecs);
     budget_fini(&self->reserve);

@@ -39,8 +39,8 @@ struct pyroscope_receiver {
     struct listen_tls tls;
     struct listen_auth auth;
     struct listen_cors cors;
-    char *response_header_names[RESPONSE_HEADERS_MAX]; /* in lower case */
-    struct gzip *gzip;                                 /* of profiles inside of bodies */
+    struct http_common_headers response_headers;
+    struct gzip *gzip; /* of profiles inside of bodies */
     struct codec_box *codecs;
     struct budget reserve; /* for bodies that cannot wait to be read while the budget is short */
     unsigned exchanges;    /* requests, and batches that outlive them */

@@ -10,7 +10,6 @@
 #include "src/mem.h"
 #include "src/net/endpoint.h"
 #include "src/net/http1_chars.h"
-#include "src/net/http_server.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -99,25 +98,27 @@ bool listen_config_check(const struct listen_config *listen, struct error *error
            check_endpoint(listen->transport, listen->endpoint, error);
 }
 
-static bool check_compressions(const struct config_texts *names, struct error *error)
+const char *listen_warn_of_coding(const char *name)
 {
-    assert(error != NULL);
-    for (size_t i = 0; i < names->count; i++)
-        if (codec_of_http(slice_of_text(names->texts[i])) == CODECS)
-            return error_set(error,
-                             "found \"%s\", expected any of \"\", gzip, zstd, zlib, snappy, "
-                             "deflate, lz4 and x-snappy-framed",
-                             names->texts[i]) ||
-                   error_at_index(error, i) || error_at(error, "compression_algorithms");
-    return true;
+    assert(name != NULL);
+    return codec_of_http(slice_of_text(name)) != CODECS
+               ? NULL
+               : "which names no known Content-Encoding and has no effect; expected any of \"\", "
+                 "gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed";
 }
 
 static bool check_headers(const struct config_pairs *headers, struct error *error)
 {
     assert(error != NULL);
-    if (headers->count > RESPONSE_HEADERS_MAX)
-        return error_set(error, "found %zu headers, expected at most %d", headers->count,
-                         RESPONSE_HEADERS_MAX) ||
+    size_t bytes = 0;
+    for (size_t i = 0; i < headers->count; i++)
+        bytes += strlen(headers->pairs[i].key) + strlen(headers->pairs[i].value);
+    if (headers->count > HTTP_COMMON_HEADERS_MAX || bytes > RESPONSE_HEADERS_BYTES_MAX)
+        return error_set(error,
+                         "found %zu headers of %zu bytes in all, expected at most %d headers of "
+                         "%d bytes",
+                         headers->count, bytes, HTTP_COMMON_HEADERS_MAX,
+                         RESPONSE_HEADERS_BYTES_MAX) ||
                error_at(error, "response_headers");
     for (size_t i = 0; i < headers->count; i++)
         if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
@@ -130,7 +131,6 @@ bool http_listen_config_check(const struct http_listen_config *http, struct erro
 {
     assert(http != NULL);
     return listen_config_check(&http->listen, error) &&
-           check_compressions(&http->compressions, error) &&
            check_headers(&http->response_headers, error);
 }
 
@@ -169,38 +169,23 @@ static char *lower_case(const char *text)
     return copy;
 }
 
-void http_listen_config_name_headers(const struct http_listen_config *http,
-                                     char *ret_names[RESPONSE_HEADERS_MAX])
+struct http_common_headers http_listen_config_headers(const struct http_listen_config *http)
 {
-    assert(http->response_headers.count <= RESPONSE_HEADERS_MAX);
-    for (size_t i = 0; i < http->response_headers.count; i++)
-        ret_names[i] = lower_case(http->response_headers.pairs[i].key);
+    const struct config_pairs *pairs = &http->response_headers;
+    assert(pairs->count <= HTTP_COMMON_HEADERS_MAX);
+    struct http_header *rows = mem_alloc(pairs->count * sizeof(*rows));
+    for (size_t i = 0; i < pairs->count; i++)
+        rows[i] = (struct http_header){lower_case(pairs->pairs[i].key), pairs->pairs[i].value};
+    return (struct http_common_headers){.rows = rows, .count = pairs->count};
 }
 
-/* Vary is a list: what the user has there does not take the place of ours. */
-static bool has_own(const struct http_response *response, size_t count, const char *name)
+void http_listen_config_free_headers(struct http_common_headers *headers)
 {
-    assert(name != NULL);
-    if (strcmp(name, "vary") == 0)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(response->headers[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-void http_listen_config_add_headers(const struct http_listen_config *http,
-                                    char *const lower_names[], struct http_response *response)
-{
-    const struct config_pairs *extra = &http->response_headers;
-    size_t own = 0;
-    while (own < HTTP_RESPONSE_HEADERS_MAX && response->headers[own].name != NULL)
-        own++;
-    assert(own + extra->count <= HTTP_RESPONSE_HEADERS_MAX);
-    struct http_header *next = response->headers + own;
-    for (size_t i = 0; i < extra->count; i++)
-        if (!has_own(response, own, lower_names[i]))
-            *next++ = (struct http_header){lower_names[i], extra->pairs[i].value};
+    assert(headers != NULL);
+    for (size_t i = 0; i < headers->count; i++)
+        mem_free((char *)(uintptr_t)headers->rows[i].name);
+    mem_free((void *)(uintptr_t)headers->rows);
+    *headers = (struct http_common_headers){.rows = NULL};
 }
 
 /* An empty list leaves bodies alone, as in Go. */

@@ -9,15 +9,16 @@
 
 #include "src/config/field.h"
 #include "src/net/codec.h"
+#include "src/net/http_server.h"
 #include "src/slice.h"
 #include "src/tls_server_config.h"
 
 struct component;
 struct error;
-struct http_response;
-struct http_server_settings;
 
-enum { RESPONSE_HEADERS_MAX = 7 };
+/* Of the names and values in response_headers; an answer's headers are one block of at most 64 KiB
+ * in HTTP/2. */
+enum { RESPONSE_HEADERS_BYTES_MAX = 32768 };
 
 struct listen_middleware_config {
     const char *id;
@@ -101,19 +102,20 @@ extern const struct config_field listen_cors_fields[];
             INT64_MAX,                                                                             \
             "Largest body in bytes, both as sent and decompressed. 0 or less: the default. More "  \
             "than 4 GiB is 4 GiB."),                                                               \
-        CONFIG_TEXTS(                                                                              \
+        CONFIG_TEXTS_WARNED(                                                                       \
             owner, member.compressions, "compression_algorithms",                                  \
             "['', gzip, zstd, zlib, snappy, deflate, lz4, x-snappy-framed]",                       \
+            listen_warn_of_coding,                                                                 \
             "Content-Encodings that are taken, \"\" for none at all. []: bodies are taken "        \
             "as they are, whatever the header says."),                                             \
-        CONFIG_DURATION(owner, member.read_timeout_ns, "read_timeout", "0", 0, INT64_MAX,          \
-                        "For a whole request. 0: a minimum rate instead."),                        \
-        CONFIG_DURATION(owner, member.read_header_timeout_ns, "read_header_timeout", "0", 0,       \
-                        INT64_MAX, "For its headers. 0: 10 seconds."),                             \
-        CONFIG_DURATION(owner, member.write_timeout_ns, "write_timeout", "0", 0, INT64_MAX,        \
-                        "For an answer. 0: 30 seconds without progress."),                         \
-        CONFIG_DURATION(owner, member.idle_timeout_ns, "idle_timeout", "0", 0, INT64_MAX,          \
-                        "Between requests. 0: 1 minute."),                                         \
+        CONFIG_DURATION_OR_NEGATIVE(owner, member.read_timeout_ns, "read_timeout", "0",            \
+                                    "For a whole request. 0: a minimum rate instead."),            \
+        CONFIG_DURATION_OR_NEGATIVE(owner, member.read_header_timeout_ns, "read_header_timeout",   \
+                                    "0", "For its headers. 0: 10 seconds."),                       \
+        CONFIG_DURATION_OR_NEGATIVE(owner, member.write_timeout_ns, "write_timeout", "0",          \
+                                    "For an answer. 0: 30 seconds without progress."),             \
+        CONFIG_DURATION_OR_NEGATIVE(owner, member.idle_timeout_ns, "idle_timeout", "0",            \
+                                    "Between requests. 0: 1 minute."),                             \
         CONFIG_BOOL(owner, member.has_keep_alive, "keep_alives_enabled", keep_alive,               \
                     "Take more than one request per connection."),                                 \
         CONFIG_HEADERS(owner, member.response_headers, "response_headers",                         \
@@ -122,6 +124,8 @@ extern const struct config_field listen_cors_fields[];
                         CONFIG_NULL_IS_OFF, "cors", listen_cors_fields, NULL,                      \
                         "Requests from browsers.")
 
+/* What is wrong with an element of compression_algorithms, or NULL. Any thread. */
+const char *listen_warn_of_coding(const char *name);
 /* Rules across the fields. */
 bool listen_config_check(const struct listen_config *listen, struct error *error);
 bool http_listen_config_check(const struct http_listen_config *http, struct error *error);
@@ -133,12 +137,9 @@ enum codec http_listen_config_codec(const struct http_listen_config *http, struc
 /* A server of that component, whose handlers get it; without handler and TLS. */
 struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,
                                                         struct component *component);
-/* The names of response_headers in lower case, for HTTP/2 knows no capitals; to be freed. */
-void http_listen_config_name_headers(const struct http_listen_config *http,
-                                     char *ret_names[RESPONSE_HEADERS_MAX]);
-/* Adds the headers that the user wants in every answer, named as in lower_names, to the answer's
- * own, which win. */
-void http_listen_config_add_headers(const struct http_listen_config *http,
-                                    char *const lower_names[], struct http_response *response);
+/* The response_headers with names in lower case, as HTTP/2 requires; the values stay the
+ * configuration's. */
+struct http_common_headers http_listen_config_headers(const struct http_listen_config *http);
+void http_listen_config_free_headers(struct http_common_headers *headers);
 /* Whether bodies with that Content-Encoding, "" for none, are taken. */
 bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding);

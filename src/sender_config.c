@@ -62,9 +62,10 @@ static bool batch_check(const void *section, struct error *error)
 static const struct config_field batch_fields[] = {
     CONFIG_DURATION(struct sender_batch_config, flush_timeout_ns, "flush_timeout", "200ms", 1,
                     INT64_MAX, "Send what has gathered after this long, whatever its size."),
-    CONFIG_CHOICE(struct sender_batch_config, sizer, "sizer", NULL, sizer_names,
-                  "What min_size and max_size count: items or bytes. Unset: as the queue's sizer "
-                  "when that is set, else items."),
+    CONFIG_CHOICE_NOT_EMPTY(
+        struct sender_batch_config, sizer, "sizer", sizer_names,
+        "What min_size and max_size count: items or bytes. Unset: as the queue's sizer "
+        "when that is set, else items."),
     CONFIG_COUNT(struct sender_batch_config, min_size, "min_size", "8192", 0, INT64_MAX,
                  "Send as soon as this much has gathered."),
     CONFIG_COUNT(struct sender_batch_config, max_size, "max_size", "0", 0, INT64_MAX,
@@ -80,14 +81,14 @@ const struct config_field sender_queue_fields[] = {
                  "How many requests may be on their way at once."),
     CONFIG_COUNT(struct sender_queue_config, queue_size, "queue_size", "1000", 1, INT64_MAX,
                  "How much may wait or be on its way, in units of sizer; more is refused."),
-    CONFIG_CHOICE(struct sender_queue_config, sizer, "sizer", NULL, sizer_names,
-                  "What queue_size counts: requests (also when unset), items or bytes."),
+    CONFIG_CHOICE_NOT_EMPTY(struct sender_queue_config, sizer, "sizer", sizer_names,
+                            "What queue_size counts: requests (also when unset), items or bytes."),
     CONFIG_BOOL(struct sender_queue_config, block_on_overflow, "block_on_overflow", "false",
                 "Let senders wait for room instead of refusing them."),
     CONFIG_BOOL(struct sender_queue_config, wait_for_result, "wait_for_result", "false",
                 "Answer the sender only when the export has ended."),
-    CONFIG_TEXT(struct sender_queue_config, storage, "storage", NULL,
-                "Storage extension that keeps the queue on disk."),
+    CONFIG_TEXT_NOT_EMPTY(struct sender_queue_config, storage, "storage",
+                          "Storage extension that keeps the queue on disk."),
     CONFIG_OPTIONAL(struct sender_queue_config, batch, struct sender_batch_config, has_batch,
                     CONFIG_NULL_ENABLES, "batch", batch_fields, batch_check,
                     "Merge and split what leaves the queue."),

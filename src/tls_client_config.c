@@ -22,10 +22,10 @@ const struct config_field tls_client_fields[] = {
                 "include_system_ca_certs_pool", "false",
                 "Trust the system's authorities beside ca_file or ca_pem."),
     TLS_ROWS(struct tls_client_config, common),
-    CONFIG_DURATION(struct tls_client_config, common.reload_interval_ns, "reload_interval", "0", 0,
-                    INT64_MAX,
-                    "How often certificate and key may be read again. HTTP reads them for each "
-                    "connection."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct tls_client_config, common.reload_interval_ns, "reload_interval", "0",
+        "How often certificate and key may be read again. HTTP reads them for each "
+        "connection."),
     CONFIG_END,
 };
 

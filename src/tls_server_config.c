@@ -9,10 +9,10 @@
 
 const struct config_field tls_server_fields[] = {
     TLS_ROWS(struct tls_server_config, common),
-    CONFIG_DURATION(struct tls_server_config, common.reload_interval_ns, "reload_interval", "0", 0,
-                    INT64_MAX,
-                    "The first connection after this long reads certificate and key again; a pair "
-                    "that is no good changes nothing. 0: never."),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct tls_server_config, common.reload_interval_ns, "reload_interval", "0",
+        "The first connection after this long reads certificate and key again; a pair "
+        "that is no good changes nothing. 0: never."),
     CONFIG_TEXT(struct tls_server_config, client_ca_file, "client_ca_file", NULL,
                 "File with certificates of authorities: clients must have a certificate of one."),
     CONFIG_BOOL(struct tls_server_config, client_ca_file_reload, "client_ca_file_reload", "false",

@@ -190,18 +190,39 @@ static void set_field(const struct site *site, const struct config_field *field,
         extension_names_note(site, field, node, *(const char **)field_at(field, owner));
 }
 
+static void warn_of_texts(const struct site *site, const struct config_field *field,
+                          const struct node *node, const struct config_texts *texts)
+{
+    assert(field->warn != NULL);
+    for (size_t i = 0; i < texts->count; i++) {
+        struct path path = {.parent = site->path, .index = i};
+        bool is_list = node->kind == NODE_LIST;
+        const char *warning = field->warn(texts->texts[i]);
+        if (warning != NULL)
+            loader_warning(site->loader, is_list ? node->entries[i].position : node->position,
+                           is_list ? &path : site->path, "found \"%s\", %s", texts->texts[i],
+                           warning);
+    }
+}
+
 /* Of what was written, not of defaults. */
 static void warn_of_key(const struct site *site, const struct config_field *field,
                         const struct node *node, void *owner)
 {
-    assert(field->warn == NULL || field->type == CONFIG_TYPE_TEXT);
+    assert(field->warn == NULL || field->type == CONFIG_TYPE_TEXT ||
+           field->type == CONFIG_TYPE_TEXTS);
     if (node->kind == NODE_BROKEN || node->kind == NODE_NULL)
         return;
     if (field->type == CONFIG_TYPE_IGNORED || field->has_no_effect)
         loader_warning(site->loader, site->position, site->path,
                        "found a key that has no effect here: %s", field->help);
-    const char *warning =
-        field->warn != NULL ? field->warn(*(const char **)field_at(field, owner)) : NULL;
+    if (field->warn == NULL)
+        return;
+    if (field->type == CONFIG_TYPE_TEXTS) {
+        warn_of_texts(site, field, node, field_at(field, owner));
+        return;
+    }
+    const char *warning = field->warn(*(const char **)field_at(field, owner));
     if (warning != NULL)
         loader_warning(site->loader, node->position, site->path, "%s", warning);
 }

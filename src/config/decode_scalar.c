@@ -245,12 +245,15 @@ void decode_duration(const struct site *site, const struct config_field *field,
     int64_t duration_ns = 0;
     uint64_t *field_ns = target;
     const char *problem = take_duration(site, node, &duration_ns);
-    bool is_fitting = site->is_off ||
-                      (duration_ns >= field->min && duration_ns <= field->max && duration_ns >= 0);
+    bool is_fitting = site->is_off || (duration_ns >= field->min && duration_ns <= field->max);
     assert(target != NULL);
     assert(field->min <= field->max);
     if (problem == NULL && is_fitting) {
         *field_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
+        if (duration_ns < 0 && !site->is_off)
+            loader_warning(site->loader, node->position, site->path,
+                           "found %s; a negative duration is taken as 0",
+                           node_describe(node).text);
         return;
     }
     describe_durations(field, problem != NULL && *problem != '\0' ? problem : NULL, expected,
@@ -287,8 +290,10 @@ void decode_text(const struct site *site, const struct config_field *field, cons
     const char **text = target;
     const char *found = decode_text_of(node);
     assert(target != NULL);
-    if (found != NULL)
-        *text = found;
+    if (field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0')
+        decode_mismatch(site, field, node, "a text that is not empty, or no such key");
+    else if (found != NULL)
+        *text = field->refuses_empty && node->kind == NODE_NULL ? "" : found;
     else
         decode_mismatch(site, field, node,
                         node->kind == NODE_LIST || node->kind == NODE_MAP
@@ -309,7 +314,9 @@ void decode_choice(const struct site *site, const struct config_field *field,
     char words[EXPECTED_TEXT_MAX / 2];
     char expected[EXPECTED_TEXT_MAX];
     int *index = target;
-    const char *found = decode_text_of(node);
+    bool is_unset = field->refuses_empty && node->kind == NODE_NULL;
+    bool is_empty = field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0';
+    const char *found = is_unset ? "" : is_empty ? NULL : decode_text_of(node);
     struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
     assert(field->choices != NULL);
     if (field->is_level && node->kind == NODE_NULL) {

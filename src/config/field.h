@@ -21,7 +21,8 @@ enum config_type {
     CONFIG_TYPE_INT,      /* int64_t, with min and max */
     CONFIG_TYPE_DOUBLE,   /* double */
     CONFIG_TYPE_BYTES,    /* uint64_t bytes; a number, or "64MiB"; min and max in bytes */
-    CONFIG_TYPE_DURATION, /* uint64_t nanoseconds; Go syntax, "200ms"; min and max in nanoseconds */
+    CONFIG_TYPE_DURATION, /* uint64_t nanoseconds; Go syntax, "200ms"; min and max in nanoseconds. A
+                             min below 0 takes negative ones for 0 */
     CONFIG_TYPE_TEXT,     /* const char *, never NULL ("" when absent) */
     CONFIG_TYPE_SECRET,   /* const char *, printed as [REDACTED] */
     CONFIG_TYPE_CHOICE,   /* int: index into choices */
@@ -71,7 +72,10 @@ struct config_field {
     bool has_no_effect;
     /* CHOICE: any case will do, as will the index as a number; null is the first. */
     bool is_level;
-    /* TEXT: what to warn of, or NULL. NULL: nothing. */
+    /* TEXT, CHOICE: "" in quotes is an error, while null leaves the field unset. */
+    bool refuses_empty;
+    /* TEXT, each of TEXTS, whose warnings begin with the text: what to warn of, or NULL. NULL:
+     * nothing. */
     const char *(*warn)(const char *text);
     const char *help; /* a sentence for config/reference.md */
 };

@@ -38,6 +38,9 @@
 #define CONFIG_DURATION(owner, field, name, standard, lowest, highest, text)                       \
     CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, lowest, highest,   \
                   text)
+/* Negative ones are taken for 0. */
+#define CONFIG_DURATION_OR_NEGATIVE(owner, field, name, standard, text)                            \
+    CONFIG_DURATION(owner, field, name, standard, INT64_MIN, INT64_MAX, text)
 #define CONFIG_BYTES(owner, field, name, standard, lowest, highest, text)                          \
     CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, lowest, highest, text)
 #define CONFIG_TEXT(owner, field, name, standard, text)                                            \
@@ -46,6 +49,17 @@
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text),            \
             .warn = (warning)                                                                      \
+    }
+/* Unset by null only. */
+#define CONFIG_TEXT_NOT_EMPTY(owner, field, name, text)                                            \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+            .refuses_empty = true                                                                  \
+    }
+#define CONFIG_CHOICE_NOT_EMPTY(owner, field, name, list, text)                                    \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, NULL, text), .choices = (list),    \
+                                                                             .refuses_empty = true \
     }
 /* Rules read them, and nothing else does. */
 #define CONFIG_UNUSED_TEXT(owner, field, name, text)                                               \
@@ -79,6 +93,12 @@
     {                                                                                              \
         CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text)     \
     }
+/* warning sees each text. */
+#define CONFIG_TEXTS_WARNED(owner, field, name, standard, warning, text)                           \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text),    \
+            .warn = (warning)                                                                      \
+    }
 #define CONFIG_SECRETS(owner, field, name, text)                                                   \
     CONFIG_PLAIN(owner, field, struct config_texts, CONFIG_TYPE_SECRETS, name, NULL, text)
 #define CONFIG_HEADERS(owner, field, name, text)                                                   \
@@ -102,6 +122,13 @@
         CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
             .presence = (when), .fields = (table), .section_size = sizeof(inner), .check = (rule), \
             .enabled_offset = CONFIG_OFFSET(owner, flag, bool)                                     \
+    }
+/* Checked, and has no effect. */
+#define CONFIG_UNUSED_OPTIONAL(owner, field, inner, flag, when, name, table, text)                 \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \
+            .presence = (when), .fields = (table), .section_size = sizeof(inner),                  \
+            .enabled_offset = CONFIG_OFFSET(owner, flag, bool), .has_no_effect = true              \
     }
 #define CONFIG_SECTIONS(owner, field, inner, name, table, rule, text)                              \
     {                                                                                              \

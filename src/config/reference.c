@@ -73,7 +73,7 @@ static void write_bound(const struct config_field *field, int64_t bound, FILE *o
 {
     assert(field != NULL);
     if (field->type == CONFIG_TYPE_DURATION)
-        fputs(duration_to_text(bound).text, out);
+        fputs(duration_to_text(bound > 0 ? bound : 0).text, out);
     else if (field->type == CONFIG_TYPE_BYTES)
         fputs(bytes_to_text((uint64_t)bound).text, out);
     else

@@ -4,6 +4,7 @@
 
 #include "src/mem.h"
 #include "src/net/http1_chars.h"
+#include "src/net/http_exchange.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -127,6 +128,9 @@ void http1_response_init(struct http1_response *text, const struct http_response
     size_t headers_max = sizeof(response->headers) / sizeof(response->headers[0]);
     for (size_t i = 0; i < headers_max && response->headers[i].name != NULL; i++)
         append_header(text, response->headers[i].name, response->headers[i].value);
+    for (size_t i = 0; i < response->common.count; i++)
+        if (http_response_sends_common(response, i))
+            append_header(text, response->common.rows[i].name, response->common.rows[i].value);
     append_header(text, "date", facts->date);
     if (!http1_response_is_bodiless(response->status)) {
         snprintf(line, sizeof(line), "%zu", facts->body_size);

@@ -21,8 +21,9 @@ enum {
     PSEUDO_SCHEME,
     /* RFC 9113 §6.5.2: what a field weighs in the header list beside its text. */
     HEADER_OVERHEAD_BYTES = 32,
-    /* :status, Date, Content-Length, then the handler's headers and, without a body, trailers. */
-    REPLY_FIELDS_MAX = 3 + HTTP_RESPONSE_HEADERS_MAX + 4,
+    /* :status, Date, Content-Length, then the handler's headers, the common ones and, without a
+     * body, trailers. */
+    REPLY_FIELDS_MAX = 3 + HTTP_RESPONSE_HEADERS_MAX + HTTP_COMMON_HEADERS_MAX + 4,
 };
 
 static const char *const pseudo_names[] = {
@@ -214,6 +215,9 @@ static void fill_fields(struct reply_fields *fields, struct http2_stream *stream
     }
     for (size_t i = 0; i < headers; i++)
         add_field(fields, response->headers[i].name, response->headers[i].value);
+    for (size_t i = 0; i < response->common.count; i++)
+        if (http_response_sends_common(response, i))
+            add_field(fields, response->common.rows[i].name, response->common.rows[i].value);
     if (response->body.size > 0)
         return;
     for (size_t i = 0; i < trailers; i++)

@@ -9,6 +9,18 @@
 
 #include <assert.h>
 
+bool http_response_sends_common(const struct http_response *response, size_t index)
+{
+    assert(index < response->common.count);
+    const char *name = response->common.rows[index].name;
+    if (strcmp(name, "vary") == 0)
+        return true;
+    for (size_t i = 0; i < HTTP_RESPONSE_HEADERS_MAX && response->headers[i].name != NULL; i++)
+        if (strcmp(response->headers[i].name, name) == 0)
+            return false;
+    return true;
+}
+
 static void bury(struct http_request *request)
 {
     assert(request->is_ended);

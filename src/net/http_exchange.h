@@ -55,6 +55,9 @@ struct http_request {
     bool is_ended;    /* http_exchange_end was called: answer written, or client gone */
 };
 
+/* Whether row index of response->common is sent: headers has none of that name. */
+bool http_response_sends_common(const struct http_response *response, size_t index);
+
 /* Clears the struct and holds a reference to the connection until destroy has returned. The
  * protocol then fills method, path, query, host and size_declared. */
 void http_exchange_init(struct http_request *request, const struct http_request_ops *ops,

@@ -134,14 +134,21 @@ struct http_header {
     const char *value;
 };
 
-enum { HTTP_RESPONSE_HEADERS_MAX = 16 };
+enum { HTTP_RESPONSE_HEADERS_MAX = 12, HTTP_COMMON_HEADERS_MAX = 64 };
+
+/* Headers that a server's responses have in common: at most HTTP_COMMON_HEADERS_MAX. */
+struct http_common_headers {
+    const struct http_header *rows;
+    size_t count;
+};
 
 struct http_response {
     unsigned status;
     struct http_header headers[HTTP_RESPONSE_HEADERS_MAX]; /* up to the first without name */
-    struct slice body;                                     /* copied */
-    struct http_header trailers[4]; /* HTTP/2 only; without a body it is "trailers-only" */
-    bool closes;                    /* close the connection afterwards (HTTP/1.1) */
+    struct http_common_headers common; /* but those that headers has, Vary excepted: a list */
+    struct slice body;                 /* copied */
+    struct http_header trailers[4];    /* HTTP/2 only; without a body it is "trailers-only" */
+    bool closes;                       /* close the connection afterwards (HTTP/1.1) */
 };
 /* Answers, exactly once; the request is gone afterwards unless on_end is still to come.
  * Content-Length, Date and Connection are the server's. What is left of an unread body is

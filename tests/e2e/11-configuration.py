@@ -42,7 +42,14 @@ STANDARD = {
 WEB = "{endpoint: 'http://localhost:1', %s}"
 GRPC = "{endpoint: '127.0.0.1:0', %s}"
 MANY = ", ".join(f"k{number}: v" for number in range(20000))
-ENVIRONMENT = {"T_INT": "5", "T_DATE": "2001-01-01", "T_LIST": "[a, b]", "T_BOOL": "true"}
+HEADERS = ", ".join(f"x-{number}: v" for number in range(64))
+ENVIRONMENT = {
+    "T_INT": "5",
+    "T_DATE": "2001-01-01",
+    "T_LIST": "[a, b]",
+    "T_BOOL": "true",
+    "T_NULL": "null",
+}
 
 # What is put in, and where; the Go collector says whether it is right.
 CASES = [
@@ -57,6 +64,15 @@ CASES = [
     ("http", "{endpoint: '127.0.0.1:0', max_request_body_size: 9000000000000}"),
     ("http", "{endpoint: '127.0.0.1:0', keep_alives_enabled: yes}"),
     ("http", "{endpoint: '127.0.0.1:0', keep_alives_enabled: '${env:T_BOOL}'}"),
+    ("http", "{endpoint: '127.0.0.1:0', compression_algorithms: [gzip, br]}"),
+    ("http", "{endpoint: '127.0.0.1:0', compression_algorithms: GZIP}"),
+    ("http", "{endpoint: '127.0.0.1:0', compression_algorithms: [1]}"),
+    ("http", "{endpoint: '127.0.0.1:0', response_headers: {%s}}" % HEADERS),
+    ("http", "{endpoint: '127.0.0.1:0', read_timeout: -5s, idle_timeout: '-1s'}"),
+    ("http", "{endpoint: '127.0.0.1:0', read_header_timeout: -5s, write_timeout: -1ns}"),
+    ("grpc", GRPC % "keepalive: {server_parameters: {max_connection_idle: -5s, time: -1s}}"),
+    ("grpc", GRPC % "keepalive: {enforcement_policy: {min_time: -5s}}"),
+    ("grpc", GRPC % "dialer: {timeout: -5s}"),
     ("otlp_http", "{endpoint: 'localhost:4318'}"),
     ("otlp_http", "{endpoint: localhost}"),
     ("otlp_http", "{endpoint: '127.0.0.1:4318'}"),
@@ -86,8 +102,28 @@ CASES = [
     ("otlp_http", WEB % "sending_queue: {enabled: }"),
     ("otlp_http", WEB % "sending_queue: {sizer: ITEMS}"),
     ("otlp_http", WEB % "sending_queue: {batch: {partition: {metadata_keys: [a, A]}}}"),
+    ("otlp_http", WEB % "sending_queue: {sizer: ''}"),
+    ("otlp_http", WEB % "sending_queue: {sizer: }"),
+    ("otlp_http", WEB % "sending_queue: {sizer: '${env:T_NULL}'}"),
+    ("otlp_http", WEB % "sending_queue: {storage: ''}"),
+    ("otlp_http", WEB % "sending_queue: {storage: '${env:T_NULL}'}"),
+    ("otlp_http", WEB % "sending_queue: {batch: {sizer: ''}}"),
+    ("otlp_http", WEB % "sending_queue: {batch: {flush_timeout: -1s}}"),
+    ("otlp_http", WEB % "retry_on_failure: {initial_interval: -1s}"),
+    ("otlp_http", WEB % "timeout: -5s"),
+    ("otlp_http", WEB % "idle_conn_timeout: -5s"),
+    ("otlp_http", WEB % "max_idle_conns: -1, max_idle_conns_per_host: -1"),
+    ("otlp_http", WEB % "max_conns_per_host: -1"),
+    ("otlp_http", WEB % "cookies: {}"),
+    ("otlp_http", WEB % "cookies: {enabled: true}"),
+    ("otlp_http", WEB % "cookies: {a: b}"),
+    ("otlp_http", WEB % "proxy_url: 'HTTP://127.0.0.1:1'"),
     ("otlp_http", WEB % "compression_params: {level: 11}"),
     ("otlp_grpc", "{endpoint: 'localhost:1', balancer_name: random}"),
+    ("otlp_grpc", "{endpoint: 'localhost:1', keepalive: {time: -5s, timeout: -1s}}"),
+    ("otlp_grpc", "{endpoint: 'localhost:1', tls: {reload_interval: -5s}}"),
+    ("otlp_grpc", "{endpoint: 'localhost:1', timeout: -5s}"),
+    ("batch", "{timeout: -5s}"),
     ("batch", "{metadata_keys: [a, A]}"),
     ("batch", "{metadata_keys: 'a,b'}"),
     ("batch", "{send_batch_size: 0x10}"),

@@ -501,7 +501,9 @@ static const struct config_case configs[] = {
     {"{endpoint: 'http://h', compression: br}", "br"},
     {"{endpoint: 'http://h', auth: {authenticator: basicauth}}",
      "failed to resolve authenticator \"basicauth\": authenticator not found"},
-    {"{endpoint: 'http://h', cookies: {enabled: true}}", "not supported by this build yet"},
+    {"{endpoint: 'http://h', cookies: {enabled: true}, max_idle_conns: -1,"
+     " max_idle_conns_per_host: -1, max_conns_per_host: -1, proxy_url: 'HTTP://p:1'}",
+     NULL},
     {"{endpoint: 'http://h', middlewares: [{id: x}]}", "not supported by this build yet"},
     {"{endpoint: 'http://h', proxy_url: 'p:3128'}", "proxy_url"},
     {"{endpoint: 'http://h', tls: {ca_file: a, ca_pem: b}}", "either a CA file or"},

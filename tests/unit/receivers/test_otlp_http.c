@@ -9,6 +9,7 @@
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/net/codec.h"
+#include "src/net/http_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -434,6 +435,35 @@ static void keys_change_what_is_taken(void **state)
     assert_string_equal(fixture.last.host, "collector");
 }
 
+/* As many as a server may have; the response's own Content-Type stays. */
+static void each_response_has_all_response_headers(void **state)
+{
+    static const char *const fields[] = {
+        ":method",    "POST",       ":scheme",   "http",         ":path",
+        "/v1/traces", ":authority", "collector", "content-type", "application/x-protobuf",
+        NULL};
+    char yaml[2048] = "{protocols: {http: {endpoint: 'localhost:0', response_headers: {";
+    (void)state;
+    for (size_t i = 0, used = strlen(yaml); i < HTTP_COMMON_HEADERS_MAX - 1; i++)
+        used += (size_t)snprintf(yaml + used, sizeof(yaml) - used, "X-%02zu: v, ", i);
+    strcat(yaml, "content-type: text/odd}}}}");
+    fixture_stop();
+    fixture_start(yaml);
+    ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+    struct h2_peer *peer = h2_peer_connect(fixture.http_address, 0);
+    int32_t id = h2_peer_request(peer, fields, body, fixture_traces(body, 1), true);
+    fixture_turn_until_closed(peer, id);
+    for (size_t i = 0; i < HTTP_COMMON_HEADERS_MAX - 1; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "x-%02zu: ", i);
+        assert_non_null(strcasestr(answer, name));
+        assert_non_null(strstr(h2_peer_answer(peer, id)->headers, name));
+    }
+    assert_null(strstr(answer, "text/odd"));
+    assert_null(strstr(h2_peer_answer(peer, id)->headers, "text/odd"));
+    h2_peer_close(peer);
+}
+
 static void an_empty_list_of_compressions_leaves_bodies_alone(void **state)
 {
     uint8_t plain[REQUEST_MAX];
@@ -496,6 +526,7 @@ int main(void)
         ROW(an_answer_waits_for_the_receipt),
         ROW(http2_takes_the_same_requests),
         ROW(keys_change_what_is_taken),
+        ROW(each_response_has_all_response_headers),
         ROW(origins_match_at_both_ends),
         ROW(an_empty_list_of_compressions_leaves_bodies_alone),
     };
