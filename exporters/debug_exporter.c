@@ -2,6 +2,7 @@
 /* debug: prints what passes, as a line of figures, a line per item, or every field. To the log, or
  * to files of its own. One instance per lane and signal, on its lane. */
 #include "src/batch.h"
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/clock.h"
 #include "src/component.h"
@@ -194,7 +195,7 @@ static void tell_figures(struct debug_exporter *exporter, const struct figures *
         return;
     if (exporter->outputs_count > 0) {
         struct text line;
-        text_init(&line);
+        text_init(&line, NULL);
         text_add(&line, "%s\t{", figures->title);
         for (size_t i = 0; i < 3 && rows[i].name != NULL; i++)
             text_add(&line, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", rows[i].name, rows[i].number);
@@ -213,13 +214,26 @@ static void tell_figures(struct debug_exporter *exporter, const struct figures *
     }
 }
 
+/* The log copies the message. */
+static void log_items(struct debug_exporter *exporter, const struct text *text)
+{
+    struct budget *budget = exporter->base.budget;
+    uint64_t bytes = log_line_bytes(text->size);
+    if (!budget_try_take(budget, bytes)) {
+        log_info(&exporter->base.logger, "no memory left in the budget to print a batch");
+        return;
+    }
+    log_info(&exporter->base.logger, text->data);
+    budget_return(budget, bytes);
+}
+
 static void tell_text(struct debug_exporter *exporter, struct text *text)
 {
     assert(text != NULL);
     if (text->data == NULL || text->size == 0 || !is_sampled(exporter, text->data))
         return;
     if (exporter->outputs_count == 0)
-        log_info(&exporter->base.logger, text->data);
+        log_items(exporter, text);
     text_add(text, "\n");
     print(exporter, text);
 }
@@ -230,7 +244,7 @@ static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
     assert(signal < SIGNAL_KINDS);
     const struct debug_exporter_config *config = exporter->base.config;
     struct text text;
-    text_init(&text);
+    text_init(&text, exporter->base.budget);
     otlp_text_write(&text, signal, request, verbosity_of(config) == VERBOSITY_DETAILED);
     tell_text(exporter, &text);
     text_fini(&text);
@@ -242,7 +256,7 @@ static void tell_spans(struct debug_exporter *exporter, struct slice request)
     const struct debug_exporter_config *config = exporter->base.config;
     struct text text;
     assert(config->top_functions > 0);
-    text_init(&text);
+    text_init(&text, exporter->base.budget);
     otlp_text_write_spans(&text, request, config->top_functions);
     tell_text(exporter, &text);
     text_fini(&text);
@@ -255,8 +269,9 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
     const struct debug_exporter_config *config = self->config;
     struct batch_part whole;
     assert(batch->signal == self->signal);
-    if (!batch_join(batch, NULL, &whole)) {
-        struct outcome outcome = outcome_busy("no memory left to print a batch");
+    if (!batch_join(batch, self->budget, &whole)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to print a batch");
+        outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);
         return;
     }

@@ -71,6 +71,7 @@ static size_t chunk_bytes(const struct arena *arena, size_t at_least)
     size_t wanted = arena->used_bytes < ARENA_CHUNK_BYTES ? ARENA_CHUNK_BYTES : arena->used_bytes;
     if (wanted > 16 * ARENA_CHUNK_BYTES)
         wanted = 16 * ARENA_CHUNK_BYTES;
+    wanted -= sizeof(struct arena_chunk); /* a power of two wastes nothing of what is allocated */
     return wanted > at_least ? wanted : at_least;
 }
 

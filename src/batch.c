@@ -6,23 +6,42 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/budget.h"
 #include "src/buffer.h"
 #include "src/client_info.h"
 #include "src/clock.h"
 #include "src/mem.h"
 
-static void make_room(struct batch *batch, size_t parts_capacity)
+/* Lists up to so many parts are not charged: they are small beside what they refer to. Longer ones
+ * are, with what a client's socket notes of each part while it is sent. */
+enum { PARTS_UNCHARGED_MAX = 64, PART_SEND_BYTES = 40 };
+#define PART_BYTES (sizeof(struct batch_part) + PART_SEND_BYTES)
+
+static uint64_t charge_of(const struct batch *batch)
+{
+    bool is_charged = batch->budget != NULL && batch->parts_capacity > PARTS_UNCHARGED_MAX;
+    return is_charged ? batch->parts_capacity * PART_BYTES : 0;
+}
+
+/* Beyond the budget's limit if need be. While parts are copied both lists are there. */
+static void make_room(struct batch *batch, size_t parts_capacity, struct budget *budget)
 {
     assert(parts_capacity > batch->parts_capacity);
     bool is_inside = batch->parts == &batch->first_part;
+    uint64_t before = charge_of(batch);
+    batch->budget = batch->budget != NULL ? batch->budget : budget;
+    batch->parts_capacity = parts_capacity;
+    if (charge_of(batch) > 0)
+        budget_take(batch->budget, charge_of(batch));
     batch->parts =
         mem_resize(is_inside ? NULL : batch->parts, parts_capacity * sizeof(batch->parts[0]));
     if (is_inside)
         batch->parts[0] = batch->first_part;
-    batch->parts_capacity = parts_capacity;
+    if (before > 0)
+        budget_return(batch->budget, before);
 }
 
-struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
+static struct batch *create(enum signal_kind signal, size_t parts_capacity, struct budget *budget)
 {
     assert(signal < SIGNAL_KINDS);
     struct batch *batch = mem_zalloc(sizeof(*batch));
@@ -32,14 +51,20 @@ struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
     batch->parts_capacity = 1;
     batch->parts = &batch->first_part;
     if (parts_capacity > 1)
-        make_room(batch, parts_capacity);
+        make_room(batch, parts_capacity, budget);
     return batch;
+}
+
+struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
+{
+    return create(signal, parts_capacity, NULL);
 }
 
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity)
 {
     assert(model != NULL);
-    struct batch *batch = batch_create(model->signal, parts_capacity);
+    struct budget *budget = model->parts_count > 0 ? model->parts[0].owner->budget : NULL;
+    struct batch *batch = create(model->signal, parts_capacity, budget);
     batch->arrival_ns = model->arrival_ns;
     batch->is_acknowledged = model->is_acknowledged;
     batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
@@ -72,6 +97,8 @@ void batch_unref(struct batch *batch)
     for (size_t i = 0; i < batch->parts_count; i++)
         buffer_unref(batch->parts[i].owner);
     client_info_unref(batch->client);
+    if (charge_of(batch) > 0)
+        budget_return(batch->budget, charge_of(batch));
     if (batch->parts != &batch->first_part)
         mem_free(batch->parts);
     mem_free(batch);
@@ -100,7 +127,7 @@ void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
         return;
     }
     if (batch->parts_count == batch->parts_capacity)
-        make_room(batch, 2 * batch->parts_capacity);
+        make_room(batch, 2 * batch->parts_capacity, owner->budget);
     batch->parts[batch->parts_count++] =
         (struct batch_part){.owner = buffer_ref(owner), .bytes = bytes};
 }

@@ -41,6 +41,7 @@ struct batch {
     struct client_info *client; /* NULL: nobody asked for it, or merged from several */
     size_t parts_count;
     size_t parts_capacity;
+    struct budget *budget;    /* what a long list of parts is charged to; NULL: none is */
     struct batch_part *parts; /* &first_part, or allocated */
     struct batch_part first_part;
 };

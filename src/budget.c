@@ -7,6 +7,7 @@
 
 #include "src/lane.h"
 #include "src/mem.h"
+#include "src/mem_stats.h"
 
 void budget_init(struct budget *budget, uint64_t limit)
 {
@@ -14,6 +15,12 @@ void budget_init(struct budget *budget, uint64_t limit)
     *budget = (struct budget){0};
     atomic_init(&budget->limit, limit);
     pthread_mutex_init(&budget->lock, NULL);
+}
+
+void budget_count_memory(struct budget *budget)
+{
+    assert(atomic_load(&budget->used) == 0);
+    budget->is_memory = true;
 }
 
 void budget_fini(struct budget *budget)
@@ -69,6 +76,41 @@ static void raise_high_water(struct budget *budget, uint64_t used)
 /* What is taken beyond the limit is small. */
 enum { MARGIN_PART = 16, MARGIN_BYTES = 256 * 1024 };
 
+/* Smaller blocks share pages with others, which are used again soon. */
+enum { RETIRED_BYTES_MIN = 4096, SLACK_PART = 64 };
+
+static void note_retired(struct budget *budget, uint64_t amount)
+{
+    if (budget->is_memory && amount >= RETIRED_BYTES_MIN)
+        atomic_fetch_add_explicit(&budget->retired, amount, memory_order_relaxed);
+}
+
+/* Freed pages are mostly used again, which saves the kernel's work: so `retired` is an upper bound,
+ * and the allocator is asked only when it matters. */
+static void __attribute__((noinline)) return_retired(struct budget *budget, uint64_t used)
+{
+    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    uint64_t dirty = mem_stats_dirty_bytes();
+    assert(budget->is_memory);
+    if (used + dirty > limit + limit / SLACK_PART) {
+        mem_stats_purge();
+        dirty = 0;
+    }
+    atomic_store_explicit(&budget->retired, dirty, memory_order_relaxed);
+}
+
+/* Before memory is allocated that has just been taken, or drawn from a reserve. */
+static void make_room(struct budget *budget, uint64_t amount)
+{
+    uint64_t retired = atomic_load_explicit(&budget->retired, memory_order_relaxed);
+    if (retired == 0 || amount < RETIRED_BYTES_MIN)
+        return;
+    uint64_t used = budget_used(budget);
+    uint64_t limit = budget_limit(budget);
+    if (used + retired > limit + limit / SLACK_PART)
+        return_retired(budget, used);
+}
+
 static bool try_take_within(struct budget *budget, uint64_t amount, uint64_t limit)
 {
     uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
@@ -97,6 +139,7 @@ bool budget_try_take(struct budget *budget, uint64_t amount)
         (void)refill(budget, drawn);
         return false;
     }
+    make_room(budget, amount);
     return true;
 }
 
@@ -105,18 +148,25 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
     assert(budget != NULL);
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t margin = limit / MARGIN_PART + MARGIN_BYTES;
-    return try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit);
+    if (!try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit))
+        return false;
+    make_room(budget, amount);
+    return true;
 }
 
 void budget_take(struct budget *budget, uint64_t amount)
 {
     assert(budget != NULL);
+    uint64_t whole = amount;
     amount -= draw(budget, amount);
-    if (amount == 0)
+    if (amount == 0) {
+        make_room(budget, whole);
         return;
+    }
     uint64_t used = atomic_fetch_add_explicit(&budget->used, amount, memory_order_acquire);
     assert(used + amount >= used);
     raise_high_water(budget, used + amount);
+    make_room(budget, whole);
 }
 
 /* One wait. Owned by the budget's list until it is called, then by the task that carries the call
@@ -217,6 +267,7 @@ static void give_back(struct budget *budget, uint64_t amount)
 void budget_return(struct budget *budget, uint64_t amount)
 {
     assert(budget != NULL);
+    note_retired(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
     if (rest > 0 || amount == 0)
         give_back(budget, rest);

@@ -29,12 +29,18 @@ struct budget {
     _Atomic uint64_t high_water; /* the most that was ever in use */
     _Atomic uint64_t refusals;
     _Atomic unsigned waiting;
-    pthread_mutex_t lock; /* guards tickets */
+    bool is_memory;           /* counts bytes of memory (budget_count_memory) */
+    _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
+    pthread_mutex_t lock;     /* guards tickets */
     struct budget_ticket *tickets;
 };
 
 /* Nothing is taken. limit: in the budget's unit; UINT64_MAX never refuses. */
 void budget_init(struct budget *budget, uint64_t limit);
+/* The budget counts bytes of memory. The allocator keeps freed pages for a while; once they and
+ * what is in use exceed the limit together, they go back to the system, so that resident memory
+ * follows the budget. Before lanes run. */
+void budget_count_memory(struct budget *budget);
 /* Nobody may wait. */
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */

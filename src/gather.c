@@ -21,7 +21,7 @@ enum {
     GATHER_COPY_BYTES_MAX = 2048,
     GATHER_SPLIT_PARTS_MAX = 64,
     GATHER_COPIES_BYTES_MIN = 4096,
-    GATHER_COPIES_BYTES_MAX = 64 * 1024,
+    GATHER_COPIES_BYTES_MAX = 64 * 1024 - sizeof(struct buffer), /* 64 KiB are allocated */
 };
 
 static void drop_copies(struct gather *gather)

@@ -297,6 +297,12 @@ static void write_line(const struct line *line)
         write_to(settings.fds[i], line);
 }
 
+size_t log_line_bytes(size_t message_bytes)
+{
+    /* JSON's escapes: a character in two is more than texts have. */
+    return message_bytes + message_bytes / 2 + LOG_LINE_MAX;
+}
+
 /* Without memory for a large message, what fits is printed. */
 static void line_open(struct line *line, const char *message)
 {
@@ -308,8 +314,7 @@ static void line_open(struct line *line, const char *message)
     line->has_fields = false;
     if (size <= sizeof(line->own) / 2)
         return;
-    /* JSON's escapes: a character in two is more than texts have. */
-    size_t capacity = size + size / 2 + sizeof(line->own);
+    size_t capacity = log_line_bytes(size);
     char *text = mem_try_alloc(capacity);
     if (text == NULL)
         return;

@@ -65,6 +65,8 @@ static inline struct log_field log_double(const char *key, double real)
     return (struct log_field){.type = LOG_FIELD_DOUBLE, .key = key, .real = real};
 }
 
+/* Bytes that a line with so long a message is allocated; short ones take none. */
+size_t log_line_bytes(size_t message_bytes);
 /* The variable arguments are struct log_field values, ended by one of type LOG_FIELD_END; use the
  * macros. logger may be NULL: the service itself speaks. */
 void log_write(const struct logger *logger, enum log_level level, const char *file, int line,

@@ -12,6 +12,10 @@ struct mem_stats {
 };
 
 struct mem_stats mem_stats_read(void);
+/* Bytes of freed pages that the allocator keeps resident; 0 where it does not say. */
+uint64_t mem_stats_dirty_bytes(void);
+/* Gives all of them back to the system. */
+void mem_stats_purge(void);
 /* Writes jemalloc's heap profile, its text form, into this file. False when the process was started
  * without profiling (MALLOC_CONF=prof:true), when jemalloc is not linked, or when the file cannot
  * be written. */

@@ -347,6 +347,7 @@ static struct service *create(const struct config *config, struct lane *const *l
     service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
     service->started_ns = clock_now_ns();
     budget_init(&service->budget, budget_bytes(config));
+    budget_count_memory(&service->budget);
     if (build(service, lanes, error))
         return service;
     service_destroy(service);

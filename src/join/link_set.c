@@ -74,9 +74,10 @@ static bool grow(struct link_set *set, uint32_t capacity)
 {
     uint32_t slots_count = 2 * capacity;
     assert(capacity > set->capacity);
-    if (set->budget != NULL &&
-        !budget_try_take(set->budget, (capacity - set->capacity) * LINK_BYTES))
+    /* While links are copied both lists are there. */
+    if (set->budget != NULL && !budget_try_take(set->budget, capacity * LINK_BYTES))
         return false;
+    uint64_t before = set->capacity * LINK_BYTES;
     set->items = mem_resize(set->items, capacity * sizeof(struct join_link));
     set->capacity = capacity;
     mem_free(set->slots);
@@ -85,6 +86,8 @@ static bool grow(struct link_set *set, uint32_t capacity)
     memset(set->slots, 0, slots_count * sizeof(uint32_t));
     for (uint32_t i = 1; i < set->count; i++)
         *slot_of(set, &set->items[i].key) = i;
+    if (set->budget != NULL)
+        budget_return(set->budget, before);
     return true;
 }
 

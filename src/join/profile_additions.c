@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/budget.h"
 #include "src/join/join_store.h"
 #include "src/mem.h"
 #include "src/otlp/value.h"
@@ -33,7 +34,26 @@ void profile_additions_fini(struct profile_additions *additions)
     profile_set_fini(&additions->values);
     profile_bytes_fini(&additions->bytes);
     mem_free(additions->value_index);
+    if (additions->bytes.budget != NULL)
+        budget_return(additions->bytes.budget,
+                      additions->value_index_capacity * sizeof(additions->value_index[0]));
     additions->value_index = NULL;
+    additions->value_index_capacity = 0;
+}
+
+/* Beyond the budget's limit if need be. While the index is copied both are there. */
+static void grow_value_index(struct profile_additions *additions)
+{
+    struct budget *budget = additions->bytes.budget;
+    uint32_t before = additions->value_index_capacity;
+    uint32_t capacity = before > 0 ? 2 * before : VALUES_FIRST;
+    const size_t item_bytes = sizeof(additions->value_index[0]);
+    if (budget != NULL)
+        budget_take(budget, capacity * item_bytes);
+    additions->value_index = mem_resize(additions->value_index, capacity * item_bytes);
+    if (budget != NULL)
+        budget_return(budget, before * item_bytes);
+    additions->value_index_capacity = capacity;
 }
 
 /* The index of an entry that is appended: what stands in additions since `begin`. */
@@ -85,13 +105,8 @@ static uint32_t value_place(struct profile_additions *additions, size_t key, str
         memcpy(room + 1, text.data, text.size);
     uint32_t count = values->count;
     uint32_t place = profile_set_end(values, room + 1 + text.size);
-    if (place >= additions->value_index_capacity) {
-        uint32_t capacity = additions->value_index_capacity;
-        additions->value_index_capacity = capacity > 0 ? 2 * capacity : VALUES_FIRST;
-        additions->value_index =
-            mem_resize(additions->value_index,
-                       additions->value_index_capacity * sizeof(additions->value_index[0]));
-    }
+    if (place >= additions->value_index_capacity)
+        grow_value_index(additions);
     if (place >= count)
         additions->value_index[place] = 0;
     return place;

@@ -81,15 +81,20 @@ void *profile_links_grow(struct profile_links *links, void *items, uint32_t *cap
                          size_t item_bytes)
 {
     uint32_t grown = *capacity > 0 ? 2 * *capacity : ITEMS_FIRST;
-    uint64_t more = (uint64_t)(grown - *capacity) * item_bytes;
+    uint64_t before = (uint64_t)*capacity * item_bytes;
+    uint64_t bytes = (uint64_t)grown * item_bytes;
     assert(item_bytes > 0);
-    if (links->budget != NULL && !budget_try_take(links->budget, more)) {
+    /* While items are copied both lists are there. */
+    if (links->budget != NULL && !budget_try_take(links->budget, bytes)) {
         links->is_short = true;
         return NULL;
     }
-    links->charged_bytes += more;
+    links->charged_bytes += bytes - before;
     *capacity = grown;
-    return mem_resize(items, grown * item_bytes);
+    void *memory = mem_resize(items, bytes);
+    if (links->budget != NULL)
+        budget_return(links->budget, before);
+    return memory;
 }
 
 /* The place of the span that was named in this way; LINK_NONE: none was, or there is no memory. */

@@ -8,8 +8,8 @@
 #include "src/buffer.h"
 
 enum {
-    COPY_BYTES_MAX = 512, /* longer runs are borrowed */
-    BUFFER_BYTES_FIRST = 1024,
+    COPY_BYTES_MAX = 512,      /* longer runs are borrowed */
+    BUFFER_BYTES_FIRST = 1024, /* with the buffer's own, so that they fill what is allocated */
     BUFFER_BYTES_MAX = 128 * 1024,
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
 };
@@ -32,11 +32,12 @@ void batch_writer_fini(struct batch_writer *writer)
 static void replace_buffer(struct batch_writer *writer, size_t bytes)
 {
     assert(bytes <= SIZE_MAX / 2);
-    size_t capacity = BUFFER_BYTES_FIRST;
-    if (writer->buffer != NULL && writer->buffer->capacity < BUFFER_BYTES_MAX)
-        capacity = 2 * writer->buffer->capacity;
-    else if (writer->buffer != NULL)
-        capacity = BUFFER_BYTES_MAX;
+    size_t total = BUFFER_BYTES_FIRST;
+    if (writer->buffer != NULL)
+        total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
+    if (total > BUFFER_BYTES_MAX)
+        total = BUFFER_BYTES_MAX;
+    size_t capacity = total - sizeof(struct buffer);
     buffer_unref(writer->buffer);
     writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
 }

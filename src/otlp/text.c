@@ -3,6 +3,7 @@
 #include "src/otlp/text.h"
 
 #include "src/arena.h"
+#include "src/budget.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/otlp/profile_dictionary.h"
@@ -26,7 +27,12 @@ static bool text_reserve(struct text *text, size_t size)
     size_t capacity = text->capacity == 0 ? 1024 : text->capacity;
     while (capacity < wanted)
         capacity *= 2;
+    /* While it is copied both are there. */
+    if (text->budget != NULL && !budget_try_take(text->budget, capacity))
+        return false;
     char *data = mem_try_alloc(capacity);
+    if (text->budget != NULL)
+        budget_return(text->budget, data != NULL ? text->capacity : capacity);
     if (data == NULL)
         return false;
     if (text->size > 0)
@@ -38,7 +44,7 @@ static bool text_reserve(struct text *text, size_t size)
 }
 
 /* Room for the mark was reserved with what came before. */
-static void text_cut(struct text *text)
+void text_cut(struct text *text)
 {
     assert(text->is_cut || text->capacity == 0 || text->capacity - text->size >= sizeof(cut_mark));
     if (!text->is_cut && text->capacity > 0) {
@@ -48,10 +54,10 @@ static void text_cut(struct text *text)
     text->is_cut = true;
 }
 
-void text_init(struct text *text)
+void text_init(struct text *text, struct budget *budget)
 {
     assert(text != NULL);
-    *text = (struct text){0};
+    *text = (struct text){.budget = budget};
     if (text_reserve(text, 0))
         text->data[0] = '\0';
 }
@@ -60,6 +66,8 @@ void text_fini(struct text *text)
 {
     assert(text != NULL);
     mem_free(text->data);
+    if (text->budget != NULL)
+        budget_return(text->budget, text->capacity);
     *text = (struct text){0};
 }
 
@@ -294,7 +302,7 @@ void otlp_text_write(struct text *text, enum signal_kind signal, struct slice re
         write_resources(text, writer_of(signal), request, is_detailed);
         return;
     }
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, text->budget);
     if (profile_dictionary_open(&dictionary, &arena, request)) {
         text->dictionary = &dictionary;
         write_resources(text, writer_of(signal), request, is_detailed);

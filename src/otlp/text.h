@@ -10,6 +10,7 @@
 #include "src/signal_kind.h"
 #include "src/slice.h"
 
+struct budget;
 struct profile_dictionary;
 
 enum {
@@ -25,12 +26,14 @@ struct text {
     char *data; /* with a terminator */
     size_t size;
     size_t capacity;
+    struct budget *budget; /* NULL: not charged */
     bool is_cut;
     size_t read_bytes; /* of entries that may be read again and again, with nothing to write */
     const struct profile_dictionary *dictionary; /* of the profiles that are written */
 };
 
-void text_init(struct text *text);
+/* budget may be NULL. */
+void text_init(struct text *text, struct budget *budget);
 void text_fini(struct text *text);
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_slice(struct text *text, struct slice bytes);

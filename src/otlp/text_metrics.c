@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics as text. Metric: 1 name, 2 description, 3 unit, 5 gauge, 7 sum, 9 histogram,
  * 10 exponential histogram, 11 summary, 12 metadata; all five kinds: 1 data points. Any thread. */
+#include "src/budget.h"
 #include "src/mem.h"
 #include "src/otlp/text_parts.h"
 
@@ -115,9 +116,11 @@ struct side {
     double factor; /* bounds are exp(index * factor) */
     uint64_t *counts;
     size_t count;
+    uint64_t charged_bytes; /* to the text's budget */
 };
 
-static struct side side_create(const struct message *point, uint32_t number)
+/* Without memory it has no buckets. */
+static struct side side_create(struct text *text, const struct message *point, uint32_t number)
 {
     assert(number == 8 || number == 9);
     struct message buckets = message_in(point, number);
@@ -125,18 +128,25 @@ static struct side side_create(const struct message *point, uint32_t number)
     struct side side = {
         .offset = (double)zigzag(message_number(&buckets, 1)),
         .factor = ldexp(M_LN2, (int)-zigzag(message_number(point, 6))),
-        /* A count takes a byte at least. */
-        .counts = mem_try_alloc(buckets.bytes.size * sizeof(uint64_t)),
     };
+    uint64_t bytes = buckets.bytes.size * sizeof(uint64_t); /* a count takes a byte at least */
+    if (text->budget == NULL || budget_try_take(text->budget, bytes)) {
+        side.counts = mem_try_alloc(bytes);
+        side.charged_bytes = bytes;
+    } else if (bytes > 0) {
+        text_cut(text);
+    }
     while (side.counts != NULL && numbers_next(&counts, &side.counts[side.count]))
         side.count++;
     assert(side.count <= buckets.bytes.size);
     return side;
 }
 
-static void side_destroy(struct side *side)
+static void side_destroy(struct text *text, struct side *side)
 {
     mem_free(side->counts);
+    if (text->budget != NULL)
+        budget_return(text->budget, side->charged_bytes);
 }
 
 static void add_value_normal(struct text *text, const char *head, double value)
@@ -166,8 +176,8 @@ static void histogram_normal(struct text *text, const struct message *point)
 static void exponential_normal(struct text *text, const struct message *point)
 {
     assert(point != NULL);
-    struct side negative = side_create(point, 9);
-    struct side positive = side_create(point, 8);
+    struct side negative = side_create(text, point, 9);
+    struct side positive = side_create(text, point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
         double index = negative.offset + (double)(i - 1);
         add_value_normal(text, " le", -exp(index * negative.factor));
@@ -180,8 +190,8 @@ static void exponential_normal(struct text *text, const struct message *point)
         add_value_normal(text, " le", exp((index + 1) * positive.factor));
         text_add(text, "=%" PRIu64, positive.counts[i]);
     }
-    side_destroy(&negative);
-    side_destroy(&positive);
+    side_destroy(text, &negative);
+    side_destroy(text, &positive);
 }
 
 static void summary_normal(struct text *text, const struct message *point)
@@ -301,8 +311,8 @@ static void histogram_detailed(struct text *text, const struct message *point)
 static void exponential_detailed(struct text *text, const struct message *point)
 {
     assert(point != NULL);
-    struct side negative = side_create(point, 9);
-    struct side positive = side_create(point, 8);
+    struct side negative = side_create(text, point, 9);
+    struct side positive = side_create(text, point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
         double index = negative.offset + (double)(i - 1);
         text_add(text, "Bucket [");
@@ -321,8 +331,8 @@ static void exponential_detailed(struct text *text, const struct message *point)
         text_add_fixed(text, exp((index + 1) * positive.factor));
         text_add(text, "], Count: %" PRIu64 "\n", positive.counts[i]);
     }
-    side_destroy(&negative);
-    side_destroy(&positive);
+    side_destroy(text, &negative);
+    side_destroy(text, &positive);
 }
 
 static void distribution_detailed(struct text *text, const struct message *point, uint32_t kind)

@@ -44,6 +44,8 @@ extern const struct otlp_text_writer otlp_text_profiles;
 
 /* Reading that is not paid for by what is written: beyond TEXT_READ_BYTES_MAX the text is cut. */
 void text_note_read(struct text *text, size_t bytes);
+/* There is no room for more: the text ends in a line that says so. */
+void text_cut(struct text *text);
 /* fmt's %v and %f. */
 void text_add_shortest(struct text *text, double number);
 void text_add_fixed(struct text *text, double number);

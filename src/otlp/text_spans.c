@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/arena.h"
+#include "src/budget.h"
 #include "src/limits.h"
 #include "src/mem.h"
 #include "src/otlp/profile_dictionary.h"
@@ -35,6 +36,7 @@ struct type_units {
 };
 
 struct rows {
+    struct budget *budget; /* NULL: not charged */
     const struct profile_dictionary *dictionary;
     struct row *items;
     size_t count;
@@ -131,6 +133,25 @@ static uint64_t value_of(const struct profile_sample *sample)
     return total;
 }
 
+/* NULL: there is no memory. While items are copied both lists are there. */
+static void *grown(struct rows *rows, void *items, size_t before, size_t capacity,
+                   size_t item_bytes)
+{
+    if (rows->budget != NULL && !budget_try_take(rows->budget, capacity * item_bytes))
+        return NULL;
+    void *memory = mem_try_resize(items, capacity * item_bytes);
+    if (rows->budget != NULL)
+        budget_return(rows->budget, (memory != NULL ? before : capacity) * item_bytes);
+    return memory;
+}
+
+static void drop(const struct rows *rows, void *items, size_t capacity, size_t item_bytes)
+{
+    mem_free(items);
+    if (rows->budget != NULL)
+        budget_return(rows->budget, capacity * item_bytes);
+}
+
 static bool has_room(struct rows *rows)
 {
     assert(rows->count <= rows->capacity);
@@ -139,10 +160,10 @@ static bool has_room(struct rows *rows)
     if (rows->capacity == TEXT_SPAN_ROWS_MAX)
         return false;
     size_t capacity = rows->capacity > 0 ? 2 * rows->capacity : 256;
-    struct row *grown = mem_try_resize(rows->items, capacity * sizeof(*grown));
-    if (grown == NULL)
+    struct row *items = grown(rows, rows->items, rows->capacity, capacity, sizeof(*items));
+    if (items == NULL)
         return false;
-    rows->items = grown;
+    rows->items = items;
     rows->capacity = capacity;
     return true;
 }
@@ -171,18 +192,19 @@ static int compare_type_units(const void *left, const void *right)
 }
 
 /* Notes the types of all profiles of a scope. False: there is no memory for them. */
-static bool collect_types(struct type_units *types, struct slice scope)
+static bool collect_types(struct rows *rows, struct slice scope)
 {
+    struct type_units *types = &rows->types;
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     types->count = 0;
     while (profile_next_profile(&profiles, &profile)) {
         if (types->count == types->capacity) {
             size_t capacity = types->capacity > 0 ? 2 * types->capacity : 64;
-            uint64_t *grown = mem_try_resize(types->items, capacity * sizeof(*grown));
-            if (grown == NULL)
+            uint64_t *items = grown(rows, types->items, types->capacity, capacity, sizeof(*items));
+            if (items == NULL)
                 return false;
-            types->items = grown;
+            types->items = items;
             types->capacity = capacity;
         }
         types->items[types->count++] = type_unit(&profile.sample_type);
@@ -235,7 +257,7 @@ static void add_profiles(struct rows *rows, struct slice scope)
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     assert(rows->dictionary != NULL);
-    if (!collect_types(&rows->types, scope))
+    if (!collect_types(rows, scope))
         return;
     while (profile_next_profile(&profiles, &profile)) {
         struct wire_reader samples = wire_reader_of(profile.bytes);
@@ -390,9 +412,9 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
 
 /* The spans with the largest totals. Totals of different types are not comparable, but each
  * type's own order is kept. */
-static void write_groups(struct text *text, const struct rows *rows, size_t functions_max)
+static void write_groups(struct text *text, struct rows *rows, size_t functions_max)
 {
-    struct span_group *groups = mem_try_alloc(rows->count * sizeof(*groups));
+    struct span_group *groups = grown(rows, NULL, 0, rows->count, sizeof(*groups));
     size_t count = 0;
     size_t at = 0;
     assert(rows->count > 0);
@@ -408,7 +430,7 @@ static void write_groups(struct text *text, const struct rows *rows, size_t func
     if (rows->left_out > 0)
         text_add(text, "… without %" PRIu64 " samples beyond the first %d\n", rows->left_out,
                  TEXT_SPAN_ROWS_MAX);
-    mem_free(groups);
+    drop(rows, groups, rows->count, sizeof(*groups));
 }
 
 /* False: there is no memory for what is kept of stacks and attributes. */
@@ -430,11 +452,11 @@ static bool open_rows(struct rows *rows, struct arena *arena)
 void otlp_text_write_spans(struct text *text, struct slice request, size_t functions_max)
 {
     struct profile_dictionary dictionary;
-    struct rows rows = {.dictionary = &dictionary};
+    struct rows rows = {.dictionary = &dictionary, .budget = text->budget};
     struct arena arena;
     assert(text != NULL);
     assert(functions_max > 0);
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, text->budget);
     if (profile_dictionary_open(&dictionary, &arena, request) && open_rows(&rows, &arena)) {
         add_request(&rows, request);
         if (rows.count > 0) {
@@ -444,7 +466,7 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
             text->dictionary = NULL;
         }
     }
-    mem_free(rows.items);
-    mem_free(rows.types.items);
+    drop(&rows, rows.items, rows.capacity, sizeof(rows.items[0]));
+    drop(&rows, rows.types.items, rows.types.capacity, sizeof(rows.types.items[0]));
     arena_clear(&arena);
 }

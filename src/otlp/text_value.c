@@ -25,7 +25,7 @@ static void add_value(struct text *text, const struct message *value, uint32_t k
         text_add_slice(text, message_bytes(value, ANY_STRING));
         return;
     }
-    arena_init(&arena, TEXT_BYTES_MAX);
+    arena_init_charged(&arena, TEXT_BYTES_MAX, text->budget);
     if (value_to_text(&arena, value->bytes, &words))
         text_add_slice(text, words);
     else

@@ -19,16 +19,15 @@ void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
         return NULL;
     while (wanted < bytes)
         wanted *= 2;
-    size_t more = wanted - scratch->bytes;
-    if (budget != NULL && !budget_try_take(budget, more))
+    /* While it is copied both are there. */
+    if (budget != NULL && !budget_try_take(budget, wanted))
         return NULL;
     void *memory = mem_try_resize(scratch->memory, wanted);
-    if (memory == NULL) {
-        if (budget != NULL)
-            budget_return(budget, more);
+    if (budget != NULL)
+        budget_return(budget, memory != NULL ? scratch->bytes : wanted);
+    if (memory == NULL)
         return NULL;
-    }
-    memset((uint8_t *)memory + scratch->bytes, 0, more);
+    memset((uint8_t *)memory + scratch->bytes, 0, wanted - scratch->bytes);
     *scratch = (struct scratch){.memory = memory, .bytes = wanted};
     return memory;
 }

@@ -599,7 +599,7 @@ static void print(struct slice request, bool is_detailed)
     struct profile_passed passed = pass(request);
     struct text text;
     work_begin();
-    text_init(&text);
+    text_init(&text, NULL);
     otlp_text_write(&text, PROFILES, passed.request, is_detailed);
     work_produced(text.size);
     text_fini(&text);
@@ -622,7 +622,7 @@ static void run_span_table(struct slice request)
     struct profile_passed passed = pass(request);
     struct text text;
     work_begin();
-    text_init(&text);
+    text_init(&text, NULL);
     otlp_text_write_spans(&text, passed.request, 5);
     text_fini(&text);
     work_end();

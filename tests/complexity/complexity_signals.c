@@ -484,7 +484,7 @@ static void print(struct slice request, bool is_detailed)
 {
     struct text text;
     work_begin();
-    text_init(&text);
+    text_init(&text, NULL);
     otlp_text_count(signal_at_hand, request);
     otlp_text_write(&text, signal_at_hand, request, is_detailed);
     text_fini(&text);

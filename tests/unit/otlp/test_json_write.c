@@ -135,8 +135,8 @@ static struct buffer *read_back(const struct otlp_message *message, const struct
 static void assert_same_meaning(enum signal_kind signal, struct slice left, struct slice right)
 {
     struct text texts[2];
-    text_init(&texts[0]);
-    text_init(&texts[1]);
+    text_init(&texts[0], NULL);
+    text_init(&texts[1], NULL);
     otlp_text_write(&texts[0], signal, left, true);
     otlp_text_write(&texts[1], signal, right, true);
     if (texts[0].size != texts[1].size || memcmp(texts[0].data, texts[1].data, texts[0].size) != 0)

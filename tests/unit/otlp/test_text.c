@@ -119,7 +119,7 @@ static void check_text(enum signal_kind signal, const struct blob *request, bool
                        const char *expected)
 {
     struct text text;
-    text_init(&text);
+    text_init(&text, NULL);
     otlp_text_write(&text, signal, slice_of(request->data, request->size), is_detailed);
     assert_string_equal(text.data, expected);
     text_fini(&text);
@@ -278,7 +278,7 @@ static void check_metric(const struct blob *metric, const char *normal, const ch
     struct blob request = request_of(metric);
     for (int i = 0; i < 2; i++) {
         struct text text;
-        text_init(&text);
+        text_init(&text, NULL);
         otlp_text_write(&text, METRICS, slice_of(request.data, request.size), i == 1);
         const char *begin = strstr(text.data, marks[i]);
         assert_non_null(begin);
@@ -445,7 +445,7 @@ static void numbers_have_go_s_forms(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct text text;
-        text_init(&text);
+        text_init(&text, NULL);
         text_add_shortest(&text, numbers[i].number);
         text_add(&text, " ");
         text_add_fixed(&text, numbers[i].number);
@@ -473,12 +473,12 @@ static void values_read_as_in_go(void **state)
     put_text_attribute(&map, 1, "z", "last");
     put_int_attribute(&map, 1, "n", -3);
     put_blob(&value, 6, &map);
-    text_init(&text);
+    text_init(&text, NULL);
     text_add_typed_value(&text, slice_of(value.data, value.size));
     assert_string_equal(text.data,
                         "Map({\"list\":[\"AQI=\",\"a\\\"b\\n\\u0001\"],\"n\":-3,\"z\":\"last\"})");
     text_fini(&text);
-    text_init(&text);
+    text_init(&text, NULL);
     text_add_typed_value(&text, (struct slice){0});
     assert_string_equal(text.data, "Empty()");
     text_fini(&text);
@@ -488,7 +488,7 @@ static void large_text_is_cut_with_a_mark(void **state)
 {
     struct text text;
     (void)state;
-    text_init(&text);
+    text_init(&text, NULL);
     while (!text.is_cut)
         text_add_slice(&text, slice_of_text("0123456789abcdef"));
     text_add(&text, "more");

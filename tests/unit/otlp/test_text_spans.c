@@ -19,7 +19,7 @@
 static void write_spans(struct text *text, const struct sketch *sketch, size_t functions_max)
 {
     struct slice request = sketch_request(sketch);
-    text_init(text);
+    text_init(text, NULL);
     otlp_text_write_spans(text, request, functions_max);
     mem_free((void *)(uintptr_t)request.data);
 }
