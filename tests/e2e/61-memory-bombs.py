@@ -3,6 +3,7 @@
 
 import gzip
 import struct
+import threading
 
 from support import case, client, process
 from support.ports import free_port
@@ -15,6 +16,7 @@ PROFILES = "/v1development/profiles"
 METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 JSON = "application/json"
 CONNECTIONS, STREAMS = 60, 100
+SENDERS = 8  # at once
 HEADERS, RST_STREAM, SETTINGS, PING = 1, 3, 4, 6  # frames
 ACK, END_HEADERS = 1, 4
 LATER, NEVER, TAKEN = 503, 413, 200
@@ -26,7 +28,7 @@ processors:
     attributes: [span_name, span.http.route]
     count_for: [span, root, ancestors]
     mark: all
-    index: {{bytes: 1MiB}}
+{join}    index: {{bytes: 1MiB}}
     links:
       profile: "http://ui/{{trace_id}}/{{span_id}}/and/what/else/a/url/has"
       trace: "http://ui/{{trace_id}}"
@@ -35,12 +37,12 @@ processors:
   resource:
     attributes:
       - {{action: upsert, key: added, value: text}}
-  batch: {{timeout: 100ms}}
+  batch: {{timeout: 100ms{batch}}}
 exporters:
   debug: {{verbosity: detailed}}
   otlphttp:
     endpoint: {backend}
-    encoding: json
+    {otlphttp}
   pyroscope:
     endpoint: {backend}
 service:
@@ -163,6 +165,40 @@ def values(count):
     )
 
 
+def numbered_spans(count, name=b""):
+    """Spans with their ids, which are marked and indexed."""
+    return message(
+        1,
+        message(
+            2,
+            b"".join(
+                message(
+                    2,
+                    message(1, struct.pack(">QQ", 1, i)),
+                    message(2, struct.pack(">Q", i)),
+                    message(5, name) if name else b"",
+                )
+                for i in range(1, count + 1)
+            ),
+        ),
+    )
+
+
+def small_resources(count):
+    resource = message(1, message(1, message(1, b"service.name"), message(2, message(1, b"s"))))
+    return message(1, resource, message(2, numbered_spans(1)[4:])) * count
+
+
+def buckets(count):
+    """An exponential histogram."""
+    point = message(1, message(8, message(2, b"\x01" * count)))
+    return message(1, message(2, message(2, message(10, point))))
+
+
+def bodies(count, size):
+    return message(1, message(2, message(2, message(5, message(1, b"l" * size))) * count))
+
+
 def points(count):
     return message(1, message(2, message(2, message(5, message(1) * count))))
 
@@ -200,6 +236,68 @@ def linked_samples(count):
     return message(1, message(2, one)) + message(2, tables)
 
 
+TABLES = message(1) + message(2) + message(3) + message(4)
+KIND = message(1, number(1, 1), number(2, 1))
+
+
+def labelled_samples(count):
+    """Samples that name their spans by labels: these become links, and nothing refers to them."""
+    ids = [b"%016x" % i for i in range(1, count + 1)]
+    texts = [b"", b"span_id", b"cpu", *ids]
+    attributes = [message(6, number(1, 1), message(2, message(1, text))) for text in ids]
+    samples = b"".join(
+        message(2, number(1, 1), message(2, varint(i)), number(4, 5)) for i in range(1, count + 1)
+    )
+    tables = TABLES + b"".join(message(5, text) for text in texts)
+    tables += message(6) + b"".join(attributes) + message(7) * 2
+    return profile(KIND, samples) + message(2, tables)
+
+
+def many_profiles(count):
+    one = message(2, KIND, message(2, number(1, 1), number(4, 5)))
+    tables = TABLES + message(5) + message(5, b"a") + message(6) + message(7) * 2
+    return message(1, message(2, one * count)) + message(2, tables)
+
+
+def files(count, size):
+    """Profiles in formats of their own, which only some back-ends take."""
+    payload = message(9, b"other") + message(10, b"z" * size)
+    one = message(2, message(2, number(1, 1), number(4, 5)), payload)
+    tables = TABLES + message(5) + message(5, b"a") + message(6) + message(7) * 2
+    return message(1, message(2, one * count)) + message(2, tables)
+
+
+def zstd_of(head, byte, count):
+    """A frame of a raw block and of blocks that repeat one byte."""
+    size = 128 * 1024
+    blocks = [(len(head) << 3).to_bytes(3, "little") + head]
+    for i in range(0, count, size):
+        some = min(size, count - i)
+        blocks.append((some << 3 | 2 | (i + size >= count)).to_bytes(3, "little") + byte)
+    # No checksum, no content size, a window of 2 MiB.
+    return b"\x28\xb5\x2f\xfd" + b"\x00\x58" + b"".join(blocks)
+
+
+def snappy_of(head, count):
+    """A block: a literal, and its last two bytes again and again."""
+    out = varint(len(head) + 64 * count) + bytes([len(head) - 1 << 2]) + head
+    return out + b"\xfe\x02\x00" * count
+
+
+def long_name(size):
+    """A span with a name of as many bytes, which follow."""
+    name = varint(5 << 3 | 2) + varint(size)
+    span = varint(2 << 3 | 2) + varint(len(name) + size) + name
+    scope = varint(2 << 3 | 2) + varint(len(span) + size) + span
+    return varint(1 << 3 | 2) + varint(len(scope) + size) + scope
+
+
+def spans_head(count):
+    """Of as many spans of two bytes; the first one is there."""
+    scope = varint(2 << 3 | 2) + varint(2 * count)
+    return varint(1 << 3 | 2) + varint(len(scope) + 2 * count) + scope + message(2)
+
+
 def json_of(path, element, count):
     """{"a":[{"b":[…, and at the end of the path as many elements."""
     names = path.split(".")
@@ -216,7 +314,7 @@ def push(profiles, inner):
 
 
 class MemoryBombs(case.Case):
-    def start(self, budget_mib=BUDGET_MIB):
+    def start(self, budget_mib=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"):
         self.http, self.port, self.pyroscope = free_port(), free_port(), free_port()
         self.back_end = self.sink()
         receivers = (
@@ -225,7 +323,9 @@ class MemoryBombs(case.Case):
             f"      http:\n        endpoint: 127.0.0.1:{self.http}\n"
             f"  pyroscope:\n    endpoint: 127.0.0.1:{self.pyroscope}\n"
         )
-        config = receivers + PIPELINES.format(backend=self.back_end.url, budget=budget_mib)
+        config = receivers + PIPELINES.format(
+            backend=self.back_end.url, budget=budget_mib, batch=batch, join=join, otlphttp=otlphttp
+        )
         return self.daemon(config)
 
     def check_memory(self, daemon, what):
@@ -244,10 +344,72 @@ class MemoryBombs(case.Case):
             port = self.http
         return client.request(port, "POST", path, gzip.compress(body, 1), headers)
 
+    def post_packed(self, codec, body):
+        headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": codec}
+        return client.request(self.http, "POST", "/v1/traces", body, headers)
+
     def check_alive(self):
         answer = client.post(self.http, "traces", spans(3))
         self.assertEqual(answer.status, TAKEN, answer.body)
 
+    def test_zstd(self):
+        daemon = self.start()
+        for _ in range(TIMES):
+            size = 18 * MIB
+            answer = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
+            self.assertIn(answer.status, {TAKEN, LATER}, answer.body[:300])
+            size = 1 << 30
+            answer = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
+            self.assertIn(answer.status, {NEVER, LATER}, answer.body[:300])
+        self.check_memory(daemon, "zstd")
+        self.check_alive()
+
+    def test_snappy(self):
+        daemon = self.start()
+        for _ in range(TIMES):
+            count = 20000
+            body = snappy_of(spans_head(32 * count + 1), count)
+            answer = self.post_packed("snappy", body)
+            self.assertIn(answer.status, {TAKEN, LATER}, answer.body[:300])
+        self.check_memory(daemon, "snappy")
+        self.check_alive()
+
+    def test_grpc(self):
+        daemon = self.start()
+        connection = self.grpc(self.port)
+        for count in (100000, 1000000):
+            body = numbered_spans(count) if count < 500000 else spans(count)
+            for compressed in (False, True):
+                code, text = connection.export("traces", body, compressed)
+                self.assertIn(code, {"OK", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}, text)
+        self.check_memory(daemon, "gRPC")
+        self.check_alive()
+
+    def test_many_senders(self):
+        """Each with the shapes that multiply most."""
+        requests = [
+            ("/v1/traces", numbered_spans(60000)),
+            (PROFILES, linked_samples(20000)),
+            ("/v1/traces", resources(500000)),
+            ("/v1/logs", bodies(100000, 60)),
+        ]
+        daemon = self.start()
+        statuses = []
+
+        def send(place):
+            for _ in range(TIMES):
+                path, body = requests[place % len(requests)]
+                statuses.append(self.post(path, body).status)
+
+        senders = [threading.Thread(target=send, args=(i,)) for i in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        self.assertEqual(len(statuses), SENDERS * TIMES)
+        self.assertLessEqual(set(statuses), {TAKEN, LATER})
+        self.assertIn(TAKEN, statuses)
+        self.check_memory(daemon, "many senders")
 
     def test_http2_headers(self):
         """HPACK repeats four fields of 3.9 KB for one byte each; bodies are never sent."""
@@ -297,7 +459,11 @@ class MemoryBombs(case.Case):
                 connection.sendall(frame(PING, 0, 0, bytes(8)))
 
 
-# What is sent, and what may be the answer.
+SPLIT = {"batch": ", send_batch_size: 100, send_batch_max_size: 100"}
+KEEP = {"join": "    keep: [{slow: 1s}, error]\n    keep_unlinked: false\n"}
+OLDER = {"otlphttp": 'proto_version: "1.9"'}
+
+# What is sent, what may be the answer, and what is configured in another way.
 ROWS = [
     ("references", PROFILES, lambda: references(3000), {NEVER}),
     ("references within the allowance", PROFILES, lambda: references(40), {NEVER}),
@@ -362,12 +528,54 @@ ROWS = [
         lambda: push(20, message(1, number(1, 0)) + message(2) * 400000 + message(6)),
         {400, TAKEN, NEVER, LATER},
     ),
+    ("edited resources", "/v1/traces", lambda: resources(1500000), {TAKEN, LATER}),
+    ("fewer edited resources", "/v1/traces", lambda: resources(500000), {TAKEN, LATER}),
+    ("marked spans", "/v1/traces", lambda: numbered_spans(450000), {TAKEN, LATER}),
+    ("fewer marked spans", "/v1/traces", lambda: numbered_spans(100000), {TAKEN, LATER}),
+    (
+        "spans of short runs",
+        "/v1/traces",
+        lambda: numbered_spans(20000, b"n" * 520),
+        {TAKEN, LATER},
+    ),
+    ("split spans", "/v1/traces", lambda: numbered_spans(150000), {TAKEN, LATER}, SPLIT),
+    ("split resources", "/v1/traces", lambda: small_resources(60000), {TAKEN, LATER}, SPLIT),
+    ("split bodies", "/v1/logs", lambda: bodies(38, 500000), {TAKEN, LATER}, SPLIT),
+    ("printed bodies", "/v1/logs", lambda: bodies(200000, 80), {TAKEN, LATER}),
+    ("printed buckets", "/v1/metrics", lambda: buckets(19000000), {TAKEN, LATER}),
+    ("fewer printed buckets", "/v1/metrics", lambda: buckets(4000000), {TAKEN, LATER}),
+    ("kept samples", PROFILES, lambda: linked_samples(50000), {TAKEN, LATER}, KEEP),
+    ("split samples", PROFILES, lambda: linked_samples(30000), {TAKEN, LATER}, SPLIT),
+    ("labelled samples", PROFILES, lambda: labelled_samples(60000), {TAKEN, LATER}),
+    ("many profiles", PROFILES, lambda: many_profiles(100000), {TAKEN, LATER}),
+    ("split profiles", PROFILES, lambda: many_profiles(100000), {TAKEN, LATER}, SPLIT),
+    ("older profiles", PROFILES, lambda: linked_samples(30000), {TAKEN, LATER}, OLDER),
+    ("large files", PROFILES, lambda: files(20, 500000), {TAKEN, LATER}),
+    ("small files", PROFILES, lambda: files(50000, 10), {TAKEN, LATER}),
+    (
+        "fewer JSON doubles",
+        "/v1/metrics",
+        lambda: json_of(
+            "resourceMetrics.scopeMetrics.metrics",
+            '{"histogram":{"dataPoints":[{"explicitBounds":[' + "1," * 2000000 + "1]}]}}",
+            1,
+        ),
+        {TAKEN, LATER},
+    ),
+    (
+        "deep folded stacks",
+        "/ingest?name=app&from=1&until=2&format=groups",
+        lambda: b"".join(
+            b";".join(b"f%d" % (i * j % 5000) for j in range(60)) + b" 1\n" for i in range(20000)
+        ),
+        {TAKEN, NEVER, LATER},
+    ),
 ]
 
 
-def add(name, path, make, expected):
+def add(name, path, make, expected, changes=None):
     def test(self):
-        daemon = self.start()
+        daemon = self.start(**(changes or {}))
         for _ in range(TIMES):
             answer = self.post(path, make())
             self.assertIn(answer.status, expected, (name, answer.body[:300]))

@@ -2,7 +2,9 @@
 /* The text forms of the debug exporter, line by line as the Go collector prints them. */
 #include "src/otlp/text.h"
 
+#include "src/budget.h"
 #include "src/mem.h"
+#include "src/otlp/profile_bytes.h"
 #include "src/otlp/text_parts.h"
 #include "src/otlp/wire.h"
 
@@ -14,6 +16,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "tests/support/memory_watch.h"
 
 enum { BLOB_BYTES = 8192 };
 
@@ -498,6 +502,62 @@ static void large_text_is_cut_with_a_mark(void **state)
     text_fini(&text);
 }
 
+/* As many bytes of `value`, wrapped in messages of these numbers, the innermost first. */
+static struct profile_bytes wrapped(uint8_t value, size_t size, const uint32_t *fields)
+{
+    struct profile_bytes out = {0};
+    memset(profile_bytes_room(&out, size), value, size);
+    out.size = size;
+    for (size_t i = 0; fields[i] != 0; i++)
+        profile_bytes_wrap(&out, 0, fields[i]);
+    return out;
+}
+
+/* A request that takes much to print: counts of a histogram, a list of values, entries of a
+ * dictionary. */
+static struct profile_bytes large_request(enum signal_kind signal)
+{
+    enum { BYTES = 256 << 10 };
+    static const uint32_t histogram[] = {2, 8, 1, 10, 2, 2, 1, 0};
+    static const uint32_t log[] = {1, 1, 5, 5, 2, 2, 1, 0};
+    struct profile_bytes out = {0};
+    if (signal == METRICS)
+        return wrapped(1, BYTES, histogram);
+    if (signal == LOGS)
+        return wrapped('x', BYTES, log);
+    for (unsigned i = 0; i < BYTES / 2; i++)
+        profile_bytes_wrap(&out, out.size, 1 + i % 7);
+    profile_bytes_wrap(&out, 0, 2);
+    return out;
+}
+
+static void printing_stays_within_the_budget(void **state)
+{
+    static const enum signal_kind signals[] = {METRICS, LOGS, PROFILES};
+    static const uint64_t limits[] = {64 << 10, 1 << 20, 64 << 20};
+    enum { SLACK_BYTES = 16 << 10 };
+    (void)state;
+    for (size_t i = 0; i < 9; i++) {
+        enum signal_kind signal = signals[i / 3];
+        struct profile_bytes request = large_request(signal);
+        struct budget budget;
+        struct text text;
+        budget_init(&budget, limits[i % 3]);
+        memory_watch_begin();
+        text_init(&text, &budget);
+        otlp_text_write(&text, signal, slice_of(request.data, request.size), true);
+        if (signal == PROFILES)
+            otlp_text_write_spans(&text, slice_of(request.data, request.size), 5);
+        text_fini(&text);
+        assert_true(memory_watch_peak() <= atomic_load(&budget.high_water) + SLACK_BYTES);
+        assert_true(atomic_load(&budget.high_water) <= limits[i % 3]);
+        assert_true(i % 3 < 2 || atomic_load(&budget.high_water) > 256 << 10);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+        profile_bytes_fini(&request);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +571,7 @@ int main(void)
         cmocka_unit_test(numbers_have_go_s_forms),
         cmocka_unit_test(values_read_as_in_go),
         cmocka_unit_test(large_text_is_cut_with_a_mark),
+        cmocka_unit_test(printing_stays_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,27 @@ static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
 
 #define BATCH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Edits leave many short parts, whose list then is larger than what they refer to. */
+static void a_long_list_of_parts_is_charged(void **state)
+{
+    enum { BYTES = 16 * 1024, LIST_BYTES = BYTES / 2 * sizeof(struct batch_part) };
+    (void)state;
+    struct buffer *buffer = buffer_create(&budget, BYTES);
+    struct batch *batch = batch_create(TRACES, 0);
+    uint64_t before = budget_used(&budget);
+    for (size_t i = 0; i < BYTES; i += 2)
+        batch_append(batch, buffer, slice_of(buffer->data + i, 1));
+    assert_int_equal(batch->parts_count, BYTES / 2);
+    assert_true(budget_used(&budget) >= before + LIST_BYTES);
+    uint64_t charged = budget_used(&budget) - before;
+    struct batch *like = batch_create_like(batch, batch->parts_count);
+    assert_true(budget_used(&budget) >= before + charged + LIST_BYTES);
+    batch_unref(like);
+    batch_unref(batch);
+    assert_int_equal(budget_used(&budget), before);
+    buffer_unref(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +189,7 @@ int main(void)
         BATCH_TEST(appending_a_batch_shares_its_bytes_and_keeps_the_older_arrival),
         BATCH_TEST(a_batch_like_another_takes_over_what_is_said_of_it),
         BATCH_TEST(client_info_copies_all_rows),
+        BATCH_TEST(a_long_list_of_parts_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

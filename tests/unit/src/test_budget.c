@@ -303,6 +303,50 @@ static void the_margin_is_small(void **state)
     budget_fini(&budget);
 }
 
+/* Freed pages may stay resident until they and what is in use pass the limit together. */
+static void freed_bytes_count_until_they_are_given_back(void **state)
+{
+    enum { LIMIT = 1 << 20, SMALL = 1024, LARGE = 400 * 1024 };
+    struct budget budget;
+    struct budget_reserve reserve;
+    (void)state;
+    budget_init(&budget, LIMIT);
+    budget_count_memory(&budget);
+    budget_take(&budget, SMALL);
+    budget_return(&budget, SMALL); /* shares its page with others */
+    assert_int_equal(atomic_load(&budget.retired), 0);
+    budget_take(&budget, LARGE);
+    budget_return(&budget, LARGE);
+    assert_int_equal(atomic_load(&budget.retired), LARGE);
+    assert_true(budget_try_take(&budget, LARGE)); /* both fit: the pages are used again */
+    assert_int_equal(atomic_load(&budget.retired), LARGE);
+    assert_true(budget_try_take(&budget, LARGE)); /* three do not */
+    assert_in_range(atomic_load(&budget.retired), 0, LIMIT - 2 * LARGE);
+    budget_return(&budget, LARGE);
+    assert_int_equal(budget_reserve(&reserve, &budget, LARGE), BUDGET_GIVEN);
+    budget_take(&budget, LARGE); /* out of the reserve */
+    budget_return(&budget, LARGE);
+    assert_true(atomic_load(&budget.retired) >= LARGE);
+    budget_take(&budget, LARGE);
+    assert_in_range(atomic_load(&budget.retired), 0, LIMIT - 2 * LARGE);
+    budget_return(&budget, LARGE);
+    budget_release(&reserve);
+    budget_return(&budget, LARGE);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
+static void a_budget_of_requests_frees_no_pages(void **state)
+{
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    budget_take(&budget, 1 << 20);
+    budget_return(&budget, 1 << 20);
+    assert_int_equal(atomic_load(&budget.retired), 0);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +360,8 @@ int main(void)
         cmocka_unit_test(no_wake_up_is_lost_between_threads),
         cmocka_unit_test(a_reserve_is_drawn_from_and_given_back),
         cmocka_unit_test(the_margin_is_small),
+        cmocka_unit_test(freed_bytes_count_until_they_are_given_back),
+        cmocka_unit_test(a_budget_of_requests_frees_no_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
