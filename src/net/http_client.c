@@ -85,7 +85,7 @@ static const struct http_url *url_of(const struct exchange *exchange)
 }
 
 /* Credentials are for who they were given for: on the way to anybody else they stay behind, and so
- * do all configured headers, any of which may be a secret. */
+ * do all configured headers, any of which may be a secret, and the request's own. */
 static void settings_for(const struct exchange *exchange, struct redirect *redirect)
 {
     const struct http_client *client = exchange->client;
@@ -138,6 +138,8 @@ static void post_by_curl(struct exchange *exchange)
     struct http_post post = exchange->post;
     post.done = on_done;
     post.arg = exchange;
+    if (redirect != NULL && redirect->has_left)
+        post.header = NULL;
     curl_client_post(client->curl, redirect != NULL ? &redirect->settings : &client->settings,
                      url_of(exchange), &post);
 }

@@ -5,8 +5,8 @@
  *
  * Redirects (301, 302, 303, 307, 308, RFC 9110 §15.4) are followed from the answer's Location with
  * POST and body, BACKEND_REQUESTS_MAX requests in all. A redirect never goes from https to http,
- * and the configured headers and credentials do not follow to another scheme, host or port. One
- * without a Location is the result as it stands, as in Go's client.
+ * and the configured headers, those of one request and credentials do not follow to another scheme,
+ * host or port. One without a Location is the result as it stands, as in Go's client.
  * Everything here runs on the client's lane. */
 #pragma once
 

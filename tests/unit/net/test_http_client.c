@@ -42,6 +42,7 @@ struct fixture {
     struct scripted_backend *backend;
     struct http_client_settings settings;
     struct http_client *client;
+    const struct config_pair *header; /* of each request; NULL: none */
     struct seen seen;
     bool is_closed;
 };
@@ -135,6 +136,7 @@ static void post_to(struct fixture *fixture, const char *target, const struct ba
                                    .parts_count = count,
                                    .bytes = bytes,
                                    .content_type = "application/x-protobuf",
+                                   .header = fixture->header,
                                    .target = target,
                                    .done = on_done,
                                    .arg = &fixture->seen};
@@ -724,11 +726,13 @@ static void redirect_loops_are_permanent(void **state)
     tear_down(&fixture);
 }
 
-/* What is configured for one host stays there; it comes along to another path of the same. */
+/* What is configured for one host, or goes with one request, stays there; it comes along to another
+ * path of the same. */
 static void secrets_do_not_follow_to_another_origin(void **state)
 {
     static const struct config_pair headers[] = {{"X-Api-Key", "secret"},
                                                  {"Authorization", "Bearer secret"}};
+    static const struct config_pair tenant = {"X-Scope-OrgID", "acme"};
     (void)state;
     for (int is_foreign = 0; is_foreign < 2; is_foreign++) {
         char answer[256];
@@ -747,6 +751,7 @@ static void secrets_do_not_follow_to_another_origin(void **state)
         steps[0].closes = true;
         fixture.settings.headers = headers;
         fixture.settings.headers_count = 2;
+        fixture.header = &tenant;
         open_client(&fixture);
         post_hello(&fixture);
         assert_int_equal(fixture.seen.status, 200);
@@ -754,8 +759,11 @@ static void secrets_do_not_follow_to_another_origin(void **state)
         assert_int_equal(scripted_backend_requests(fixture.backend), 2);
         const char *last = scripted_backend_head(fixture.backend);
         assert_int_equal(strstr(last, "secret") == NULL, is_foreign);
-        if (is_foreign)
+        assert_int_equal(strstr(last, "X-Scope-OrgID: acme\r\n") == NULL, is_foreign);
+        if (is_foreign) {
             assert_null(strstr(scripted_backend_head(elsewhere), "secret"));
+            assert_null(strcasestr(scripted_backend_head(elsewhere), "X-Scope-OrgID"));
+        }
         assert_non_null(strstr(last, is_foreign ? "POST /c " : "POST /b "));
         scripted_backend_destroy(elsewhere);
         tear_down(&fixture);
