@@ -84,6 +84,7 @@ static void print_status(char *text, size_t room, const struct otlp_status *stat
              (const char *)status->message.data);
     request_secrets_redact(secrets, message, sizeof(message));
     otlp_status_details_text(status, details, sizeof(details));
+    request_secrets_redact(secrets, details, sizeof(details));
     snprintf(text, room, ", Message=%s, Details=%s", message, details);
 }
 

@@ -6,6 +6,7 @@
 #include "src/batch.h"
 #include "src/component.h"
 #include "src/log.h"
+#include "src/net/request_secrets.h"
 #include "src/otlp/answer.h"
 #include "src/receipt.h"
 
@@ -28,7 +29,8 @@ void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason)
 }
 
 static void log_partial_success(const struct otlp_delivery *delivery,
-                                const struct otlp_partial_success *partial)
+                                const struct otlp_partial_success *partial,
+                                const struct request_secrets *secrets)
 {
     const char *const keys[SIGNAL_KINDS] = {
         [TRACES] = "dropped_spans",
@@ -40,19 +42,21 @@ static void log_partial_success(const struct otlp_delivery *delivery,
     assert(delivery->profiles_key != NULL);
     snprintf(message, sizeof(message), "%.*s", (int)partial->message.size,
              (const char *)partial->message.data);
+    request_secrets_redact(secrets, message, sizeof(message));
     log_warn(&delivery->exporter->logger, "Partial success response", log_text("message", message),
              log_int(keys[delivery->exporter->signal], partial->rejected));
 }
 
 bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
-                        const struct batch *batch, uint64_t *ret_rejected)
+                        const struct request_secrets *secrets, const struct batch *batch,
+                        uint64_t *ret_rejected)
 {
     struct otlp_partial_success partial;
     assert(ret_rejected != NULL);
     if (!otlp_answer_partial_success(response, &partial))
         return false;
     if (partial.rejected != 0 || partial.message.size > 0)
-        log_partial_success(delivery, &partial);
+        log_partial_success(delivery, &partial, secrets);
     uint64_t rejected = partial.rejected > 0 ? (uint64_t)partial.rejected : 0;
     *ret_rejected = rejected < batch->items ? rejected : batch->items;
     return true;

@@ -12,6 +12,7 @@
 struct batch;
 struct component;
 struct outcome;
+struct request_secrets;
 
 struct otlp_delivery {
     struct component *exporter;
@@ -24,9 +25,10 @@ struct otlp_delivery {
 
 /* Says once, and counts each time, that the back-end takes data and answers nonsense. */
 void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason);
-/* Reads an OTLP response in protobuf, and logs what it says. False: it is none. *ret_rejected:
- * items of the batch that the back-end did not want. */
+/* Reads an OTLP response in protobuf, and logs what it says, without the secrets. False: it is
+ * none. *ret_rejected: items of the batch that the back-end did not want. */
 bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
-                        const struct batch *batch, uint64_t *ret_rejected);
+                        const struct request_secrets *secrets, const struct batch *batch,
+                        uint64_t *ret_rejected);
 /* Adds items that were not sent, because OTLP has no form for them. */
 void otlp_delivery_left_out(struct outcome *outcome, uint64_t items);

@@ -113,6 +113,17 @@ static bool unpack(struct otlp_grpc_exporter *exporter, const struct grpc_result
     return true;
 }
 
+/* What a back-end may repeat. */
+static struct request_secrets secrets_of(const struct otlp_grpc_exporter *exporter)
+{
+    const struct otlp_grpc_config *config = exporter->base.config;
+    return (struct request_secrets){
+        .headers = config->headers.pairs,
+        .headers_count = config->headers.count,
+        .credentials = exporter_auth_credentials(exporter->authenticator),
+    };
+}
+
 /* OK is delivered, whatever the message; that can only say that some items were refused. */
 static struct outcome take_success(const struct attempt *attempt, const struct grpc_result *result)
 {
@@ -121,28 +132,26 @@ static struct outcome take_success(const struct attempt *attempt, const struct g
     struct otlp_delivery *delivery = &exporter->delivery;
     struct buffer *owner = NULL;
     struct slice body;
+    const struct request_secrets secrets = secrets_of(exporter);
     if (result->is_cut)
         otlp_delivery_odd(delivery, "the message is missing, torn or too large");
     else if (!unpack(exporter, result, &body, &owner))
         otlp_delivery_odd(delivery, "the message cannot be decompressed");
-    else if (!otlp_delivery_take(delivery, body, attempt->batch, &outcome.rejected_items))
+    else if (!otlp_delivery_take(delivery, body, &secrets, attempt->batch, &outcome.rejected_items))
         otlp_delivery_odd(delivery, "the message is malformed");
     buffer_unref(owner);
     return outcome;
 }
 
-/* Without our secrets, which the back-end may repeat. */
+/* Without our secrets; senders get the message and the details. */
 static struct outcome refused(const struct attempt *attempt, const struct grpc_result *result,
                               struct grpc_outcome_room *room)
 {
-    const struct otlp_grpc_config *config = attempt->exporter->base.config;
-    const struct request_secrets secrets = {
-        .headers = config->headers.pairs,
-        .headers_count = config->headers.count,
-        .credentials = exporter_auth_credentials(attempt->exporter->authenticator),
-    };
+    const struct request_secrets secrets = secrets_of(attempt->exporter);
     struct outcome outcome = grpc_outcome_refused(result, room);
     request_secrets_redact(&secrets, room->text, sizeof(room->text));
+    if (request_secrets_are_in(&secrets, outcome.details))
+        outcome.details = slice_of(NULL, 0);
     return outcome;
 }
 

@@ -106,15 +106,16 @@ static bool take_response(const struct attempt *attempt, const struct http_resul
 {
     const struct otlp_delivery *delivery = &attempt->exporter->delivery;
     char reason[JSON_REASON_BYTES_MAX];
+    const struct request_secrets secrets = http_client_secrets(attempt->exporter->client);
     struct buffer *encoded;
     assert(result->body.size > 0);
     if (!media_type_is(result->content_type, json_type))
-        return otlp_delivery_take(delivery, result->body, attempt->batch, ret_rejected);
+        return otlp_delivery_take(delivery, result->body, &secrets, attempt->batch, ret_rejected);
     if (json_read(otlp_response(attempt->batch->signal), result->body, NULL, &encoded, reason) !=
         JSON_READ)
         return false;
     bool is_read =
-        otlp_delivery_take(delivery, buffer_slice(encoded), attempt->batch, ret_rejected);
+        otlp_delivery_take(delivery, buffer_slice(encoded), &secrets, attempt->batch, ret_rejected);
     buffer_unref(encoded);
     return is_read;
 }

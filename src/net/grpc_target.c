@@ -48,7 +48,7 @@ static bool take_address(const char *text, struct grpc_target *target, struct er
     struct endpoint endpoint;
     if (!endpoint_parse(text, &endpoint, error) || !take_port(endpoint.port, target, error))
         return false;
-    if (strpbrk(endpoint.host, "/?#@ ") != NULL)
+    if (strpbrk(endpoint.host, "/ ") != NULL)
         return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
                          endpoint.host);
     strcpy(target->host, endpoint.host[0] != '\0' ? endpoint.host : "localhost");
@@ -71,6 +71,15 @@ bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct 
         ret_target->is_passthrough = skip(&text, "///") || true;
     else if (!skip(&text, "http://") && !skip(&text, "dns:///"))
         (void)skip(&text, "dns://");
+    /* What may be a password or token is not repeated. */
+    if (strchr(text, '@') != NULL)
+        return error_set(error, "found \"@\", but a gRPC endpoint carries no user and password: "
+                                "expected host:port; set headers or auth instead");
+    if (strpbrk(text, "?#") != NULL)
+        return error_set(error,
+                         "found \"%c\", but a gRPC endpoint has no query: expected "
+                         "host:port; set headers instead",
+                         *strpbrk(text, "?#"));
     if (text[0] == '\0')
         return error_set(error, "requires a non-empty \"endpoint\"");
     return take_address(text, ret_target, error);

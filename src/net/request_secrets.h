@@ -3,9 +3,11 @@
  * says, which may repeat it. Pure functions; on the client's lane. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/net/request_credentials.h"
+#include "src/slice.h"
 
 struct config_pair;
 
@@ -20,6 +22,9 @@ struct request_secrets {
 enum { REQUEST_SECRET_BYTES_MIN = 4 };
 
 /* Replaces each of them in the text by "[REDACTED]": a header's whole value, what follows its first
- * blank ("Bearer …"), and the password in "Basic …". The text is cut when it outgrows room, its
- * terminator included. */
+ * blank ("Bearer …"), the password in "Basic …", and the base64 of a header whose name ends in
+ * -bin. The text is cut when it outgrows room, its terminator included. One that fills room is
+ * taken for cut already: a secret that begins at its end goes too. */
 void request_secrets_redact(const struct request_secrets *secrets, char *text, size_t room);
+/* Whether any of them stands in the bytes. */
+bool request_secrets_are_in(const struct request_secrets *secrets, struct slice bytes);

@@ -3,13 +3,14 @@
 
 import base64
 import itertools
+import tempfile
 import threading
 
 import grpc
 from google.protobuf import duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from support import case, certificates, client, otlp, peers
+from support import case, certificates, client, otlp, peers, process
 from support.grpc_sink import GrpcSink, retry_info, status_details
 from support.ports import free_port
 
@@ -47,6 +48,66 @@ class GrpcCase(case.Case):
         http = free_port()
         self.daemon(config(http, backend, options, **named))
         return http
+
+
+class Secrets(GrpcCase):
+    """What requests carry shows up nowhere, even when the back-end repeats it."""
+
+    SECRETS = ("canary-token", "canary-key", "canary-binary", "Y2FuYXJ5LWJpbmFyeQ", "canary-basic")
+    OPTIONS = (
+        "    sending_queue: {enabled: false}\n    retry_on_failure: {enabled: false}\n"
+        "    headers:\n      authorization: Bearer canary-token\n      x-api-key: canary-key\n"
+        "      x-key-bin: canary-binary\n"
+        "      proxy-authorization: Basic dXNlcjpjYW5hcnktYmFzaWM=\n"
+    )
+
+    def repeated(self):
+        """All metadata of the call, and what it decodes to."""
+        rows = self.back_end.metadata.items()
+        values = (value.decode() if isinstance(value, bytes) else value for _, value in rows)
+        return " ".join((*values, *self.SECRETS))
+
+    def refuse(self, signal):
+        if signal == "logs":
+            return None
+        text = self.repeated()
+        details = status_details(3, text, error_details_pb2.ErrorInfo(reason=text))
+        code = "INVALID_ARGUMENT" if signal == "traces" else "UNAVAILABLE"
+        return (grpc.StatusCode[code], text, details)
+
+    def test_no_log_answer_or_metric_has_one(self):
+        metrics = free_port()
+        http = free_port()
+        self.back_end = self.grpc_sink(refuse=self.refuse, warn=self.repeated)
+        telemetry = case.metrics_service(metrics) + "    logs: {level: debug}\n"
+        text = config(http, f"127.0.0.1:{self.back_end.port}", PLAIN + self.OPTIONS)
+        daemon = self.daemon(text.replace(case.QUIET, telemetry))
+        for signal, status in (("traces", 400), ("metrics", 503), ("logs", 200)):
+            answer = client.post(http, signal, otlp.sample(signal, 5).SerializeToString())
+            self.assertEqual(answer.status, status)
+            told = daemon.log() + repr(answer) + str(client.get(metrics, "/metrics").body)
+            for secret in self.SECRETS:
+                self.assertNotIn(secret, told, signal)
+        self.assertEqual(self.back_end.metadata["x-key-bin"], b"canary-binary")
+        self.assertIn("Partial success response", daemon.log())
+        self.assertIn("[REDACTED]", daemon.log())
+
+    def test_no_error_repeats_what_stands_in_an_endpoint(self):
+        for endpoint in (
+            "http://user:canary-key@localhost:4317",
+            "https://canary-key@localhost:4317",
+            "user:canary-key@localhost:4317",
+            "localhost:4317/?key=canary-key",
+            "localhost:4317#canary-key",
+        ):
+            text = config(free_port(), f"'{endpoint}'", PLAIN)
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                done = process.run("validate", "--config", file.name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("otlp_grpc::endpoint", done.stderr)
+            self.assertNotIn("canary-key", done.stderr)
 
 
 class ToTheGoCollector(GrpcCase):

@@ -45,10 +45,11 @@ def status_details(code, message, *details):
 
 class GrpcSink:
     """Serves until closed. `refuse` is called with each request's signal; it returns None for OK, or
-    (code, message, trailing metadata)."""
+    (code, message, trailing metadata). `warn` returns the error_message of each partial_success."""
 
-    def __init__(self, port, refuse=None, options=(), credentials=None):
+    def __init__(self, port, refuse=None, options=(), credentials=None, warn=None):
         self.port = port
+        self.warn = warn
         self.requests = []  # (signal, request) that were answered with OK
         self.calls = 0
         self.at_once = 0
@@ -115,4 +116,7 @@ class _Servicer:
 
     def Export(self, request, context):
         self._sink.take(self._signal, request, context)
-        return RESPONSES[self._signal]()
+        response = RESPONSES[self._signal]()
+        if self._sink.warn:
+            response.partial_success.error_message = self._sink.warn()
+        return response
