@@ -46,6 +46,7 @@ static const struct counter_row otlp_receiver_counters[] = {
             "spanflame_profile_attributes_dropped",
             "Number of attributes of profiles that were dropped because they refer to nothing."),
     LISTEN_TLS_COUNTERS(struct otlp_receiver_counters, tls),
+    HTTP_SERVER_COUNTERS(struct otlp_receiver_counters, http),
     COUNTER_END,
 };
 
@@ -69,6 +70,13 @@ static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *
     return keepalive;
 }
 
+static struct http_server_counters *http_counters_of(struct otlp_receiver *self)
+{
+    struct otlp_receiver_counters *counters = self->base.counters;
+    assert(counters != NULL);
+    return &counters->http;
+}
+
 static struct http_server *create_grpc_server(struct otlp_receiver *self)
 {
     assert(self->config->has_grpc);
@@ -85,6 +93,7 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
         .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
         .ping_interval_min_ns = keepalive.ping.interval_min_ns,
         .tls = self->tls[OTLP_GRPC].context,
+        .counters = http_counters_of(self),
         .handler = &otlp_grpc_handler,
         .arg = self,
     });
@@ -96,6 +105,7 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
     struct http_server_settings settings =
         http_listen_config_settings(&self->config->http.server, &self->base);
     settings.tls = self->tls[OTLP_HTTP].context;
+    settings.counters = http_counters_of(self);
     settings.handler = &otlp_http_handler;
     return http_server_create(&settings);
 }

@@ -37,6 +37,7 @@ struct otlp_receiver_counters {
     counter profiles_rejected;
     counter profile_attributes_dropped;
     struct listen_tls_counters tls;
+    struct http_server_counters http;
 };
 
 struct otlp_receiver {

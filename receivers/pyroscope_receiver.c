@@ -32,6 +32,7 @@ static const struct counter_row pyroscope_receiver_counters[] = {
             "spanflame_pyroscope_left_out_samples",
             "Number of samples with a value below zero, which are left out as by the server."),
     LISTEN_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
+    HTTP_SERVER_COUNTERS(struct pyroscope_receiver_counters, http),
     COUNTER_END,
 };
 
@@ -193,6 +194,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     self->response_headers = http_listen_config_headers(server);
     struct http_server_settings settings = http_listen_config_settings(server, component);
     settings.tls = self->tls.context;
+    settings.counters = &counters->http;
     settings.handler = &handler;
     self->server = http_server_create(&settings);
     return true;

@@ -31,6 +31,7 @@ struct pyroscope_receiver_counters {
     counter empty;
     counter negative;
     struct listen_tls_counters tls;
+    struct http_server_counters http;
 };
 
 struct pyroscope_receiver {

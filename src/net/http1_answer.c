@@ -156,7 +156,7 @@ void http1_answer_plain(struct http1 *http1, unsigned status, const char *reason
         snprintf(text, sizeof(text), "%u %s: %s", status, http1_response_reason(status), reason);
     assert(size > 0 && (size_t)size < sizeof(text));
     http1->closes = true;
-    http1->connection->server->figures.aborted_total++;
+    http_server_count_abort(http1->connection->server);
     http1_answer(http1, &(struct http_response){
                             .status = status,
                             .headers = {{"content-type", "text/plain; charset=utf-8"}},

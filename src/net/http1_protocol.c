@@ -186,7 +186,7 @@ static void fail_body(struct http1 *http1, enum http_failure failure)
 {
     assert(http1->state == HTTP1_BODY);
     http1->closes = true;
-    http1->connection->server->figures.aborted_total++;
+    http_server_count_abort(http1->connection->server);
     http1->state = HTTP1_HELD;
     set_no_deadline(http1);
     http_exchange_fail_body(&http1->exchange->request, failure);

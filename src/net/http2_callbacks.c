@@ -5,6 +5,8 @@
 
 #include "src/limits.h"
 #include "src/net/http2_memory.h"
+#include "src/net/http_connection.h"
+#include "src/net/http_server_state.h"
 
 #include <assert.h>
 
@@ -149,8 +151,11 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     assert(session->nghttp2 == nghttp2);
     struct http2_stream *stream = find_stream(session, frame->hd.stream_id);
     /* A failure here would make nghttp2 send the frame again: the flag is enough. */
-    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
-        session->abuse == HTTP2_NO_ABUSE)
+    bool is_reset =
+        frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR;
+    if (is_reset)
+        http_server_count_reset(session->connection->server);
+    if (is_reset && session->abuse == HTTP2_NO_ABUSE)
         session->abuse = http2_guard_reset(&session->guard, session->now_ns);
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
         session->is_doomed = true;

@@ -346,7 +346,7 @@ void http_connection_abort(struct http_connection *connection)
     assert(connection->refs > 0);
     if (connection->is_closing)
         return;
-    connection->server->figures.aborted_total++;
+    http_server_count_abort(connection->server);
     http_connection_close(connection);
 }
 

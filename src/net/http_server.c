@@ -124,6 +124,22 @@ struct http_server_figures http_server_figures(const struct http_server *server)
     return figures;
 }
 
+void http_server_count_abort(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    server->figures.aborted_total++;
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->connections_aborted, 1);
+}
+
+void http_server_count_reset(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    server->figures.reset_total++;
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->streams_reset, 1);
+}
+
 const char *http_server_date(struct http_server *server)
 {
     assert(server != NULL);

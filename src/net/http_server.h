@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/counter.h"
 #include "src/slice.h"
 
 struct buffer;
@@ -42,6 +43,22 @@ struct http_handler {
     void (*on_end)(struct http_request *request, void *arg);
 };
 
+/* Of servers of one lane. */
+struct http_server_counters {
+    counter connections_aborted;
+    counter streams_reset;
+};
+
+/* Rows of a table of counters; field is a struct http_server_counters of owner. */
+#define HTTP_SERVER_COUNTERS(owner, field)                                                         \
+    COUNTER(owner, field.connections_aborted, COUNTER_SUM,                                         \
+            "spanflame_receiver_connections_aborted",                                              \
+            "Number of connections that were closed because of malformed framing, abuse of the "   \
+            "protocol or slowness."),                                                              \
+        COUNTER(owner, field.streams_reset, COUNTER_SUM, "spanflame_receiver_streams_reset",       \
+                "Number of HTTP/2 streams that were reset because of a malformed request, a "      \
+                "header list that is too large, or one stream too many.")
+
 struct http_server_settings {
     struct lane *lane;
     struct budget *budget;
@@ -59,6 +76,7 @@ struct http_server_settings {
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
     struct tls_context *tls; /* NULL: cleartext; of the server's lane, and outlives the server */
     bool must_answer;        /* probes: TLS connections are taken when the budget is used up, too */
+    struct http_server_counters *counters; /* NULL: not counted */
     const struct http_handler *handler;
     void *arg;
 };
@@ -88,6 +106,7 @@ struct http_server_figures {
     uint64_t requests_total;
     uint64_t handshakes_failed_total;
     uint64_t aborted_total; /* closed by us for abuse, slowness or malformed framing */
+    uint64_t reset_total;   /* HTTP/2 streams that we reset with an error */
 };
 struct http_server_figures http_server_figures(const struct http_server *server);
 

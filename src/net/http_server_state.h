@@ -31,6 +31,9 @@ struct http_server {
     void *done_arg;
 };
 
+/* A connection is closed for what its peer did, and a stream reset with an error. */
+void http_server_count_abort(struct http_server *server);
+void http_server_count_reset(struct http_server *server);
 /* The Date header's value for now, made at most once per second. */
 const char *http_server_date(struct http_server *server);
 /* A connection joins, and leaves when its socket is closed. */

@@ -371,6 +371,7 @@ static void a_stream_too_many_is_refused_alone(void **state)
     turn(peer, 5);
     assert_int_equal(requests_count, STREAMS_MAX);
     assert_reset(peer, 2 * STREAMS_MAX + 1, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(http_server_figures(server).reset_total, 1);
     while (held_count > 0)
         answer(held[--held_count]);
     turn(peer, 5);

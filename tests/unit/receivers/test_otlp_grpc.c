@@ -429,6 +429,42 @@ static void a_client_that_leaves_is_forgotten(void **state)
     assert_int_equal(budget_used(&fixture.budget), 0);
 }
 
+/* What breaks HTTP/2 never becomes a request: it is counted on its own, and no item is. */
+static void protocol_errors_have_their_own_counters(void **state)
+{
+    static char large[9000];
+    static const char *const no_path[] = {":path", "", NULL};
+    const char *const large_header[] = {"x-large", large, NULL};
+    (void)state;
+    memset(large, 'x', sizeof(large) - 1);
+    struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
+    int32_t id = call(peer, NULL, frame, frame_traces(2), true);
+    fixture_turn_until_closed(peer, id);
+    assert_int_equal(fixture_count("spanflame_receiver_streams_reset", "", TRACES), 0);
+    id = call(peer, no_path, frame, frame_traces(2), true);
+    fixture_turn_until_closed(peer, id);
+    assert_int_equal(fixture_count("spanflame_receiver_streams_reset", "", TRACES), 1);
+    id = call(peer, large_header, frame, frame_traces(2), true);
+    fixture_turn_until_closed(peer, id);
+    assert_int_equal(fixture_count("spanflame_receiver_streams_reset", "", TRACES), 2);
+    assert_int_equal(fixture_count("spanflame_receiver_connections_aborted", "", TRACES), 0);
+    h2_peer_close(peer);
+    struct h2_peer *stranger = h2_peer_connect_raw(fixture.grpc_address);
+    static const uint8_t window_of_0[4];
+    h2_peer_greet(stranger);
+    h2_peer_frame(stranger, NGHTTP2_WINDOW_UPDATE, 0, 0, window_of_0, sizeof(window_of_0));
+    for (unsigned i = 0; i < 100 && !stranger->has_ended; i++)
+        fixture_turn(stranger, 1);
+    assert_true(stranger->has_ended);
+    h2_peer_close(stranger);
+    for (unsigned i = 0; i < 10; i++)
+        lane_turn(fixture.lane);
+    assert_int_equal(fixture_count("spanflame_receiver_connections_aborted", "", TRACES), 1);
+    assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "grpc", TRACES), 2);
+    assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "grpc", TRACES), 0);
+    assert_int_equal(fixture.offers, 1);
+}
+
 static void no_budget_is_a_refusal_with_a_hint(void **state)
 {
     (void)state;
@@ -504,6 +540,7 @@ int main(void)
         ROW(a_deadline_answers_while_the_pipeline_still_works),
         ROW(a_client_that_leaves_is_forgotten),
         ROW(no_budget_is_a_refusal_with_a_hint),
+        ROW(protocol_errors_have_their_own_counters),
         ROW(empty_requests_are_not_forwarded),
         ROW(metadata_is_kept_when_asked_for),
         ROW(stopping_awaits_the_pipeline),
