@@ -326,6 +326,7 @@ static void add_figures(struct traffic_figures *sum, const struct traffic_figure
         sum->stall_ns_max = figures->stall_ns_max;
     if (figures->rss_bytes_max > sum->rss_bytes_max)
         sum->rss_bytes_max = figures->rss_bytes_max;
+    sum->calmed += figures->calmed;
 }
 
 /* The numbers that a finding is about: the last ones sent, those under way at the end. */
@@ -390,21 +391,21 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
     double generator_s = own_cpu_s() - attack->generator_cpu_s;
     double daemon_s = attack->daemon.cpu_s - attack->daemon_cpu_s;
     char line[TEXT_MAX];
-    snprintf(line, sizeof(line),
-             "{\"commit\": \"%s\", \"first_seed\": %llu, \"last_seed\": %llu, "
-             "\"sessions_per_seed\": %u, \"sessions\": %llu, \"requests\": %llu, \"bytes\": %llu, "
-             "\"daemon_cpu_s\": %.1f, \"generator_cpu_s\": %.1f, \"http1_statuses\": "
-             "{\"1xx\": %llu, \"2xx\": %llu, \"3xx\": %llu, \"4xx\": %llu, \"5xx\": %llu}, "
-             "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
-             "\"findings\": %u}\n",
-             options->commit, (unsigned long long)attack->first_seed, (unsigned long long)last_seed,
-             options->sessions, (unsigned long long)sum->sessions,
-             (unsigned long long)sum->requests, (unsigned long long)sum->bytes, daemon_s,
-             generator_s, (unsigned long long)sum->statuses[1],
-             (unsigned long long)sum->statuses[2], (unsigned long long)sum->statuses[3],
-             (unsigned long long)sum->statuses[4], (unsigned long long)sum->statuses[5],
-             (unsigned long long)sum->streams, (double)sum->stall_ns_max / 1e9,
-             (unsigned long long)(sum->rss_bytes_max >> 20), findings);
+    snprintf(
+        line, sizeof(line),
+        "{\"commit\": \"%s\", \"first_seed\": %llu, \"last_seed\": %llu, "
+        "\"sessions_per_seed\": %u, \"sessions\": %llu, \"requests\": %llu, \"bytes\": %llu, "
+        "\"daemon_cpu_s\": %.1f, \"generator_cpu_s\": %.1f, \"http1_statuses\": "
+        "{\"1xx\": %llu, \"2xx\": %llu, \"3xx\": %llu, \"4xx\": %llu, \"5xx\": %llu}, "
+        "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
+        "\"calmed\": %llu, \"findings\": %u}\n",
+        options->commit, (unsigned long long)attack->first_seed, (unsigned long long)last_seed,
+        options->sessions, (unsigned long long)sum->sessions, (unsigned long long)sum->requests,
+        (unsigned long long)sum->bytes, daemon_s, generator_s, (unsigned long long)sum->statuses[1],
+        (unsigned long long)sum->statuses[2], (unsigned long long)sum->statuses[3],
+        (unsigned long long)sum->statuses[4], (unsigned long long)sum->statuses[5],
+        (unsigned long long)sum->streams, (double)sum->stall_ns_max / 1e9,
+        (unsigned long long)(sum->rss_bytes_max >> 20), (unsigned long long)sum->calmed, findings);
     printf("%s", line);
     fflush(stdout);
     if (options->results != NULL) {

@@ -23,9 +23,11 @@
  */
 #define STALL_NS          ((uint64_t)2 * NS_PER_S)
 #define STALL_NS_PER_BYTE ((uint64_t)1000)
-#define ANSWER_NS         ((uint64_t)40 * NS_PER_S)   /* for a session, from its last byte on */
-#define BROKEN_NS         ((uint64_t)300 * NS_PER_MS) /* the same when answers are not certain */
-#define LOOK_NS           ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
+/* For a session, from its last byte on. A bad back-end may slow a pipeline for longer than that:
+ * then the back-end turns good, and after as long again no answer can be missing but a lost one. */
+#define ANSWER_NS ((uint64_t)40 * NS_PER_S)
+#define BROKEN_NS ((uint64_t)300 * NS_PER_MS) /* the same when answers are not certain */
+#define LOOK_NS   ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
 /* What it takes at rest under sanitizers, twice its budget, and as much for their redzones. */
 #define RSS_BYTES_MAX (700 * MIB)
 
@@ -51,6 +53,7 @@ struct traffic {
     uint64_t watch_cpu_ns; /* the daemon's CPU time when it was asked for */
     uint64_t watch_bytes;  /* that were sent since */
     uint64_t looked_ns;
+    uint64_t calmed_ns; /* when the back-end turned good for the sake of slow sessions; 0: not */
     struct traffic_figures figures;
 };
 
@@ -199,7 +202,7 @@ static void read_link(struct traffic *traffic, struct link *link)
 }
 
 /* False: it waited too long. */
-static bool check_time(struct link *link, uint64_t now_ns)
+static bool check_time(struct traffic *traffic, struct link *link, uint64_t now_ns)
 {
     if (link->fd < 0 || link->sent_ns == 0) {
         /* A server that does not read on: it has answered or given up. */
@@ -211,7 +214,14 @@ static bool check_time(struct link *link, uint64_t now_ns)
         end_link(link);
         return true;
     }
-    return now_ns <= link->sent_ns + ANSWER_NS;
+    if (now_ns <= link->sent_ns + ANSWER_NS)
+        return true;
+    if (traffic->calmed_ns == 0) {
+        sink_begin(traffic->sink, 0, 0);
+        traffic->calmed_ns = now_ns;
+        traffic->figures.calmed++;
+    }
+    return now_ns <= traffic->calmed_ns + ANSWER_NS;
 }
 
 static void ask_for_page(struct traffic *traffic)
@@ -286,11 +296,14 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
             write_link(traffic, link);
         if (link->fd >= 0 && (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
             read_link(traffic, link);
-        if (!check_time(link, now_ns)) {
-            snprintf(verdict, VERDICT_BYTES_MAX,
-                     "hang: session %llu at %s had no end within %u s (%u of %u streams ended)",
-                     (unsigned long long)link->number, door_name(link->session.door),
-                     (unsigned)(ANSWER_NS / NS_PER_S), link->answers.ended, link->session.requests);
+        if (!check_time(traffic, link, now_ns)) {
+            snprintf(
+                verdict, VERDICT_BYTES_MAX,
+                "hang: session %llu at %s had no end within %u s, the back-end being good for the "
+                "last %u (%zu bytes received, %u of %u streams ended)",
+                (unsigned long long)link->number, door_name(link->session.door),
+                (unsigned)((now_ns - link->sent_ns) / NS_PER_S), (unsigned)(ANSWER_NS / NS_PER_S),
+                link->received, link->answers.ended, link->session.requests);
             daemon_signal(traffic->daemon, SIGABRT);
             return false;
         }
