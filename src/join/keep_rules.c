@@ -3,8 +3,9 @@
 #include "src/join/keep_rules.h"
 
 #include <assert.h>
+#include <stddef.h>
 
-#include "src/join/span_index.h"
+#include "src/join/span_facts.h"
 
 enum { ERRORS = 1, SAMPLED = 2, UNLINKED = 4, SLOW_SHIFT = 3 };
 

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "src/net/codec.h"
+#include "src/net/grpc_frame.h"
 #include "src/net/http_server.h"
 #include "src/net/rpc_status.h"
 #include "src/slice.h"
 
-enum { GRPC_PREFIX_BYTES = 5 };
 #define GRPC_NO_TIMEOUT UINT64_MAX
 
 struct grpc_call {

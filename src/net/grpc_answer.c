@@ -6,8 +6,8 @@
 #include "src/base64.h"
 #include "src/limits.h"
 #include "src/mem.h"
-#include "src/net/grpc.h"
 #include "src/net/grpc_client.h"
+#include "src/net/grpc_frame.h"
 #include "src/net/http1_chars.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 
 #include "src/clock.h"
 #include "src/mem.h"
-#include "src/net/grpc.h"
+#include "src/net/grpc_frame.h"
 #include "src/net/http2_client.h"
 
 #include <assert.h>
