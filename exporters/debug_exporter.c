@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug: prints what passes, as a line of figures, a line per item, or every field. To the log, or
  * to files of its own. One instance per lane and signal, on its lane. */
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/component.h"
-#include "src/error.h"
-#include "src/fileops.h"
-#include "src/mem.h"
-#include "src/otlp/text.h"
-#include "src/receipt.h"
-#include "src/sender_config.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/mem.h"
+#include "src/config/shared/sender_config.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/otlp/text/text.h"
 
 #include <assert.h>
 #include <errno.h>

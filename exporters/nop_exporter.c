@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nop: takes everything and sends it nowhere. One instance per lane and signal, on its lane. */
-#include "src/batch.h"
-#include "src/component.h"
-#include "src/receipt.h"
-#include "src/sender_config.h"
+#include "src/config/shared/sender_config.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 
 #include <assert.h>
 

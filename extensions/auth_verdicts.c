@@ -3,10 +3,10 @@
  * no more; who was let in before does not notice. On the owner's lane. */
 #include "extensions/auth_verdicts.h"
 
-#include "src/auth_limits.h"
-#include "src/clock.h"
-#include "src/digest.h"
-#include "src/mem.h"
+#include "src/base/clock.h"
+#include "src/base/digest.h"
+#include "src/base/mem.h"
+#include "src/listen/auth_limits.h"
 
 #include <assert.h>
 #include <string.h>

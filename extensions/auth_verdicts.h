@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct auth_verdicts;
 

@@ -4,17 +4,17 @@
  * its own, on its lane. */
 #include "extensions/auth_verdicts.h"
 #include "extensions/htpasswd.h"
-#include "src/auth_limits.h"
-#include "src/authenticator.h"
-#include "src/base64.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/base64.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/secret.h"
+#include "src/base/watched_file.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/log.h"
-#include "src/mem.h"
-#include "src/secret.h"
-#include "src/watched_file.h"
+#include "src/core/component.h"
+#include "src/listen/auth_limits.h"
+#include "src/listen/authenticator.h"
 
 #include <assert.h>
 #include <ctype.h>

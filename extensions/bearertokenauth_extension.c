@@ -2,16 +2,16 @@
 /* bearertokenauth: one header that holds a token. Servers compare it with all tokens they know,
  * clients send the first. Tokens in a file are read again when it changes. Each user has an
  * instance of its own, on its lane. */
-#include "src/auth_limits.h"
-#include "src/authenticator.h"
-#include "src/component.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/secret.h"
+#include "src/base/watched_file.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/log.h"
-#include "src/mem.h"
-#include "src/net/http1_chars.h"
-#include "src/secret.h"
-#include "src/watched_file.h"
+#include "src/core/component.h"
+#include "src/listen/auth_limits.h"
+#include "src/listen/authenticator.h"
+#include "src/net/syntax/http1_chars.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -3,13 +3,13 @@
  * collector's extension does: 200 once pipelines run, 503 before and while they stop. Runs on
  * lane 0. */
 #include "extensions/page_extension.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/log.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/log.h"
-#include "src/net/http_server.h"
+#include "src/core/component.h"
+#include "src/net/server/http_server.h"
 
 #include <assert.h>
 #include <inttypes.h>

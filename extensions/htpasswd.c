@@ -3,11 +3,11 @@
  * needed; MD5 as Apache has it differs from crypt's in one word, so that it is ours. One thread. */
 #include "extensions/htpasswd.h"
 
-#include "src/base64.h"
-#include "src/digest.h"
-#include "src/error.h"
-#include "src/mem.h"
-#include "src/secret.h"
+#include "src/base/base64.h"
+#include "src/base/digest.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/base/secret.h"
 
 #include <assert.h>
 #include <crypt.h>

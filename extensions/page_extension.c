@@ -2,11 +2,11 @@
 /* The server of an extension that answers requests, from create to destroy. Runs on lane 0. */
 #include "extensions/page_extension.h"
 
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/log.h"
-#include "src/mem.h"
-#include "src/net/http_server.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/net/server/http_server.h"
 
 #include <assert.h>
 #include <stdio.h>

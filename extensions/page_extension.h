@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 
-#include "src/component.h"
-#include "src/listen_auth.h"
-#include "src/listen_config.h"
-#include "src/listen_cors.h"
-#include "src/listen_tls.h"
-#include "src/slice.h"
+#include "src/base/slice.h"
+#include "src/core/component.h"
+#include "src/listen/listen_auth.h"
+#include "src/listen/listen_config.h"
+#include "src/listen/listen_cors.h"
+#include "src/listen/listen_tls.h"
 
 struct http_request;
 struct http_response;

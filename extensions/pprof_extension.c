@@ -3,16 +3,16 @@
  * samples only when the process was started with MALLOC_CONF=prof:true; else the answer says so.
  * Runs on lane 0. */
 #include "extensions/page_extension.h"
-#include "src/buffer.h"
-#include "src/clock.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/mem_stats.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/fileops.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/mem_stats.h"
-#include "src/net/http_server.h"
-#include "src/pprof/heap_profile.h"
+#include "src/net/server/http_server.h"
+#include "src/profiles/pprof/heap_profile.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
 /* zpages: pages about the running service for a person with a browser: pipelines with their rings,
  * the budget, the last warnings and errors. The paths are the Go collector's. Runs on lane 0. */
 #include "extensions/page_extension.h"
+#include "src/base/error.h"
+#include "src/base/mem_stats.h"
+#include "src/base/text_escape.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/mem_stats.h"
-#include "src/net/http_server.h"
-#include "src/text_escape.h"
+#include "src/net/server/http_server.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -6,20 +6,20 @@
  * of the Go collector do, and the budget bounds it. Runs on its pipeline's lane. */
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/ring.h"
 #include "src/config/field.h"
-#include "src/counter.h"
-#include "src/error.h"
-#include "src/handover.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/partition.h"
-#include "src/receipt.h"
-#include "src/ring.h"
-#include "src/sender_config.h"
+#include "src/config/shared/sender_config.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/pipeline/handover.h"
+#include "src/pipeline/partition.h"
 
 struct batch_processor_config {
     uint64_t timeout_ns;

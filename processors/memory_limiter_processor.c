@@ -5,15 +5,15 @@
  */
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/machine.h"
 #include "src/config/field.h"
-#include "src/counter.h"
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/machine.h"
-#include "src/receipt.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 
 struct memory_limiter_config {
     uint64_t check_interval_ns;

@@ -4,19 +4,19 @@
  * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane. */
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/component.h"
+#include "src/base/buffer.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/pattern.h"
 #include "src/config/field.h"
-#include "src/counter.h"
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/otlp/profile_measure.h"
-#include "src/otlp/profile_shape.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "src/otlp/rope.h"
-#include "src/pattern.h"
-#include "src/receipt.h"
+#include "src/profiles/otlp/profile_measure.h"
+#include "src/profiles/otlp/profile_shape.h"
 
 struct rename_config {
     const char *pattern;

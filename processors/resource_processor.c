@@ -4,14 +4,14 @@
  * pipeline's lane. */
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/component.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
 #include "src/config/field.h"
-#include "src/counter.h"
-#include "src/error.h"
-#include "src/otlp/attribute_actions.h"
-#include "src/otlp/resource_edit.h"
-#include "src/receipt.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/otlp/attributes/attribute_actions.h"
+#include "src/otlp/attributes/resource_edit.h"
 
 struct resource_config {
     struct config_sections attributes; /* struct attribute_action_config */

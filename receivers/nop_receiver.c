@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nop: a receiver from which nothing ever comes. Runs on its lane. */
-#include "src/component.h"
+#include "src/core/component.h"
 
 const struct component_factory nop_receiver_factory = {
     .type = "nop",

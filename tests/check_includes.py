@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point inward: components -> src/, src/{net,otlp,config} -> base modules, base -> base.
+"""Includes point down: a folder may include the folders below it in FLOORS and itself.
 
-The base modules are those that src/CMakeLists.txt links into spanflame_base, and a few headers
-without a source file. Prints every breach and ends with 1 when there is one.
+Modules (a .c file and its header) that include each other in a circle are noted. `check_includes.py --picture` prints the floors for docs/architecture.md;
+without arguments every breach is printed, the page is compared, and the exit status tells.
 """
 
 import pathlib
@@ -11,72 +11,141 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEADERS_ONLY = ("component", "limits", "slice")
-# What option tables are made of: declarations that every layer may fill in.
-VOCABULARY = ("src/config/field.h",)
+PAGE = "docs/architecture.md"
+BEGIN, END = "<!-- floors: begin -->\n", "<!-- floors: end -->\n"
+
+# From the ground up.
+FLOORS = (
+    ("src/base", "memory, bytes, time, the event loop, logs, counters"),
+    ("src/core", "what flows: batches, receipts, the ledger; the contract of components"),
+    ("src/codec", "gzip, zlib, deflate, zstd, snappy, lz4"),
+    ("src/config", "YAML to checked structs, by option tables"),
+    ("src/config/shared", "option tables that several components have: tls, sending_queue, retry"),
+    ("src/net/socket", "addresses and listeners"),
+    ("src/net/tls", "TLS over libssl"),
+    ("src/net/syntax", "URLs, paths, media types, status codes: pure functions"),
+    ("src/net/server", "HTTP/1.1, HTTP/2 and gRPC, accepted"),
+    ("src/net/client", "HTTP/1.1, HTTP/2 and gRPC, sent"),
+    ("src/otlp", "OTLP as bytes: check, split, merge"),
+    ("src/otlp/json", "OTLP/JSON both ways"),
+    ("src/otlp/attributes", "edits of attributes"),
+    ("src/profiles/otlp", "OTLP profiles in every layout: check, merge, split, limit"),
+    ("src/profiles/pprof", "pprof both ways"),
+    ("src/profiles/pyroscope", "what Pyroscope's clients send"),
+    ("src/otlp/text", "telemetry as text, for debug"),
+    ("src/pipeline", "how components become pipelines; queues, batching, retries"),
+    ("src/join", "the join: its settings"),
+    ("src/join/index", "the join: what is known of spans and processes"),
+    ("src/join/spans", "the join: reading and marking spans"),
+    ("src/join/profiles", "the join: reading and rewriting profiles"),
+    ("src/listen", "what components with servers share: addresses, TLS, CORS, logins"),
+    ("src/service", "builds, starts, reloads and stops it all; its own telemetry"),
+    ("receivers", "nop"),
+    ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
+    ("receivers/pyroscope", "pyroscope: push and /ingest"),
+    ("processors", "batch, memory_limiter, profile_limits, resource"),
+    ("processors/trace_profile_join", "trace_profile_join"),
+    ("exporters/shared", "what exporters share"),
+    ("exporters/pyroscope", "pyroscope: push, ingest and OTLP"),
+    ("exporters/otlp_http", "otlp_http"),
+    ("exporters/otlp_grpc", "otlp_grpc"),
+    ("exporters", "debug, nop"),
+    ("extensions", "health_check, zpages, pprof, authenticators"),
+    ("src/cli/profile", "spanflame profile: show, convert, merge, diff"),
+    ("src/cli", "the command line"),
+)
+ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
+# Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "extensions")
-AREAS = ("src/config", "src/join", "src/net", "src/otlp", "src/pprof", "src/pyroscope", "src/tools")
-# pprof is translated from and to OTLP: it stands above; the tools read and write both.
-BELOW = {
-    "src/join": ("src/otlp", "src/pprof"),
-    "src/pprof": ("src/net", "src/otlp"),
-    "src/pyroscope": ("src/net", "src/otlp", "src/pprof"),
-    "src/tools": ("src/net", "src/otlp", "src/pprof"),
-}
+SHARED = ("exporters/shared", "exporters/pyroscope")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
-OURS = re.compile(r"^(src|receivers|processors|exporters|extensions|tests)/")
-
-
-def base_modules():
-    """Names of headers directly below src/ that everybody may include."""
-    lists = (ROOT / "src/CMakeLists.txt").read_text(encoding="utf-8")
-    linked = re.search(r"add_library\(spanflame_base STATIC([^)]*)\)", lists).group(1)
-    return {pathlib.PurePath(name).stem for name in linked.split()}.union(HEADERS_ONLY)
-
-
-def breach(source, included, base):
-    """Why the file at `source` may not include `included`; None when it may."""
-    folder, _, name = included.rpartition("/")
-    if not OURS.match(included) or included in VOCABULARY:
-        return None
-    if included.endswith(".c"):
-        return "a source file is never included"
-    here = source.parent.as_posix()
-    if folder in COMPONENTS and folder != here:
-        return "components have no headers that others use"
-    if here in COMPONENTS:
-        return None
-    is_base_header = folder == "src" and name.removesuffix(".h") in base
-    is_base = source.stem in base and (source.suffix == ".h" or source.stem not in HEADERS_ONLY)
-    if here in AREAS:
-        if folder == here or is_base_header or folder in BELOW.get(here, ()):
-            return None
-        return f"{here} may use its own headers and the base modules of src/ only"
-    if here == "src" and is_base and not is_base_header:
-        return "a base module may use base modules only"
-    return None
+OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 
 
 def sources():
-    for folder in ("src", *AREAS, *COMPONENTS):
-        for path in sorted((ROOT / folder).iterdir()):
-            if path.suffix in (".c", ".h", ".cc"):
+    for top in ("src", *COMPONENTS):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix in (".c", ".h", ".cc", ".def"):
                 yield path.relative_to(ROOT)
 
 
+def breach(source, included):
+    """Why the file at `source` may not include `included`; None when it may."""
+    here, there = source.parent.as_posix(), included.rpartition("/")[0]
+    if not OURS.match(included) or here == there:
+        return None
+    if included.endswith(".c"):
+        return "a source file is never included"
+    for folder in (here, there):
+        if folder not in ORDER:
+            return f"{folder} has no floor yet: add it to FLOORS"
+    if ORDER[there] > ORDER[here]:
+        return f"{there} is above {here}"
+    if there.split("/")[0] in COMPONENTS and there not in SHARED and not here.startswith("src/cli"):
+        return "components have no headers that others use"
+    return None
+
+
+def circles(edges):
+    """Groups of modules of which each reaches each other (Tarjan's algorithm)."""
+    numbers, lows, stack, found = {}, {}, [], []
+
+    def visit(module):
+        numbers[module] = lows[module] = len(numbers)
+        stack.append(module)
+        for other in sorted(edges.get(module, ())):
+            if other not in numbers:
+                visit(other)
+            if other in stack:
+                lows[module] = min(lows[module], lows[other])
+        if lows[module] == numbers[module]:
+            group = []
+            while not group or group[-1] != module:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for module in sorted(edges):
+        if module not in numbers:
+            visit(module)
+    return found
+
+
+def picture():
+    width = max(len(folder) for folder, _ in FLOORS)
+    lines = [f"{folder:<{width}}  {what}" for folder, what in reversed(FLOORS)]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
 def main():
-    base = base_modules()
+    if sys.argv[1:] == ["--picture"]:
+        print(picture(), end="")
+        return 0
     files = breaches = 0
+    edges = {}
     for source in sources():
         files += 1
         text = (ROOT / source).read_text(encoding="utf-8")
+        module = source.with_suffix("").as_posix()
         for match in INCLUDE.finditer(text):
-            reason = breach(source, match.group(1), base)
+            included = match.group(1)
+            reason = breach(source, included)
             if reason:
                 breaches += 1
                 line = text.count("\n", 0, match.start()) + 1
-                print(f'{source}:{line}: includes "{match.group(1)}": {reason}')
-    print(f"{files} files, {breaches} includes in the wrong direction")
+                print(f'{source}:{line}: includes "{included}": {reason}')
+            other = included.rpartition(".")[0]
+            if OURS.match(included) and other != module:
+                edges.setdefault(module, set()).add(other)
+    for group in circles(edges):
+        print("note: modules that include each other in a circle: " + ", ".join(group))
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    if BEGIN + picture() + END not in page:
+        breaches += 1
+        print(f"{PAGE}: the floors are not those of tests/check_includes.py; "
+              "print them with --picture")
+    print(f"{files} files, {breaches} breaches")
     return 1 if breaches or not files else 0
 
 

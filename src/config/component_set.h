@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/component.h"
 #include "src/config/config.h"
 #include "src/config/node.h"
+#include "src/core/component.h"
 
 struct loader;
 

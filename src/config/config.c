@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/component_set.h"
 #include "src/config/extension_names.h"
 #include "src/config/loader.h"
@@ -15,8 +17,6 @@
 #include "src/config/resolve.h"
 #include "src/config/service_keys.h"
 #include "src/config/suggest.h"
-#include "src/limits.h"
-#include "src/mem.h"
 
 /* What a struct config stands in. */
 struct loaded_config {

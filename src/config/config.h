@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "src/base/signal_kind.h"
 #include "src/config/feature_gates.h"
 #include "src/config/field.h"
-#include "src/signal_kind.h"
 
 struct component_factory;
 struct error;
@@ -100,7 +100,7 @@ struct config_problems {
  * config_problems_clear. */
 struct config *config_load(const struct config_request *request, struct config_problems *problems);
 /* Puts "file:line:column: path: " before the text of an error that is about the component, by the
- * error's steps (src/error.h). */
+ * error's steps (src/base/error.h). */
 void config_component_locate(const struct config_component *component, struct error *error);
 /* NULL is tolerated. */
 void config_destroy(struct config *config);

@@ -5,6 +5,6 @@
 
 #include <stdbool.h>
 
-#include "src/component.h"
+#include "src/core/component.h"
 
 bool contrib_names_has(enum component_kind kind, const char *type);

@@ -6,13 +6,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/error.h"
 #include "src/config/extension_names.h"
 #include "src/config/loader.h"
 #include "src/config/place.h"
 #include "src/config/scalar.h"
 #include "src/config/suggest.h"
 #include "src/config/yaml_tree.h"
-#include "src/error.h"
 
 static void *field_at(const struct config_field *field, void *target)
 {

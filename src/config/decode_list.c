@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/decode.h"
 #include "src/config/loader.h"
-#include "src/limits.h"
 
 static size_t count_commas(const char *text)
 {

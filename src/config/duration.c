@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 
 struct unit {
     const char *name;

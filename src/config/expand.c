@@ -7,11 +7,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/loader.h"
 #include "src/config/location.h"
 #include "src/config/merge.h"
 #include "src/config/yaml_tree.h"
-#include "src/limits.h"
 
 /* One scalar on its way. */
 struct expansion {

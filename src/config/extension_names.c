@@ -6,11 +6,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/error.h"
 #include "src/config/component_set.h"
 #include "src/config/decode.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
-#include "src/error.h"
 
 struct extension_name {
     struct extension_name *next;

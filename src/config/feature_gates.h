@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "src/error.h"
+#include "src/base/error.h"
 
 enum feature_gate {
     GATE_MERGE_APPEND, /* confmap.enableMergeAppendOption: lists of components grow in merges */

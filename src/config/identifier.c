@@ -3,7 +3,7 @@
  * separators, control characters or symbols (Unicode categories Z, C and S). Pure functions. */
 #include "src/config/identifier.h"
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 #include <assert.h>
 #include <ctype.h>

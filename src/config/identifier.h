@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "src/error.h"
+#include "src/base/error.h"
 
 enum { IDENTIFIER_TYPE_BYTES_MAX = 63, IDENTIFIER_NAME_BYTES_MAX = 1024 };
 

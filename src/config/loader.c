@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "src/limits.h"
+#include "src/base/limits.h"
 
 const struct source *loader_add_source(struct loader *loader, const char *name)
 {

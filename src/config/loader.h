@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/arena.h"
+#include "src/base/arena.h"
 #include "src/config/node.h"
 #include "src/config/problems.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locations by scheme. Files are read through src/fileops.h alone; nothing here opens a socket.
- * Main thread. */
+/* Locations by scheme. Files are read through src/base/fileops.h alone; nothing here opens a
+ * socket. Main thread. */
 #include "src/config/location.h"
 
 #include <assert.h>
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/fileops.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/loader.h"
-#include "src/fileops.h"
-#include "src/limits.h"
-#include "src/mem.h"
 
 struct scheme {
     const char *name;

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/error.h"
-#include "src/slice.h"
+#include "src/base/error.h"
+#include "src/base/slice.h"
 
 struct loader;
 

@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/feature_gates.h"
 #include "src/config/loader.h"
-#include "src/limits.h"
 
 /* The alpha gate confmap.enableMergeAppendOption: these lists grow instead of being replaced. */
 static bool is_appended(const struct loader *loader, const struct path *path)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/arena.h"
+#include "src/base/arena.h"
 
 enum { FIRST_CAPACITY = 4, FIRST_SLOTS = 64, SHOWN_BYTES_MAX = 60 };
 

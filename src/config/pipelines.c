@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/decode.h"
 #include "src/config/feature_gates.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
-#include "src/limits.h"
 
 /* A list of references while it is read. */
 struct references {

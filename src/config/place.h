@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what a rule says about a section (src/error.h: the steps of an error) to where that stands
- * in the files. Main thread. */
+/* From what a rule says about a section (src/base/error.h: the steps of an error) to where that
+ * stands in the files. Main thread. */
 #pragma once
 
+#include "src/base/error.h"
 #include "src/config/node.h"
 #include "src/config/problems.h"
-#include "src/error.h"
 
 struct place {
     struct position position;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/limits.h"
-#include "src/mem.h"
 
 enum { PROBLEM_TEXT_MAX = 2048 };
 

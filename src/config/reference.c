@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/component.h"
 #include "src/config/byte_size.h"
 #include "src/config/component_set.h"
 #include "src/config/config.h"
 #include "src/config/duration.h"
 #include "src/config/service_keys.h"
+#include "src/core/component.h"
 
 enum { KEY_PATH_MAX = 256, DEPTH_MAX = 16 };
 

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/config.h"
 #include "src/config/expand.h"
 #include "src/config/loader.h"
 #include "src/config/location.h"
 #include "src/config/merge.h"
 #include "src/config/yaml_tree.h"
-#include "src/limits.h"
 
 enum { SOURCE_NAME_MAX = 200 };
 

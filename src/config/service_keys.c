@@ -5,10 +5,10 @@
 
 #include <assert.h>
 
+#include "src/base/limits.h"
 #include "src/config/decode.h"
 #include "src/config/loader.h"
 #include "src/config/telemetry_keys.h"
-#include "src/limits.h"
 
 struct service_section {
     uint64_t lanes;

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
 #include "src/config/telemetry_resource.h"
-#include "src/counter.h"
-#include "src/error.h"
-#include "src/log.h"
 
 static const char *const encodings[] = {"console", "json", NULL};
 

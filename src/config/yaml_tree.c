@@ -9,11 +9,11 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "src/base64.h"
+#include "src/base/base64.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/loader.h"
 #include "src/config/scalar.h"
-#include "src/limits.h"
-#include "src/mem.h"
 
 static const char too_many_nodes[] = "the configuration has more than %d values";
 

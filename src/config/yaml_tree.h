@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YAML bytes to a tree with positions, through libyaml's events: anchors, aliases and merge keys
  * are resolved by copying, so that the result is a tree and every copy counts against the limits of
- * src/limits.h. Main thread. */
+ * src/base/limits.h. Main thread. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/base/error.h"
+#include "src/base/slice.h"
 #include "src/config/node.h"
-#include "src/error.h"
-#include "src/slice.h"
 
 struct loader;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of the join that have no key of their own; the others stand in src/limits.h. */
+/* Limits of the join that have no key of their own; the others stand in src/base/limits.h. */
 #pragma once
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 
 /* Steps from a span up to its local root; attributes that samples get, and what each may
  * say; services and processes that are known by name; ids that profiles mentioned */

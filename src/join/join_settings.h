@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/slice.h"
 #include "src/join/join_limits.h"
 #include "src/join/keep_rules.h"
 #include "src/join/url_template.h"
-#include "src/slice.h"
 
 enum join_source {
     JOIN_SPAN_NAME,

@@ -5,9 +5,9 @@
 
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/mem.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_bytes.h"
 
 struct batch;
 struct budget;

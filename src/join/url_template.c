@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/clock.h"
-#include "src/error.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
 
 enum { NAME_SHOWN_MAX = 40, NAMES_BYTES = 160 };
 

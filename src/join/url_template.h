@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct error;
 

@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/join/join_limits.h"
-#include "src/mem.h"
-#include "src/random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

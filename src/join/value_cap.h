@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct value_cap {
     _Atomic uint64_t *slots; /* hash and, in its lowest byte, the epoch */

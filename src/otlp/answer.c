@@ -3,7 +3,7 @@
  * are passed over, the last of a repeated scalar wins. Pure functions; any thread. */
 #include "src/otlp/answer.h"
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 #include "src/otlp/wire.h"
 
 #include <assert.h>

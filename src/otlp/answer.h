@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct otlp_partial_success {
     int64_t rejected;     /* spans, data points, log records or samples */

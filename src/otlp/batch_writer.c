@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
 
 enum {
     COPY_BYTES_MAX = 512,      /* longer runs are borrowed */

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
+#include "src/base/slice.h"
 #include "src/otlp/rope.h"
-#include "src/slice.h"
 
 struct batch;
 struct budget;

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "src/limits.h"
+#include "src/base/limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/signal_kind.h"
-#include "src/slice.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
 
 struct otlp_figures {
     uint64_t items;     /* spans, data points, log records, samples */

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "src/batch.h"
+#include "src/core/batch.h"
 
 struct rope rope_of(const struct batch *batch)
 {

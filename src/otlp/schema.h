@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/base/signal_kind.h"
 #include "src/otlp/wire.h"
-#include "src/signal_kind.h"
 
 /* In the order of their wire types; otlp_kind_wire relies on it. */
 enum otlp_kind {

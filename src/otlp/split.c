@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/batch.h"
+#include "src/core/batch.h"
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/schema.h"

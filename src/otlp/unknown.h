@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "src/signal_kind.h"
-#include "src/slice.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
 
 /* Of a request that has passed otlp_check; it is read to its end. */
 bool otlp_has_unknown(enum signal_kind signal, struct slice request);

@@ -4,9 +4,9 @@
 
 #include <assert.h>
 
-#include "src/arena.h"
+#include "src/base/arena.h"
+#include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/mem.h"
 #include "src/otlp/wire.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct arena;
 struct config_value;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 enum wire_type {
     WIRE_VARINT = 0,

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/clock.h"
-#include "src/mem.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
 #include "tests/attack/setup.h"
 #include "tests/attack/traffic.h"
 

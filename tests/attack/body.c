@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/mem.h"
-#include "src/net/codec.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/core/batch.h"
 #include "tests/attack/pool.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

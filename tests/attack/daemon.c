@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 #include "tests/attack/setup.h"
 
 enum { STARTS_MAX = 5, START_MS = 60000, LOOK_MS = 10, PAGE_BYTES_MAX = 1 << 20, PAGE_MS = 20000 };

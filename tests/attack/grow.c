@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/hex.h"
+#include "src/base/hex.h"
 #include "tests/attack/pool.h"
 
 enum {

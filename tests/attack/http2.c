@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 
 enum frame_type {
     DATA,

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "tests/attack/pool.h"
 
 enum { PICKED_MAX = 1 << 14, DEPTH_MAX = 64, TEXT_MAX = 1 << 20 };

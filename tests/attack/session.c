@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/codec.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
 #include "tests/attack/http1.h"
 #include "tests/attack/http2.h"
 #include "tests/attack/pool.h"

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "tests/attack/mutate.h"
 
 enum {

@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "src/clock.h"
-#include "src/limits.h"
-#include "src/mem.h"
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "tests/attack/http2.h"
 
 /* A page of lane 0 is asked for all the time. What the daemon may compute in between: so much, and

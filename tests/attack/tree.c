@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base64.h"
-#include "src/mem.h"
+#include "src/base/base64.h"
+#include "src/base/mem.h"
 #include "tests/attack/pool.h"
 
 enum { DEPTH_MAX = 700, VISITS_MAX = 1 << 20 };

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/slice.h"
 #include "src/otlp/wire.h"
-#include "src/slice.h"
 #include "tests/attack/form.h"
 
 struct pool;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 #include "src/otlp/check.h"
 #include "tests/bench/payload.h"
 

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/join/join_store.h"
-#include "src/join/profile_copies.h"
-#include "src/join/profile_enrich.h"
-#include "src/limits.h"
-#include "src/otlp/profile_bytes.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/profiles/profile_copies.h"
+#include "src/join/profiles/profile_enrich.h"
+#include "src/profiles/otlp/profile_bytes.h"
 
 enum {
     SAMPLES = 5000,
@@ -183,7 +183,7 @@ static double time_join(struct join_store *store, struct batch *batch, double *r
     return cpu_ns() - begin;
 }
 
-/* As processors/trace_profile_finish.c does it. */
+/* As processors/trace_profile_join/trace_profile_finish.c does it. */
 static double time_counted(struct join_store *store, struct batch *batch, double *ret_factor)
 {
     struct profile_enricher enricher;

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/join/join_store.h"
-#include "src/join/span_reader.h"
-#include "src/limits.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/spans/span_reader.h"
 #include "tests/bench/payload.h"
 
 enum { SPANS = 1000, SPAN_BYTES = 672, SPANS_PER_ROOT = 8, BATCHES = 400, RUNS = 9 };

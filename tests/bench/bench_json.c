@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/otlp/json_read.h"
-#include "src/otlp/json_write.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
 #include "tests/bench/payload.h"
 

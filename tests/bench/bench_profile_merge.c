@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/otlp/profile_bytes.h"
-#include "src/otlp/profile_dictionary.h"
-#include "src/otlp/profile_door.h"
-#include "src/otlp/profile_merge.h"
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_merge.h"
 
 enum { ATTRIBUTES = 60, FILES = 50, REQUESTS = 10, RUNS = 25, ROOM = 256 };
 enum { DEPTH_MIN = 20, DEPTHS = 30, SAMPLES_PER_LINK = 4 };

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "src/join/span_index.h"
+#include "src/base/limits.h"
+#include "src/join/index/span_index.h"
 #include "src/join/join_limits.h"
-#include "src/limits.h"
 
 static uint64_t state = 1;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_bytes.h"
 
 static inline void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
 {

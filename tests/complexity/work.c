@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 
 enum { BYTES_PER_UNIT = 8, NOISE = 20000 };
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 #define WORK_GROWTH_MAX 2.3
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "src/otlp/check.h"
 #include "tests/support/otlp_oracle.h"
 

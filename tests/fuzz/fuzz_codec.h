@@ -3,11 +3,11 @@
  * leaks, and what is accepted survives a round trip. */
 #pragma once
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/limits.h"
-#include "src/net/codec.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/codec/codec.h"
+#include "src/core/batch.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/limits.h"
 #include "src/config/config.h"
 #include "src/config/expand.h"
 #include "src/config/loader.h"
-#include "src/limits.h"
 #include "tests/unit/config/support.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

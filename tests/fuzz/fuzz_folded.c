@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/arena.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/pprof/pprof_reader.h"
-#include "src/pyroscope/stack_profile.h"
-#include "src/pyroscope/text_profile.h"
+#include "src/base/arena.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/profiles/pprof/pprof_reader.h"
+#include "src/profiles/pyroscope/stack_profile.h"
+#include "src/profiles/pyroscope/text_profile.h"
 
 enum { BUDGET_BYTES = 8 << 20, ARENA_BYTES_MAX = 16 << 20 };
 

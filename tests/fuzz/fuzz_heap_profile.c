@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/arena.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/pprof/heap_profile.h"
-#include "src/pprof/pprof_reader.h"
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/profiles/pprof/heap_profile.h"
+#include "src/profiles/pprof/pprof_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

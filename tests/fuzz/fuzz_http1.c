@@ -2,13 +2,13 @@
 /* HTTP/1.1 connections: the bytes go through a real connection over a socket pair, once whole and
  * once cut as the first bytes of the input say. Both ways must give the same answers, and leave
  * nothing behind. */
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/net/http_connection.h"
-#include "src/net/http_server.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/net/server/http_connection.h"
+#include "src/net/server/http_server.h"
 
 #include <stdint.h>
 #include <stdio.h>

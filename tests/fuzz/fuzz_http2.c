@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/2 server and the gRPC layer behind it, over a socket pair. The first byte says what the
  * handler does and how the rest is cut; then the client goes away, wherever it is. */
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/net/grpc.h"
-#include "src/net/http_connection.h"
-#include "src/net/http_server.h"
-#include "src/random.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/random.h"
+#include "src/net/server/grpc.h"
+#include "src/net/server/http_connection.h"
+#include "src/net/server/http_server.h"
 
 #include <assert.h>
 #include <fcntl.h>

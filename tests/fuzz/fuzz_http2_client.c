@@ -2,14 +2,14 @@
 /* The HTTP/2 and gRPC client, over a Unix socket, against a server whose bytes are the input. The
  * first byte says whether SETTINGS come first, how the rest is cut and whether time passes; then
  * the server goes away, wherever it is. Every call ends once, and no byte of a message is kept. */
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/net/grpc_client.h"
-#include "src/net/grpc_target.h"
-#include "src/random.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/random.h"
+#include "src/core/batch.h"
+#include "src/net/client/grpc_client.h"
+#include "src/net/client/grpc_target.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/error.h"
-#include "src/mem.h"
-#include "src/net/http_url.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/net/syntax/http_url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gzip_inflate over anything: the limits hold, nothing leaks, and what it accepts survives a round
  * trip through gzip_deflate. */
-#include "src/net/gzip.h"
+#include "src/codec/gzip.h"
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/limits.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/core/batch.h"
 
 #include <assert.h>
 #include <stdint.h>

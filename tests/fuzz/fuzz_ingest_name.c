@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/pyroscope/ingest_query.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/profiles/pyroscope/ingest_query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/join/join_store.h"
-#include "src/join/profile_awaits.h"
-#include "src/join/profile_copies.h"
-#include "src/join/profile_enrich.h"
-#include "src/join/profile_keep.h"
-#include "src/mem.h"
-#include "src/otlp/profile_door.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/profiles/profile_awaits.h"
+#include "src/join/profiles/profile_copies.h"
+#include "src/join/profiles/profile_enrich.h"
+#include "src/join/profiles/profile_keep.h"
+#include "src/profiles/otlp/profile_door.h"
 #include "tests/support/random_otlp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/batch.h"
-#include "src/error.h"
-#include "src/join/join_store.h"
-#include "src/join/span_reader.h"
-#include "src/mem.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/spans/span_reader.h"
 #include "src/otlp/check.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"

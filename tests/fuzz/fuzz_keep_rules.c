@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "processors/trace_profile_rules.h"
-#include "src/error.h"
+#include "processors/trace_profile_join/trace_profile_rules.h"
+#include "src/base/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

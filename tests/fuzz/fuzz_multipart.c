@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/pyroscope/multipart.h"
+#include "src/profiles/pyroscope/multipart.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/arena.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/net/gzip.h"
-#include "src/otlp/profile_dictionary.h"
-#include "src/otlp/profile_view.h"
-#include "src/pprof/otlp_to_pprof.h"
-#include "src/pprof/pprof_reader.h"
-#include "src/pprof/pprof_to_otlp.h"
-#include "src/pprof/pprof_writer.h"
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/codec/gzip.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_view.h"
+#include "src/profiles/pprof/otlp_to_pprof.h"
+#include "src/profiles/pprof/pprof_reader.h"
+#include "src/profiles/pprof/pprof_to_otlp.h"
+#include "src/profiles/pprof/pprof_writer.h"
 
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/buffer.h"
-#include "src/otlp/profile_door.h"
+#include "src/base/buffer.h"
+#include "src/profiles/otlp/profile_door.h"
 #include "tests/support/profile_oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
-#include "src/otlp/profile_door.h"
-#include "src/otlp/profile_queue.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_queue.h"
 #include "tests/support/profile_oracle.h"
 
 enum { SETTINGS = 3, COPIES_MAX = 3, ORACLE_BYTES_MAX = 4096 };

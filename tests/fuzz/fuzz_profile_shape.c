@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/otlp/profile_door.h"
-#include "src/otlp/profile_shape.h"
-#include "src/pattern.h"
-#include "src/tools/flamegraph.h"
-#include "src/tools/profile_file.h"
-#include "src/tools/profile_json.h"
-#include "src/tools/profile_report.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/pattern.h"
+#include "src/cli/profile/flamegraph.h"
+#include "src/cli/profile/profile_file.h"
+#include "src/cli/profile/profile_json.h"
+#include "src/cli/profile/profile_report.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_shape.h"
 
 enum { SETTINGS = 4, BYTES_MAX = 1 << 16 };
 

@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/arena.h"
-#include "src/buffer.h"
-#include "src/otlp/profile_dictionary.h"
-#include "src/otlp/profile_door.h"
-#include "src/otlp/profile_strip.h"
-#include "src/otlp/profile_transcode.h"
-#include "src/otlp/profile_upload.h"
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_transcode.h"
+#include "src/profiles/otlp/profile_upload.h"
 
 enum { BYTES_MAX = 1 << 16, INDEX_BYTES_MAX = 1 << 22 };
 

@@ -6,17 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/net/gzip.h"
-#include "src/otlp/profile_door.h"
-#include "src/pprof/otlp_text.h"
-#include "src/pyroscope/pprof_upload.h"
-#include "src/pyroscope/push_json.h"
-#include "src/pyroscope/push_request.h"
-#include "src/pyroscope/series_to_otlp.h"
-#include "src/pyroscope/upload_check.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/codec/gzip.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/pprof/otlp_text.h"
+#include "src/profiles/pyroscope/pprof_upload.h"
+#include "src/profiles/pyroscope/push_json.h"
+#include "src/profiles/pyroscope/push_request.h"
+#include "src/profiles/pyroscope/series_to_otlp.h"
+#include "src/profiles/pyroscope/upload_check.h"
 
 enum { BUDGET_BYTES = 64 << 20, PROFILE_BYTES_MAX = 1 << 16 };
 

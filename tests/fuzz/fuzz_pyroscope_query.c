@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "exporters/pyroscope_query.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/pprof/entry_table.h"
-#include "src/pprof/otlp_text.h"
-#include "src/pyroscope/ingest_query.h"
+#include "exporters/pyroscope/pyroscope_query.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/profiles/pprof/entry_table.h"
+#include "src/profiles/pprof/otlp_text.h"
+#include "src/profiles/pyroscope/ingest_query.h"
 
 enum { BYTES_MAX = 4096, LABELS_MAX = 30 };
 

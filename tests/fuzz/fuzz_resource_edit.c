@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/batch.h"
-#include "src/error.h"
-#include "src/mem.h"
-#include "src/otlp/attribute_actions.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/attributes/attribute_actions.h"
+#include "src/otlp/attributes/resource_edit.h"
 #include "src/otlp/check.h"
-#include "src/otlp/resource_edit.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 

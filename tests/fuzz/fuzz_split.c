@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/batch.h"
-#include "src/mem.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
 #include "src/otlp/split.h"
 #include "tests/support/otlp_oracle.h"

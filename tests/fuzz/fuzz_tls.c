@@ -2,13 +2,13 @@
 /* TLS channels: ciphertext of any kind into either role, and a real conversation whose records are
  * torn and damaged on their way. What arrives is a beginning of what was sent, replies stay
  * bounded, and every end comes. */
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/tls_channel.h"
-#include "src/net/tls_context.h"
-#include "src/tls_client_config.h"
-#include "src/tls_server_config.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_server_config.h"
+#include "src/net/tls/tls_channel.h"
+#include "src/net/tls/tls_context.h"
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>

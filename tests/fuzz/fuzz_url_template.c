@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "src/error.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
 #include "src/join/url_template.h"
-#include "src/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
  * it loses nothing while the next stage is busy. */
 #include "tests/support/harness.h"
 
-#include "src/client_info.h"
-#include "src/limits.h"
-#include "src/mem.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/client_info.h"
 #include "tests/support/profile_sketch.h"
 
 #include <setjmp.h>

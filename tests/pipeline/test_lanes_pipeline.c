@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
+#include "src/core/batch.h"
 #include "tests/support/pumps.h"
 #include "tests/support/telemetry_bytes.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of every built-in component, in a pipeline of each of its signals and on one and two
  * lanes: made and unmade, stopped without a start, started and stopped. The sanitizers watch. */
-#include "src/component.h"
+#include "src/core/component.h"
 
-#include "src/components.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/log.h"
+#include "src/cli/components.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/log.h"
-#include "src/service.h"
+#include "src/service/service.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

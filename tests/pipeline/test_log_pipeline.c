@@ -2,10 +2,10 @@
 /* The lines that people grep for and alert on: text, level and fields as the Go collector's. */
 #include "tests/support/harness.h"
 
-#include "src/budget.h"
-#include "src/limits.h"
-#include "src/log.h"
-#include "src/service_parts.h"
+#include "src/base/budget.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/service/service_parts.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

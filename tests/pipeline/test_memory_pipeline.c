@@ -3,14 +3,14 @@
  * allocator refuses, once at each place where it may. */
 #include "tests/support/harness.h"
 
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/machine.h"
-#include "src/mem.h"
-#include "src/service.h"
-#include "src/service_parts.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/machine.h"
+#include "src/base/mem.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

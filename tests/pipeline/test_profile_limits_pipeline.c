@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "tests/support/profile_sketch.h"
 
 #define PIPELINE                                                                                   \

@@ -3,11 +3,11 @@
  * consumers, and its batching. */
 #include "tests/support/harness.h"
 
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/client_info.h"
-#include "src/limits.h"
-#include "src/service_parts.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/core/client_info.h"
+#include "src/service/service_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * was told is true. */
 #include "tests/support/harness.h"
 
-#include "src/client_info.h"
+#include "src/core/client_info.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
+#include "src/core/batch.h"
 
 #define DIRECT "exporters: {test: {sending_queue: {enabled: false}}}\n"
 #define PIPELINE                                                                                   \

@@ -3,7 +3,7 @@
  * books say then. */
 #include "tests/support/harness.h"
 
-#include "src/random.h"
+#include "src/base/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * once, and that a dead back-end cannot hold it up. */
 #include "tests/support/harness.h"
 
-#include "src/error.h"
-#include "src/service.h"
+#include "src/base/error.h"
+#include "src/service/service.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

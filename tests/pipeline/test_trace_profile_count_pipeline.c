@@ -11,13 +11,13 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
 #include "src/join/join_limits.h"
-#include "src/mem.h"
-#include "src/otlp/profile_bytes.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bytes.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_otlp.h"

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/join/join_limits.h"
-#include "src/mem.h"
 
 static void a_profile_waits_for_its_span_and_goes_on_when_that_comes(void **state)
 {

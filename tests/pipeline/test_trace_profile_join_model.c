@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
 #include "tests/support/profile_sketch.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/budget.h"
+#include "src/base/budget.h"
 
 static void a_sample_learns_its_span_at_once_when_the_span_is_there(void **state)
 {

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/component.h"
-#include "src/join/join_store.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/join/index/join_store.h"
 
 enum { STATUS_ERROR = 2, FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8 };
 

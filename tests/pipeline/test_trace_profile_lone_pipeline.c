@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
 #include "src/join/join_limits.h"
 
 #define HOLD       (7 * S)
@@ -248,7 +248,7 @@ static const struct own_case {
 } own_cases[] = {
     {"trace_id=own", NULL, NULL, false, true}, {"root_span_id=own", NULL, NULL, true, false},
     {NULL, "trace_id=own", NULL, false, true}, {NULL, "root_span_id=own", NULL, true, false},
-    {NULL, NULL, "trace_id=own", false, true},  {NULL, NULL, "root_span_id=own", true, false},
+    {NULL, NULL, "trace_id=own", false, true}, {NULL, NULL, "root_span_id=own", true, false},
 };
 
 static void what_a_program_says_stays_and_the_rest_is_added(void **state)

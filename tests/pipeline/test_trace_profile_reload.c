@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/kept_objects.h"
+#include "src/base/kept_objects.h"
 
 /* Whether a sample is joined at once after a reload with its span before it. */
 static bool is_known_after(const char *before, const char *after, unsigned lanes)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/mem.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "tests/support/pumps.h"
 #include "tests/support/telemetry_bytes.h"
 

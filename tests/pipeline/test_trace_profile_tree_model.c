@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_otlp.h"

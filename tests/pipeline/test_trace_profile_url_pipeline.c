@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
+#include "src/core/batch.h"
 #include "src/join/join_limits.h"
 #include "src/otlp/wire.h"
 

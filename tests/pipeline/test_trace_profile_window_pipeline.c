@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/budget.h"
+#include "src/base/budget.h"
 
 #define ON "window_fallback: true, hold: 2s"
 

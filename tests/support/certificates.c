@@ -2,8 +2,8 @@
 /* A folder of certificates, made by a script and removed again. */
 #include "tests/support/certificates.h"
 
-#include "src/fileops.h"
-#include "src/mem.h"
+#include "src/base/fileops.h"
+#include "src/base/mem.h"
 
 #include <assert.h>
 #include <dirent.h>

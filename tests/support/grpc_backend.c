@@ -2,8 +2,8 @@
 /* The scripted gRPC back-end: nghttp2's server side over sockets of the lane under test. */
 #include "tests/support/grpc_backend.h"
 
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 
 #include <assert.h>
 #include <stdio.h>

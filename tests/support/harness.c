@@ -2,16 +2,16 @@
 /* The in-process service. Looks into the service's own tables, which nobody else may. */
 #include "tests/support/harness.h"
 
-#include "src/batch.h"
-#include "src/client_info.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/random.h"
-#include "src/service.h"
-#include "src/service_parts.h"
-#include "src/telemetry.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
+#include "src/service/telemetry.h"
 #include "tests/support/telemetry_bytes.h"
 
 #include <assert.h>

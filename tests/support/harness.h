@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/clock.h"
-#include "src/ledger.h"
-#include "src/signal_kind.h"
-#include "src/slice.h"
+#include "src/base/clock.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
+#include "src/core/ledger.h"
 #include "tests/support/test_components.h"
 
 struct client_info;

@@ -2,10 +2,10 @@
 /* The server side of the tests of src/net: a handler that is told by the path what to do. */
 #include "tests/support/http_fixture.h"
 
-#include "src/buffer.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 #include "tests/support/loopback.h"
 
 #include <poll.h>

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/budget.h"
-#include "src/net/http_server.h"
+#include "src/base/budget.h"
+#include "src/net/server/http_server.h"
 
 enum { FIXTURE_BODY_MAX = 200 * 1024, LARGE_ANSWER_BYTES = 8 << 20 };
 

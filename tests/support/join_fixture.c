@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/profile_oracle.h"

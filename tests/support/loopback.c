@@ -3,8 +3,8 @@
  * poll of one millisecond between, so that the kernel has time to move bytes. */
 #include "tests/support/loopback.h"
 
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands between src/mem.h and its users by the linker's --wrap. One thread. */
+/* Stands between src/base/mem.h and its users by the linker's --wrap. One thread. */
 #include "tests/support/memory_watch.h"
 
 #include <malloc.h>

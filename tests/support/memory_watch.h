@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory a piece of work holds at most, to compare with what it was charged. Counts every
- * allocation that passes src/mem.h; the executable is linked with memory_watch (CMakeLists.txt),
- * which stands between. One thread. */
+ * allocation that passes src/base/mem.h; the executable is linked with memory_watch
+ * (CMakeLists.txt), which stands between. One thread. */
 #pragma once
 
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include <opentelemetry/proto/collector/trace/v1/trace_service.pb-c.h>
 #include <protobuf-c/protobuf-c.h>
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "src/otlp/schema.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name

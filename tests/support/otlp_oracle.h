@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/signal_kind.h"
-#include "src/slice.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
 
 struct oracle_items {
     size_t count;

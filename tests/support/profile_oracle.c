@@ -10,14 +10,14 @@
 
 #include <opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h>
 
-#include "src/arena.h"
-#include "src/limits.h"
-#include "src/mem.h"
+#include "src/base/arena.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/otlp/check.h"
-#include "src/otlp/profile_check.h"
-#include "src/otlp/profile_layout.h"
-#include "src/otlp/profile_plain.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_check.h"
+#include "src/profiles/otlp/profile_layout.h"
+#include "src/profiles/otlp/profile_plain.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 

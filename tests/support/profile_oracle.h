@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 #include "tests/support/otlp_oracle.h"
 
 enum profile_detail {

@@ -2,10 +2,10 @@
 /* Encodes sketches: a dictionary that grows, then the messages around it. */
 #include "tests/support/profile_sketch.h"
 
-#include "src/mem.h"
-#include "src/otlp/profile_dictionary.h"
+#include "src/base/mem.h"
 #include "src/otlp/wire.h"
-#include "src/pprof/entry_table.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/pprof/entry_table.h"
 
 #include <assert.h>
 #include <stdlib.h>

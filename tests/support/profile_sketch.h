@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 enum { SKETCH_VALUES_MAX = 4, SKETCH_ATTRIBUTES_MAX = 16 };
 

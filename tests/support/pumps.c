@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/service.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/service/service.h"
 
 #define PUMP_PAUSE_NS ((uint64_t)100 * NS_PER_US)
 

@@ -3,10 +3,10 @@
  * letter as the server does it. */
 #include "tests/support/pyroscope_ingest.h"
 
-#include "src/buffer.h"
-#include "src/mem.h"
-#include "src/net/gzip.h"
-#include "src/net/http_server.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/codec/gzip.h"
+#include "src/net/server/http_server.h"
 #include "tests/support/pyroscope_server.h"
 
 #include <ctype.h>

@@ -3,18 +3,18 @@
  */
 #include "tests/support/pyroscope_server.h"
 
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/net/gzip.h"
-#include "src/net/http_server.h"
-#include "src/pprof/otlp_text.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/codec/gzip.h"
+#include "src/net/server/http_server.h"
+#include "src/profiles/pprof/otlp_text.h"
 #include "tests/support/loopback.h"
 #include "tests/support/pyroscope_ingest.h"
-#include "tests/unit/pprof/support.h"
+#include "tests/unit/profiles/support.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

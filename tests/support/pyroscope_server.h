@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 
 struct lane;
 
@@ -18,7 +18,7 @@ enum { PYROSCOPE_STORED_MAX = 256, PYROSCOPE_STEPS_MAX = 64 };
 /* One profile that was stored. Texts are allocated. */
 struct pyroscope_stored {
     char *labels;  /* "{a="b", …}", sorted */
-    char *profile; /* as tests/unit/pprof/support.h describes it */
+    char *profile; /* as tests/unit/profiles/support.h describes it */
     int64_t time_ns;
     size_t samples;
     int64_t sum; /* of the first values */

@@ -4,9 +4,9 @@
 
 #include <assert.h>
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/signal_kind.h"
-#include "src/slice.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
 
 struct batch;
 struct random_source {

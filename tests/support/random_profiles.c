@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/mem.h"
-#include "src/otlp/profile_bytes.h"
-#include "src/otlp/profile_dictionary.h"
+#include "src/base/mem.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_dictionary.h"
 
 struct generator {
     struct random_source *random;

@@ -4,7 +4,7 @@
  * are not packed. */
 #pragma once
 
-#include "src/slice.h"
+#include "src/base/slice.h"
 #include "tests/support/random_otlp.h"
 
 /* Layout 1.10. To be freed with mem_free. */

@@ -3,8 +3,8 @@
  * under test. */
 #include "tests/support/scripted_backend.h"
 
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 
 #include <assert.h>
 #include <stdio.h>

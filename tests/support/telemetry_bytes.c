@@ -2,9 +2,9 @@
 /* Writes and reads numbered items: spans whose span_id, log records whose time is the number. */
 #include "tests/support/telemetry_bytes.h"
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 
 #include <assert.h>
 #include <stdbool.h>

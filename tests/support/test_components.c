@@ -2,13 +2,13 @@
 /* The test components. Instances are found by the harness; the list of events is the process's. */
 #include "tests/support/test_components.h"
 
-#include "src/batch.h"
-#include "src/client_info.h"
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/sender_config.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/config/shared/sender_config.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
 #include "tests/support/telemetry_bytes.h"
 
 #include <assert.h>

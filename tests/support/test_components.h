@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/component.h"
-#include "src/receipt.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 
 enum { TEST_ATTEMPTS_MAX = 4096, TEST_ITEMS_MAX = 1 << 16, TEST_SCRIPT_MAX = 16 };
 

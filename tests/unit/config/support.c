@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "src/component.h"
-#include "src/error.h"
-#include "src/fileops.h"
-#include "src/mem.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/mem.h"
+#include "src/core/component.h"
 
 enum { FILES_MAX = 8, FIRST_FD = 1000 };
 

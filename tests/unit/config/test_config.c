@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "src/component.h"
+#include "src/base/fileops.h"
+#include "src/base/limits.h"
 #include "src/config/feature_gates.h"
-#include "src/fileops.h"
-#include "src/limits.h"
+#include "src/core/component.h"
 #include "tests/unit/config/support.h"
 
 #define PLAIN                                                                                      \

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/mem.h"
 #include "tests/unit/config/support.h"
 
 static const struct {

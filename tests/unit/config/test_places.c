@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "src/components.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/cli/components.h"
 #include "src/config/component_set.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/service.h"
+#include "src/service/service.h"
 #include "tests/unit/config/support.h"
 
 enum { TEXT_MAX = 8192 };

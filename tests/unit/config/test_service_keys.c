@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "src/limits.h"
-#include "src/log.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
 #include "tests/unit/config/support.h"
 
 /* Further keys of service:, each on its own lines, indented by two. */

@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/slice.h"
 #include "src/config/loader.h"
 #include "src/config/print.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/slice.h"
 
 static struct loader loader;
 static struct yaml_failure failure;

@@ -2,14 +2,14 @@
 /* Exporters on their own: configuration through the real loader, everything else by hand. */
 #include "tests/unit/exporters/support.h"
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/client_info.h"
-#include "src/component.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/core/component.h"
 
 #include <assert.h>
 #include <setjmp.h>

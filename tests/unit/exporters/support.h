@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/budget.h"
-#include "src/receipt.h"
-#include "src/signal_kind.h"
-#include "src/slice.h"
-#include "src/stop_latch.h"
+#include "src/base/budget.h"
+#include "src/base/signal_kind.h"
+#include "src/base/slice.h"
+#include "src/base/stop_latch.h"
+#include "src/core/receipt.h"
 
 struct component;
 struct component_factory;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* debug with outputs of its own: what is printed where, and how often. */
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/clock.h"
+#include "src/base/fileops.h"
+#include "src/base/lane.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/fileops.h"
-#include "src/lane.h"
-#include "src/log.h"
-#include "src/mem.h"
+#include "src/core/component.h"
 #include "tests/unit/exporters/support.h"
 
 #include <setjmp.h>

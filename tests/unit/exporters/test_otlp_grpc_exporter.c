@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* otlp_grpc against a scripted back-end: what is sent, what each answer means, what is refused in
  * the configuration. */
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/counter.h"
+#include "src/base/lane.h"
+#include "src/codec/codec.h"
 #include "src/config/config.h"
-#include "src/counter.h"
-#include "src/lane.h"
-#include "src/net/codec.h"
+#include "src/core/component.h"
 #include "tests/support/grpc_backend.h"
 #include "tests/unit/exporters/support.h"
 

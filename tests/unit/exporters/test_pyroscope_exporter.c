@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pyroscope against a strict stand-in: labels, types and values, limits, times, and what is sent
  * again after failures. With PYROSCOPE_URL set, also against a real server. */
-#include "exporters/pyroscope_attempt.h"
-#include "exporters/pyroscope_config.h"
-#include "src/budget.h"
-#include "src/client_info.h"
-#include "src/clock.h"
+#include "exporters/pyroscope/pyroscope_attempt.h"
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/core/client_info.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
 #include "tests/unit/exporters/support.h"

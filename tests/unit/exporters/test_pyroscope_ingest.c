@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pyroscope against the strict stand-in's /ingest: names and queries, files of JFR in every mode,
  * and what becomes of profiles that a server never lets pass. */
-#include "exporters/pyroscope_attempt.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/otlp/profile_merge.h"
-#include "src/otlp/profile_upload.h"
+#include "exporters/pyroscope/pyroscope_attempt.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_upload.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
 #include "tests/unit/exporters/support.h"

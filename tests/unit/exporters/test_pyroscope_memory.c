@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pyroscope exporter remembers: batches, times, and that it forgets. */
-#include "exporters/pyroscope_memory.h"
-#include "src/batch.h"
-#include "src/buffer.h"
+#include "exporters/pyroscope/pyroscope_memory.h"
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles that a Pyroscope server's OTLP endpoint cannot name, sent to it by otlp_http: against
  * the server's stand-in, and against back-ends that are none. */
-#include "exporters/pyroscope_road.h"
+#include "exporters/otlp_http/pyroscope_road.h"
 
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/lane.h"
-#include "src/mem.h"
+#include "src/core/component.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
 #include "tests/support/scripted_backend.h"

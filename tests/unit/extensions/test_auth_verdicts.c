@@ -2,10 +2,10 @@
 /* What is remembered of credentials, and how much time new ones get. */
 #include "extensions/auth_verdicts.h"
 
-#include "src/auth_limits.h"
-#include "src/clock.h"
-#include "src/digest.h"
-#include "src/error.h"
+#include "src/base/clock.h"
+#include "src/base/digest.h"
+#include "src/base/error.h"
+#include "src/listen/auth_limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* basicauth and bearertokenauth, each made from YAML as its users make it: who is let in, in which
  * words others are not, files that change, floods, and what requests of ours carry. */
-#include "src/auth_limits.h"
-#include "src/authenticator.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/mem.h"
+#include "src/core/component.h"
+#include "src/listen/auth_limits.h"
+#include "src/listen/authenticator.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

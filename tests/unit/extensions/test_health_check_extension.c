@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* health_check before, while and after the service is ready, over a real socket. */
-#include "src/budget.h"
-#include "src/clock.h"
-#include "src/component.h"
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/stop_latch.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/stop_latch.h"
+#include "src/core/component.h"
 #include "tests/support/loopback.h"
 
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 /* htpasswd lines as htpasswd(1), openssl passwd and the Go library write and take them. */
 #include "extensions/htpasswd.h"
 
-#include "src/error.h"
+#include "src/base/error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small sets of the join: services with profiles, ids mentioned lately, values under a cap. */
-#include "src/join/service_set.h"
+#include "src/join/index/service_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "src/join/id_set.h"
-#include "src/join/newcomers.h"
-#include "src/join/patience.h"
+#include "src/join/index/id_set.h"
+#include "src/join/index/newcomers.h"
+#include "src/join/index/patience.h"
 #include "src/join/value_cap.h"
 
 enum { NOW = 1000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes have one trace, and from when to when: spans in their order of arrival, then the
  * time of a profile. */
-#include "src/join/lone_trace.h"
+#include "src/join/index/lone_trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "src/clock.h"
+#include "src/base/clock.h"
+#include "src/join/index/span_index.h"
 #include "src/join/join_limits.h"
-#include "src/join/span_index.h"
 
 #define S ((uint64_t)NS_PER_S)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which service runs in a process: by every name that a process has, on one lane and several, and
  * not at all where two go by the same name. */
-#include "src/join/process_table.h"
+#include "src/join/index/process_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "src/join/index/resource_facts.h"
+#include "src/join/index/span_index.h"
 #include "src/join/join_limits.h"
-#include "src/join/resource_facts.h"
-#include "src/join/span_index.h"
 #include "src/otlp/wire.h"
 
 enum { ROOM = 1024, LANES = 2 };

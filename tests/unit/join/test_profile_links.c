@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which spans a request names: each once, however it is named and however many there are, and no
  * more memory for them than the budget has. */
-#include "src/join/profile_links.h"
+#include "src/join/profiles/profile_links.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "src/budget.h"
-#include "src/join/join_store.h"
-#include "src/mem.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/join/index/join_store.h"
 #include "tests/support/profile_sketch.h"
 
 #define TRACE     "0123456789abcdef"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The span index against a plain list, and while it is written and read at once. */
-#include "src/join/span_index.h"
+#include "src/join/index/span_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 
 #include <pthread.h>
 
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/join/join_limits.h"
-#include "src/limits.h"
-#include "src/mem.h"
 
 enum { READERS = 2, ADDS = 60000 };
 

@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/join/join_store.h"
-#include "src/join/span_reader.h"
-#include "src/limits.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/spans/span_reader.h"
 #include "src/otlp/wire.h"
 #include "tests/support/memory_watch.h"
 

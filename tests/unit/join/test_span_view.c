@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading spans: whatever order and spelling their fields have, they say the same. */
-#include "src/join/span_view.h"
+#include "src/join/spans/span_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans by process and time, against a plain list, and while they are written and read at once. */
-#include "src/join/span_window.h"
+#include "src/join/index/span_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 #include "src/join/join_limits.h"
 
 enum { PROCESS = 77, SPANS = 200, LOOKS = 20000, ADDS = 100000 };

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "src/error.h"
+#include "src/base/error.h"
 
 enum { ALL = (1 << URL_VALUES) - 1, WITHOUT_TYPE = ALL & ~(1 << URL_PROFILE_TYPE) };
 

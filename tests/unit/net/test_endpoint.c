@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Endpoints: what is accepted, what is said of the rest, and what an address prints as. */
-#include "src/net/endpoint.h"
+#include "src/net/socket/endpoint.h"
 
-#include "src/error.h"
+#include "src/base/error.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

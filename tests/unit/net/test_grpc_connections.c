@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the gRPC client connects, reconnects, backs off and finds dead peers: a scripted back-end on
  * loopback, a fake clock, one hand-turned lane. */
-#include "src/net/grpc_client.h"
+#include "src/net/client/grpc_client.h"
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/grpc_target.h"
-#include "src/random.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
+#include "src/core/batch.h"
+#include "src/net/client/grpc_target.h"
 #include "tests/support/grpc_backend.h"
 
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Endpoints and metadata of gRPC clients. */
-#include "src/net/grpc_target.h"
+#include "src/net/client/grpc_target.h"
 
+#include "src/base/error.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/net/grpc_metadata.h"
+#include "src/net/client/grpc_metadata.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

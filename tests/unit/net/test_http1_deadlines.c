@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 against slow and idle clients: every wait of the server ends, and ordinary slowness is
  * borne. Real sockets, a clock that stands still. */
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/net/http_server.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/net/server/http_server.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Request heads and chunked bodies: the corpus with its verdicts, whole and in every cut, and what
  * the parser says of heads that it accepts. */
-#include "src/net/http1_chunks.h"
-#include "src/net/http1_parser.h"
-#include "src/slice.h"
+#include "src/base/slice.h"
+#include "src/net/server/http1_chunks.h"
+#include "src/net/server/http1_parser.h"
 #include "tests/unit/net/http1_requests.h"
 
 #include <setjmp.h>

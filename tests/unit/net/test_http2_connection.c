@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/2 server over loopback sockets, on a hand-turned lane and a fake clock. */
-#include "src/net/http2_connection.h"
+#include "src/net/server/http2_connection.h"
 
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/http_server.h"
-#include "src/random.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
+#include "src/net/server/http_server.h"
 #include "tests/support/h2_peer.h"
 
 #include <setjmp.h>

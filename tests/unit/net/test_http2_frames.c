@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the heads of a client's frames say of its streams, whole and cut into single bytes. */
-#include "src/net/http2_frames.h"
+#include "src/net/server/http2_frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer of a request body: what is charged while it grows, and what is given back once it is
  * whole. */
-#include "src/net/http_body.h"
+#include "src/net/server/http_body.h"
 
-#include "src/budget.h"
-#include "src/buffer.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP client against a scripted back-end on loopback, both on one hand-turned lane. */
-#include "src/net/http_client.h"
+#include "src/net/client/http_client.h"
 
-#include "src/batch.h"
-#include "src/clock.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
+#include "src/core/batch.h"
 #include "tests/support/scripted_backend.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Request paths: decoding, cleaning, escaping. */
-#include "src/net/http_path.h"
+#include "src/net/syntax/http_path.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server as a whole: listening, dealing to lanes, choosing a protocol, stopping, aborting. */
-#include "src/net/http_server.h"
+#include "src/net/server/http_server.h"
 
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"
 

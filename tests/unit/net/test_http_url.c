@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* URLs, the proxies that they go through, and Retry-After. */
-#include "src/net/http_url.h"
+#include "src/net/syntax/http_url.h"
 
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/mem.h"
-#include "src/net/proxy.h"
-#include "src/net/retry_after.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/net/client/proxy.h"
+#include "src/net/syntax/retry_after.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

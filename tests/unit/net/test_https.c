@@ -2,15 +2,15 @@
 /* https through libcurl against a TLS server with a CA of its own (tests/support/tls_backend.py).
  * The server's names are 127.0.0.1 and backend.test. Skipped, visibly, without python3 or openssl.
  */
-#include "src/net/http_client.h"
+#include "src/net/client/http_client.h"
 
-#include "src/batch.h"
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/fileops.h"
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/tls_client_config.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/config/shared/tls_client_config.h"
+#include "src/core/batch.h"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server over TLS against a client that is good, slow, silent, in cleartext, or gone. Real
  * sockets, a clock that stands still. */
-#include "src/net/http_server.h"
+#include "src/net/server/http_server.h"
 
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/tls_channel.h"
-#include "src/net/tls_context.h"
-#include "src/tls_client_config.h"
-#include "src/tls_server_config.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_server_config.h"
+#include "src/net/tls/tls_channel.h"
+#include "src/net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"

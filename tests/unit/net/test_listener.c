@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A listener alone: whom it deals to, how many it lets in, what an accepted socket is like. */
-#include "src/net/listener.h"
+#include "src/net/socket/listener.h"
 
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/net/endpoint.h"
-#include "src/net/kept_sockets.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/net/socket/endpoint.h"
+#include "src/net/socket/kept_sockets.h"
 #include "tests/support/loopback.h"
 
 #include <fcntl.h>

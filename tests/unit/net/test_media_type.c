@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Content-Type values that name a type, and those that name none. */
-#include "src/net/media_type.h"
+#include "src/net/syntax/media_type.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a back-end repeats of a request's secrets is taken out, in each form that it is sent in. */
-#include "src/net/request_secrets.h"
+#include "src/net/client/request_secrets.h"
 
 #include "src/config/value.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* google.rpc.Status in its forms; protobuf-c reads back what was written. */
-#include "src/net/rpc_status.h"
+#include "src/net/syntax/rpc_status.h"
 
-#include "src/clock.h"
+#include "src/base/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client's and a server's channel shake hands in memory: who is trusted, what is agreed on, and
  * how every failure reads. */
-#include "src/net/tls_channel.h"
+#include "src/net/tls/tls_channel.h"
 
-#include "src/clock.h"
-#include "src/error.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/tls_context.h"
-#include "src/tls_client_config.h"
-#include "src/tls_server_config.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_server_config.h"
+#include "src/net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 
 #include <setjmp.h>

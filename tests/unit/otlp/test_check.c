@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "src/limits.h"
-#include "src/mem.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/otlp/check.h"
 #include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"

@@ -8,15 +8,15 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
-#include "src/otlp/json_read.h"
-#include "src/otlp/json_write.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
-#include "src/otlp/text.h"
+#include "src/otlp/text/text.h"
 #include "tests/support/random_otlp.h"
 #include "tests/support/random_profiles.h"
 

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "src/batch.h"
-#include "src/budget.h"
-#include "src/buffer.h"
-#include "src/mem.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
 #include "src/otlp/split.h"
 #include "src/otlp/wire.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text forms of the debug exporter, line by line as the Go collector prints them. */
-#include "src/otlp/text.h"
+#include "src/otlp/text/text.h"
 
-#include "src/budget.h"
-#include "src/mem.h"
-#include "src/otlp/profile_bytes.h"
-#include "src/otlp/text_parts.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/otlp/text/text_parts.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bytes.h"
 
 #include <math.h>
 #include <setjmp.h>

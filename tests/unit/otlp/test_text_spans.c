@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans with the functions that took their time, as the debug exporter shows them. */
-#include "src/otlp/text.h"
+#include "src/otlp/text/text.h"
 
-#include "src/mem.h"
+#include "src/base/mem.h"
 #include "tests/support/profile_sketch.h"
 
 #include <setjmp.h>

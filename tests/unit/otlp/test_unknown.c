@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/limits.h"
+#include "src/base/limits.h"
 #include "src/otlp/wire.h"
 
 enum { ROOM = 512, LEVELS_MAX = 6 };

@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/arena.h"
+#include "src/base/arena.h"
+#include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/mem.h"
+#include "src/otlp/json/value_text.h"
 #include "src/otlp/value.h"
-#include "src/otlp/value_text.h"
 #include "tests/support/random_otlp.h"
 
 static void texts_become_integers_as_strconv_parses_them(void **state)

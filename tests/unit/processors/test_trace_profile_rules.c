@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of keep as JSON: what is written is read back, and whatever else is refused with its place
  * changes nothing. */
-#include "processors/trace_profile_rules.h"
+#include "processors/trace_profile_join/trace_profile_rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "src/clock.h"
-#include "src/error.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
 
 static void what_is_written_is_read_back(void **state)
 {

@@ -3,10 +3,10 @@
  * it is offered and answers as it is told. */
 #pragma once
 
-#include "src/budget.h"
-#include "src/component.h"
-#include "src/ledger.h"
-#include "src/receipt.h"
+#include "src/base/budget.h"
+#include "src/core/component.h"
+#include "src/core/ledger.h"
+#include "src/core/receipt.h"
 #include "tests/support/h2_peer.h"
 
 enum { OFFERS_MAX = 64, OFFER_BYTES_MAX = 1 << 16 };

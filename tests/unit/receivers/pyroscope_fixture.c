@@ -2,17 +2,17 @@
 /* The fakes of the core, and the receiver between them. */
 #include "tests/unit/receivers/pyroscope_fixture.h"
 
-#include "receivers/pyroscope_receiver.h"
-#include "src/batch.h"
-#include "src/client_info.h"
-#include "src/clock.h"
+#include "receivers/pyroscope/pyroscope_receiver.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/config/config.h"
-#include "src/error.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/http_server.h"
-#include "src/random.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/net/server/http_server.h"
 #include "tests/support/h2_peer.h"
 
 #include <setjmp.h>

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/budget.h"
-#include "src/component.h"
-#include "src/ledger.h"
-#include "src/receipt.h"
-#include "src/slice.h"
+#include "src/base/budget.h"
+#include "src/base/slice.h"
+#include "src/core/component.h"
+#include "src/core/ledger.h"
+#include "src/core/receipt.h"
 
 enum { PYROSCOPE_BYTES_MAX = 1 << 16 };
 

@@ -2,7 +2,7 @@
 /* The keys of the otlp receiver: defaults, what is refused, and in which words. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
-#include "receivers/otlp_receiver.h"
+#include "receivers/otlp/otlp_receiver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

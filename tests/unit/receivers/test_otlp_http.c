@@ -2,14 +2,14 @@
 /* OTLP over HTTP: the answers of the contract, request by request, as they stand on the wire. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
-#include "src/batch.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/mem.h"
-#include "src/net/codec.h"
-#include "src/net/http_server.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/core/batch.h"
+#include "src/net/server/http_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /* OTLP/JSON over HTTP: it arrives as protobuf, and its answers are JSON. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
-#include "src/lane.h"
-#include "src/mem.h"
-#include "src/slice.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/slice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both doors of the pyroscope receiver: what is taken, what each refusal is told, and how long a
  * request waits for room. */
-#include "receivers/pyroscope_receiver.h"
-#include "src/arena.h"
-#include "src/buffer.h"
-#include "src/clock.h"
-#include "src/lane.h"
-#include "src/limits.h"
-#include "src/otlp/profile_dictionary.h"
-#include "src/otlp/profile_upload.h"
-#include "src/otlp/profile_view.h"
-#include "src/pprof/entry_table.h"
-#include "src/pyroscope/pyroscope_limits.h"
+#include "receivers/pyroscope/pyroscope_receiver.h"
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/profile_view.h"
+#include "src/profiles/pprof/entry_table.h"
+#include "src/profiles/pyroscope/pyroscope_limits.h"
 #include "tests/support/h2_peer.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
 

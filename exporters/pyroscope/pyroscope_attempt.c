@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt: the walk through a batch, its posts and what became of them. A post is named as the
+ * walk names its part, the same at each attempt, so that a retry knows what was settled before.
+ * Runs on the exporter's lane. */
+#include "exporters/pyroscope/pyroscope_attempt.h"
+
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "exporters/pyroscope/pyroscope_form.h"
+#include "exporters/pyroscope/pyroscope_ingest.h"
+#include "exporters/pyroscope/pyroscope_outcome.h"
+#include "exporters/pyroscope/pyroscope_series.h"
+#include "exporters/pyroscope/pyroscope_walk.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/core/receipt.h"
+#include "src/net/client/http_client.h"
+#include "src/net/client/request_secrets.h"
+#include "src/otlp/answer.h"
+#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_upload.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    REST_NAME = 1, /* of the post of what is no upload, in mode otlp; the walk has larger ones */
+    LIMITED_TIMES = 3,        /* a post may be answered 429 so often while nothing else is sent */
+    LABELS_BYTES = 64 * 1024, /* the server counts a series' labels to its profile */
+};
+#define QUIET_NS ((uint64_t)NS_PER_S) /* a server's rate limiter has recovered then */
+
+static const char no_memory[] = "no memory left in the budget to convert a profile";
+
+struct attempt {
+    struct pyroscope_exporter *exporter;
+    struct batch *batch;
+    struct receipt *receipt;
+    struct batch_part whole; /* the batch in one piece */
+    struct pyroscope_walk walk;
+    struct pyroscope_series series;
+    struct batch_name name;
+    http_done_fn done;         /* of its posts */
+    struct config_pair tenant; /* a header; no value: none */
+    struct buffer *stripped;   /* the batch without uploads, in mode otlp, when it has some */
+    struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
+    uint64_t wanted;           /* items that the walk finds, counted in mode otlp only */
+    bool has_wanted;           /* the same */
+    unsigned in_flight;
+    bool has_ended; /* the walk is over, or broken off */
+    bool has_news;  /* the server took something */
+    struct settled_batch settled;
+    struct outcome worst; /* the retryable refusal, or the last one for good */
+    char text[HTTP_OUTCOME_TEXT_MAX];
+};
+
+struct post {
+    struct attempt *attempt;
+    uint64_t name;
+    uint64_t samples;
+    uint64_t sent_no; /* of all posts of the exporter */
+    bool is_alone;    /* nothing else was under way or had just been taken */
+    struct pyroscope_form form;
+};
+
+static const struct pyroscope_config *config_of(const struct attempt *attempt)
+{
+    return attempt->exporter->base.config;
+}
+
+static void refuse(struct attempt *attempt, const struct outcome *outcome)
+{
+    assert(outcome->verdict != ACCEPTED);
+    assert(outcome->message != NULL);
+    /* A refusal that may be tried again outweighs one for good. */
+    if (attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent)
+        return;
+    attempt->worst = *outcome;
+    if (outcome->message != attempt->text)
+        snprintf(attempt->text, sizeof(attempt->text), "%s", outcome->message);
+    attempt->worst.message = attempt->text;
+    attempt->worst.details = (struct slice){.size = 0};
+}
+
+static void break_off(struct attempt *attempt, const char *why)
+{
+    struct outcome outcome = outcome_busy(why);
+    refuse(attempt, &outcome);
+    attempt->has_ended = true;
+}
+
+static void tell_window(struct attempt *attempt)
+{
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    assert(attempt->walk.odd_age_ns != 0);
+    if (exporter->has_told_window)
+        return;
+    exporter->has_told_window = true;
+    log_warn(&exporter->base.logger,
+             "Profiles outside the time that the server takes are dropped; look at the sender's "
+             "clock, or raise limits::max_age and limits::max_ahead here and on the server",
+             log_int("age_seconds", attempt->walk.odd_age_ns / NS_PER_S));
+}
+
+static void count_figures(struct attempt *attempt)
+{
+    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    const struct otlp_to_pprof_figures *figures = &attempt->walk.conversion.figures;
+    counter_add(&counters->zero, figures->zero);
+    counter_add(&counters->negative, figures->negative);
+    counter_add(&counters->too_large, figures->too_large);
+    counter_add(&counters->cut_stacks, figures->cut);
+    counter_add(&counters->too_old, attempt->walk.too_old);
+    counter_add(&counters->too_new, attempt->walk.too_new);
+    counter_add(&counters->left_out_labels,
+                attempt->walk.conversion.labels.dropped + attempt->series.left_out);
+    if (attempt->walk.too_old + attempt->walk.too_new > 0)
+        tell_window(attempt);
+}
+
+/* Takes at most `items` off *left. */
+static uint64_t take_items(uint64_t *left, uint64_t items)
+{
+    uint64_t taken = items < *left ? items : *left;
+    *left -= taken;
+    return taken;
+}
+
+/* What all posts together mean for the batch. Samples without a value count as delivered: there is
+ * nothing in them that the server could show. */
+static struct outcome joined_outcome(struct attempt *attempt)
+{
+    const struct pyroscope_walk *walk = &attempt->walk;
+    const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
+    uint64_t left = attempt->batch->items;
+    bool is_retryable = attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent;
+    bool has_failed = attempt->worst.verdict != ACCEPTED && attempt->settled.stored == 0;
+    if (is_retryable || has_failed) {
+        struct outcome refused = attempt->worst;
+        refused.delivered_items = take_items(&left, attempt->settled.stored);
+        return refused;
+    }
+    struct outcome outcome = outcome_accepted;
+    outcome.invalid_items = take_items(&left, walk->too_old + walk->too_new + figures->negative);
+    outcome.too_large_items = take_items(&left, figures->too_large);
+    (void)take_items(&left, attempt->settled.rejected);
+    outcome.rejected_items = attempt->batch->items - left;
+    return outcome;
+}
+
+static void attempt_end(struct attempt *attempt)
+{
+    assert(attempt->in_flight == 0);
+    assert(attempt->has_ended);
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct receipt *receipt = attempt->receipt;
+    struct outcome outcome = joined_outcome(attempt);
+    char text[HTTP_OUTCOME_TEXT_MAX];
+    if (outcome.verdict != ACCEPTED && !outcome.is_permanent)
+        pyroscope_memory_keep(&exporter->memory, &attempt->name, &attempt->settled);
+    else
+        count_figures(attempt);
+    if (outcome.message != NULL) {
+        snprintf(text, sizeof(text), "%s", outcome.message);
+        outcome.message = text;
+    }
+    settled_batch_clear(&attempt->settled);
+    pyroscope_walk_close(&attempt->walk);
+    pyroscope_series_fini(&attempt->series);
+    buffer_unref(attempt->stripped);
+    buffer_unref(attempt->whole.owner);
+    batch_unref(attempt->batch);
+    mem_free(attempt);
+    receipt_resolve(receipt, &outcome);
+}
+
+static void post_free(struct post *post)
+{
+    assert(post->attempt != NULL);
+    pyroscope_form_fini(&post->form);
+    mem_free(post);
+}
+
+/* A refusal for good costs only its own series; it is told once and counted always. */
+static void lose_post(struct post *post, const struct outcome *outcome)
+{
+    struct attempt *attempt = post->attempt;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
+    assert(outcome->is_permanent);
+    counter_add(&counters->refused, 1);
+    attempt->settled.rejected += post->samples;
+    number_set_add(&attempt->settled.posts, post->name);
+    if (exporter->has_told_refusal || post->name == REST_NAME)
+        return;
+    exporter->has_told_refusal = true;
+    log_warn(&exporter->base.logger, "The server refused a series; others go on",
+             log_text("error", outcome->message), log_int("samples", (int64_t)post->samples));
+}
+
+static bool can_be_cut(const struct post *post)
+{
+    return post->name != REST_NAME && post->samples > 1 && !pyroscope_walk_is_piece(post->name);
+}
+
+/* The server's limit is below ours: what it never takes goes in pieces at the next attempt, or is
+ * lost. True: lost. */
+static bool give_up_limited(struct post *post)
+{
+    struct pyroscope_exporter *exporter = post->attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
+    uint64_t plain_bytes = post->form.plain_bytes;
+    bool is_cut = can_be_cut(post) && number_set_add(&post->attempt->settled.cut, post->name);
+    assert(post->attempt->settled.is_limited);
+    counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
+    log_warn(&exporter->base.logger,
+             is_cut ? "The server answers 429 to a profile again and again while nothing else is "
+                      "sent to it: it is larger than the server's burst. It is sent in pieces; "
+                      "lower limits::max_bytes, or raise distributor.ingestion-burst-size-mb there"
+                    : "The server answers 429 to a profile again and again while nothing else is "
+                      "sent to it: it will never take it. It is dropped; raise "
+                      "distributor.ingestion-burst-size-mb or the tenant's limit there",
+             log_int("bytes",
+                     (int64_t)(plain_bytes > 0 ? plain_bytes : pyroscope_form_bytes(&post->form))),
+             log_int("samples", (int64_t)post->samples));
+    return !is_cut;
+}
+
+static void post_refused(struct post *post, struct outcome *outcome)
+{
+    assert(outcome->verdict == REFUSED);
+    struct attempt *attempt = post->attempt;
+    bool is_limited = outcome->code == STATUS_RESOURCE_EXHAUSTED && !outcome->is_permanent;
+    bool is_idle = post->is_alone && attempt->exporter->sent_no == post->sent_no;
+    if (is_limited && settled_batch_limited(&attempt->settled, post->name, is_idle) &&
+        give_up_limited(post))
+        outcome->is_permanent = true;
+    refuse(attempt, outcome);
+    if (outcome->is_permanent)
+        lose_post(post, outcome);
+    else
+        attempt->has_ended = true;
+}
+
+/* NULL: the client's URL. */
+static const char *target_of(const struct post *post)
+{
+    if (post->form.target != NULL)
+        return (const char *)post->form.target->data;
+    return post->name != REST_NAME ? post->attempt->exporter->push_path : NULL;
+}
+
+static void post_send(struct post *post)
+{
+    struct attempt *attempt = post->attempt;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
+    const struct pyroscope_form *form = &post->form;
+    assert(form->parts_count > 0);
+    const struct http_post request = {
+        .parts = form->parts,
+        .parts_count = form->parts_count,
+        .bytes = pyroscope_form_bytes(form),
+        .content_type = form->content_type,
+        .content_encoding = form->content_encoding,
+        .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
+        .target = target_of(post),
+        .done = attempt->done,
+        .arg = post,
+    };
+    post->is_alone = exporter->in_flight == 0 && clock_now_ns() - exporter->accepted_ns >= QUIET_NS;
+    post->sent_no = ++exporter->sent_no;
+    exporter->in_flight++;
+    attempt->in_flight++;
+    counter_add(&counters->posts, 1);
+    http_client_post(exporter->client, &request);
+}
+
+/* The profile's time, or the batch's arrival when it has none; moved on when another profile of the
+ * series has taken it. */
+static uint64_t time_of(const struct attempt *attempt)
+{
+    assert(attempt->walk.name != 0);
+    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    uint64_t time_ns = attempt->walk.profile.time_unix_ns;
+    if (time_ns == 0)
+        time_ns = clock_wall_ns() - (clock_now_ns() - attempt->batch->arrival_ns);
+    uint64_t free_ns =
+        pyroscope_memory_time(&attempt->exporter->memory, attempt->series.hash,
+                              batch_name_owner(&attempt->name, attempt->walk.name), time_ns);
+    counter_add(&counters->moved, free_ns != time_ns);
+    return free_ns;
+}
+
+static bool build_series(struct attempt *attempt)
+{
+    const struct pyroscope_walk *walk = &attempt->walk;
+    const struct pyroscope_source source = {
+        .config = &config_of(attempt)->labels,
+        .dictionary = &walk->dictionary,
+        .type = &walk->type,
+        .resource = walk->resource.resource,
+        .scope = walk->scope.scope,
+        .service = walk->service,
+        .label_names = profile_label_names(&walk->dictionary, &walk->profile),
+        .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
+        .has_plain_names = config_of(attempt)->min_pyroscope == PYROSCOPE_1,
+    };
+    return pyroscope_series_build(&attempt->series, &source);
+}
+
+static bool fill_part(struct attempt *attempt, struct pyroscope_form *form)
+{
+    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    uint64_t changed = 0;
+    if (!build_series(attempt))
+        return false;
+    const struct pyroscope_ingest ingest = {.path = attempt->exporter->ingest_path,
+                                            .series = &attempt->series,
+                                            .walk = &attempt->walk,
+                                            .time_ns = time_of(attempt)};
+    struct buffer *profile = otlp_to_pprof_take(&attempt->walk.conversion, ingest.time_ns);
+    if (profile == NULL)
+        return false;
+    bool is_filled = config_of(attempt)->mode == PYROSCOPE_INGEST
+                         ? pyroscope_ingest_profile(form, &ingest, profile, &changed)
+                         : pyroscope_form_push(form, &attempt->series, profile);
+    counter_add(&counters->changed_labels, changed);
+    return is_filled;
+}
+
+static bool fill_upload(struct attempt *attempt, struct pyroscope_form *form)
+{
+    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    uint64_t as_it_came_ns = attempt->walk.profile.time_unix_ns;
+    uint64_t changed = 0;
+    assert(attempt->walk.items == 1);
+    if (!build_series(attempt))
+        return false;
+    uint64_t time_ns = as_it_came_ns != 0 ? time_of(attempt) : 0;
+    const struct pyroscope_ingest ingest = {.path = attempt->exporter->ingest_path,
+                                            .series = &attempt->series,
+                                            .walk = &attempt->walk,
+                                            .time_ns = time_ns != as_it_came_ns ? time_ns : 0};
+    bool is_filled = pyroscope_ingest_upload(form, &ingest, &changed);
+    counter_add(&counters->changed_labels, changed);
+    return is_filled;
+}
+
+static struct post *post_create(struct attempt *attempt, uint64_t name, uint64_t samples)
+{
+    struct post *post = mem_zalloc(sizeof(*post));
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    assert(name != 0);
+    *post = (struct post){.attempt = attempt, .name = name, .samples = samples};
+    pyroscope_form_init(&post->form, exporter->base.budget, exporter->gzip);
+    return post;
+}
+
+/* What the walk found, unless it was settled at an earlier attempt. */
+static void send_found(struct attempt *attempt, enum pyroscope_found found)
+{
+    assert(found == PYROSCOPE_PART || found == PYROSCOPE_UPLOAD);
+    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    if (number_set_has(&attempt->settled.posts, attempt->walk.name)) {
+        counter_add(&counters->repeated, 1);
+        return;
+    }
+    struct post *post = post_create(attempt, attempt->walk.name, attempt->walk.items);
+    if (found == PYROSCOPE_PART ? fill_part(attempt, &post->form)
+                                : fill_upload(attempt, &post->form)) {
+        post_send(post);
+    } else {
+        break_off(attempt, no_memory);
+        post_free(post);
+    }
+}
+
+/* What the walk passes over, as OTLP. */
+static void send_rest(struct attempt *attempt)
+{
+    struct slice rest = attempt->rest;
+    assert(rest.data != NULL);
+    attempt->rest = slice_of(NULL, 0);
+    if (number_set_has(&attempt->settled.posts, REST_NAME))
+        return;
+    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
+    if (pyroscope_form_otlp(&post->form, rest)) {
+        post_send(post);
+    } else {
+        break_off(attempt, no_memory);
+        post_free(post);
+    }
+}
+
+static void step(struct attempt *attempt)
+{
+    if (attempt->rest.data != NULL) {
+        send_rest(attempt);
+        return;
+    }
+    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && !attempt->has_wanted;
+    enum pyroscope_found found =
+        is_relayed ? PYROSCOPE_END : pyroscope_walk_next(&attempt->walk, &attempt->settled.cut);
+    if (found == PYROSCOPE_NO_MEMORY)
+        break_off(attempt, no_memory);
+    else if (found == PYROSCOPE_END)
+        attempt->has_ended = true;
+    else
+        send_found(attempt, found);
+}
+
+/* After a 429 one at a time, until the server takes something. */
+static unsigned posts_max(const struct attempt *attempt)
+{
+    bool is_careful = attempt->settled.is_limited && !attempt->has_news;
+    assert(config_of(attempt)->concurrency > 0);
+    return is_careful ? 1 : (unsigned)config_of(attempt)->concurrency;
+}
+
+/* Posts until enough are under way; ends the attempt after the last answer. */
+static void pump(struct attempt *attempt)
+{
+    if (attempt->exporter->is_stopping && !attempt->has_ended)
+        break_off(attempt, "the exporter is stopping");
+    while (!attempt->has_ended && attempt->in_flight < posts_max(attempt))
+        step(attempt);
+    if (attempt->has_ended && attempt->in_flight == 0)
+        attempt_end(attempt);
+}
+
+/* Samples of the post that the server did not want, as far as it says so. */
+static uint64_t unwanted_of(const struct post *post, const struct http_result *result)
+{
+    struct otlp_partial_success partial = {.rejected = 0};
+    if (post->name != REST_NAME || result->body.size == 0 ||
+        !slice_equal_text(result->content_type, post->form.content_type) ||
+        !otlp_answer_partial_success(result->body, &partial) || partial.rejected <= 0)
+        return 0;
+    return (uint64_t)partial.rejected < post->samples ? (uint64_t)partial.rejected : post->samples;
+}
+
+static void post_taken(struct post *post, const struct http_result *result)
+{
+    struct attempt *attempt = post->attempt;
+    uint64_t unwanted = unwanted_of(post, result);
+    assert(post->name != 0);
+    attempt->settled.rejected += unwanted;
+    attempt->exporter->accepted_ns = clock_now_ns();
+    attempt->has_news = true;
+    number_set_add(&attempt->settled.posts, post->name);
+    attempt->settled.stored += post->samples - unwanted;
+}
+
+static void on_done(const struct http_result *result, void *arg)
+{
+    struct post *post = arg;
+    struct attempt *attempt = post->attempt;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    char text[HTTP_OUTCOME_TEXT_MAX];
+    struct outcome outcome;
+    assert(attempt->in_flight > 0);
+    assert(exporter->in_flight > 0);
+    attempt->in_flight--;
+    exporter->in_flight--;
+    if (result->status >= 200 && result->status < 300) {
+        post_taken(post, result);
+    } else {
+        const char *url =
+            post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
+        const struct request_secrets secrets = http_client_secrets(exporter->client);
+        outcome = post->name == REST_NAME ? http_outcome_refused(result, &secrets, url, text)
+                                          : pyroscope_outcome_refused(result, &secrets, url, text);
+        post_refused(post, &outcome);
+    }
+    post_free(post);
+    pump(attempt);
+}
+
+/* Mode otlp: what leaves as OTLP, and whether there is anything else. False: no memory. */
+static bool prepare_rest(struct attempt *attempt, struct slice request)
+{
+    assert(attempt->rest.data == NULL);
+    profile_choice wants = attempt->exporter->wants;
+    attempt->walk.wants = wants;
+    attempt->has_wanted = profile_choice_has(request, wants);
+    if (!attempt->has_wanted) {
+        attempt->rest = request;
+        return true;
+    }
+    attempt->wanted = profile_choice_items(request, wants);
+    attempt->stripped = profile_strip(request, wants, attempt->exporter->base.budget);
+    if (attempt->stripped == NULL)
+        return false;
+    if (attempt->stripped->size > 0)
+        attempt->rest = buffer_slice(attempt->stripped);
+    return true;
+}
+
+static bool attempt_open(struct attempt *attempt)
+{
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    bool is_joined = batch_join(attempt->batch, exporter->base.budget, &attempt->whole);
+    struct slice request = attempt->whole.bytes;
+    bool is_open = pyroscope_walk_open(&attempt->walk, config_of(attempt), &exporter->rules,
+                                       request, exporter->base.budget);
+    pyroscope_series_init(&attempt->series, exporter->base.budget);
+    if (!is_joined || !is_open)
+        return false;
+    return config_of(attempt)->mode != PYROSCOPE_OTLP || prepare_rest(attempt, request);
+}
+
+struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config)
+{
+    return (struct otlp_to_pprof_rules){
+        .labels =
+            {
+                .lifts_ids = true,
+                .has_trace_id =
+                    config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
+                .keeps_dots = !config->labels.dots_to_underscores,
+                .has_plain_names = config->min_pyroscope == PYROSCOPE_1,
+                .names_max = pyroscope_sample_labels_max(&config->labels),
+                .value_bytes_max = config->labels.max_value_bytes,
+                .drops = config->labels.drop.texts,
+                .drops_count = config->labels.drop.count,
+            },
+        .samples_max = config->limits.max_samples,
+        .bytes_max = config->limits.max_bytes - LABELS_BYTES,
+        .depth_max = config->limits.max_stack_depth,
+    };
+}
+
+static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struct batch *batch,
+                                      struct receipt *receipt)
+{
+    assert(exporter->client != NULL);
+    assert(batch->signal == PROFILES);
+    struct attempt *attempt = mem_zalloc(sizeof(*attempt));
+    attempt->exporter = exporter;
+    attempt->batch = batch_ref(batch);
+    attempt->receipt = receipt;
+    attempt->done = on_done;
+    if (exporter->forwards_tenant)
+        attempt->tenant = (struct config_pair){.key = CLIENT_TENANT_HEADER,
+                                               .value = client_info_tenant(batch->client)};
+    attempt->worst = outcome_accepted;
+    attempt->name = batch_name_of(batch);
+    attempt->settled = pyroscope_memory_take(&exporter->memory, &attempt->name);
+    if (!attempt_open(attempt))
+        break_off(attempt, no_memory);
+    return attempt;
+}
+
+void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
+                             struct receipt *receipt)
+{
+    pump(attempt_create(exporter, batch, receipt));
+}
+
+void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
+                                struct receipt *receipt)
+{
+    struct attempt *attempt = attempt_create(exporter, batch, receipt);
+    if (attempt->rest.data != NULL && number_set_add(&attempt->settled.posts, REST_NAME))
+        attempt->settled.stored += batch->items - attempt->wanted;
+    pump(attempt);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One attempt of the pyroscope exporter to send a batch: walks through its profiles, converts them
+ * one after the other and posts each series on its own, a few at a time. Runs on the exporter's
+ * lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporters/pyroscope/pyroscope_memory.h"
+#include "src/base/counter.h"
+#include "src/core/component.h"
+#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/pprof/otlp_to_pprof.h"
+
+struct batch;
+struct gzip;
+struct http_client;
+struct pyroscope_config;
+struct receipt;
+
+struct pyroscope_counters {
+    counter posts;
+    counter refused;
+    counter repeated;
+    counter moved;
+    counter zero;
+    counter negative;
+    counter too_large;
+    counter too_old;
+    counter too_new;
+    counter cut_stacks;
+    counter left_out_labels;
+    counter changed_labels;
+    counter cut_posts;
+    counter never_taken;
+};
+
+struct pyroscope_exporter {
+    struct component base;
+    char *url;
+    char *shown_url; /* for messages: without userinfo and query */
+    char *shown_ingest_url;
+    char *ingest_path;
+    const char *push_path; /* of the Push API, where url is another address; NULL: url is it */
+    profile_choice wants;  /* mode otlp: what leaves by Push or /ingest; the rest is OTLP */
+    char *authorization;
+    struct config_pair *headers; /* ours, then the user's */
+    size_t headers_count;
+    struct authenticator *authenticator; /* NULL: none */
+    struct http_client *client;
+    struct gzip *gzip; /* NULL: bodies go as they are */
+    struct otlp_to_pprof_rules rules;
+    struct pyroscope_memory memory;
+    uint64_t in_flight;   /* posts of all attempts */
+    uint64_t sent_no;     /* of the last one */
+    uint64_t accepted_ns; /* when the server took the last one */
+    bool forwards_tenant; /* that of each batch's client */
+    bool is_stopping;
+    bool has_told_refusal;
+    bool has_told_window;
+};
+
+/* How profiles are converted. Borrows from config. */
+struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config);
+/* Sends what of the batch is not settled yet; the receipt resolves when every post has an answer.
+ */
+void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
+                             struct receipt *receipt);
+/* The same in mode otlp for a batch whose OTLP part the server has stored already. */
+void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
+                                struct receipt *receipt);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which labels, under which names, and each of them once. Runs on the exporter's lane. */
+#include "exporters/pyroscope/pyroscope_series.h"
+
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "src/base/buffer.h"
+#include "src/base/random.h"
+#include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/pprof/otlp_labels.h"
+#include "src/profiles/pprof/otlp_text.h"
+#include "src/profiles/pprof/profile_type.h"
+#include "src/profiles/pyroscope/series_from_otlp.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ARENA_BYTES_MAX = 4 << 20,
+    RESOURCE_ATTRIBUTES = 1, /* field of Resource */
+    SCOPE_ATTRIBUTES = 3,    /* field of InstrumentationScope */
+    HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
+};
+
+void pyroscope_series_init(struct pyroscope_series *series, struct budget *budget)
+{
+    assert(series != NULL);
+    *series = (struct pyroscope_series){.budget = budget};
+    arena_init(&series->arena, ARENA_BYTES_MAX);
+    arena_init(&series->origin.arena, ARENA_BYTES_MAX);
+}
+
+void pyroscope_series_fini(struct pyroscope_series *series)
+{
+    assert(series != NULL);
+    arena_clear(&series->arena);
+    arena_clear(&series->origin.arena);
+    scratch_fini(&series->labels.scratch, series->budget);
+}
+
+size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config)
+{
+    assert(config->max_names > 0);
+    return config->max_names / 3;
+}
+
+static bool has_name(const struct slice *names, size_t count, struct slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(names[i], name))
+            return true;
+    return false;
+}
+
+/* A name counts once, its first value; what is beyond the limit is left out. */
+static void add(struct pyroscope_series *series, const struct pyroscope_source *source,
+                struct slice name, struct slice value)
+{
+    assert(name.size > 0);
+    size_t most = source->config->max_names;
+    if (source->private_labels == NULL)
+        most -= pyroscope_sample_labels_max(source->config);
+    if (value.size == 0 || has_name(series->names, series->count, name))
+        return;
+    if (series->count >= most || series->count == PYROSCOPE_LABELS_MAX) {
+        series->left_out++;
+        return;
+    }
+    value = otlp_text_cut(value, source->config->max_value_bytes);
+    uint8_t header[3 * HEADER_BYTES_MAX];
+    struct wire_writer writer = wire_writer_of(header, sizeof(header));
+    size_t bytes = wire_field_size(1, name.size) + wire_field_size(2, value.size);
+    wire_write_header(&writer, 1, bytes);
+    series->names[series->count++] = name;
+    series->has_failed |=
+        !byte_run_append(&series->labels, series->budget, wire_written(&writer)) ||
+        !byte_run_append_message(&series->labels, series->budget, 1, name) ||
+        !byte_run_append_message(&series->labels, series->budget, 2, value);
+}
+
+static void add_text(struct pyroscope_series *series, const struct pyroscope_source *source,
+                     const char *name, const char *value)
+{
+    add(series, source, slice_of_text(name), slice_of_text(value));
+}
+
+/* The text of the first attribute of that key that the resource has; no data: none. */
+static struct slice find_text(struct pyroscope_origin *origin,
+                              const struct pyroscope_source *source, const char *key)
+{
+    assert(key != NULL);
+    struct wire_reader reader = wire_reader_of(source->resource);
+    struct wire_field field;
+    struct slice text = {.size = 0};
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != RESOURCE_ATTRIBUTES || field.type != WIRE_BYTES)
+            continue;
+        struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
+        if (slice_equal_text(pair.key, key) &&
+            otlp_text_of_value(&origin->arena, source->dictionary, pair.value,
+                               source->config->max_value_bytes, &text))
+            return text;
+    }
+    return slice_of(NULL, 0);
+}
+
+/* service_name is always there, once. */
+static void add_service(struct pyroscope_series *series, const struct pyroscope_source *source)
+{
+    static const char unknown[] = "unknown_service";
+    struct slice name = source->service;
+    if (name.size == 0)
+        name = series->origin.service;
+    if (name.size > 0) {
+        add(series, source, slice_of_text("service_name"), name);
+        return;
+    }
+    struct slice executable = series->origin.executable;
+    char *text = arena_try_alloc(&series->arena, sizeof(unknown) + 1 + executable.size);
+    if (executable.size == 0 || text == NULL) {
+        add_text(series, source, "service_name", unknown);
+        return;
+    }
+    size_t size = (size_t)snprintf(text, sizeof(unknown) + 1, "%s:", unknown);
+    memcpy(text + size, executable.data, executable.size);
+    add(series, source, slice_of_text("service_name"), slice_of(text, size + executable.size));
+}
+
+static bool is_allowed(const struct config_texts *allow, struct slice key)
+{
+    for (size_t i = 0; i < allow->count; i++)
+        if (slice_equal_text(key, allow->texts[i]))
+            return true;
+    return false;
+}
+
+/* The label that an attribute becomes; false: none. What came as a label keeps its name. */
+static bool name_of(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                    struct slice key, struct slice *ret_name)
+{
+    const struct pyroscope_labels_config *config = source->config;
+    const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
+    bool was_label = profile_label_names_has(source->label_names, key);
+    enum otlp_name_form form = config->dots_to_underscores && !was_label && other == NULL
+                                   ? OTLP_NAME_UNDERSCORES
+                                   : OTLP_NAME_AS_IT_IS;
+    assert(ret_name != NULL);
+    if (other == NULL &&
+        (slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name") ||
+         (!was_label && !is_allowed(&config->allow, key))))
+        return false;
+    return otlp_label_name(&origin->arena, other != NULL ? slice_of_text(other) : key,
+                           source->has_plain_names ? OTLP_NAME_PLAIN : form, ret_name);
+}
+
+/* A name counts once, with its first value. */
+static void note_attribute(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                           struct slice key_value)
+{
+    assert(source->config != NULL);
+    struct otlp_pair pair = otlp_text_pair(source->dictionary, key_value);
+    const struct pyroscope_labels_config *config = source->config;
+    struct slice name;
+    struct slice value;
+    if (!name_of(origin, source, pair.key, &name) ||
+        !otlp_text_of_value(&origin->arena, source->dictionary, pair.value, config->max_value_bytes,
+                            &value) ||
+        value.size == 0 || has_name(origin->names, origin->count, name))
+        return;
+    if (origin->count == PYROSCOPE_LABELS_MAX) {
+        origin->left_out++;
+        return;
+    }
+    origin->names[origin->count] = name;
+    origin->values[origin->count++] = value;
+}
+
+static void note_attributes(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                            struct slice message, uint32_t number)
+{
+    assert(number > 0);
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number == number && field.type == WIRE_BYTES)
+            note_attribute(origin, source, field.bytes);
+}
+
+static bool is_same(struct slice a, struct slice b)
+{
+    return a.data == b.data && a.size == b.size;
+}
+
+/* Reads resource and scope, unless they are those of the series before: one request may have a post
+ * for each of many small profiles. */
+static void find_origin(struct pyroscope_origin *origin, const struct pyroscope_source *source)
+{
+    if (origin->is_known && is_same(origin->resource, source->resource) &&
+        is_same(origin->scope, source->scope) &&
+        slice_equal(origin->label_names, source->label_names))
+        return;
+    arena_clear(&origin->arena);
+    origin->is_known = true;
+    origin->resource = source->resource;
+    origin->scope = source->scope;
+    origin->label_names = source->label_names;
+    origin->count = 0;
+    origin->left_out = 0;
+    origin->service = find_text(origin, source, "service.name");
+    if (origin->service.size == 0)
+        origin->service = find_text(origin, source, "service_name");
+    origin->executable = find_text(origin, source, "process.executable.name");
+    note_attributes(origin, source, source->resource, RESOURCE_ATTRIBUTES);
+    note_attributes(origin, source, source->scope, SCOPE_ATTRIBUTES);
+}
+
+/* What came as a series had its own, or none. */
+static void add_private(struct pyroscope_series *series, const struct pyroscope_source *source)
+{
+    assert(source->dictionary != NULL);
+    struct series_label label;
+    if (source->private_labels == NULL) {
+        add_text(series, source, "__delta__", "false");
+        return;
+    }
+    struct profile_indices_reader reader =
+        profile_indices_read(&source->private_labels->attributes);
+    while (series_next_private(source->dictionary, &reader, &label))
+        add(series, source, label.name, label.value);
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_on(uint64_t hash, struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        hash = (hash ^ bytes.data[i]) * 1099511628211u;
+    return hash;
+}
+
+bool pyroscope_series_build(struct pyroscope_series *series, const struct pyroscope_source *source)
+{
+    assert(source->type != NULL);
+    const struct config_value *more = source->config->add;
+    const struct pyroscope_origin *origin = &series->origin;
+    find_origin(&series->origin, source);
+    arena_clear(&series->arena);
+    series->labels.size = 0;
+    series->count = 0;
+    add_text(series, source, "__name__", source->type->name);
+    add_private(series, source);
+    add_service(series, source);
+    for (size_t i = 0; more != NULL && more->type == CONFIG_VALUE_MAP && i < more->count; i++)
+        add_text(series, source, more->keys[i], more->items[i].text);
+    for (size_t i = 0; i < origin->count; i++)
+        add(series, source, origin->names[i], origin->values[i]);
+    series->left_out += origin->left_out;
+    series->hash = hash_on(14695981039346656037u, byte_run_slice(&series->labels));
+    series->hash = hash_on(series->hash, slice_of_text(source->type->type));
+    series->hash = hash_on(series->hash, slice_of_text(source->type->unit));
+    return !series->has_failed;
+}
+
+/* A random UUID (RFC 9562, version 4) as text: the server asks for one and makes its own. */
+static void write_id(char text[PYROSCOPE_ID_BYTES + 1])
+{
+    assert(text != NULL);
+    uint32_t words[4];
+    for (size_t i = 0; i < 4; i++)
+        words[i] = (uint32_t)(random_uniform() * 4294967296.0);
+    snprintf(text, PYROSCOPE_ID_BYTES + 1, "%08x-%04x-4%03x-%04x-%04x%08x", words[0],
+             words[1] >> 16, words[1] & 0xfff, 0x8000 | (words[2] >> 16 & 0x3fff),
+             words[2] & 0xffff, words[3]);
+}
+
+/* PushRequest { series { labels …, samples { raw_profile, ID } } }, up to the profile. */
+struct buffer *pyroscope_push_head(const struct pyroscope_series *series, uint64_t profile_bytes)
+{
+    assert(series != NULL);
+    size_t sample = wire_field_size(1, profile_bytes) + wire_field_size(2, PYROSCOPE_ID_BYTES);
+    size_t content = series->labels.size + wire_field_size(2, sample);
+    size_t room = 3 * HEADER_BYTES_MAX + series->labels.size;
+    struct buffer *head = buffer_try_create(series->budget, room);
+    if (head == NULL)
+        return NULL;
+    struct wire_writer writer = wire_writer_of(head->data, room);
+    wire_write_header(&writer, 1, content);
+    wire_write_raw(&writer, byte_run_slice(&series->labels));
+    wire_write_header(&writer, 2, sample);
+    wire_write_header(&writer, 1, profile_bytes);
+    head->size = wire_written(&writer).size;
+    return head;
+}
+
+struct buffer *pyroscope_push_tail(struct budget *budget)
+{
+    char id[PYROSCOPE_ID_BYTES + 1];
+    size_t room = wire_field_size(2, PYROSCOPE_ID_BYTES);
+    struct buffer *tail = buffer_try_create(budget, room);
+    if (tail == NULL)
+        return NULL;
+    write_id(id);
+    struct wire_writer writer = wire_writer_of(tail->data, room);
+    wire_write_bytes(&writer, 2, slice_of_text(id));
+    tail->size = wire_written(&writer).size;
+    return tail;
+}

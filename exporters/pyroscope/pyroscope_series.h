@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Labels of a Pyroscope series out of an OTLP resource and scope, and the Push request around a
+ * profile. One owner; reused from series to series of one request. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/arena.h"
+#include "src/base/slice.h"
+#include "src/profiles/pprof/entry_table.h"
+
+struct budget;
+struct buffer;
+struct profile;
+struct profile_dictionary;
+struct profile_type;
+struct pyroscope_labels_config;
+
+enum { PYROSCOPE_LABELS_MAX = 100, PYROSCOPE_ID_BYTES = 36 };
+
+struct pyroscope_source {
+    const struct pyroscope_labels_config *config;
+    const struct profile_dictionary *dictionary;
+    const struct profile_type *type;
+    struct slice resource;    /* encoded Resource */
+    struct slice scope;       /* encoded InstrumentationScope */
+    struct slice service;     /* of the samples; no data: the resource's */
+    struct slice label_names; /* profile_label_names: attributes that came as labels */
+    /* what came as a series, whose labels that begin with "__" are restored; NULL: it did not */
+    const struct profile *private_labels;
+    bool has_plain_names; /* as OTLP_NAME_PLAIN, without exception */
+};
+
+/* What a resource and a scope say, as labels. Found once for all series of one after the other that
+ * they are the same for. */
+struct pyroscope_origin {
+    bool is_known;
+    struct slice resource;
+    struct slice scope;
+    struct slice label_names;
+    struct arena arena;
+    struct slice names[PYROSCOPE_LABELS_MAX]; /* each once, in order */
+    struct slice values[PYROSCOPE_LABELS_MAX];
+    size_t count;
+    uint64_t left_out;       /* names beyond those */
+    struct slice service;    /* no data: not said */
+    struct slice executable; /* the same */
+};
+
+struct pyroscope_series {
+    struct budget *budget;
+    struct arena arena;
+    struct pyroscope_origin origin;
+    struct byte_run labels; /* encoded: the labels of a RawProfileSeries */
+    struct slice names[PYROSCOPE_LABELS_MAX];
+    size_t count;
+    uint64_t left_out; /* labels beyond the limit, since init */
+    uint64_t hash;     /* of the labels and the type */
+    bool has_failed;   /* no memory */
+};
+
+void pyroscope_series_init(struct pyroscope_series *series, struct budget *budget);
+void pyroscope_series_fini(struct pyroscope_series *series);
+/* How many labels the samples of a series may have. */
+size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config);
+/* False: no memory. All sources have the same config, dictionary and has_plain_names, and what they
+ * point to stays until _fini. */
+bool pyroscope_series_build(struct pyroscope_series *series, const struct pyroscope_source *source);
+
+/* What stands before and behind a profile of that many bytes in a PushRequest with that one series.
+ * NULL: no memory. */
+struct buffer *pyroscope_push_head(const struct pyroscope_series *series, uint64_t profile_bytes);
+struct buffer *pyroscope_push_tail(struct budget *budget);

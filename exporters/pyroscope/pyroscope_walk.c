@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the next part. Runs on the exporter's lane. */
+#include "exporters/pyroscope/pyroscope_walk.h"
+
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "exporters/pyroscope/pyroscope_memory.h"
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/pyroscope/series_from_otlp.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+    PIECES = 16, /* of a part that the server finds too large */
+    /* A name is the profile's number, the part's, and the piece's from 1. */
+    PIECE_BITS = 8,
+    PART_BITS = 24,
+};
+#define DICTIONARY_BYTES_MAX (256 * MIB)
+
+bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_config *config,
+                         const struct otlp_to_pprof_rules *rules, struct slice request,
+                         struct budget *budget)
+{
+    assert(config != NULL);
+    *walk = (struct pyroscope_walk){.config = config, .resources = wire_reader_of(request)};
+    arena_init(&walk->arena, DICTIONARY_BYTES_MAX);
+    walk->rules = rules;
+    walk->native_rules = *rules;
+    walk->native_rules.labels.keeps_dots = true;
+    walk->native_rules.labels.has_numbers = true;
+    walk->native_rules.labels.takes_least = true;
+    walk->native_rules.labels.keeps_service = true;
+    walk->native_rules.labels.names_max = OTLP_LABEL_NAMES_MAX;
+    walk->native_rules.labels.drops_count = 0;
+    otlp_to_pprof_init(&walk->conversion, rules, &walk->dictionary, budget);
+    return profile_dictionary_open(&walk->dictionary, &walk->arena, request);
+}
+
+void pyroscope_walk_close(struct pyroscope_walk *walk)
+{
+    assert(walk->config != NULL);
+    otlp_to_pprof_fini(&walk->conversion);
+    arena_clear(&walk->arena);
+}
+
+static struct slice text_at(const struct pyroscope_walk *walk, struct profile_index index)
+{
+    if (!profile_has(&walk->dictionary, PROFILE_STRINGS, index))
+        return slice_of(NULL, 0);
+    return profile_string_at(&walk->dictionary, index);
+}
+
+static struct profile_type type_of(const struct pyroscope_walk *walk)
+{
+    const struct profile *profile = &walk->profile;
+    const struct profile_type_texts texts = {
+        .type = text_at(walk, profile->sample_type.type),
+        .unit = text_at(walk, profile->sample_type.unit),
+        .period_type = text_at(walk, profile->period_type.type),
+        .period_unit = text_at(walk, profile->period_type.unit),
+    };
+    if (walk->metric.size == 0)
+        return profile_type_canonical(&texts, profile->period > 0, walk->has_cpu_time);
+    struct profile_type type = profile_type_plain(&texts);
+    snprintf(type.name, sizeof(type.name), "%.*s", (int)walk->metric.size,
+             (const char *)walk->metric.data);
+    return type;
+}
+
+/* Whether the server would take that time. What it would not is passed over, and counted. */
+static bool is_in_window(struct pyroscope_walk *walk)
+{
+    const struct pyroscope_limits_config *limits = &walk->config->limits;
+    uint64_t now_ns = clock_wall_ns();
+    uint64_t time_ns = walk->profile.time_unix_ns;
+    bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
+                  now_ns - time_ns > limits->max_age_ns;
+    bool is_new =
+        limits->max_ahead_ns != 0 && time_ns > now_ns && time_ns - now_ns > limits->max_ahead_ns;
+    if (!is_old && !is_new)
+        return true;
+    walk->odd_age_ns = (int64_t)(now_ns - time_ns);
+    walk->too_old += is_old ? profile_items(&walk->profile) : 0;
+    walk->too_new += is_new ? profile_items(&walk->profile) : 0;
+    return false;
+}
+
+static bool scope_has_cpu_time(const struct pyroscope_walk *walk)
+{
+    struct wire_reader profiles = wire_reader_of(walk->scope.bytes);
+    struct profile profile;
+    while (profile_next_profile(&profiles, &profile))
+        if (profile_type_is_cpu_time(text_at(walk, profile.sample_type.type),
+                                     text_at(walk, profile.sample_type.unit)))
+            return true;
+    return false;
+}
+
+/* The next profile of the request, in the order in which they stand there. */
+static bool step_to_profile(struct pyroscope_walk *walk)
+{
+    while (!profile_next_profile(&walk->profiles, &walk->profile)) {
+        while (!profile_next_scope(&walk->scopes, &walk->scope)) {
+            if (!profile_next_resource(&walk->resources, &walk->resource))
+                return false;
+            walk->scopes = wire_reader_of(walk->resource.bytes);
+        }
+        walk->profiles = wire_reader_of(walk->scope.bytes);
+        walk->has_cpu_time = scope_has_cpu_time(walk);
+    }
+    walk->profile_no++;
+    return true;
+}
+
+static void begin_service(struct pyroscope_walk *walk, size_t service)
+{
+    assert(service < walk->conversion.services_count);
+    walk->pieces_left = 0;
+    walk->service_no = service;
+    walk->service = walk->conversion.services[service];
+    const struct otlp_to_pprof_source source = {
+        .profile = &walk->profile, .type = &walk->type, .service = service};
+    otlp_to_pprof_begin(&walk->conversion, &source);
+}
+
+static bool is_wanted(struct pyroscope_walk *walk)
+{
+    bool is_wanted = walk->wants == NULL || walk->wants(&walk->profile);
+    return is_wanted && is_in_window(walk);
+}
+
+static bool begin_profile(struct pyroscope_walk *walk)
+{
+    assert(!walk->has_profile);
+    do {
+        if (!step_to_profile(walk))
+            return false;
+    } while (!is_wanted(walk));
+    walk->metric = series_private_name(&walk->dictionary, &walk->profile);
+    otlp_to_pprof_set_rules(&walk->conversion,
+                            walk->metric.size > 0 ? &walk->native_rules : walk->rules);
+    walk->type = type_of(walk);
+    walk->part_no = 0;
+    walk->has_profile = true;
+    otlp_to_pprof_services(&walk->conversion, &walk->profile);
+    begin_service(walk, 0);
+    return true;
+}
+
+static enum pyroscope_found found_upload(struct pyroscope_walk *walk)
+{
+    assert(walk->has_profile);
+    walk->has_profile = false;
+    walk->service = slice_of(NULL, 0);
+    walk->name = walk->profile_no << (PART_BITS + PIECE_BITS);
+    walk->items = profile_items(&walk->profile);
+    snprintf(walk->type.name, sizeof(walk->type.name), "upload");
+    return PYROSCOPE_UPLOAD;
+}
+
+/* The part that was just gathered is to be found in pieces. */
+static void cut_part(struct pyroscope_walk *walk)
+{
+    assert(walk->pieces_left == 0);
+    walk->piece_samples = walk->conversion.samples;
+    walk->pieces_left = walk->piece_samples < PIECES ? walk->piece_samples : PIECES;
+    walk->piece_no = 0;
+    otlp_to_pprof_rewind(&walk->conversion);
+}
+
+/* Samples in equal numbers. */
+static bool next_piece(struct pyroscope_walk *walk)
+{
+    assert(walk->pieces_left > 0);
+    uint64_t samples = (walk->piece_samples + walk->pieces_left - 1) / walk->pieces_left;
+    walk->pieces_left--;
+    walk->piece_samples -= samples;
+    walk->piece_no++;
+    walk->name = (walk->name & ~(uint64_t)((1 << PIECE_BITS) - 1)) | walk->piece_no;
+    walk->conversion.samples_max = samples;
+    bool is_filled = otlp_to_pprof_fill(&walk->conversion);
+    walk->conversion.samples_max = 0;
+    return is_filled;
+}
+
+static bool next_part(struct pyroscope_walk *walk, const struct number_set *cut)
+{
+    assert(cut != NULL);
+    if (walk->pieces_left > 0)
+        return next_piece(walk);
+    if (!otlp_to_pprof_fill(&walk->conversion))
+        return false;
+    walk->name = (walk->profile_no << PART_BITS | walk->part_no++) << PIECE_BITS;
+    if (walk->conversion.samples == 1 || !number_set_has(cut, walk->name))
+        return true;
+    cut_part(walk);
+    return next_piece(walk);
+}
+
+enum pyroscope_found pyroscope_walk_next(struct pyroscope_walk *walk, const struct number_set *cut)
+{
+    assert(walk->config != NULL);
+    while (walk->has_profile || begin_profile(walk)) {
+        if (profile_is_upload(&walk->profile))
+            return found_upload(walk);
+        if (next_part(walk, cut)) {
+            walk->items = walk->conversion.samples;
+            return PYROSCOPE_PART;
+        }
+        if (otlp_to_pprof_has_failed(&walk->conversion))
+            return PYROSCOPE_NO_MEMORY;
+        if (walk->service_no + 1 < walk->conversion.services_count)
+            begin_service(walk, walk->service_no + 1);
+        else
+            walk->has_profile = false;
+    }
+    return PYROSCOPE_END;
+}
+
+bool pyroscope_walk_is_piece(uint64_t name)
+{
+    assert(name != 0);
+    return (name & ((1 << PIECE_BITS) - 1)) != 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list in the order of arrival, which is that of the deadlines. Runs on the instance's lane. */
+#include "processors/trace_profile_join/trace_profile_hold.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/profiles/profile_keep.h"
+#include "src/join/profiles/profile_links.h"
+
+void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
+                             struct budget *budget)
+{
+    assert(store != NULL);
+    assert(budget != NULL);
+    *hold = (struct trace_profile_hold){.store = store, .budget = budget};
+    hold->end = &hold->first;
+    hold->next = &hold->first;
+}
+
+void trace_profile_hold_fini(struct trace_profile_hold *hold)
+{
+    assert(hold->first == NULL);
+    assert(hold->bytes == 0);
+    hold->store = NULL;
+}
+
+static bool try_take_of(struct trace_profile_hold *hold, uint64_t bytes, uint64_t most)
+{
+    _Atomic uint64_t *held = &hold->store->held_bytes;
+    uint64_t before = atomic_load_explicit(held, memory_order_relaxed);
+    assert(bytes <= UINT64_MAX / 2);
+    do {
+        if (bytes > most || before > most - bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak(held, &before, before + bytes));
+    hold->bytes += bytes;
+    return true;
+}
+
+bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes)
+{
+    assert(hold->store != NULL);
+    return try_take_of(hold, bytes, hold->store->settings.hold_bytes);
+}
+
+bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes)
+{
+    assert(hold->store != NULL);
+    return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_AWAITED_SHARE);
+}
+
+void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes)
+{
+    assert(bytes <= hold->bytes);
+    hold->bytes -= bytes;
+    atomic_fetch_sub(&hold->store->held_bytes, bytes);
+}
+
+static bool is_missing(const struct join_link *link)
+{
+    assert(link->key.span != 0);
+    return link->found == SPAN_MISSED || link->is_unsettled;
+}
+
+static void note_missing(struct held *held, const struct profile_links *links)
+{
+    uint32_t count = 0;
+    assert(held->missing == NULL);
+    for (uint32_t i = 1; i < links->set.count; i++)
+        count += is_missing(&links->set.items[i]);
+    held->missing = mem_alloc(count * sizeof(held->missing[0]) + 1);
+    for (uint32_t i = 1; i < links->set.count; i++)
+        if (is_missing(&links->set.items[i]))
+            held->missing[held->missing_count++] = links->set.items[i].key;
+}
+
+static uint64_t overhead_of(const struct held *held)
+{
+    assert(held->batch != NULL);
+    return sizeof(*held) + sizeof(*held->batch) + sizeof(held->batch->parts[0]) +
+           held->missing_count * sizeof(held->missing[0]) +
+           held->awaits.count * sizeof(held->awaits.items[0]);
+}
+
+void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
+                            const struct profile_links *links, struct profile_awaits *awaits,
+                            uint64_t deadline_ns)
+{
+    struct held *held = mem_zalloc(sizeof(*held));
+    assert(links->set.count > 0);
+    held->batch = batch;
+    held->awaits = *awaits;
+    *awaits = (struct profile_awaits){.items = NULL};
+    held->deadline_ns = deadline_ns;
+    held->waits_for_all = links->timed_count > 0;
+    note_missing(held, links);
+    held->overhead = overhead_of(held);
+    budget_take(hold->budget, held->overhead);
+    if (hold->first == NULL)
+        hold->arrivals = UINT64_MAX; /* spans may have come since links were resolved */
+    *hold->end = held;
+    hold->end = &held->next;
+    hold->count++;
+    assert(held->missing_count > 0 || held->waits_for_all || held->awaits.count > 0);
+}
+
+/* Takes the one that *at points to out of the list. */
+static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
+{
+    struct held *held = *at;
+    struct batch *batch = held->batch;
+    assert(hold->count > 0);
+    *at = held->next;
+    if (hold->end == &held->next)
+        hold->end = at;
+    if (hold->next == &held->next)
+        hold->next = at;
+    hold->count--;
+    budget_return(hold->budget, held->overhead);
+    mem_free(held->missing);
+    profile_awaits_fini(&held->awaits);
+    mem_free(held);
+    return batch;
+}
+
+struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold)
+{
+    assert(hold->first != NULL);
+    return pop_at(hold, &hold->first);
+}
+
+/* Strikes out what is there by now; true: nothing is missing. */
+static bool is_complete(const struct trace_profile_hold *hold, struct held *held)
+{
+    struct span_facts facts;
+    assert(held != NULL);
+    if (held->waits_for_all)
+        return false;
+    while (held->missing_count > 0) {
+        const struct link_key *key = &held->missing[held->missing_count - 1];
+        enum span_found found = span_index_find(
+            &hold->store->index, key->has_trace ? key->trace : NULL, key->span, &facts);
+        if (found == SPAN_MISSED ||
+            (found == SPAN_FOUND && !profile_keep_is_settled(hold->store, &facts)))
+            return false;
+        held->missing_count--;
+    }
+    return profile_awaits_are_over(&held->awaits, hold->store, clock_now_ns());
+}
+
+/* A round goes on where the last call has ended, so that those who wait are not looked at anew for
+ * each that goes. */
+struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks)
+{
+    assert(looks != NULL);
+    if (hold->next == &hold->first) {
+        uint64_t arrivals = span_index_arrivals(&hold->store->index);
+        if (arrivals == hold->arrivals)
+            return NULL;
+        hold->round_arrivals = arrivals;
+    }
+    for (; *hold->next != NULL; hold->next = &(*hold->next)->next) {
+        if (*looks == 0)
+            return NULL;
+        --*looks;
+        if (is_complete(hold, *hold->next))
+            return pop_at(hold, hold->next);
+    }
+    hold->next = &hold->first;
+    hold->arrivals = hold->round_arrivals;
+    return NULL;
+}

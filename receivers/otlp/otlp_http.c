@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP over HTTP: one path per signal, POST, protobuf or JSON. The order of the checks and the
+ * texts are the Go collector's. Runs on its receiver's lane. */
+#include "receivers/otlp/otlp_receiver.h"
+
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/net/syntax/http_path.h"
+#include "src/net/syntax/media_type.h"
+#include "src/otlp/json/json_write.h"
+#include "src/otlp/schema.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ENCODING_SHOWN_MAX = 128 };
+
+static const char protobuf_type[] = "application/x-protobuf";
+static const char json_type[] = "application/json";
+
+/* The response is complete but for the headers that the user configured for all of them. */
+static void finish(const struct otlp_receiver *receiver, struct http_request *request,
+                   struct http_response *response)
+{
+    assert(response->status >= 200);
+    response->common = receiver->response_headers;
+    http_respond(request, response);
+}
+
+/* A response that has its own headers. */
+static void respond(const struct otlp_receiver *receiver, struct http_request *request,
+                    struct http_response *response)
+{
+    struct listen_cors_room room;
+    assert(response->status >= 200);
+    listen_cors_add(&receiver->cors, request, &room, response);
+    finish(receiver, request, response);
+}
+
+static void respond_text(const struct otlp_receiver *receiver, struct http_request *request,
+                         unsigned status, const char *text)
+{
+    assert(text != NULL);
+    assert(status >= 400);
+    respond(receiver, request,
+            &(struct http_response){
+                .status = status,
+                .headers = {{"content-type", "text/plain"}},
+                .body = slice_of_text(text),
+            });
+}
+
+static void respond_not_found(const struct otlp_receiver *receiver, struct http_request *request)
+{
+    assert(request != NULL);
+    respond(receiver, request,
+            &(struct http_response){
+                .status = 404,
+                .headers = {{"content-type", "text/plain; charset=utf-8"},
+                            {"x-content-type-options", "nosniff"}},
+                .body = slice_of_text("404 page not found\n"),
+            });
+}
+
+/* Go answers in the request's form; when that is unknown it gives up with this. */
+static void respond_unmarshalable(const struct otlp_receiver *receiver,
+                                  struct http_request *request)
+{
+    assert(request != NULL);
+    respond(receiver, request,
+            &(struct http_response){
+                .status = 500,
+                .headers = {{"content-type", json_type}},
+                .body = slice_of_text(
+                    "{\"code\": 13, \"message\": \"failed to marshal error message\"}"),
+            });
+}
+
+/* google.rpc.Status in the form that the request has; JSON when it named none. */
+static void respond_status(const struct otlp_receiver *receiver, struct http_request *request,
+                           unsigned http_status, const struct rpc_status *status,
+                           enum otlp_encoding encoding)
+{
+    assert(http_status >= 400);
+    assert(status->message != NULL);
+    char text[RPC_STATUS_JSON_MAX];
+    uint8_t bytes[RPC_STATUS_BYTES_MAX];
+    char retry_after[24];
+    struct http_response response = {.status = http_status};
+    if (encoding == OTLP_PROTOBUF) {
+        response.headers[0] = (struct http_header){"content-type", protobuf_type};
+        response.body = slice_of(bytes, rpc_status_to_protobuf(status, bytes));
+    } else {
+        response.headers[0] = (struct http_header){"content-type", json_type};
+        response.body = slice_of(text, rpc_status_to_json(status, text));
+    }
+    if (status->retry_after_ns > 0) {
+        uint64_t seconds = status->retry_after_ns / NS_PER_S;
+        snprintf(retry_after, sizeof(retry_after), "%" PRIu64, seconds > 0 ? seconds : 1);
+        response.headers[1] = (struct http_header){"retry-after", retry_after};
+    }
+    respond(receiver, request, &response);
+}
+
+/* Content-Type without parameters; OTLP_NO_ENCODING for anything else. */
+static enum otlp_encoding encoding_of(const struct http_request *request)
+{
+    assert(request != NULL);
+    struct slice type = http_request_header(request, "content-type");
+    if (media_type_is(type, protobuf_type))
+        return OTLP_PROTOBUF;
+    return media_type_is(type, json_type) ? OTLP_JSON : OTLP_NO_ENCODING;
+}
+
+/* What is wrong before the request is looked at further, in its form as far as it has one. */
+static void refuse_early(const struct otlp_receiver *receiver, struct http_request *request,
+                         unsigned http_status, const struct rpc_status *status)
+{
+    assert(http_status >= 400);
+    enum otlp_encoding encoding = encoding_of(request);
+    bool has_type = http_request_header(request, "content-type").size > 0;
+    if (encoding == OTLP_NO_ENCODING && has_type)
+        respond_unmarshalable(receiver, request);
+    else
+        respond_status(receiver, request, http_status, status, encoding);
+}
+
+/* Browsers ask first, without credentials. True: it has answered. */
+static bool answer_preflight(const struct otlp_receiver *receiver, struct http_request *request)
+{
+    struct listen_cors_room room;
+    struct http_response response;
+    assert(receiver->config->has_http);
+    if (!listen_cors_preflight(&receiver->cors, request, &room, &response))
+        return false;
+    finish(receiver, request, &response);
+    return true;
+}
+
+/* Before a byte of the body is read. False: it has answered. */
+static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
+                       struct auth_answer *answer)
+{
+    assert(answer != NULL);
+    enum auth_verdict verdict = listen_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
+    if (verdict == AUTH_GRANTED)
+        return true;
+    bool is_busy = verdict == AUTH_BUSY;
+    const struct rpc_status status = {
+        .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+        .message = answer->reason,
+        .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+    };
+    refuse_early(receiver, request, is_busy ? 503 : 401, &status);
+    return false;
+}
+
+/* Before the path is looked at, as in Go. False: it has answered. */
+static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
+                              enum codec *ret_codec)
+{
+    assert(ret_codec != NULL);
+    struct slice found = http_request_header(request, "content-encoding");
+    *ret_codec = http_listen_config_codec(&receiver->config->http.server, found);
+    if (*ret_codec != CODECS)
+        return true;
+    char text[ENCODING_SHOWN_MAX + 64];
+    int size = (int)(found.size < ENCODING_SHOWN_MAX ? found.size : ENCODING_SHOWN_MAX);
+    snprintf(text, sizeof(text), "unsupported Content-Encoding: %.*s", size,
+             found.size == 0 ? "" : (const char *)found.data);
+    refuse_early(receiver, request, 400,
+                 &(struct rpc_status){.code = STATUS_INVALID_ARGUMENT, .message = text});
+    return false;
+}
+
+static void redirect(const struct otlp_receiver *receiver, struct http_request *request,
+                     const char *path)
+{
+    assert(path[0] == '/');
+    char location[HTTP_PATH_ESCAPED_MAX];
+    if (!http_path_escape(path, http_request_query(request), location)) {
+        respond_not_found(receiver, request);
+        return;
+    }
+    respond(receiver, request,
+            &(struct http_response){.status = 307, .headers = {{"location", location}}});
+}
+
+/* The signal that the path asks for; false: it has answered that there is none. */
+static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
+                        enum signal_kind *ret_signal)
+{
+    assert(ret_signal != NULL);
+    char asked[HTTP_PATH_MAX];
+    char clean[HTTP_PATH_MAX];
+    char path[HTTP_PATH_MAX];
+    struct slice text = http_request_path(request);
+    if (!http_path_decode(text, path)) {
+        respond_not_found(receiver, request);
+        return false;
+    }
+    assert(text.size < HTTP_PATH_MAX);
+    snprintf(asked, sizeof(asked), "%.*s", (int)text.size, (const char *)text.data);
+    http_path_clean(asked, clean);
+    if (strcmp(asked, clean) != 0) {
+        redirect(receiver, request, clean);
+        return false;
+    }
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
+        if (receiver->base.outlets[signal] != NULL &&
+            strcmp(path, receiver->url_paths[signal]) == 0) {
+            *ret_signal = signal;
+            return true;
+        }
+    }
+    respond_not_found(receiver, request);
+    return false;
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct otlp_receiver *receiver = arg;
+    assert(receiver->config->has_http);
+    struct auth_answer answer;
+    enum signal_kind signal;
+    enum codec codec;
+    if (answer_preflight(receiver, request) || !check_auth(receiver, request, &answer) ||
+        !check_compression(receiver, request, &codec) || !find_signal(receiver, request, &signal))
+        return;
+    if (!slice_equal_text(http_request_method(request), "POST")) {
+        respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
+        return;
+    }
+    enum otlp_encoding encoding = encoding_of(request);
+    if (encoding == OTLP_NO_ENCODING) {
+        respond_text(receiver, request, 415,
+                     "415 unsupported media type, supported: [application/json, "
+                     "application/x-protobuf]");
+        return;
+    }
+    struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_HTTP);
+    exchange->signal = signal;
+    exchange->encoding = encoding;
+    exchange->codec = codec;
+    otlp_exchange_identify(exchange, &answer);
+    http_request_read_body(
+        request,
+        &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    struct otlp_exchange *exchange = http_request_context(request);
+    struct otlp_receiver *receiver = arg;
+    struct buffer *body = http_request_body(request);
+    assert(exchange->receiver == receiver);
+    otlp_exchange_take(exchange, body, buffer_slice(body), exchange->codec,
+                       otlp_config_body_bytes_max(&receiver->config->http));
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    struct otlp_exchange *exchange = http_request_context(request);
+    assert(exchange->receiver == arg);
+    struct outcome outcome = otlp_body_failure(failure, "http: request body too large");
+    (void)arg;
+    if (failure == HTTP_BODY_TOO_LARGE)
+        exchange->http_status = OTLP_HTTP_TOO_LARGE;
+    else if (failure == HTTP_BODY_TOO_SLOW)
+        exchange->http_status = OTLP_HTTP_TOO_SLOW;
+    otlp_exchange_answer(exchange, &outcome);
+}
+
+static void respond_accepted(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    uint8_t body[OTLP_RESPONSE_BYTES_MAX];
+    struct buffer *text = NULL;
+    struct http_response response = {
+        .status = 200,
+        .headers = {{"content-type", protobuf_type}},
+        .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
+    };
+    if (exchange->encoding == OTLP_JSON) {
+        text = json_write(otlp_response(exchange->signal), response.body, NULL);
+        response.headers[0].value = json_type;
+        response.body = text != NULL ? buffer_slice(text) : slice_of_text("{}");
+    }
+    assert(exchange->encoding != OTLP_NO_ENCODING);
+    respond(exchange->receiver, exchange->request, &response);
+    buffer_unref(text);
+}
+
+void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+{
+    assert(exchange->transport == OTLP_HTTP);
+    if (outcome->verdict == ACCEPTED) {
+        respond_accepted(exchange, outcome);
+        return;
+    }
+    struct rpc_status status = {
+        .code = outcome->code,
+        .message = outcome->message,
+        .details = outcome->details,
+        .retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,
+    };
+    unsigned http_status =
+        exchange->http_status > 0 ? exchange->http_status : rpc_code_to_http(outcome->code);
+    /* The Go collector's code for a body that is too large. */
+    if (http_status == OTLP_HTTP_TOO_LARGE)
+        status.code = STATUS_INVALID_ARGUMENT;
+    respond_status(exchange->receiver, exchange->request, http_status, &status, exchange->encoding);
+}
+
+const struct http_handler otlp_http_handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+    .on_end = otlp_exchange_on_end,
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* otlp: takes all signals over gRPC and HTTP. One listener per protocol, opened by the
+ * instance on lane 0, deals its connections to the servers of all lanes. Runs on its lane. */
+#include "receivers/otlp/otlp_receiver.h"
+
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/core/client_info.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES };
+
+#define ROWS(field, what, text)                                                                    \
+    COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_GRPC], COUNTER_SUM,                \
+                      "otelcol_receiver_" what "_%s", SIGNALS, "transport", "grpc", text),         \
+        COUNTER_BY_SIGNAL(struct otlp_receiver_counters, field[OTLP_HTTP], COUNTER_SUM,            \
+                          "otelcol_receiver_" what "_%s", SIGNALS, "transport", "http", text)
+
+#define LAYOUT_ROW(layout, version)                                                                \
+    {                                                                                              \
+        .name = "spanflame_profiles_received",                                                     \
+        .help = "Number of requests of profiles by the OTLP version that their layout is of.",     \
+        .type = COUNTER_SUM, .label = "layout", .label_value = (version),                          \
+        .offset = offsetof(struct otlp_receiver_counters, layouts[layout])                         \
+    }
+
+static const struct counter_row otlp_receiver_counters[] = {
+    ROWS(accepted, "accepted", "Number of items successfully pushed into the pipeline."),
+    ROWS(refused, "refused", "Number of items that could not be pushed into the pipeline."),
+    ROWS(failed, "failed", "Number of items that failed to be processed by the receiver."),
+    LAYOUT_ROW(LAYOUT_1_10, "1.10"),
+    LAYOUT_ROW(LAYOUT_1_9, "1.9"),
+    LAYOUT_ROW(LAYOUT_1_8, "1.8"),
+    LAYOUT_ROW(LAYOUT_1_7, "1.7"),
+    LAYOUT_ROW(LAYOUT_1_6, "1.6"),
+    LAYOUT_ROW(LAYOUT_UNKNOWN, "unknown"),
+    COUNTER(struct otlp_receiver_counters, profiles_rejected, COUNTER_SUM,
+            "spanflame_profiles_rejected",
+            "Number of Profile messages that were taken out of requests because they are broken."),
+    COUNTER(struct otlp_receiver_counters, profile_attributes_dropped, COUNTER_SUM,
+            "spanflame_profile_attributes_dropped",
+            "Number of attributes of profiles that were dropped because they refer to nothing."),
+    LISTEN_TLS_COUNTERS(struct otlp_receiver_counters, tls),
+    HTTP_SERVER_COUNTERS(struct otlp_receiver_counters, http),
+    COUNTER_END,
+};
+
+extern const struct component_factory otlp_receiver_factory;
+
+static struct otlp_receiver *otlp_receiver_of(struct component *component)
+{
+    assert(component->factory == &otlp_receiver_factory);
+    return (struct otlp_receiver *)component;
+}
+
+/* What is not there or off is all 0. */
+static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *config)
+{
+    struct otlp_keepalive_config keepalive = {.has_ping = false};
+    assert(config != NULL);
+    if (config->has_keepalive && config->keepalive.has_lifetime)
+        keepalive.lifetime = config->keepalive.lifetime;
+    if (config->has_keepalive && config->keepalive.has_ping)
+        keepalive.ping = config->keepalive.ping;
+    return keepalive;
+}
+
+static struct http_server_counters *http_counters_of(struct otlp_receiver *self)
+{
+    struct otlp_receiver_counters *counters = self->base.counters;
+    assert(counters != NULL);
+    return &counters->http;
+}
+
+static struct http_server *create_grpc_server(struct otlp_receiver *self)
+{
+    assert(self->config->has_grpc);
+    const struct otlp_grpc_config *config = &self->config->grpc;
+    struct otlp_keepalive_config keepalive = keepalive_of(config);
+    return http_server_create(&(struct http_server_settings){
+        .lane = self->base.lane,
+        .budget = self->base.budget,
+        .has_http2 = true,
+        .has_keep_alive = true,
+        .streams_max = config->streams_max,
+        .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
+        .connection_age_max_ns = keepalive.lifetime.age_max_ns,
+        .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
+        .ping_interval_min_ns = keepalive.ping.interval_min_ns,
+        .tls = self->tls[OTLP_GRPC].context,
+        .counters = http_counters_of(self),
+        .handler = &otlp_grpc_handler,
+        .arg = self,
+    });
+}
+
+static struct http_server *create_http_server(struct otlp_receiver *self)
+{
+    assert(self->config->has_http);
+    struct http_server_settings settings =
+        http_listen_config_settings(&self->config->http.server, &self->base);
+    settings.tls = self->tls[OTLP_HTTP].context;
+    settings.counters = http_counters_of(self);
+    settings.handler = &otlp_http_handler;
+    return http_server_create(&settings);
+}
+
+static void prepare_http(struct otlp_receiver *self)
+{
+    const struct http_listen_config *config = &self->config->http.server;
+    assert(self->servers[OTLP_HTTP] == NULL);
+    if (config->has_cors)
+        listen_cors_init(&self->cors, &config->cors);
+    self->response_headers = http_listen_config_headers(config);
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
+        self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
+        assert(self->url_paths[signal] != NULL);
+    }
+    self->servers[OTLP_HTTP] = create_http_server(self);
+}
+
+/* Of a protocol that is on. */
+static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transport,
+                        const struct listen_config *config, struct error *error)
+{
+    struct otlp_receiver_counters *counters = self->base.counters;
+    struct listen_tls *tls = &self->tls[transport];
+    assert(transport < OTLP_TRANSPORTS);
+    tls->logger = &self->base.logger;
+    tls->counters = &counters->tls;
+    if (component_is_rehearsed(&self->base) ||
+        listen_tls_init(tls, config, transport == OTLP_HTTP, error))
+        return true;
+    return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
+}
+
+/* Of a protocol that is on. */
+static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
+                           const struct listen_config *config, struct error *error)
+{
+    assert(transport < OTLP_TRANSPORTS);
+    if (!prepare_tls(self, transport, config, error))
+        return false;
+    if (listen_auth_init(&self->auth[transport], &self->base, config, error))
+        return true;
+    return error_prefix(error, "protocols::%s::auth", transport == OTLP_GRPC ? "grpc" : "http");
+}
+
+static bool otlp_receiver_create(struct component *component, struct error *error)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    const struct otlp_receiver_config *config = component->config;
+    const struct otlp_protocols_config *protocols = &config->protocols;
+    assert(error != NULL);
+    self->config = protocols;
+    self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
+                                               : PROFILE_LAYOUTS;
+    self->codecs = codec_box_create(component->budget);
+    if (protocols->has_grpc && !prepare_access(self, OTLP_GRPC, &protocols->grpc.listen, error))
+        return false;
+    if (protocols->has_http &&
+        !prepare_access(self, OTLP_HTTP, &protocols->http.server.listen, error))
+        return false;
+    if (protocols->has_grpc)
+        self->servers[OTLP_GRPC] = create_grpc_server(self);
+    if (protocols->has_http)
+        prepare_http(self);
+    return true;
+}
+
+/* Opens the listener of one protocol for the servers of all lanes. */
+static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
+                       const struct listen_config *config, struct error *error)
+{
+    assert(transport < OTLP_TRANSPORTS);
+    assert(first->base.first == &first->base);
+    struct http_server *servers[LANES_MAX];
+    size_t count = 0;
+    for (struct component *c = &first->base; c != NULL; c = c->next_lane) {
+        assert(count < LANES_MAX);
+        servers[count++] = otlp_receiver_of(c)->servers[transport];
+    }
+    if (!http_server_listen(servers, count, config->transport, config->endpoint, error))
+        return false;
+    log_info(&first->base.logger,
+             transport == OTLP_GRPC ? "Starting GRPC server" : "Starting HTTP server",
+             log_text("endpoint", http_server_address(servers[0])));
+    return true;
+}
+
+static bool otlp_receiver_start(struct component *component, struct error *error)
+{
+    assert(error != NULL);
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    if (component->first != component)
+        return true;
+    if (self->config->has_grpc && !listen_for(self, OTLP_GRPC, &self->config->grpc.listen, error))
+        return false;
+    return !self->config->has_http ||
+           listen_for(self, OTLP_HTTP, &self->config->http.server.listen, error);
+}
+
+void otlp_receiver_check_stopped(struct otlp_receiver *self)
+{
+    assert(self != NULL);
+    if (self->is_stopping && self->servers_open == 0 && self->exchanges == 0) {
+        self->is_stopping = false;
+        component_stopped(&self->base);
+    }
+}
+
+static void on_server_stopped(void *arg)
+{
+    struct otlp_receiver *self = arg;
+    assert(self->servers_open > 0);
+    self->servers_open--;
+    otlp_receiver_check_stopped(self);
+}
+
+static void otlp_receiver_stop(struct component *component)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    assert(!self->is_stopping);
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        self->servers_open += self->servers[transport] != NULL;
+    self->is_stopping = true;
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        if (self->servers[transport] != NULL)
+            http_server_stop(self->servers[transport], on_server_stopped, self);
+    otlp_receiver_check_stopped(self);
+}
+
+static void otlp_receiver_destroy(struct component *component)
+{
+    struct otlp_receiver *self = otlp_receiver_of(component);
+    assert(self->exchanges == 0);
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++) {
+        http_server_destroy(self->servers[transport]);
+        listen_tls_fini(&self->tls[transport]);
+        listen_auth_fini(&self->auth[transport]);
+    }
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
+        mem_free(self->url_paths[signal]);
+    http_listen_config_free_headers(&self->response_headers);
+    listen_cors_fini(&self->cors);
+    client_info_unref(self->last_client);
+    codec_box_destroy(self->codecs);
+}
+
+const struct component_factory otlp_receiver_factory = {
+    .type = "otlp",
+    .kind = RECEIVER,
+    .stability = "stable",
+    .signals = SIGNALS,
+    .instance_size = sizeof(struct otlp_receiver),
+    .config_size = sizeof(struct otlp_receiver_config),
+    .fields = otlp_receiver_fields,
+    .counters_size = sizeof(struct otlp_receiver_counters),
+    .counters = otlp_receiver_counters,
+    .check = otlp_config_check,
+    .create = otlp_receiver_create,
+    .start = otlp_receiver_start,
+    .stop = otlp_receiver_stop,
+    .destroy = otlp_receiver_destroy,
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the otlp receiver share: the component (otlp_receiver.c), its configuration
+ * (otlp_config.c), one request on its way (otlp_exchange.c) and the two protocols (otlp_grpc.c,
+ * otlp_http.c). Everything runs on the lane of its instance. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "receivers/otlp/otlp_config.h"
+#include "src/base/counter.h"
+#include "src/base/timer.h"
+#include "src/codec/codec.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/listen/listen_auth.h"
+#include "src/listen/listen_cors.h"
+#include "src/listen/listen_tls.h"
+#include "src/net/server/grpc.h"
+#include "src/net/server/http_server.h"
+#include "src/profiles/otlp/profile_layout.h"
+
+struct batch;
+struct buffer;
+struct client_info;
+
+enum { OTLP_HTTP_TOO_LARGE = 413, OTLP_HTTP_TOO_SLOW = 408 };
+
+enum otlp_transport { OTLP_GRPC, OTLP_HTTP, OTLP_TRANSPORTS };
+
+struct otlp_receiver_counters {
+    counter accepted[OTLP_TRANSPORTS][SIGNAL_KINDS];
+    counter refused[OTLP_TRANSPORTS][SIGNAL_KINDS];
+    counter failed[OTLP_TRANSPORTS][SIGNAL_KINDS]; /* never counts, as in the Go collector */
+    counter layouts[PROFILE_LAYOUTS];              /* requests of profiles */
+    counter profiles_rejected;
+    counter profile_attributes_dropped;
+    struct listen_tls_counters tls;
+    struct http_server_counters http;
+};
+
+struct otlp_receiver {
+    struct component base;
+    const struct otlp_protocols_config *config;
+    enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
+    struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
+    struct listen_tls tls[OTLP_TRANSPORTS];
+    char *url_paths[SIGNAL_KINDS];
+    struct listen_auth auth[OTLP_TRANSPORTS];
+    struct listen_cors cors;
+    struct http_common_headers response_headers;
+    struct codec_box *codecs;
+    struct client_info *last_client; /* of the last request; the next has it often too */
+    unsigned exchanges;              /* requests, and receipts that outlive them */
+    unsigned servers_open;
+    bool is_stopping;
+};
+
+/* A body is one of these; more forms hang in here. */
+enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON, OTLP_NO_ENCODING };
+
+/* One request. Lives until both its exchange has ended and its receipt has resolved. */
+struct otlp_exchange {
+    struct otlp_receiver *receiver;
+    struct http_request *request; /* NULL once ended */
+    enum otlp_transport transport;
+    enum signal_kind signal;
+    enum otlp_encoding encoding; /* HTTP: of the request, and so of the answer */
+    enum codec codec;            /* HTTP: Content-Encoding */
+    struct client_info *client;  /* who was let in; NULL: to be found out when it is asked for */
+    unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
+    bool is_answered;
+    bool is_pending; /* the receipt is with the pipeline */
+    struct grpc_call call;
+    uint64_t items;
+    uint64_t rejected_profiles; /* Profile messages that were broken, and why the first of them */
+    char *rejected_reason;      /* owned; NULL: none */
+    struct receipt receipt;
+    struct timer deadline; /* grpc-timeout */
+};
+
+/* Each protocol's way to answer: outcome is accepted, or says what the client is told. */
+void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+extern const struct http_handler otlp_grpc_handler;
+extern const struct http_handler otlp_http_handler;
+
+struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
+                                           struct http_request *request,
+                                           enum otlp_transport transport);
+/* Keeps what the authenticator knows of the sender, for the pipelines. */
+void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer);
+/* on_end of both handlers. */
+void otlp_exchange_on_end(struct http_request *request, void *arg);
+/* The request's payload: inflates it unless codec is CODEC_NONE, checks it and hands it to the
+ * pipelines; the answer follows. message lies in owner. */
+void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                        enum codec codec, uint64_t bytes_max);
+/* Answers once; later calls do nothing. */
+void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+/* The answer to a body that did not come whole. */
+struct outcome otlp_body_failure(enum http_failure failure, const char *too_large);
+/* The Export…ServiceResponse of an accepted request. Returns its size. */
+enum { OTLP_RESPONSE_BYTES_MAX = 512 };
+size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
+                            uint8_t room[OTLP_RESPONSE_BYTES_MAX]);
+/* The receiver may have become idle while it stops. */
+void otlp_receiver_check_stopped(struct otlp_receiver *receiver);

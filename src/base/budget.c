@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared allowances. Counting is lock-free; only waiting takes the mutex. Any thread. */
+#include "src/base/budget.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/mem_stats.h"
+
+void budget_init(struct budget *budget, uint64_t limit)
+{
+    assert(budget != NULL);
+    *budget = (struct budget){0};
+    atomic_init(&budget->limit, limit);
+    pthread_mutex_init(&budget->lock, NULL);
+}
+
+void budget_count_memory(struct budget *budget)
+{
+    assert(atomic_load(&budget->used) == 0);
+    budget->is_memory = true;
+}
+
+void budget_fini(struct budget *budget)
+{
+    assert(budget != NULL);
+    assert(budget->tickets == NULL);
+    pthread_mutex_destroy(&budget->lock);
+}
+
+/* The innermost reserve of this thread's work. */
+static _Thread_local struct budget_reserve *reserves;
+
+static struct budget_reserve *reserve_of(const struct budget *budget)
+{
+    struct budget_reserve *reserve = reserves;
+    while (reserve != NULL && reserve->budget != budget)
+        reserve = reserve->outer;
+    return reserve;
+}
+
+/* How much of the amount comes out of the reserve. */
+static uint64_t draw(const struct budget *budget, uint64_t amount)
+{
+    struct budget_reserve *reserve = reserve_of(budget);
+    if (reserve == NULL)
+        return 0;
+    uint64_t drawn = amount < reserve->left ? amount : reserve->left;
+    reserve->left -= drawn;
+    return drawn;
+}
+
+/* How much of the amount goes back into the reserve. */
+static uint64_t refill(const struct budget *budget, uint64_t amount)
+{
+    struct budget_reserve *reserve = reserve_of(budget);
+    if (reserve == NULL)
+        return 0;
+    uint64_t missing = reserve->size - reserve->left;
+    uint64_t filled = amount < missing ? amount : missing;
+    reserve->left += filled;
+    return filled;
+}
+
+static void raise_high_water(struct budget *budget, uint64_t used)
+{
+    uint64_t high = atomic_load_explicit(&budget->high_water, memory_order_relaxed);
+    while (used > high &&
+           !atomic_compare_exchange_weak_explicit(&budget->high_water, &high, used,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+/* What is taken beyond the limit is small. */
+enum { MARGIN_PART = 16, MARGIN_BYTES = 256 * 1024 };
+
+/* Smaller blocks share pages with others, which are used again soon. */
+enum { RETIRED_BYTES_MIN = 4096, SLACK_PART = 64 };
+
+static void note_retired(struct budget *budget, uint64_t amount)
+{
+    if (budget->is_memory && amount >= RETIRED_BYTES_MIN)
+        atomic_fetch_add_explicit(&budget->retired, amount, memory_order_relaxed);
+}
+
+/* Freed pages are mostly used again, which saves the kernel's work: so `retired` is an upper bound,
+ * and the allocator is asked only when it matters. */
+static void __attribute__((noinline)) return_retired(struct budget *budget, uint64_t used)
+{
+    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    uint64_t dirty = mem_stats_dirty_bytes();
+    assert(budget->is_memory);
+    if (used + dirty > limit + limit / SLACK_PART) {
+        mem_stats_purge();
+        dirty = 0;
+    }
+    atomic_store_explicit(&budget->retired, dirty, memory_order_relaxed);
+}
+
+/* Before memory is allocated that has just been taken, or drawn from a reserve. */
+static void make_room(struct budget *budget, uint64_t amount)
+{
+    uint64_t retired = atomic_load_explicit(&budget->retired, memory_order_relaxed);
+    if (retired == 0 || amount < RETIRED_BYTES_MIN)
+        return;
+    uint64_t used = budget_used(budget);
+    uint64_t limit = budget_limit(budget);
+    if (used + retired > limit + limit / SLACK_PART)
+        return_retired(budget, used);
+}
+
+static bool try_take_within(struct budget *budget, uint64_t amount, uint64_t limit)
+{
+    uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
+    do {
+        if (amount > limit || used > limit - amount) {
+            atomic_fetch_add_explicit(&budget->refusals, 1, memory_order_relaxed);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&budget->used, &used, used + amount,
+                                                    memory_order_acquire, memory_order_relaxed));
+    raise_high_water(budget, used + amount);
+    return true;
+}
+
+static bool try_take(struct budget *budget, uint64_t amount)
+{
+    return try_take_within(budget, amount,
+                           atomic_load_explicit(&budget->limit, memory_order_relaxed));
+}
+
+bool budget_try_take(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t drawn = draw(budget, amount);
+    if ((drawn == 0 || drawn < amount) && !try_take(budget, amount - drawn)) {
+        (void)refill(budget, drawn);
+        return false;
+    }
+    make_room(budget, amount);
+    return true;
+}
+
+bool budget_try_take_margin(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    uint64_t margin = limit / MARGIN_PART + MARGIN_BYTES;
+    if (!try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit))
+        return false;
+    make_room(budget, amount);
+    return true;
+}
+
+void budget_take(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    uint64_t whole = amount;
+    amount -= draw(budget, amount);
+    if (amount == 0) {
+        make_room(budget, whole);
+        return;
+    }
+    uint64_t used = atomic_fetch_add_explicit(&budget->used, amount, memory_order_acquire);
+    assert(used + amount >= used);
+    raise_high_water(budget, used + amount);
+    make_room(budget, whole);
+}
+
+/* One wait. Owned by the budget's list until it is called, then by the task that carries the call
+ * to the waiter's lane. */
+struct budget_ticket {
+    struct lane_task task; /* first: the task is the ticket */
+    struct lane *lane;
+    struct budget_waiter *waiter; /* NULL: cancelled; touched on the waiter's lane only */
+    struct budget_ticket *next;
+    bool is_posted; /* guarded by the budget's lock */
+};
+
+static void on_wake(struct lane_task *task)
+{
+    assert(task != NULL);
+    struct budget_ticket *ticket = (struct budget_ticket *)task;
+    assert(ticket->is_posted);
+    struct budget_waiter *waiter = ticket->waiter;
+    mem_free(ticket);
+    if (waiter == NULL)
+        return;
+    waiter->ticket = NULL;
+    waiter->fn(waiter->arg);
+}
+
+static void wake_waiters(struct budget *budget)
+{
+    pthread_mutex_lock(&budget->lock);
+    assert(budget != NULL);
+    struct budget_ticket *ticket = budget->tickets;
+    budget->tickets = NULL;
+    atomic_store(&budget->waiting, 0);
+    while (ticket != NULL) {
+        struct budget_ticket *next = ticket->next;
+        ticket->is_posted = true;
+        lane_post(ticket->lane, &ticket->task);
+        ticket = next;
+    }
+    pthread_mutex_unlock(&budget->lock);
+}
+
+void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount)
+{
+    assert(waiter != NULL);
+    assert(budget != NULL);
+    assert(waiter->fn != NULL);
+    assert(lane_is_current(waiter->lane));
+    if (waiter->ticket == NULL) {
+        struct budget_ticket *ticket = mem_zalloc(sizeof(*ticket));
+        ticket->task.fn = on_wake;
+        ticket->lane = waiter->lane;
+        ticket->waiter = waiter;
+        waiter->ticket = ticket;
+        pthread_mutex_lock(&budget->lock);
+        ticket->next = budget->tickets;
+        budget->tickets = ticket;
+        atomic_fetch_add(&budget->waiting, 1);
+        pthread_mutex_unlock(&budget->lock);
+    }
+    /* A return between the refusal and this call saw nobody waiting: look once more. */
+    uint64_t limit = atomic_load(&budget->limit);
+    if (amount <= limit && atomic_load(&budget->used) <= limit - amount)
+        wake_waiters(budget);
+}
+
+void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
+{
+    assert(budget != NULL);
+    struct budget_ticket *ticket = waiter->ticket;
+    if (ticket == NULL)
+        return;
+    assert(lane_is_current(waiter->lane));
+    waiter->ticket = NULL;
+    ticket->waiter = NULL;
+    pthread_mutex_lock(&budget->lock);
+    bool is_listed = !ticket->is_posted;
+    if (is_listed) {
+        struct budget_ticket **link = &budget->tickets;
+        while (*link != ticket)
+            link = &(*link)->next;
+        *link = ticket->next;
+        atomic_fetch_sub(&budget->waiting, 1);
+    }
+    pthread_mutex_unlock(&budget->lock);
+    if (is_listed)
+        mem_free(ticket);
+}
+
+static void give_back(struct budget *budget, uint64_t amount)
+{
+    uint64_t used = atomic_fetch_sub(&budget->used, amount);
+    assert(used >= amount);
+    (void)used;
+    if (atomic_load(&budget->waiting) > 0)
+        wake_waiters(budget);
+}
+
+void budget_return(struct budget *budget, uint64_t amount)
+{
+    assert(budget != NULL);
+    note_retired(budget, amount);
+    uint64_t rest = amount - refill(budget, amount);
+    if (rest > 0 || amount == 0)
+        give_back(budget, rest);
+}
+
+enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
+                                  uint64_t amount)
+{
+    assert(reserve != NULL);
+    *reserve = (struct budget_reserve){.budget = budget, .outer = reserves};
+    if (budget != NULL && !budget_try_take(budget, amount))
+        return amount > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
+    if (budget != NULL)
+        reserve->size = reserve->left = amount;
+    reserves = reserve;
+    return BUDGET_GIVEN;
+}
+
+bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)
+{
+    assert(reserves == reserve);
+    if (reserve->budget == NULL)
+        return true;
+    if (!try_take(reserve->budget, amount))
+        return false;
+    reserve->size += amount;
+    reserve->left += amount;
+    return true;
+}
+
+void budget_release(struct budget_reserve *reserve)
+{
+    assert(reserves == reserve);
+    assert(reserve->left <= reserve->size);
+    reserves = reserve->outer;
+    if (reserve->left > 0)
+        budget_return(reserve->budget, reserve->left);
+}
+
+bool budget_has_room(const struct budget *budget, uint64_t amount)
+{
+    if (budget == NULL)
+        return true;
+    const struct budget_reserve *reserve = reserve_of(budget);
+    uint64_t held = reserve != NULL ? reserve->left : 0;
+    uint64_t limit = budget_limit(budget);
+    return amount <= held ||
+           (amount - held <= limit && budget_used(budget) <= limit - (amount - held));
+}
+
+void budget_lower(struct budget *budget, uint64_t limit)
+{
+    assert(limit > 0);
+    if (limit < atomic_load(&budget->limit))
+        atomic_store(&budget->limit, limit);
+}
+
+uint64_t budget_used(const struct budget *budget)
+{
+    assert(budget != NULL);
+    return atomic_load_explicit(&budget->used, memory_order_relaxed);
+}
+
+uint64_t budget_limit(const struct budget *budget)
+{
+    assert(budget != NULL);
+    return atomic_load_explicit(&budget->limit, memory_order_relaxed);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted bytes, charged to a budget for as long as they live. Any thread. */
+#include "src/base/buffer.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+
+static bool charge(struct budget *budget, size_t amount)
+{
+    return budget == NULL || budget_try_take(budget, amount);
+}
+
+static void uncharge(struct budget *budget, size_t amount)
+{
+    if (budget != NULL)
+        budget_return(budget, amount);
+}
+
+static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, size_t capacity)
+{
+    assert(buffer != NULL);
+    buffer->budget = budget;
+    buffer->capacity = capacity;
+    buffer->charged_more = 0;
+    buffer->size = 0;
+    atomic_init(&buffer->refs, 1);
+    return buffer;
+}
+
+/* It has been charged. */
+static struct buffer *allocated(struct budget *budget, size_t capacity)
+{
+    size_t total = sizeof(struct buffer) + capacity;
+    struct buffer *buffer = mem_try_alloc(total);
+    if (buffer == NULL) {
+        uncharge(budget, total);
+        return NULL;
+    }
+    return filled_in(buffer, budget, capacity);
+}
+
+struct buffer *buffer_try_create(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    return charge(budget, sizeof(struct buffer) + capacity) ? allocated(budget, capacity) : NULL;
+}
+
+struct buffer *buffer_try_create_margin(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    size_t total = sizeof(struct buffer) + capacity;
+    return budget == NULL || budget_try_take_margin(budget, total) ? allocated(budget, capacity)
+                                                                   : NULL;
+}
+
+struct buffer *buffer_create(struct budget *budget, size_t capacity)
+{
+    assert(capacity <= SIZE_MAX - sizeof(struct buffer));
+    size_t total = sizeof(struct buffer) + capacity;
+    if (budget != NULL)
+        budget_take(budget, total);
+    return filled_in(mem_alloc(total), budget, capacity);
+}
+
+/* Only one holder may move it: nobody else can see it go. */
+static bool is_movable(const struct buffer *buffer)
+{
+    return atomic_load(&buffer->refs) == 1;
+}
+
+struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
+{
+    assert(buffer != NULL);
+    assert(is_movable(buffer));
+    assert(capacity >= buffer->capacity);
+    size_t more = capacity - buffer->capacity;
+    struct budget *budget = buffer->budget;
+    /* While it is copied both are there, but the end of the new one is not touched yet. */
+    if (!charge(budget, more))
+        return NULL;
+    struct buffer *moved = mem_try_resize(buffer, sizeof(struct buffer) + capacity);
+    if (moved == NULL) {
+        uncharge(budget, more);
+        return NULL;
+    }
+    moved->capacity = capacity;
+    return moved;
+}
+
+struct buffer *buffer_shrink(struct buffer *buffer)
+{
+    assert(buffer != NULL);
+    assert(is_movable(buffer));
+    assert(buffer->size <= buffer->capacity);
+    struct budget *budget = buffer->budget;
+    size_t less = buffer->capacity - buffer->size;
+    struct buffer *moved = mem_resize(buffer, sizeof(struct buffer) + buffer->size);
+    moved->capacity = moved->size;
+    uncharge(budget, less);
+    return moved;
+}
+
+enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
+{
+    assert(is_movable(buffer));
+    if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
+        return more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
+    buffer->charged_more += more;
+    return BUDGET_GIVEN;
+}
+
+struct buffer *buffer_ref(struct buffer *buffer)
+{
+    assert(buffer != NULL);
+    unsigned old = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+    assert(old > 0);
+    (void)old;
+    return buffer;
+}
+
+void buffer_unref(struct buffer *buffer)
+{
+    if (buffer == NULL)
+        return;
+    unsigned old = atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel);
+    assert(old > 0);
+    if (old > 1)
+        return;
+    struct budget *budget = buffer->budget;
+    size_t total = sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
+    mem_free(buffer);
+    uncharge(budget, total);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one table of file operations, real by default. Any thread. */
+#include "src/base/fileops.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "src/base/mem.h"
+
+static int real_open(const char *path, int flags, mode_t mode)
+{
+    assert(path != NULL);
+    int fd = open(path, flags | O_CLOEXEC, mode);
+    return fd >= 0 ? fd : -errno;
+}
+
+static int real_close(int fd)
+{
+    assert(fd >= 0);
+    return close(fd) == 0 ? 0 : -errno;
+}
+
+static ssize_t real_read(int fd, void *data, size_t size)
+{
+    assert(data != NULL);
+    ssize_t got = read(fd, data, size);
+    return got >= 0 ? got : -errno;
+}
+
+static ssize_t real_pread(int fd, void *data, size_t size, off_t offset)
+{
+    assert(data != NULL);
+    ssize_t got = pread(fd, data, size, offset);
+    return got >= 0 ? got : -errno;
+}
+
+static ssize_t real_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    assert(parts != NULL);
+    ssize_t put = pwritev(fd, parts, count, offset);
+    return put >= 0 ? put : -errno;
+}
+
+static int real_fdatasync(int fd)
+{
+    assert(fd >= 0);
+    return fdatasync(fd) == 0 ? 0 : -errno;
+}
+
+static int real_fsync(int fd)
+{
+    assert(fd >= 0);
+    return fsync(fd) == 0 ? 0 : -errno;
+}
+
+static int real_fallocate(int fd, off_t offset, off_t size)
+{
+    assert(offset >= 0 && size > 0);
+    return fallocate(fd, 0, offset, size) == 0 ? 0 : -errno;
+}
+
+static int real_rename(const char *from, const char *to)
+{
+    assert(from != NULL && to != NULL);
+    return rename(from, to) == 0 ? 0 : -errno;
+}
+
+static int real_unlink(const char *path)
+{
+    assert(path != NULL);
+    return unlink(path) == 0 ? 0 : -errno;
+}
+
+static int real_stat(const char *path, struct stat *ret_stat)
+{
+    assert(ret_stat != NULL);
+    return stat(path, ret_stat) == 0 ? 0 : -errno;
+}
+
+static const struct fileops real_ops = {
+    .open = real_open,
+    .close = real_close,
+    .read = real_read,
+    .pread = real_pread,
+    .pwritev = real_pwritev,
+    .fdatasync = real_fdatasync,
+    .fsync = real_fsync,
+    .fallocate = real_fallocate,
+    .rename = real_rename,
+    .unlink = real_unlink,
+    .stat = real_stat,
+};
+
+static const struct fileops *current = &real_ops;
+
+const struct fileops *fileops(void)
+{
+    assert(current != NULL);
+    return current;
+}
+
+void fileops_replace(const struct fileops *ops)
+{
+    assert(ops == NULL || (ops->open != NULL && ops->read != NULL));
+    current = ops != NULL ? ops : &real_ops;
+}
+
+/* What may be read whole: a regular file of bearable size. */
+static int check_file(const char *path, size_t max_size, size_t *ret_size)
+{
+    assert(ret_size != NULL);
+    struct stat info;
+    int failed = current->stat(path, &info);
+    if (failed != 0)
+        return failed;
+    if (S_ISDIR(info.st_mode))
+        return -EISDIR;
+    if (!S_ISREG(info.st_mode))
+        return -EINVAL;
+    if (info.st_size < 0 || (uintmax_t)info.st_size > max_size)
+        return -EFBIG;
+    *ret_size = (size_t)info.st_size;
+    return 0;
+}
+
+/* Reads until the end; a file that grew past capacity meanwhile is too large. */
+static ssize_t read_all(int fd, char *text, size_t capacity)
+{
+    assert(fd >= 0);
+    assert(capacity > 0);
+    size_t filled = 0;
+    for (;;) {
+        ssize_t got = current->read(fd, text + filled, capacity - filled);
+        if (got == -EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? got : (ssize_t)filled;
+        filled += (size_t)got;
+        if (filled == capacity)
+            return -EFBIG;
+    }
+}
+
+int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size)
+{
+    size_t size = 0;
+    assert(path != NULL);
+    assert(ret_text != NULL && ret_size != NULL);
+    int failed = check_file(path, max_size, &size);
+    if (failed != 0)
+        return failed;
+    int fd = current->open(path, O_RDONLY, 0);
+    if (fd < 0)
+        return fd;
+    char *text = mem_alloc(size + 2);
+    ssize_t got = read_all(fd, text, size + 2);
+    current->close(fd);
+    if (got < 0) {
+        mem_free(text);
+        return (int)got;
+    }
+    text[got] = '\0';
+    *ret_text = text;
+    *ret_size = (size_t)got;
+    return 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane: thread, uv loop, timers, inbox and end-of-turn jobs. All of it belongs to the lane's
+ * thread but the inbox, which other threads reach through lane_post under its mutex. */
+#include "src/base/lane.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+struct lane {
+    unsigned index;
+    uv_loop_t loop;
+    uv_async_t doorbell;
+    uv_prepare_t prepare; /* before the loop sleeps: jobs, and the next timer */
+    uv_timer_t alarm;
+    uv_idle_t idle; /* running while jobs are left over, so that the loop does not sleep */
+    struct timers timers;
+    struct lane_job jobs; /* ring with a sentinel */
+    bool is_hurried;      /* the jobs do not wait for the end of the turn */
+    uint64_t done_count;  /* tasks, jobs and timers run so far */
+    _Atomic bool is_running;
+    _Atomic bool is_spawned;
+    pthread_t runner; /* who is inside lane_run; written before is_running */
+    pthread_t thread; /* of lane_spawn, for lane_join */
+    pthread_mutex_t inbox_lock;
+    struct lane_task *inbox_first;
+    struct lane_task **inbox_last;
+};
+
+static void run_inbox(struct lane *lane)
+{
+    assert(lane != NULL);
+    pthread_mutex_lock(&lane->inbox_lock);
+    struct lane_task *task = lane->inbox_first;
+    lane->inbox_first = NULL;
+    lane->inbox_last = &lane->inbox_first;
+    pthread_mutex_unlock(&lane->inbox_lock);
+    while (task != NULL) {
+        struct lane_task *next = task->next;
+        lane->done_count++;
+        task->fn(task);
+        task = next;
+    }
+}
+
+static void on_doorbell(uv_async_t *handle)
+{
+    assert(handle->data != NULL);
+    run_inbox(handle->data);
+}
+
+static void unlink_job(struct lane_job *job)
+{
+    assert(job->is_queued);
+    assert(job->prev != NULL && job->next != NULL);
+    job->prev->next = job->next;
+    job->next->prev = job->prev;
+    job->is_queued = false;
+}
+
+static void run_jobs(struct lane *lane)
+{
+    assert(lane->jobs.next != NULL);
+    lane->is_hurried = false;
+    for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
+        struct lane_job *job = lane->jobs.next;
+        unlink_job(job);
+        lane->done_count++;
+        job->fn(job->arg);
+    }
+}
+
+static void on_alarm(uv_timer_t *handle)
+{
+    struct lane *lane = handle->data;
+    assert(lane_is_current(lane));
+    lane->done_count += timers_fire(&lane->timers, clock_now_ns());
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    assert(handle->data != NULL);
+}
+
+/* Rounded up to whole milliseconds: firing a little late is right, early is not. */
+static void set_alarm(struct lane *lane)
+{
+    assert(lane != NULL);
+    uint64_t due_ns = timers_next_ns(&lane->timers);
+    if (due_ns == UINT64_MAX) {
+        uv_timer_stop(&lane->alarm);
+        return;
+    }
+    uint64_t now_ns = clock_now_ns();
+    uint64_t delay_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+    uv_timer_start(&lane->alarm, on_alarm, delay_ms, 0);
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct lane *lane = handle->data;
+    assert(lane_is_current(lane));
+    run_jobs(lane);
+    set_alarm(lane);
+    if (lane->jobs.next != &lane->jobs)
+        uv_idle_start(&lane->idle, on_idle);
+    else
+        uv_idle_stop(&lane->idle);
+}
+
+static void init_handles(struct lane *lane)
+{
+    int failed = uv_async_init(&lane->loop, &lane->doorbell, on_doorbell);
+    assert(failed == 0);
+    (void)failed;
+    uv_prepare_init(&lane->loop, &lane->prepare);
+    uv_timer_init(&lane->loop, &lane->alarm);
+    uv_idle_init(&lane->loop, &lane->idle);
+    lane->doorbell.data = lane;
+    lane->prepare.data = lane;
+    lane->alarm.data = lane;
+    lane->idle.data = lane;
+    uv_prepare_start(&lane->prepare, on_prepare);
+}
+
+struct lane *lane_create(unsigned index)
+{
+    assert(index < LANES_MAX);
+    struct lane *lane = mem_zalloc(sizeof(*lane));
+    if (uv_loop_init(&lane->loop) != 0) {
+        mem_free(lane);
+        return NULL;
+    }
+    lane->index = index;
+    lane->jobs.next = &lane->jobs;
+    lane->jobs.prev = &lane->jobs;
+    lane->inbox_last = &lane->inbox_first;
+    pthread_mutex_init(&lane->inbox_lock, NULL);
+    timers_init(&lane->timers);
+    init_handles(lane);
+    return lane;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    assert(handle != NULL);
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void lane_destroy(struct lane *lane)
+{
+    if (lane == NULL)
+        return;
+    assert(!atomic_load(&lane->is_running));
+    run_inbox(lane);
+    run_jobs(lane);
+    uv_walk(&lane->loop, close_handle, NULL);
+    uv_run(&lane->loop, UV_RUN_DEFAULT);
+    int busy = uv_loop_close(&lane->loop);
+    assert(busy == 0);
+    (void)busy;
+    timers_fini(&lane->timers);
+    pthread_mutex_destroy(&lane->inbox_lock);
+    mem_free(lane);
+}
+
+unsigned lane_index(const struct lane *lane)
+{
+    assert(lane != NULL);
+    return lane->index;
+}
+
+uv_loop_t *lane_loop(struct lane *lane)
+{
+    assert(lane != NULL);
+    return &lane->loop;
+}
+
+struct timers *lane_timers(struct lane *lane)
+{
+    assert(lane != NULL);
+    return &lane->timers;
+}
+
+void lane_run(struct lane *lane)
+{
+    assert(lane != NULL);
+    assert(!atomic_load(&lane->is_running));
+    lane->runner = pthread_self();
+    atomic_store(&lane->is_running, true);
+    uv_run(&lane->loop, UV_RUN_DEFAULT);
+    atomic_store(&lane->is_running, false);
+}
+
+static void *thread_main(void *arg)
+{
+    assert(arg != NULL);
+    lane_run(arg);
+    return NULL;
+}
+
+int lane_spawn(struct lane *lane)
+{
+    assert(lane != NULL);
+    assert(!atomic_load(&lane->is_spawned));
+    int failed = pthread_create(&lane->thread, NULL, thread_main, lane);
+    if (failed == 0)
+        atomic_store(&lane->is_spawned, true);
+    return -failed;
+}
+
+void lane_join(struct lane *lane)
+{
+    assert(lane != NULL);
+    if (!atomic_load(&lane->is_spawned))
+        return;
+    int failed = pthread_join(lane->thread, NULL);
+    assert(failed == 0);
+    (void)failed;
+    atomic_store(&lane->is_spawned, false);
+}
+
+void lane_end(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    uv_stop(&lane->loop);
+}
+
+bool lane_turn(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    uint64_t before = lane->done_count;
+    lane->done_count += timers_fire(&lane->timers, clock_now_ns());
+    run_jobs(lane);
+    uv_run(&lane->loop, UV_RUN_NOWAIT);
+    run_jobs(lane);
+    return lane->done_count != before;
+}
+
+bool lane_is_current(const struct lane *lane)
+{
+    assert(lane != NULL);
+    return !atomic_load_explicit(&lane->is_running, memory_order_acquire) ||
+           pthread_equal(lane->runner, pthread_self());
+}
+
+void lane_post(struct lane *lane, struct lane_task *task)
+{
+    assert(lane != NULL);
+    assert(task->fn != NULL);
+    task->next = NULL;
+    pthread_mutex_lock(&lane->inbox_lock);
+    *lane->inbox_last = task;
+    lane->inbox_last = &task->next;
+    /* Under the lock, so that a lane that has seen its inbox empty for the last time cannot be rung
+     * any more. */
+    uv_async_send(&lane->doorbell);
+    pthread_mutex_unlock(&lane->inbox_lock);
+}
+
+void lane_defer(struct lane *lane, struct lane_job *job)
+{
+    assert(lane_is_current(lane));
+    assert(job->fn != NULL);
+    if (job->is_queued)
+        return;
+    job->next = &lane->jobs;
+    job->prev = lane->jobs.prev;
+    job->prev->next = job;
+    lane->jobs.prev = job;
+    job->is_queued = true;
+}
+
+void lane_defer_cancel(struct lane *lane, struct lane_job *job)
+{
+    assert(lane_is_current(lane));
+    if (job->is_queued)
+        unlink_job(job);
+}
+
+void lane_hurry(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    lane->is_hurried = true;
+}
+
+void lane_catch_up(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    if (lane->is_hurried)
+        run_jobs(lane);
+}
+
+void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns)
+{
+    assert(lane_is_current(lane));
+    uint64_t now_ns = clock_now_ns();
+    timer_start(&lane->timers, timer,
+                delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX);
+}
+
+void lane_timer_stop(struct lane *lane, struct timer *timer)
+{
+    assert(lane_is_current(lane));
+    timer_stop(&lane->timers, timer);
+}

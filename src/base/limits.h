@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit that has no key of its own in the configuration, in one place. Sizes in bytes, times
+ * in nanoseconds. */
+#pragma once
+
+#include "src/base/clock.h"
+
+#define KIB ((uint64_t)1024)
+#define MIB (1024 * KIB)
+
+/* lanes and rings */
+enum {
+    LANES_MAX = 64,
+    PIPELINE_RING_HURRY = 256, /* so many requests go on before the next socket is read */
+    PARTITIONS_IDLE_MAX = 256, /* kept with nothing pending, of one processor or sender on a lane */
+    PARTITION_IDLE_BYTES_MAX = 8192,
+    LANE_JOBS_PER_TURN_MAX = 10000
+};
+/* A partition with nothing pending gives way to another combination of values after this long. */
+#define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
+
+/* wire walker */
+enum {
+    WIRE_DEPTH_MAX = 64,
+    WIRE_ANY_VALUE_DEPTH_MAX = 32, /* values in values; WIRE_DEPTH_MAX allows 30 */
+    /* What a message, and an item besides, is charged at the least: edits and indexes keep that
+     * much for each. In real requests they are larger. */
+    WIRE_MESSAGE_BYTES_MIN = 16,
+    WIRE_ITEM_BYTES_MIN = 16
+};
+
+/* OTLP/JSON: objects and lists in one another, and how many times as large as the text protobuf can
+ * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
+enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
+
+/* profiles: the memory that finds the entries of a dictionary, and what a merged request may have
+ * at most: as much as OTLP servers are told to take */
+#define PROFILE_INDEX_BYTES_MAX   (512 * MIB)
+#define PROFILE_MERGED_BYTES_MAX  (64 * MIB)
+#define PROFILE_REQUEST_BYTES_MAX (1024 * MIB) /* twice that and a bit has 32-bit offsets */
+#define PROFILE_SPELT_BYTES_MAX   (256 * MIB)  /* layout 1.7: all stacks of a request, spelt out */
+#define PROFILE_INLINED_BYTES_MAX (64 * MIB)   /* layout 1.10: all texts in place of references */
+
+/* editing: what the actions may put into one Resource; beyond it values stay as they are */
+enum { EDIT_BYTES_MAX = 64 << 20 };
+
+/* HTTP/1.1 and HTTP/2 servers */
+enum {
+    HTTP_HEADERS_MAX = 100,
+    HTTP_HEADER_BYTES_MAX = 8192,
+    HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
+    HTTP_TRAILER_BYTES_MAX = 4096,
+    HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
+    /* Of a body that came behind its answer: HTTP/1.1 keeps the connection, HTTP/2 the stream. */
+    HTTP_DISCARD_BYTES_MAX = 64 * 1024,
+    HTTP1_LINGER_BYTES_MAX = 64 << 20,
+    HTTP2_STREAMS_MAX = 100,
+    HTTP2_STREAM_WINDOW_BYTES = 8 << 20,
+    HTTP2_CONNECTION_WINDOW_BYTES = 24 << 20,
+    HTTP2_STREAMS_PER_CONNECTION_MAX = 1000000,
+    HTTP2_RESETS_BURST = 200,
+    HTTP2_RESETS_PER_S = 33,
+    HTTP2_GLITCHES_BURST = 1000,
+    HTTP2_GLITCHES_PER_S = 100,
+    HTTP2_PING_STRIKES_MAX = 5,
+    HTTP2_SETTINGS_BURST = 100,
+    HTTP2_SETTINGS_PER_S = 10,
+    HTTP2_SETTINGS_ENTRIES_MAX = 32,
+    HTTP2_CONTINUATIONS_MAX = 8,
+    CONNECTIONS_MAX = 10000,
+    LANE_READ_BYTES = 256 * 1024,      /* one read buffer per lane */
+    HTTP1_HEAD_READ_BYTES = 16 * 1024, /* of it, for the head of an HTTP/1.1 request */
+    BODY_RATE_MIN_BYTES_PER_S = 1024,
+};
+/* Charged for a connection, and for a stream besides its struct: nghttp2's part, the handler's. */
+#define HTTP2_SESSION_BYTES        (10 * KIB)
+#define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
+#define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
+#define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
+#define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the peer to close */
+#define HTTP1_LINGER_BODY_NS       ((uint64_t)5 * NS_PER_S) /* … while it still sends a body */
+#define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)
+#define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
+#define HTTP_STOP_READ_NS          ((uint64_t)10 * NS_PER_S) /* for bodies, once the server stops */
+#define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
+#define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
+#define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */
+#define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
+#define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* an answered body may still come */
+#define HTTP2_REST_NS              ((uint64_t)1 * NS_PER_S) /* idle, then memory is returned */
+#define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
+
+/* TLS */
+enum {
+    TLS_FILE_BYTES_MAX = 4 << 20, /* a file of certificates */
+    TLS_CHAIN_MAX = 16,           /* certificates that we send */
+    TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
+    TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
+    TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
+    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* what a peer makes us answer, without reading it */
+    TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* what a client may send until hands are shaken */
+    TLS_HANDSHAKES_PART = 4 /* of the budget, at most, for all that shake hands with a server */
+};
+#define TLS_CONNECTION_BYTES  (32 * KIB) /* charged for OpenSSL's memory, half a record included */
+#define TLS_HANDSHAKE_BYTES   (48 * KIB) /* the same while hands are shaken, besides what came */
+#define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
+#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* between looks at files of authorities */
+
+/* inflating: at most RATIO : 1 once FREE bytes came out, which the Go collector takes by default,
+ * so that raised limits do not raise what few bytes cost. zstd windows as in RFC 9659 (8 MiB) */
+enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
+#define INFLATE_RATIO_FREE_BYTES (20 * MIB)
+
+/* exporters */
+enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
+/* Of an answer's body so much is thrown away, for so long; then its connection is given up. */
+#define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
+#define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
+#define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)
+#define GRPC_CONNECT_TIMEOUT_NS   ((uint64_t)20 * NS_PER_S) /* up to a back-end's SETTINGS */
+#define HTTP2_PROBE_NS            ((uint64_t)20 * NS_PER_S) /* for a silent one to show life */
+/* Addresses of a back-end: how many are tried, and how long they are believed. */
+enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REQUESTS_MAX = 10 };
+#define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
+
+/* configuration */
+enum {
+    CONFIG_FILE_BYTES_MAX = 8 << 20,
+    CONFIG_DEPTH_MAX = 64,
+    CONFIG_NODES_MAX = 1000000,
+    CONFIG_ALIASES_MAX = 1000,
+    CONFIG_EXPANSIONS_MAX = 1000,
+    CONFIG_EXPANDED_BYTES_MAX = 16 << 20,
+    CONFIG_ERRORS_MAX = 100,
+    CONFIG_REFERENCES_MAX = 1024, /* of one list of components */
+    CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
+};
+#define CONFIG_ARENA_BYTES_MAX (4096 * MIB) /* never reached: follows from the limits above */
+
+/* profile_limits: of a name after its replacements; by how much all names of a request may be more
+ * than the request was */
+enum { PROFILE_NAME_BYTES_MAX = 4096 };
+#define PROFILE_NAMES_GROWTH_MAX (64 * MIB)
+
+/* the profile command: files, what is kept of one, and what is drawn */
+#define PROFILE_FILE_BYTES_MAX (512 * MIB)
+enum {
+    REPORT_DEPTH_MAX = 4096,       /* frames of one stack */
+    REPORT_LABEL_BYTES_MAX = 1024, /* of a label's value */
+    CALL_TREE_NODES_MAX = 16 << 20,
+    FLAMEGRAPH_DEPTH_MAX = 512,
+    FLAMEGRAPH_FRAMES_MAX = 50000,
+    FLAMEGRAPH_NAME_BYTES_MAX = 1024,
+    PROFILE_FILES_MAX = 1024 /* that are merged at once */
+};
+
+/* operation */
+#define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)
+#define SIGNAL_AGAIN_NS     ((uint64_t)1 * NS_PER_S) /* sooner it is the same one, sent twice */
+#define DRAIN_DEADLINE_NS   ((uint64_t)30 * NS_PER_S)

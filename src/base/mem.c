@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one allocator entry over malloc (jemalloc where it is linked). Any thread. */
+#include "src/base/mem.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 * 1024 * 1024)
+
+static _Atomic uint64_t tries;
+static _Atomic uint64_t refused_try; /* the number of the try to refuse; 0: none */
+
+static void out_of_memory(void)
+{
+    static const char line[] = "spanflame: out of memory, giving up\n";
+    ssize_t ignored = write(STDERR_FILENO, line, sizeof(line) - 1);
+    (void)ignored;
+    abort();
+}
+
+void *mem_alloc(size_t size)
+{
+    assert(size <= PTRDIFF_MAX);
+    void *memory = malloc(size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_zalloc(size_t size)
+{
+    assert(size <= PTRDIFF_MAX);
+    void *memory = calloc(1, size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_resize(void *old, size_t size)
+{
+    assert(size <= PTRDIFF_MAX);
+    void *memory = realloc(old, size > 0 ? size : 1);
+    if (memory == NULL)
+        out_of_memory();
+    return memory;
+}
+
+void *mem_copy(const void *data, size_t size)
+{
+    assert(data != NULL || size == 0);
+    void *memory = mem_alloc(size);
+    if (size > 0)
+        memcpy(memory, data, size);
+    return memory;
+}
+
+char *mem_copy_text(const char *text)
+{
+    assert(text != NULL);
+    return mem_copy(text, strlen(text) + 1);
+}
+
+static bool is_refused(void)
+{
+    uint64_t number = atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed) + 1;
+    return number == atomic_load_explicit(&refused_try, memory_order_relaxed);
+}
+
+void *mem_try_alloc(size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return malloc(size > 0 ? size : 1);
+}
+
+void *mem_try_zalloc(size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return calloc(1, size > 0 ? size : 1);
+}
+
+void *mem_try_resize(void *old, size_t size)
+{
+    if (is_refused())
+        return NULL;
+    return realloc(old, size > 0 ? size : 1);
+}
+
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+void *mem_try_alloc_pages(size_t size)
+{
+    assert(size > 0 && size <= PTRDIFF_MAX / 2);
+    if (is_refused())
+        return NULL;
+    return aligned_alloc((size_t)sysconf(_SC_PAGESIZE), whole_pages(size));
+}
+
+void mem_rest_pages(void *memory, size_t size)
+{
+    assert(memory != NULL);
+    assert((uintptr_t)memory % (size_t)sysconf(_SC_PAGESIZE) == 0);
+    madvise(memory, whole_pages(size), MADV_DONTNEED); /* refused: they stay */
+}
+
+/* The kernel gives a huge page only where one fits: what is mapped too much is given back, so that
+ * the table begins with one. */
+void *mem_try_map(size_t size)
+{
+    assert(size > 0 && size <= PTRDIFF_MAX - HUGE_PAGE_BYTES);
+    size_t extra = size >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : 0;
+    if (is_refused())
+        return NULL;
+    uint8_t *memory =
+        mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (extra == 0)
+        return memory;
+    size_t before = -(uintptr_t)memory % HUGE_PAGE_BYTES;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t end = (before + size + page - 1) / page * page;
+    if (before > 0)
+        munmap(memory, before);
+    if (end < size + extra)
+        munmap(memory + end, size + extra - end);
+    madvise(memory + before, size, MADV_HUGEPAGE); /* refused: then in small pages */
+    return memory + before;
+}
+
+void mem_unmap(void *memory, size_t size)
+{
+    assert(size > 0);
+    if (memory != NULL)
+        munmap(memory, size);
+}
+
+void mem_free(void *memory)
+{
+    free(memory);
+}
+
+void mem_refuse_nth(uint64_t n)
+{
+    atomic_store(&refused_try, n == 0 ? 0 : atomic_load(&tries) + n);
+}
+
+uint64_t mem_tries(void)
+{
+    return atomic_load(&tries);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocator figures: jemalloc's where it is linked, else glibc's. Any thread. */
+#include "src/base/mem_stats.h"
+
+#include <assert.h>
+#include <malloc.h>
+
+#if defined(SPANFLAME_HAS_JEMALLOC)
+#include <jemalloc/jemalloc.h>
+
+static uint64_t read_figure(const char *name)
+{
+    size_t value = 0;
+    size_t size = sizeof(value);
+    assert(name != NULL);
+    return mallctl(name, &value, &size, NULL, 0) == 0 ? value : 0;
+}
+
+#define TEXT_OF(name)    #name
+#define OF_ALL_ARENAS(i) TEXT_OF(i)
+#define ALL_ARENAS       OF_ALL_ARENAS(MALLCTL_ARENAS_ALL)
+
+/* Figures are those of the last refresh. */
+static void refresh(void)
+{
+    uint64_t epoch = 1;
+    size_t size = sizeof(epoch);
+    mallctl("epoch", &epoch, &size, &epoch, size);
+}
+
+uint64_t mem_stats_dirty_bytes(void)
+{
+    refresh();
+    return (read_figure("stats.arenas." ALL_ARENAS ".pdirty") +
+            read_figure("stats.arenas." ALL_ARENAS ".pmuzzy")) *
+           read_figure("arenas.page");
+}
+
+void mem_stats_purge(void)
+{
+    mallctl("arena." ALL_ARENAS ".purge", NULL, NULL, NULL, 0);
+}
+
+struct mem_stats mem_stats_read(void)
+{
+    refresh();
+    return (struct mem_stats){
+        .allocated_bytes = read_figure("stats.allocated"),
+        .resident_bytes = read_figure("stats.resident"),
+        .mapped_bytes = read_figure("stats.mapped"),
+    };
+}
+
+bool mem_stats_dump_profile(const char *path)
+{
+    assert(path != NULL);
+    return mallctl("prof.dump", NULL, NULL, &path, sizeof(path)) == 0;
+}
+#else
+uint64_t mem_stats_dirty_bytes(void)
+{
+    return 0;
+}
+
+void mem_stats_purge(void)
+{
+    malloc_trim(0);
+}
+
+struct mem_stats mem_stats_read(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    assert(info.arena >= info.uordblks);
+    return (struct mem_stats){
+        .allocated_bytes = info.uordblks + info.hblkhd,
+        .resident_bytes = info.arena + info.hblkhd,
+        .mapped_bytes = info.arena + info.hblkhd,
+    };
+}
+
+bool mem_stats_dump_profile(const char *path)
+{
+    assert(path != NULL);
+    (void)path;
+    return false;
+}
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A C face for RE2. Any thread. */
+#include "src/base/pattern.h"
+
+#include <cassert>
+#include <cctype>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <re2/re2.h>
+
+extern "C" {
+#include "src/base/error.h"
+}
+
+namespace
+{
+const int64_t memory_bytes_max = 8
+                                 << 20; /* of the automaton; beyond it RE2 is slower, not larger */
+const size_t text_bytes_max = 64 << 10;
+
+re2::StringPiece piece_of(struct slice text)
+{
+    return re2::StringPiece(reinterpret_cast<const char *>(text.data), text.size);
+}
+
+/* Go also writes (?<name>…), which this RE2 may not know yet. */
+std::string with_old_group_names(std::string text)
+{
+    for (size_t at = text.find("(?<"); at != std::string::npos; at = text.find("(?<", at + 4))
+        if (at + 3 < text.size() && text[at + 3] != '=' && text[at + 3] != '!')
+            text.insert(at + 2, "P");
+    return text;
+}
+
+std::unique_ptr<re2::RE2> compile(const std::string &text)
+{
+    re2::RE2::Options options;
+    options.set_log_errors(false);
+    options.set_max_mem(memory_bytes_max);
+    return std::unique_ptr<re2::RE2>(new re2::RE2(text, options));
+}
+} // namespace
+
+struct pattern {
+    std::unique_ptr<re2::RE2> expression;
+    std::vector<std::string> names; /* by group; empty: none */
+};
+
+struct pattern *pattern_create(const char *text, struct error *error)
+{
+    assert(text != nullptr);
+    if (std::string(text).size() > text_bytes_max) {
+        error_set(error, "pattern of more than %zu bytes", text_bytes_max);
+        return nullptr;
+    }
+    std::unique_ptr<re2::RE2> expression = compile(text);
+    if (!expression->ok())
+        expression = compile(with_old_group_names(text));
+    if (!expression->ok()) {
+        error_set(error, "invalid pattern \"%s\": %s", text, expression->error().c_str());
+        return nullptr;
+    }
+    if (expression->NamedCapturingGroups().size() != expression->CapturingGroupNames().size()) {
+        error_set(error, "invalid pattern \"%s\": duplicate capture group name", text);
+        return nullptr;
+    }
+    struct pattern *pattern = new struct pattern;
+    pattern->names.resize(static_cast<size_t>(expression->NumberOfCapturingGroups()) + 1);
+    for (const auto &group : expression->CapturingGroupNames())
+        pattern->names[static_cast<size_t>(group.first)] = group.second;
+    pattern->expression = std::move(expression);
+    return pattern;
+}
+
+void pattern_destroy(struct pattern *pattern)
+{
+    delete pattern;
+}
+
+bool pattern_matches(const struct pattern *pattern, struct slice text)
+{
+    assert(pattern != nullptr);
+    return re2::RE2::PartialMatch(piece_of(text), *pattern->expression);
+}
+
+size_t pattern_groups(const struct pattern *pattern)
+{
+    assert(pattern != nullptr);
+    return pattern->names.size() - 1;
+}
+
+const char *pattern_group_name(const struct pattern *pattern, size_t group)
+{
+    assert(group > 0);
+    assert(group < pattern->names.size());
+    return pattern->names[group].empty() ? nullptr : pattern->names[group].c_str();
+}
+
+bool pattern_find(const struct pattern *pattern, struct slice text, struct slice *ret_groups,
+                  size_t count)
+{
+    assert(count <= pattern_groups(pattern));
+    std::vector<re2::StringPiece> found(count + 1);
+    if (!pattern->expression->Match(piece_of(text), 0, text.size, re2::RE2::UNANCHORED,
+                                    found.data(), static_cast<int>(found.size())))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        ret_groups[i] = slice_of(found[i + 1].data(), found[i + 1].size());
+    return true;
+}
+
+struct pattern_replacement {
+    std::string rewrite; /* in RE2's syntax: \\1 */
+};
+
+namespace
+{
+/* The number of the group that is called that; -1: there is none. */
+int group_of(const struct pattern *pattern, const std::string &name)
+{
+    bool is_number = !name.empty() && name.size() < 4 &&
+                     name.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) {
+        size_t number = std::stoul(name);
+        return number < pattern->names.size() ? static_cast<int>(number) : -1;
+    }
+    for (size_t i = 1; i < pattern->names.size(); i++)
+        if (!name.empty() && pattern->names[i] == name)
+            return static_cast<int>(i);
+    return -1;
+}
+
+/* What follows a dollar at `at`: the name of a group, and where the text goes on. */
+std::string group_name_at(const std::string &text, size_t at, size_t *ret_next)
+{
+    if (at < text.size() && text[at] == '{') {
+        size_t end = text.find('}', at);
+        *ret_next = end == std::string::npos ? text.size() : end + 1;
+        return end == std::string::npos ? "" : text.substr(at + 1, end - at - 1);
+    }
+    size_t end = at;
+    while (end < text.size() &&
+           (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        end++;
+    *ret_next = end;
+    return text.substr(at, end - at);
+}
+} // namespace
+
+struct pattern_replacement *pattern_replacement_create(const struct pattern *pattern,
+                                                       const char *text, struct error *error)
+{
+    assert(pattern != nullptr);
+    const std::string from = text;
+    std::string rewrite;
+    for (size_t at = 0; at < from.size();) {
+        if (from[at] != '$') {
+            rewrite += from[at] == '\\' ? "\\\\" : std::string(1, from[at]);
+            at++;
+        } else if (at + 1 < from.size() && from[at + 1] == '$') {
+            rewrite += '$';
+            at += 2;
+        } else {
+            const std::string name = group_name_at(from, at + 1, &at);
+            int group = group_of(pattern, name);
+            if (group < 0 || group > 9) {
+                error_set(error,
+                          "replacement \"%s\": found group \"%s\", expected one of the "
+                          "pattern's, of which the first nine can be used; $$ is a dollar",
+                          text, name.c_str());
+                return nullptr;
+            }
+            rewrite += "\\" + std::to_string(group);
+        }
+    }
+    struct pattern_replacement *replacement = new struct pattern_replacement;
+    replacement->rewrite = std::move(rewrite);
+    return replacement;
+}
+
+void pattern_replacement_destroy(struct pattern_replacement *replacement)
+{
+    delete replacement;
+}
+
+bool pattern_replace(const struct pattern *pattern, const struct pattern_replacement *replacement,
+                     struct slice text, void *room, size_t bytes_max, size_t *ret_size)
+{
+    assert(room != nullptr);
+    assert(replacement != nullptr);
+    if (!pattern_matches(pattern, text))
+        return false;
+    std::string replaced(reinterpret_cast<const char *>(text.data), text.size);
+    re2::RE2::GlobalReplace(&replaced, *pattern->expression, replacement->rewrite);
+    *ret_size = replaced.size() < bytes_max ? replaced.size() : bytes_max;
+    while (*ret_size > 0 && *ret_size < replaced.size() && (replaced[*ret_size] & 0xc0) == 0x80)
+        (*ret_size)--; /* UTF-8 is cut between characters */
+    replaced.copy(static_cast<char *>(room), *ret_size);
+    return true;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks the loaded objects and drops the pages of segments that cannot be written: those are clean
+ * copies of files. Any thread. */
+#include "src/base/startup_pages.h"
+
+#include <assert.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Objects with relocations in their code have written to pages that look read-only. */
+static bool has_text_relocations(const struct dl_phdr_info *object)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_DYNAMIC)
+            continue;
+        const ElfW(Dyn) *entry = (const void *)(object->dlpi_addr + segment->p_vaddr);
+        assert(entry != NULL);
+        for (; entry->d_tag != DT_NULL; entry++)
+            if (entry->d_tag == DT_TEXTREL ||
+                (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0))
+                return true;
+    }
+    return false;
+}
+
+/* The kernel refuses what is no file, such as its own vdso: nothing is lost by that. */
+static void release_segment(uintptr_t start, uintptr_t end)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (start + page - 1) / page * page;
+    uintptr_t last = end / page * page;
+    assert(start <= end);
+    if (first < last)
+        madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
+static int release_object(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    assert(object != NULL);
+    if (has_text_relocations(object))
+        return 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+        /* What is read-only after relocation lies in a segment that is writable by its header. */
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) == 0)
+            release_segment(start, start + segment->p_memsz);
+    }
+    return 0;
+}
+
+void startup_pages_release(void)
+{
+    assert(sysconf(_SC_PAGESIZE) > 0);
+    dl_iterate_phdr(release_object, NULL);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of well-formed sequences, RFC 3629 §4. */
+#include "src/base/utf8.h"
+
+#include <assert.h>
+
+size_t utf8_size(struct slice text)
+{
+    static const struct {
+        uint8_t first, last, second_min, second_max, size;
+    } rows[] = {
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    assert(text.size > 0);
+    if (text.data[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (text.data[0] < rows[i].first || text.data[0] > rows[i].last)
+            continue;
+        if (text.size < rows[i].size || text.data[1] < rows[i].second_min ||
+            text.data[1] > rows[i].second_max)
+            return 0;
+        for (size_t k = 2; k < rows[i].size; k++)
+            if (text.data[k] >> 6 != 2)
+                return 0;
+        return rows[i].size;
+    }
+    return 0;
+}

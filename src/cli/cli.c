@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses GNU-style flags and one command. Main thread. */
+#include "src/cli/cli.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/error.h"
+
+struct flag {
+    const char *name;
+    bool (*set)(struct cli *cli, const char *value, struct error *error);
+    bool is_switch; /* takes no value of its own: "--flag", "--flag=false" */
+    const char *help;
+};
+
+static bool set_config(struct cli *cli, const char *value, struct error *error)
+{
+    if (cli->configs_count == CLI_VALUES_MAX)
+        return error_set(error, "more than %d --config flags", CLI_VALUES_MAX);
+    assert(value != NULL);
+    cli->configs[cli->configs_count++] = value;
+    return true;
+}
+
+static bool set_setting(struct cli *cli, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    if (strchr(value, '=') == NULL)
+        return error_set(error, "invalid argument \"%s\" for \"--set\" flag: missing equal sign",
+                         value);
+    if (cli->settings_count == CLI_VALUES_MAX)
+        return error_set(error, "more than %d --set flags", CLI_VALUES_MAX);
+    cli->settings[cli->settings_count++] = value;
+    return true;
+}
+
+static bool set_gates(struct cli *cli, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    if (feature_gates_parse(&cli->gates, value, error))
+        return true;
+    return error_prefix(error, "invalid argument \"%s\" for \"--feature-gates\" flag", value);
+}
+
+static bool set_mode(struct cli *cli, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    cli->is_unredacted = strcmp(value, "unredacted") == 0;
+    if (cli->is_unredacted || strcmp(value, "redacted") == 0)
+        return true;
+    return error_set(error, "invalid mode \"%s\": expected redacted or unredacted", value);
+}
+
+static bool set_format(struct cli *cli, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    cli->is_json = strcmp(value, "json") == 0;
+    if (cli->is_json || strcmp(value, "yaml") == 0)
+        return true;
+    return error_set(error, "invalid format \"%s\": expected yaml or json", value);
+}
+
+static bool set_validate(struct cli *cli, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    cli->skips_validation = strcmp(value, "false") == 0;
+    if (cli->skips_validation || strcmp(value, "true") == 0)
+        return true;
+    return error_set(
+        error, "invalid argument \"%s\" for \"--validate\" flag: expected true or false", value);
+}
+
+static bool set_version(struct cli *cli, const char *value, struct error *error)
+{
+    (void)value;
+    assert(error != NULL);
+    (void)error;
+    cli->command = CLI_VERSION;
+    return true;
+}
+
+static bool set_help(struct cli *cli, const char *value, struct error *error)
+{
+    (void)value;
+    assert(error != NULL);
+    (void)error;
+    cli->command = CLI_HELP;
+    return true;
+}
+
+static const struct flag flags[] = {
+    {"--config", set_config, false,
+     "Location of a config file (path, file:, env:, yaml:); may be repeated, later ones win"},
+    {"--set", set_setting, false,
+     "Set one property: --set=processors.batch.timeout=2s; applied after all config files"},
+    {"--feature-gates", set_gates, false,
+     "Comma-separated list of feature gate identifiers; prefix '-' disables"},
+    {"--mode", set_mode, false, "print-config: redacted (default) or unredacted"},
+    {"--format", set_format, false, "print-config: yaml (default) or json"},
+    {"--validate", set_validate, true, "print-config: validate before printing (default true)"},
+    {"--version", set_version, true, "Print the version"},
+    {"-v", set_version, true, "Print the version"},
+    {"--help", set_help, true, "Print this text"},
+    {"-h", set_help, true, "Print this text"},
+};
+
+static const struct {
+    const char *name;
+    enum cli_command command;
+    const char *help;
+} commands[] = {
+    {"validate", CLI_VALIDATE, "Check the configuration without running"},
+    {"components", CLI_COMPONENTS, "List the components of this build, as YAML"},
+    {"print-config", CLI_PRINT_CONFIG, "Print the resolved configuration"},
+    {"print-initial-config", CLI_PRINT_CONFIG, "Same as print-config"},
+    {"config-reference", CLI_CONFIG_REFERENCE, "Print every configuration key, as Markdown"},
+    {"featuregate", CLI_FEATURE_GATE, "List the feature gates, or show one"},
+    {"help", CLI_HELP, "Print this text"},
+    {"healthcheck", CLI_HEALTH_CHECK,
+     "Ask a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
+    {"profile", CLI_PROFILE,
+     "Look into files of profiles: show, convert, merge, diff; \"profile help\" tells more"},
+};
+
+void cli_print_help(const struct cli *cli)
+{
+    assert(cli->program != NULL);
+    printf("Usage:\n  %s --config FILE [flags]\n  %s COMMAND [flags]\n\nCommands:\n", cli->program,
+           cli->program);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        printf("  %-22s %s\n", commands[i].name, commands[i].help);
+    printf("\nFlags:\n");
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        printf("  %-22s %s\n", flags[i].name, flags[i].help);
+}
+
+static const struct flag *find_flag(const char *name, size_t size)
+{
+    assert(name != NULL);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strlen(flags[i].name) == size && strncmp(flags[i].name, name, size) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+/* "--flag=value" or "--flag value"; *index moves past what was used. */
+static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
+                       struct error *error)
+{
+    assert(*index < count);
+    assert(arguments[*index][0] == '-');
+    const char *argument = arguments[*index];
+    const char *equals = strchr(argument, '=');
+    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    const struct flag *flag = find_flag(argument, size);
+    if (flag == NULL && argument[1] == '-')
+        return error_set(error, "unknown flag: %.*s", (int)size, argument);
+    if (flag == NULL)
+        return error_set(error, "unknown shorthand flag: '%c' in %s", argument[1], argument);
+    if (equals != NULL)
+        return flag->set(cli, equals + 1, error);
+    if (flag->is_switch)
+        return flag->set(cli, "true", error);
+    if (*index + 1 >= count)
+        return error_set(error, "flag needs an argument: %s", argument);
+    return flag->set(cli, arguments[++*index], error);
+}
+
+static bool parse_word(struct cli *cli, const char *word, struct error *error)
+{
+    assert(word != NULL);
+    assert(cli->program != NULL);
+    bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK;
+    if (takes_argument && cli->argument == NULL) {
+        cli->argument = word;
+        return true;
+    }
+    for (size_t i = 0; cli->command == CLI_RUN && i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].name, word) == 0) {
+            cli->command = commands[i].command;
+            return true;
+        }
+    return error_set(error, "unknown command \"%s\" for \"%s\"", word, cli->program);
+}
+
+bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error)
+{
+    assert(count > 0);
+    const char *slash = strrchr(arguments[0], '/');
+    *cli = (struct cli){.program = slash != NULL ? slash + 1 : arguments[0]};
+    cli->gates = feature_gates_default();
+    for (int i = 1; i < count; i++) {
+        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
+        if (is_flag ? !parse_flag(cli, count, arguments, &i, error)
+                    : !parse_word(cli, arguments[i], error))
+            return false;
+        cli->rest = &arguments[i + 1];
+        cli->rest_count = count - i - 1;
+        if (cli->command == CLI_VERSION || cli->command == CLI_HELP || cli->command == CLI_PROFILE)
+            break;
+    }
+    return true;
+}

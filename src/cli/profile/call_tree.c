@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging stacks. Children are found by hash, so that wide trees cost no more. One owner. */
+#include "src/cli/profile/call_tree.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+enum { ARRAY_FIRST = 64 };
+
+void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
+{
+    assert(count < UINT32_MAX / 2);
+    assert(size > 0);
+    if (count <= *capacity && array != NULL)
+        return array;
+    uint32_t more = *capacity > 0 ? *capacity : ARRAY_FIRST;
+    while (more < count)
+        more *= 2;
+    array = mem_resize(array, more * size);
+    memset((uint8_t *)array + *capacity * size, 0, (more - *capacity) * size);
+    *capacity = more;
+    return array;
+}
+
+void call_tree_init(struct call_tree *tree)
+{
+    assert(tree != NULL);
+    *tree = (struct call_tree){.nodes = NULL};
+    profile_set_init(&tree->edges, NULL);
+    tree->nodes = grown_array(NULL, &tree->capacity, 1, sizeof(tree->nodes[0]));
+}
+
+void call_tree_fini(struct call_tree *tree)
+{
+    assert(tree != NULL);
+    profile_set_fini(&tree->edges);
+    mem_free(tree->nodes);
+    tree->nodes = NULL;
+}
+
+static uint32_t child_of(struct call_tree *tree, uint32_t parent, uint32_t name)
+{
+    const uint32_t edge[] = {parent, name};
+    assert(parent < tree->edges.count);
+    uint32_t index = profile_set_add(&tree->edges, slice_of(edge, sizeof(edge)));
+    tree->nodes =
+        grown_array(tree->nodes, &tree->capacity, tree->edges.count, sizeof(tree->nodes[0]));
+    tree->nodes[index].parent = parent;
+    tree->nodes[index].name = name;
+    return index;
+}
+
+void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, int64_t value)
+{
+    uint32_t node = 0;
+    assert(names != NULL || count == 0);
+    bool is_full = tree->edges.count > CALL_TREE_NODES_MAX;
+    tree->unplaced += is_full;
+    tree->nodes[0].total = saturated_sum(tree->nodes[0].total, value);
+    for (size_t i = is_full ? 0 : count; i > 0; i--) {
+        node = child_of(tree, node, names[i - 1]);
+        tree->nodes[node].total = saturated_sum(tree->nodes[node].total, value);
+    }
+    tree->nodes[node].self = saturated_sum(tree->nodes[node].self, value);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks of names, merged from the root: what flame graphs and tables of functions are made of. A
+ * node always comes after its parent; node 0 is the root of all. One owner. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/profiles/otlp/profile_set.h"
+
+struct call_node {
+    uint32_t parent;
+    uint32_t name;
+    int64_t self;
+    int64_t total; /* with all that it calls */
+};
+
+struct call_tree {
+    struct profile_set edges; /* a node's content: its parent and its name */
+    struct call_node *nodes;  /* edges.count of them */
+    uint32_t capacity;
+    uint64_t unplaced; /* stacks that came when there were CALL_TREE_NODES_MAX: only the root has
+                          their values */
+};
+
+void call_tree_init(struct call_tree *tree);
+void call_tree_fini(struct call_tree *tree);
+/* names: leaf first. */
+void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, int64_t value);
+
+/* Sums stay at the ends of their range. */
+static inline int64_t saturated_sum(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+/* Room for `count` elements of `size` bytes, doubling, new ones zeroed. */
+void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
+    __attribute__((returns_nonnull));

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries are known by a key of 64-bit words that says all about them in the merged profile's
+ * indices; what is new is written at once, samples at the end. One owner. */
+#include "src/cli/profile/pprof_merge.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/cli/profile/call_tree.h"
+
+enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
+
+/* One profile on its way into the merge: places + 1 of the one, ids in the other. */
+struct adding {
+    struct pprof_merge *merge;
+    const struct pprof *from;
+    uint32_t *functions;
+    uint32_t *mappings;
+    uint32_t *locations;
+    uint32_t columns[PPROF_COLUMNS_MAX];
+};
+
+void pprof_merge_init(struct pprof_merge *merge)
+{
+    assert(merge != NULL);
+    *merge = (struct pprof_merge){.columns_room = COLUMNS_FIRST};
+    pprof_writer_init(&merge->writer, NULL, PROFILE_FILE_BYTES_MAX);
+    profile_set_init(&merge->columns, NULL);
+    profile_set_init(&merge->functions, NULL);
+    profile_set_init(&merge->mappings, NULL);
+    profile_set_init(&merge->locations, NULL);
+    profile_set_init(&merge->samples, NULL);
+    profile_set_init(&merge->times, NULL);
+    profile_set_init(&merge->comments, NULL);
+}
+
+void pprof_merge_fini(struct pprof_merge *merge)
+{
+    assert(merge != NULL);
+    pprof_writer_fini(&merge->writer);
+    profile_set_fini(&merge->columns);
+    profile_set_fini(&merge->functions);
+    profile_set_fini(&merge->mappings);
+    profile_set_fini(&merge->locations);
+    profile_set_fini(&merge->samples);
+    profile_set_fini(&merge->times);
+    profile_set_fini(&merge->comments);
+    mem_free(merge->mapping_rows);
+    mem_free(merge->values);
+    mem_free(merge->words);
+}
+
+static uint32_t text_of(struct adding *adding, uint32_t index)
+{
+    assert(index < adding->from->strings_count);
+    return pprof_writer_text(&adding->merge->writer, adding->from->strings[index]);
+}
+
+static uint64_t *key_room(struct pprof_merge *merge, size_t words)
+{
+    assert(words < UINT32_MAX / 2);
+    merge->words =
+        grown_array(merge->words, &merge->words_capacity, (uint32_t)words, sizeof(merge->words[0]));
+    return merge->words;
+}
+
+/* The entry's id; *ret_is_new: it was not there before. */
+static uint32_t add_key(struct profile_set *set, const uint64_t *words, size_t count,
+                        bool *ret_is_new)
+{
+    uint32_t known = set->count;
+    assert(count > 0);
+    uint32_t id = profile_set_add(set, slice_of(words, count * sizeof(words[0])));
+    *ret_is_new = id == known;
+    return id;
+}
+
+/* Room for all columns in each row of values. */
+static void widen(struct pprof_merge *merge)
+{
+    uint32_t room = merge->columns_room;
+    assert(room > 0);
+    while (room < merge->columns.count - 1)
+        room *= 2;
+    if (room == merge->columns_room)
+        return;
+    int64_t *values = mem_zalloc((size_t)merge->values_capacity * room * sizeof(values[0]));
+    for (size_t i = 0; i < merge->values_capacity; i++)
+        memcpy(values + i * room, merge->values + i * merge->columns_room,
+               merge->columns_room * sizeof(values[0]));
+    mem_free(merge->values);
+    merge->values = merge->values_capacity > 0 ? values : NULL;
+    if (merge->values == NULL)
+        mem_free(values);
+    merge->columns_room = room;
+}
+
+static bool add_columns(struct adding *adding, struct error *error)
+{
+    struct pprof_merge *merge = adding->merge;
+    const struct pprof *from = adding->from;
+    bool is_new;
+    for (size_t i = 0; i < from->sample_types_count; i++) {
+        const uint64_t key[] = {text_of(adding, from->sample_types[i].type),
+                                text_of(adding, from->sample_types[i].unit)};
+        uint32_t column = i < PPROF_COLUMNS_MAX ? add_key(&merge->columns, key, 2, &is_new) : 0;
+        if (column == 0 || column > PPROF_COLUMNS_MAX)
+            return error_set(error,
+                             "more than %d types of values, which one pprof profile cannot "
+                             "have; take fewer files",
+                             PPROF_COLUMNS_MAX);
+        assert(column > 0);
+        adding->columns[i] = column - 1;
+        const struct pprof_value_type type = {.type = (uint32_t)key[0], .unit = (uint32_t)key[1]};
+        if (is_new)
+            pprof_writer_value_type(&merge->writer, PPROF_SAMPLE_TYPE, type);
+    }
+    widen(merge);
+    return true;
+}
+
+static void add_functions(struct adding *adding)
+{
+    bool is_new;
+    assert(adding->functions != NULL);
+    for (size_t i = 0; i < adding->from->functions_count; i++) {
+        struct pprof_function function = adding->from->functions[i];
+        function.name = text_of(adding, function.name);
+        function.system_name = text_of(adding, function.system_name);
+        function.filename = text_of(adding, function.filename);
+        const uint64_t key[] = {function.name, function.system_name, function.filename,
+                                (uint64_t)function.start_line};
+        function.id = add_key(&adding->merge->functions, key, 4, &is_new);
+        adding->functions[i + 1] = (uint32_t)function.id;
+        if (is_new)
+            pprof_writer_function(&adding->merge->writer, &function);
+    }
+}
+
+/* Flags say how much is known, not which mapping it is: who knows more adds his. */
+static void add_mappings(struct adding *adding)
+{
+    struct pprof_merge *merge = adding->merge;
+    bool is_new;
+    assert(adding->mappings != NULL);
+    for (size_t i = 0; i < adding->from->mappings_count; i++) {
+        struct pprof_mapping mapping = adding->from->mappings[i];
+        mapping.filename = text_of(adding, mapping.filename);
+        mapping.build_id = text_of(adding, mapping.build_id);
+        const uint64_t key[] = {mapping.memory_start, mapping.memory_limit, mapping.file_offset,
+                                mapping.filename, mapping.build_id};
+        uint32_t id = add_key(&merge->mappings, key, 5, &is_new);
+        merge->mapping_rows = grown_array(merge->mapping_rows, &merge->mapping_rows_capacity,
+                                          id + 1, sizeof(merge->mapping_rows[0]));
+        const struct pprof_mapping *row = &merge->mapping_rows[id];
+        mapping.id = id;
+        mapping.has_functions |= row->has_functions;
+        mapping.has_filenames |= row->has_filenames;
+        mapping.has_line_numbers |= row->has_line_numbers;
+        mapping.has_inline_frames |= row->has_inline_frames;
+        merge->mapping_rows[id] = mapping;
+        adding->mappings[i + 1] = id;
+    }
+}
+
+static void add_location(struct adding *adding, size_t place)
+{
+    struct pprof_location location = adding->from->locations[place];
+    struct pprof_line *lines = mem_alloc(location.lines_count * sizeof(lines[0]));
+    uint64_t *key = key_room(adding->merge, 3 + 3 * location.lines_count);
+    size_t count = 0;
+    bool is_new;
+    assert(location.mapping <= adding->from->mappings_count);
+    location.mapping = adding->mappings[location.mapping];
+    key[count++] = location.mapping;
+    key[count++] = location.address;
+    key[count++] = location.is_folded;
+    for (size_t i = 0; i < location.lines_count; i++) {
+        lines[i] = location.lines[i];
+        lines[i].function = adding->functions[lines[i].function];
+        key[count++] = lines[i].function;
+        key[count++] = (uint64_t)lines[i].line;
+        key[count++] = (uint64_t)lines[i].column;
+    }
+    location.lines = lines;
+    location.id = add_key(&adding->merge->locations, key, count, &is_new);
+    adding->locations[place + 1] = (uint32_t)location.id;
+    if (is_new)
+        pprof_writer_location(&adding->merge->writer, &location);
+    mem_free(lines);
+}
+
+static int compare_labels(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    assert(a != NULL);
+    for (size_t i = 0; i < LABEL_WORDS; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+/* Words of a sample's key: how many locations, those, LABEL_WORDS for each label, whose order says
+ * nothing. */
+static uint32_t sample_id(struct adding *adding, const struct pprof_sample *sample)
+{
+    struct pprof_merge *merge = adding->merge;
+    uint64_t *key =
+        key_room(merge, 1 + sample->locations_count + LABEL_WORDS * sample->labels_count);
+    size_t count = 0;
+    bool is_new;
+    key[count++] = sample->locations_count;
+    for (size_t i = 0; i < sample->locations_count; i++) {
+        assert(sample->locations[i] <= adding->from->locations_count);
+        key[count++] = adding->locations[sample->locations[i]];
+    }
+    for (size_t i = 0; i < sample->labels_count; i++) {
+        const struct pprof_label *label = &sample->labels[i];
+        key[count++] = text_of(adding, label->key);
+        key[count++] = text_of(adding, label->text);
+        key[count++] = text_of(adding, label->unit);
+        key[count++] = (uint64_t)label->number;
+    }
+    qsort(key + 1 + sample->locations_count, sample->labels_count, LABEL_WORDS * sizeof(key[0]),
+          compare_labels);
+    return add_key(&merge->samples, key, count, &is_new);
+}
+
+static void add_samples(struct adding *adding)
+{
+    struct pprof_merge *merge = adding->merge;
+    assert(merge->columns_room > 0);
+    for (size_t i = 0; i < adding->from->samples_count; i++) {
+        const struct pprof_sample *sample = &adding->from->samples[i];
+        uint32_t id = sample_id(adding, sample);
+        merge->values = grown_array(merge->values, &merge->values_capacity, id + 1,
+                                    merge->columns_room * sizeof(merge->values[0]));
+        int64_t *row = merge->values + (size_t)id * merge->columns_room;
+        for (size_t k = 0; k < adding->from->sample_types_count; k++)
+            row[adding->columns[k]] = saturated_sum(row[adding->columns[k]], sample->values[k]);
+    }
+}
+
+static void take_first(struct adding *adding, uint32_t *to, uint32_t text)
+{
+    assert(to != NULL);
+    if (*to == 0)
+        *to = text_of(adding, text);
+}
+
+/* What is there once. Durations of different times are added up; columns of one time have one. */
+static void add_head(struct adding *adding)
+{
+    const struct pprof *from = adding->from;
+    struct pprof *head = &adding->merge->head;
+    const uint64_t time[] = {1, (uint64_t)from->time_ns, (uint64_t)from->duration_ns};
+    bool is_new;
+    assert(from->strings_count > 0);
+    take_first(adding, &head->drop_frames, from->drop_frames);
+    take_first(adding, &head->keep_frames, from->keep_frames);
+    take_first(adding, &head->default_sample_type, from->default_sample_type);
+    take_first(adding, &head->doc_url, from->doc_url);
+    if (head->period_type.type == 0 && from->has_period_type) {
+        head->period_type.type = text_of(adding, from->period_type.type);
+        head->period_type.unit = text_of(adding, from->period_type.unit);
+        head->has_period_type = true;
+    }
+    if (head->period < from->period)
+        head->period = from->period;
+    if (from->time_ns != 0 && (head->time_ns == 0 || from->time_ns < head->time_ns))
+        head->time_ns = from->time_ns;
+    add_key(&adding->merge->times, time, 3, &is_new);
+    if (is_new)
+        head->duration_ns = saturated_sum(head->duration_ns, from->duration_ns);
+    for (size_t i = 0; i < from->comments_count; i++) {
+        const uint64_t comment = text_of(adding, from->comments[i]);
+        add_key(&adding->merge->comments, &comment, 1, &is_new);
+        if (is_new)
+            pprof_writer_number(&adding->merge->writer, PPROF_COMMENT, comment);
+    }
+}
+
+bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error)
+{
+    struct adding adding = {.merge = merge, .from = pprof};
+    assert(error != NULL);
+    if (!add_columns(&adding, error))
+        return false;
+    adding.functions = mem_zalloc((pprof->functions_count + 1) * sizeof(uint32_t));
+    adding.mappings = mem_zalloc((pprof->mappings_count + 1) * sizeof(uint32_t));
+    adding.locations = mem_zalloc((pprof->locations_count + 1) * sizeof(uint32_t));
+    add_functions(&adding);
+    add_mappings(&adding);
+    for (size_t i = 0; i < pprof->locations_count; i++)
+        add_location(&adding, i);
+    add_samples(&adding);
+    add_head(&adding);
+    mem_free(adding.functions);
+    mem_free(adding.mappings);
+    mem_free(adding.locations);
+    return true;
+}
+
+/* Word `index` of a key, which need not be aligned. */
+static uint64_t word_at(struct slice key, size_t index)
+{
+    uint64_t word;
+    assert((index + 1) * sizeof(word) <= key.size);
+    memcpy(&word, key.data + index * sizeof(word), sizeof(word));
+    return word;
+}
+
+static void write_sample(struct pprof_merge *merge, uint32_t id)
+{
+    struct slice key = profile_set_at(&merge->samples, id);
+    size_t locations_count = (size_t)word_at(key, 0);
+    size_t labels_count = (key.size / sizeof(uint64_t) - 1 - locations_count) / LABEL_WORDS;
+    uint32_t *locations = mem_alloc(locations_count * sizeof(locations[0]));
+    struct pprof_label *labels = mem_alloc(labels_count * sizeof(labels[0]));
+    size_t at = 1;
+    assert(id > 0);
+    for (size_t i = 0; i < locations_count; i++)
+        locations[i] = (uint32_t)word_at(key, at++);
+    for (size_t i = 0; i < labels_count; i++, at += LABEL_WORDS)
+        labels[i] = (struct pprof_label){.key = (uint32_t)word_at(key, at),
+                                         .text = (uint32_t)word_at(key, at + 1),
+                                         .unit = (uint32_t)word_at(key, at + 2),
+                                         .number = (int64_t)word_at(key, at + 3)};
+    const struct pprof_sample sample = {
+        .locations = locations,
+        .locations_count = locations_count,
+        .labels = labels,
+        .labels_count = labels_count,
+        .values = merge->values + (size_t)id * merge->columns_room,
+    };
+    pprof_writer_sample(&merge->writer, &sample, merge->columns.count - 1);
+    mem_free(locations);
+    mem_free(labels);
+}
+
+struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error)
+{
+    struct pprof_writer *writer = &merge->writer;
+    const struct pprof *head = &merge->head;
+    assert(error != NULL);
+    for (uint32_t i = 1; i < merge->mappings.count; i++)
+        pprof_writer_mapping(writer, &merge->mapping_rows[i]);
+    for (uint32_t i = 1; i < merge->samples.count; i++)
+        write_sample(merge, i);
+    if (head->has_period_type)
+        pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, head->period_type);
+    pprof_writer_number(writer, PPROF_PERIOD, (uint64_t)head->period);
+    pprof_writer_number(writer, PPROF_TIME, (uint64_t)head->time_ns);
+    pprof_writer_number(writer, PPROF_DURATION, (uint64_t)head->duration_ns);
+    pprof_writer_number(writer, PPROF_DROP_FRAMES, head->drop_frames);
+    pprof_writer_number(writer, PPROF_KEEP_FRAMES, head->keep_frames);
+    pprof_writer_number(writer, PPROF_DEFAULT_SAMPLE_TYPE, head->default_sample_type);
+    pprof_writer_number(writer, PPROF_DOC_URL, head->doc_url);
+    struct buffer *buffer = pprof_writer_take(writer);
+    if (buffer == NULL)
+        error_set(error, "the result is larger than %llu MiB; take fewer or smaller files",
+                  (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
+    return buffer;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several pprof profiles into one: every type of value gets a column, equal samples are added up,
+ * and what they refer to is there once. One owner, one thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/profiles/otlp/profile_set.h"
+#include "src/profiles/pprof/pprof.h"
+#include "src/profiles/pprof/pprof_writer.h"
+
+struct buffer;
+struct error;
+
+enum { PPROF_COLUMNS_MAX = 64 };
+
+struct pprof_merge {
+    struct pprof_writer writer;
+    struct profile_set columns; /* type and unit, as texts of the writer; from 1 on */
+    struct profile_set functions;
+    struct profile_set mappings;
+    struct pprof_mapping *mapping_rows; /* by id; written at the end, when their flags are known */
+    uint32_t mapping_rows_capacity;
+    struct profile_set locations;
+    struct profile_set samples; /* stacks with their labels */
+    struct profile_set times;   /* time and duration of what came in */
+    struct profile_set comments;
+    int64_t *values;          /* columns_room for each of samples */
+    uint32_t values_capacity; /* the same, counted in samples */
+    uint32_t columns_room;
+    uint64_t *words; /* one key, while it is made */
+    uint32_t words_capacity;
+    struct pprof head; /* what there is once: the first that says something wins */
+};
+
+void pprof_merge_init(struct pprof_merge *merge);
+void pprof_merge_fini(struct pprof_merge *merge);
+/* False: more types of values than PPROF_COLUMNS_MAX. */
+bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error);
+/* The profile, owned by the caller; NULL: it is larger than what files may have. */
+struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flags may stand anywhere; each verb has its own. Main thread. */
+#include "src/cli/profile/profile_arguments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/error.h"
+#include "src/base/limits.h"
+
+enum { ROWS_MAX = 1000000 };
+
+#define VERB(verb) (1u << (verb))
+
+typedef bool (*set_fn)(struct profile_arguments *parsed, const char *value, struct error *error);
+
+static bool set_json(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    assert(value == NULL);
+    (void)value;
+    (void)error;
+    parsed->is_json = true;
+    return true;
+}
+
+static bool set_top(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    char *end;
+    assert(value != NULL);
+    errno = 0;
+    long rows = strtol(value, &end, 10);
+    if (errno != 0 || end == value || *end != '\0' || rows < 0 || rows > ROWS_MAX)
+        return error_set(error, "--top: found \"%s\", expected a number of rows from 0 (all) to %d",
+                         value, ROWS_MAX);
+    parsed->rows_max = (size_t)rows;
+    parsed->has_rows_max = true;
+    return true;
+}
+
+static bool set_type(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    if (value[0] == '\0')
+        return error_set(error, "--type: expected a type of value, such as cpu or cpu:nanoseconds");
+    parsed->type = value;
+    return true;
+}
+
+static bool set_flamegraph(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    (void)error;
+    parsed->flamegraph = value;
+    return true;
+}
+
+static bool set_output(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    if (parsed->output != NULL)
+        return error_set(error, "-o: found twice, expected one file to write to");
+    parsed->output = value;
+    return true;
+}
+
+static bool set_to(struct profile_arguments *parsed, const char *value, struct error *error)
+{
+    assert(value != NULL);
+    static const char *const names[PROFILE_FORMATS] = {
+        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
+    for (unsigned i = 0; i < PROFILE_FORMATS; i++)
+        if (strcmp(value, names[i]) == 0) {
+            parsed->to = (enum profile_format)i;
+            return true;
+        }
+    return error_set(error, "--to: found \"%s\", expected pprof, otlp or otlp-json", value);
+}
+
+static const struct {
+    const char *name;
+    const char *value; /* what it is called in the help; NULL: it takes none */
+    unsigned verbs;
+    set_fn set;
+    const char *help;
+} flags[] = {
+    {"--json", NULL, VERB(VERB_SHOW) | VERB(VERB_DIFF), set_json,
+     "Print one JSON document instead of tables"},
+    {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF), set_top,
+     "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
+    {"--type", "TYPE", VERB(VERB_SHOW) | VERB(VERB_DIFF), set_type,
+     "Only that type of value: cpu, or cpu:nanoseconds"},
+    {"--flamegraph", "FILE", VERB(VERB_SHOW), set_flamegraph,
+     "Also write a flame graph of one type as SVG (of the last one, without --type)"},
+    {"--to", "FORMAT", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_to,
+     "pprof, otlp or otlp-json; without it the name of the output decides"},
+    {"-o", "FILE", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_output, "Where to write to"},
+};
+
+static const struct {
+    const char *name;
+    const char *usage;
+    const char *help;
+} verbs[PROFILE_VERBS] = {
+    [VERB_HELP] = {"help", "help", "Print this text"},
+    [VERB_SHOW] = {"show", "show FILE", "Types, totals, functions, labels and links of a profile"},
+    [VERB_CONVERT] = {"convert", "convert IN OUT",
+                      "pprof to OTLP, OTLP to pprof, either to OTLP/JSON"},
+    [VERB_MERGE] = {"merge", "merge A B... -o OUT", "Several profiles into one file"},
+    [VERB_DIFF] = {"diff", "diff BEFORE AFTER", "What has changed, function by function"},
+};
+
+void profile_arguments_help(FILE *out, const char *program)
+{
+    assert(program != NULL);
+    fprintf(
+        out,
+        "Usage:\n  %s profile VERB [flags]\n\n"
+        "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.7 to 1.11, or\n"
+        "JSON). Names that end in .pprof, .prof or .pb.gz are written as pprof, those in .otlp,\n"
+        ".otlp.pb, .otlp.gz or .binpb as OTLP, those in .json or .json.gz as OTLP/JSON.\n\n"
+        "Verbs:\n",
+        program);
+    for (size_t i = 0; i < PROFILE_VERBS; i++)
+        fprintf(out, "  %-22s %s\n", verbs[i].usage, verbs[i].help);
+    fputs("\nFlags:\n", out);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        fprintf(out, "  %-12s %-9s %s\n", flags[i].name,
+                flags[i].value != NULL ? flags[i].value : "", flags[i].help);
+}
+
+static bool find_verb(struct profile_arguments *parsed, const char *word, struct error *error)
+{
+    assert(word != NULL);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = verbs[VERB_HELP].name;
+    for (size_t i = 0; i < PROFILE_VERBS; i++)
+        if (strcmp(verbs[i].name, word) == 0) {
+            parsed->verb = (enum profile_verb)i;
+            return true;
+        }
+    return error_set(error,
+                     "unknown verb \"%s\" for \"profile\": expected show, convert, merge, "
+                     "diff or help",
+                     word);
+}
+
+/* "--flag=value" or "--flag value"; *index moves past what was used. */
+static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
+                       struct error *error)
+{
+    const char *argument = arguments[*index];
+    const char *equals = strchr(argument, '=');
+    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    assert(argument[0] == '-');
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        if (strlen(flags[i].name) != size || strncmp(flags[i].name, argument, size) != 0)
+            continue;
+        if ((flags[i].verbs & VERB(parsed->verb)) == 0)
+            return error_set(error, "%s has no meaning for \"profile %s\"", flags[i].name,
+                             verbs[parsed->verb].name);
+        if (flags[i].value == NULL && value != NULL)
+            return error_set(error, "%s takes no value", flags[i].name);
+        if (flags[i].value != NULL && value == NULL && *index + 1 < count)
+            value = arguments[++*index];
+        if (flags[i].value != NULL && value == NULL)
+            return error_set(error, "flag needs an argument: %s", argument);
+        return flags[i].set(parsed, value, error);
+    }
+    return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size, argument);
+}
+
+/* How many files there are, and where the output goes. */
+static bool check_files(struct profile_arguments *parsed, struct error *error)
+{
+    static const struct {
+        size_t min;
+        size_t max;
+    } counts[PROFILE_VERBS] = {
+        [VERB_HELP] = {0, 0},    [VERB_SHOW] = {1, 1},
+        [VERB_CONVERT] = {1, 1}, [VERB_MERGE] = {1, PROFILE_FILES_MAX},
+        [VERB_DIFF] = {2, 2},
+    };
+    bool is_written = parsed->verb == VERB_CONVERT || parsed->verb == VERB_MERGE;
+    assert(parsed->verb < PROFILE_VERBS);
+    if (parsed->verb == VERB_CONVERT && parsed->output == NULL && parsed->files_count == 2)
+        parsed->output = parsed->files[--parsed->files_count];
+    if (parsed->files_count < counts[parsed->verb].min ||
+        parsed->files_count > counts[parsed->verb].max || (is_written && parsed->output == NULL))
+        return error_set(error, "profile %s: found %zu files%s, expected: profile %s",
+                         verbs[parsed->verb].name, parsed->files_count,
+                         is_written && parsed->output == NULL ? " and nothing to write to" : "",
+                         verbs[parsed->verb].usage);
+    if (is_written && parsed->to == PROFILE_FORMATS &&
+        !profile_format_of_name(parsed->output, &parsed->to))
+        return error_set(error,
+                         "%s: the name does not say what to write; add --to pprof, --to otlp or "
+                         "--to otlp-json, or end it in .pb.gz, .otlp or .json",
+                         parsed->output);
+    return true;
+}
+
+bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
+                             struct error *error)
+{
+    assert(count >= 0);
+    *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
+    if (count == 0)
+        return true;
+    if (!find_verb(parsed, arguments[0], error))
+        return false;
+    for (int i = 1; i < count; i++) {
+        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
+            parsed->verb = VERB_HELP;
+            return true;
+        }
+        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
+        if (is_flag && !parse_flag(parsed, count, arguments, &i, error))
+            return false;
+        if (!is_flag)
+            parsed->files[parsed->files_count++] = arguments[i];
+    }
+    return check_files(parsed, error);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversion is merging: of one file, or of several, after each has been brought to the wanted
+ * format. Main thread of a command. */
+#include "src/cli/profile/profile_convert.h"
+
+#include <assert.h>
+
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/cli/profile/pprof_merge.h"
+#include "src/cli/profile/profile_file.h"
+#include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_view.h"
+#include "src/profiles/pprof/otlp_to_pprof.h"
+#include "src/profiles/pprof/pprof_reader.h"
+#include "src/profiles/pprof/pprof_to_otlp.h"
+#include "src/profiles/pprof/profile_type.h"
+
+/* Nothing is left out of what a profile says: limits are those of files. */
+static const struct otlp_to_pprof_rules whole = {
+    .labels = {.has_trace_id = true,
+               .has_numbers = true,
+               .keeps_dots = true,
+               .keeps_service = true,
+               .names_max = OTLP_LABEL_NAMES_MAX,
+               .value_bytes_max = REPORT_LABEL_BYTES_MAX},
+    .samples_max = UINT64_MAX,
+    .bytes_max = PROFILE_FILE_BYTES_MAX,
+    .depth_max = REPORT_DEPTH_MAX,
+};
+
+/* A reference to the file's request, or a new one. */
+static struct buffer *otlp_of(const struct profile_file *file, struct error *error)
+{
+    struct arena arena;
+    struct pprof pprof;
+    struct pprof_to_otlp_source source = {.pprof = &pprof};
+    struct buffer *request = NULL;
+    assert(file->owner != NULL);
+    if (file->format == FORMAT_OTLP)
+        return buffer_ref(file->owner);
+    arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
+    if (!pprof_read(&arena, file->bytes, &pprof, error))
+        error_prefix(error, "%s: no sound pprof", file->path);
+    else if (!pprof_to_otlp(&source, NULL, &request))
+        error_set(error, "%s: more than %d sample types, or no memory for it as OTLP", file->path,
+                  PPROF_TO_OTLP_TYPES_MAX);
+    arena_clear(&arena);
+    return request;
+}
+
+static struct slice request_of(const struct profile_file *file, const struct buffer *converted)
+{
+    assert(converted != NULL);
+    return file->format == FORMAT_OTLP ? file->bytes : buffer_slice(converted);
+}
+
+/* False: the error says why not. */
+static bool merge_otlp(struct profile_merge *merge, const struct profile_file *file,
+                       struct error *error)
+{
+    struct profile_source source;
+    const struct otlp_limit limit = {.bytes_max = PROFILE_FILE_BYTES_MAX};
+    struct buffer *request = otlp_of(file, error);
+    assert(merge != NULL);
+    if (request == NULL)
+        return false;
+    bool is_taken = profile_source_open(&source, request_of(file, request), merge);
+    if (!is_taken) {
+        error_set(error, "%s: its dictionary takes more than %llu MiB to index", file->path,
+                  (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
+    } else {
+        is_taken = profile_merge_take(merge, &source, limit);
+        if (!is_taken)
+            error_set(error, "%s: with it the result is larger than %llu MiB; take fewer files",
+                      file->path, (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
+        profile_source_close(&source);
+    }
+    buffer_unref(request);
+    return is_taken;
+}
+
+struct buffer *profile_convert_to_otlp(const struct profile_file *files, size_t count,
+                                       struct error *error)
+{
+    struct profile_merge merge;
+    struct buffer *request = NULL;
+    bool is_taken = true;
+    assert(count > 0);
+    profile_merge_init(&merge, NULL);
+    for (size_t i = 0; is_taken && i < count; i++)
+        is_taken = merge_otlp(&merge, &files[i], error);
+    if (is_taken)
+        request = profile_merge_finish(&merge, NULL);
+    if (is_taken && request == NULL)
+        request = buffer_create(NULL, 0);
+    profile_merge_fini(&merge);
+    return request;
+}
+
+static bool merge_pprof_bytes(struct pprof_merge *merge, struct slice bytes, struct error *error)
+{
+    struct arena arena;
+    struct pprof pprof;
+    assert(merge != NULL);
+    arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
+    bool is_added =
+        pprof_read(&arena, bytes, &pprof, error) && pprof_merge_add(merge, &pprof, error);
+    arena_clear(&arena);
+    return is_added;
+}
+
+static struct profile_type type_of(const struct profile_dictionary *dictionary,
+                                   const struct profile *profile)
+{
+    assert(profile != NULL);
+    const struct profile_type_texts texts = {
+        .type = profile_string_at(dictionary, profile->sample_type.type),
+        .unit = profile_string_at(dictionary, profile->sample_type.unit),
+        .period_type = profile_string_at(dictionary, profile->period_type.type),
+        .period_unit = profile_string_at(dictionary, profile->period_type.unit),
+    };
+    return profile_type_plain(&texts);
+}
+
+/* One Profile message: parts that are pprof profiles, into the merge. */
+static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
+                          const struct profile *profile, struct error *error)
+{
+    const struct profile_type type = type_of(conversion->dictionary, profile);
+    const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
+    bool is_merged = true;
+    assert(merge != NULL);
+    otlp_to_pprof_begin(conversion, &source);
+    while (is_merged && otlp_to_pprof_fill(conversion)) {
+        struct buffer *part = otlp_to_pprof_take(conversion, profile->time_unix_ns);
+        is_merged = part != NULL && merge_pprof_bytes(merge, buffer_slice(part), error);
+        buffer_unref(part);
+    }
+    if (otlp_to_pprof_has_failed(conversion))
+        return error_set(error, "no memory for it as pprof");
+    return is_merged;
+}
+
+static bool merge_profiles(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
+                           struct slice request, struct convert_losses *losses, struct error *error)
+{
+    struct wire_reader resources = wire_reader_of(request);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct profile profile;
+    assert(losses != NULL);
+    while (profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        losses->resources += resource.resource.size > 0;
+        while (profile_next_scope(&scopes, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            while (profile_next_profile(&profiles, &profile))
+                if (!merge_profile(merge, conversion, &profile, error))
+                    return false;
+        }
+    }
+    return true;
+}
+
+static bool merge_otlp_as_pprof(struct pprof_merge *merge, const struct profile_file *file,
+                                struct convert_losses *losses, struct error *error)
+{
+    struct arena arena;
+    struct profile_dictionary dictionary;
+    struct otlp_to_pprof conversion;
+    bool is_merged = false;
+    assert(file->format == FORMAT_OTLP);
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    if (profile_dictionary_open(&dictionary, &arena, file->bytes)) {
+        otlp_to_pprof_init(&conversion, &whole, &dictionary, NULL);
+        is_merged = merge_profiles(merge, &conversion, file->bytes, losses, error);
+        losses->zero_samples += conversion.figures.zero;
+        losses->negative_samples += conversion.figures.negative;
+        otlp_to_pprof_fini(&conversion);
+    } else {
+        error_set(error, "its dictionary takes more than %llu MiB to index",
+                  (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
+    }
+    arena_clear(&arena);
+    return is_merged;
+}
+
+struct buffer *profile_convert_to_pprof(const struct profile_file *files, size_t count,
+                                        struct convert_losses *ret_losses, struct error *error)
+{
+    struct pprof_merge merge;
+    struct buffer *bytes = NULL;
+    bool is_merged = true;
+    assert(count > 0);
+    *ret_losses = (struct convert_losses){.resources = 0};
+    pprof_merge_init(&merge);
+    for (size_t i = 0; is_merged && i < count; i++) {
+        is_merged = files[i].format == FORMAT_PPROF
+                        ? merge_pprof_bytes(&merge, files[i].bytes, error)
+                        : merge_otlp_as_pprof(&merge, &files[i], ret_losses, error);
+        if (!is_merged)
+            error_prefix(error, "%s", files[i].path);
+    }
+    if (is_merged)
+        bytes = pprof_merge_take(&merge, error);
+    pprof_merge_fini(&merge);
+    return bytes;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads whole files, unpacks them and finds out what they are; writes beside the target and
+ * renames. Main thread of a command. */
+#include "src/cli/profile/profile_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/codec/gzip.h"
+#include "src/core/batch.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/schema.h"
+#include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/pprof/pprof.h"
+#include "src/profiles/pprof/pprof_reader.h"
+
+enum { PATH_BYTES_MAX = 4096 };
+
+const char *profile_format_name(enum profile_format format)
+{
+    static const char *const names[] = {
+        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "OTLP", [FORMAT_OTLP_JSON] = "OTLP/JSON"};
+    assert(format < PROFILE_FORMATS);
+    return names[format];
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    assert(text != NULL);
+    size_t size = strlen(text);
+    size_t end_size = strlen(end);
+    return size > end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+bool profile_format_of_name(const char *path, enum profile_format *ret_format)
+{
+    static const struct {
+        const char *end;
+        enum profile_format format;
+    } rows[] = {
+        {".pprof", FORMAT_PPROF},       {".pprof.gz", FORMAT_PPROF}, {".pb.gz", FORMAT_PPROF},
+        {".prof", FORMAT_PPROF},        {".otlp", FORMAT_OTLP},      {".otlp.gz", FORMAT_OTLP},
+        {".otlp.pb", FORMAT_OTLP},      {".binpb", FORMAT_OTLP},     {".json", FORMAT_OTLP_JSON},
+        {".json.gz", FORMAT_OTLP_JSON},
+    };
+    assert(path != NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (ends_with(path, rows[i].end)) {
+            *ret_format = rows[i].format;
+            return true;
+        }
+    return false;
+}
+
+/* An object behind white space. No protobuf begins with its bracket, but some with a line end. */
+static bool looks_like_json(struct slice bytes)
+{
+    size_t at = 0;
+    assert(bytes.size > 0);
+    while (at < bytes.size && strchr(" \t\r\n", bytes.data[at]) != NULL && bytes.data[at] != '\0')
+        at++;
+    return at < bytes.size && bytes.data[at] == '{';
+}
+
+/* pprof and OTLP are protobuf, but only pprof has strings in field 6 of the outermost message, and
+ * only OTLP has a dictionary in field 2 and nothing above it. */
+bool profile_format_of(struct slice bytes, enum profile_format *ret_format, struct error *error)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    bool has_strings = false;
+    uint32_t highest = 0;
+    assert(ret_format != NULL);
+    if (bytes.size == 0)
+        return error_set(error, "the file is empty, expected a profile: pprof or OTLP");
+    while (wire_read_field(&reader, &field)) {
+        has_strings |= field.number == PPROF_STRING && field.type == WIRE_BYTES;
+        highest = field.number > highest ? field.number : highest;
+    }
+    bool is_protobuf = reader.failure == NULL && highest > 0 && highest < PPROF_FIELDS &&
+                       (highest <= 2 || has_strings);
+    if (!is_protobuf && !looks_like_json(bytes))
+        return error_set(error,
+                         "found %zu bytes that are no protobuf of a profile, expected pprof "
+                         "(profile.proto, bare or gzip) or OTLP profiles (ExportProfilesService"
+                         "Request or ProfilesData, protobuf or JSON)",
+                         bytes.size);
+    *ret_format = !is_protobuf ? FORMAT_OTLP_JSON : has_strings ? FORMAT_PPROF : FORMAT_OTLP;
+    return true;
+}
+
+static bool refuse_to_read(int code, struct error *error)
+{
+    assert(code < 0);
+    switch (code) {
+    case -EFBIG:
+        return error_set(error, "it is larger than %llu MiB, the most that is read; split it first",
+                         (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
+    case -EISDIR:
+        return error_set(error, "it is a directory, expected a file");
+    case -EINVAL:
+        return error_set(error, "it is not a regular file; save the profile to one first");
+    default:
+        return error_set(error, "cannot read: %s", strerror(-code));
+    }
+}
+
+/* The file as it is, in a buffer. */
+static struct buffer *load(const char *path, struct error *error)
+{
+    char *text;
+    size_t size;
+    int failed = file_read_whole(path, PROFILE_FILE_BYTES_MAX, &text, &size);
+    if (failed != 0) {
+        refuse_to_read(failed, error);
+        return NULL;
+    }
+    struct buffer *buffer = buffer_try_create(NULL, size);
+    if (buffer != NULL) {
+        memcpy(buffer->data, text, size);
+        buffer->size = size;
+        assert(buffer->size <= buffer->capacity);
+    } else {
+        error_set(error, "no memory for its %zu bytes", size);
+    }
+    mem_free(text);
+    return buffer;
+}
+
+static bool unpack(struct profile_file *file, struct error *error)
+{
+    struct gzip *gzip = gzip_create();
+    struct buffer *inflated = NULL;
+    assert(file->owner != NULL);
+    bool is_unpacked = pprof_unpack(gzip, NULL, buffer_slice(file->owner), PROFILE_FILE_BYTES_MAX,
+                                    &inflated, error);
+    gzip_destroy(gzip);
+    file->is_compressed = inflated != NULL;
+    if (is_unpacked && inflated != NULL) {
+        buffer_unref(file->owner);
+        file->owner = inflated;
+    }
+    file->bytes = buffer_slice(file->owner);
+    return is_unpacked;
+}
+
+/* From JSON to protobuf. */
+static bool transcode(struct profile_file *file, struct error *error)
+{
+    struct buffer *encoded;
+    char reason[JSON_REASON_BYTES_MAX];
+    assert(file->format == FORMAT_OTLP_JSON);
+    enum json_result result =
+        json_read(otlp_request(PROFILES), file->bytes, NULL, &encoded, reason);
+    if (result == JSON_MALFORMED)
+        return error_set(error, "no sound OTLP/JSON: %s", reason);
+    if (result == JSON_NO_BUDGET)
+        return error_set(error, "no memory for its %zu bytes as protobuf", file->bytes.size);
+    buffer_unref(file->owner);
+    file->owner = encoded;
+    file->bytes = buffer_slice(encoded);
+    file->format = FORMAT_OTLP;
+    file->is_json = true;
+    return true;
+}
+
+/* The same checks as at the daemon's door. */
+static bool pass_door(struct profile_file *file, struct error *error)
+{
+    struct profile_passed passed;
+    assert(file->format == FORMAT_OTLP);
+    enum profile_verdict verdict = profile_door(
+        file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &passed);
+    if (verdict == PROFILES_BUSY)
+        return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
+    if (verdict == PROFILES_REFUSED || verdict == PROFILES_TOO_LARGE)
+        return error_set(error, "no sound OTLP profiles: %s", passed.reason);
+    if (passed.profiles == 0 && passed.rejected_profiles > 0) {
+        buffer_unref(passed.owner);
+        return error_set(error, "every one of its %llu profiles is broken, the first because %s",
+                         (unsigned long long)passed.rejected_profiles, passed.reason);
+    }
+    if (file->is_json && passed.profiles == 0) {
+        buffer_unref(passed.owner);
+        return error_set(error, "found JSON without profiles, expected OTLP/JSON: an object with "
+                                "resourceProfiles and dictionary");
+    }
+    buffer_unref(file->owner);
+    file->owner = passed.owner;
+    file->bytes = passed.request;
+    file->layout = passed.layout;
+    file->rejected_profiles = passed.rejected_profiles;
+    memcpy(file->reason, passed.reason, sizeof(file->reason));
+    return true;
+}
+
+bool profile_file_read(struct profile_file *file, const char *path, struct error *error)
+{
+    assert(path != NULL);
+    *file = (struct profile_file){.path = path, .owner = load(path, error)};
+    if (file->owner != NULL && unpack(file, error) &&
+        profile_format_of(file->bytes, &file->format, error) &&
+        (file->format != FORMAT_OTLP_JSON || transcode(file, error)) &&
+        (file->format == FORMAT_PPROF || pass_door(file, error)))
+        return true;
+    profile_file_close(file);
+    return error_prefix(error, "%s", path);
+}
+
+void profile_file_close(struct profile_file *file)
+{
+    assert(file != NULL);
+    buffer_unref(file->owner);
+    file->owner = NULL;
+    file->bytes = slice_of(NULL, 0);
+}
+
+static int write_all(int fd, struct slice bytes)
+{
+    size_t written = 0;
+    assert(fd >= 0);
+    while (written < bytes.size) {
+        struct iovec part = {.iov_base = (void *)(uintptr_t)(bytes.data + written),
+                             .iov_len = bytes.size - written};
+        ssize_t count = fileops()->pwritev(fd, &part, 1, (off_t)written);
+        if (count == -EINTR)
+            continue;
+        if (count <= 0)
+            return count < 0 ? (int)count : -EIO;
+        written += (size_t)count;
+    }
+    return 0;
+}
+
+static int write_beside(const char *beside, const char *path, struct slice bytes)
+{
+    int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert(path != NULL);
+    if (fd < 0)
+        return fd;
+    int failed = write_all(fd, bytes);
+    int closed = fileops()->close(fd);
+    if (failed == 0)
+        failed = closed;
+    if (failed == 0)
+        failed = fileops()->rename(beside, path);
+    if (failed != 0)
+        fileops()->unlink(beside);
+    return failed;
+}
+
+bool profile_file_write(const char *path, struct slice bytes, struct error *error)
+{
+    char beside[PATH_BYTES_MAX];
+    assert(bytes.data != NULL || bytes.size == 0);
+    int size = snprintf(beside, sizeof(beside), "%s.part", path);
+    if (size < 0 || (size_t)size >= sizeof(beside))
+        return error_set(error, "cannot write: the path is longer than %d bytes", PATH_BYTES_MAX);
+    int failed = write_beside(beside, path, bytes);
+    if (failed != 0)
+        return error_set(error, "%s: cannot write: %s", path, strerror(-failed));
+    return true;
+}
+
+bool profile_file_write_gzip(const char *path, struct slice bytes, struct error *error)
+{
+    const struct batch_part part = {.bytes = bytes};
+    struct buffer *packed = NULL;
+    struct gzip *gzip = gzip_create();
+    assert(path != NULL);
+    enum gzip_result result = gzip_deflate(gzip, NULL, &part, 1, -1, &packed);
+    gzip_destroy(gzip);
+    if (result != GZIP_OK)
+        return error_set(error, "%s: no memory to compress %zu bytes", path, bytes.size);
+    bool is_written = profile_file_write(path, buffer_slice(packed), error);
+    buffer_unref(packed);
+    return is_written;
+}

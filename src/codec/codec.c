@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds codecs by name and passes jobs on to the one that is meant. Owns the states of those that
+ * have some. On the box's lane. */
+#include "src/codec/codec.h"
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/codec/codec_job.h"
+#include "src/codec/codec_lz4.h"
+#include "src/codec/codec_snappy.h"
+#include "src/codec/codec_zstd.h"
+#include "src/codec/gzip.h"
+
+#include <assert.h>
+
+struct codec_box {
+    struct budget *budget;
+    struct gzip *gzip;
+    struct codec_zstd *zstd;
+    const char *reason;
+};
+
+struct codec_name {
+    const char *name;
+    enum codec codec;
+};
+
+static const struct codec_name http_names[] = {
+    {"", CODEC_NONE},         {"gzip", CODEC_GZIP},
+    {"zstd", CODEC_ZSTD},     {"zlib", CODEC_ZLIB},
+    {"snappy", CODEC_SNAPPY}, {"deflate", CODEC_ZLIB},
+    {"lz4", CODEC_LZ4},       {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
+    {NULL, CODECS},
+};
+
+/* What grpc-encoding calls snappy is the framed form. */
+static const struct codec_name grpc_names[] = {
+    {"", CODEC_NONE},     {"identity", CODEC_NONE},        {"gzip", CODEC_GZIP},
+    {"zstd", CODEC_ZSTD}, {"snappy", CODEC_SNAPPY_FRAMED}, {NULL, CODECS},
+};
+
+static enum codec find(const struct codec_name *names, struct slice name)
+{
+    assert(name.data != NULL || name.size == 0);
+    while (names->name != NULL && !slice_equal_text(name, names->name))
+        names++;
+    return names->codec;
+}
+
+enum codec codec_of_http(struct slice name)
+{
+    return find(http_names, name);
+}
+
+enum codec codec_of_grpc(struct slice name)
+{
+    return find(grpc_names, name);
+}
+
+static bool is_there(enum codec codec)
+{
+    assert(codec < CODECS);
+    if (codec == CODEC_ZSTD)
+        return codec_zstd_is_there();
+    if (codec == CODEC_LZ4)
+        return codec_lz4_is_there();
+    return (codec != CODEC_SNAPPY && codec != CODEC_SNAPPY_FRAMED) || codec_snappy_is_there();
+}
+
+/* What a sender reads, too: the daemon that it talks to lacks something, not its body. */
+static const char *missing(enum codec codec)
+{
+    assert(codec > CODEC_ZLIB && codec < CODECS);
+    if (codec == CODEC_ZSTD)
+        return "libzstd.so.1 cannot be loaded; install the package libzstd1";
+    if (codec == CODEC_LZ4)
+        return "liblz4.so.1 cannot be loaded; install the package liblz4-1";
+    return "libsnappy.so.1 cannot be loaded; install the package libsnappy1v5";
+}
+
+bool codec_prepare(enum codec codec, struct error *error)
+{
+    assert(error != NULL);
+    return is_there(codec) || error_set(error, "compression: %s", missing(codec));
+}
+
+struct codec_box *codec_box_create(struct budget *budget)
+{
+    struct codec_box *box = mem_zalloc(sizeof(*box));
+    box->budget = budget;
+    box->gzip = gzip_create();
+    box->zstd = codec_zstd_create();
+    return box;
+}
+
+void codec_box_destroy(struct codec_box *box)
+{
+    if (box == NULL)
+        return;
+    gzip_destroy(box->gzip);
+    codec_zstd_destroy(box->zstd);
+    mem_free(box);
+}
+
+const char *codec_reason(const struct codec_box *box)
+{
+    assert(box != NULL);
+    assert(box->reason != NULL);
+    return box->reason;
+}
+
+static enum codec_result of_gzip(enum gzip_result result)
+{
+    static const enum codec_result results[] = {
+        [GZIP_OK] = CODEC_OK,
+        [GZIP_MALFORMED] = CODEC_MALFORMED,
+        [GZIP_TOO_LARGE] = CODEC_TOO_LARGE,
+        [GZIP_NO_BUDGET] = CODEC_NO_BUDGET,
+    };
+    assert(result < sizeof(results) / sizeof(results[0]));
+    return results[result];
+}
+
+/* The two that make their output themselves. */
+static enum codec_result inflate_deflated(struct codec_box *box, enum codec codec,
+                                          struct slice input, uint64_t max_bytes,
+                                          struct buffer **ret_output)
+{
+    assert(codec == CODEC_GZIP || codec == CODEC_ZLIB);
+    enum gzip_result result =
+        codec == CODEC_GZIP
+            ? gzip_inflate(box->gzip, box->budget, input.data, input.size, max_bytes, ret_output)
+            : gzip_inflate_zlib(box->gzip, box->budget, input, max_bytes, ret_output);
+    box->reason = gzip_reason(box->gzip);
+    return of_gzip(result);
+}
+
+static enum codec_result inflate(struct codec_box *box, enum codec codec, struct codec_job *job)
+{
+    assert(job->output.buffer == NULL);
+    assert(codec > CODEC_ZLIB && codec < CODECS);
+    switch (codec) {
+    case CODEC_ZSTD:
+        return codec_zstd_inflate(box->zstd, job);
+    case CODEC_LZ4:
+        return codec_lz4_inflate(job);
+    case CODEC_SNAPPY_FRAMED:
+        return codec_snappy_inflate_framed(job);
+    case CODEC_SNAPPY:
+        /* Old collectors sent the framed form under this name. */
+        return codec_snappy_is_framed(job->input) ? codec_snappy_inflate_framed(job)
+                                                  : codec_snappy_inflate(job);
+    case CODEC_NONE:
+    case CODEC_GZIP:
+    case CODEC_ZLIB:
+    case CODECS:
+        break;
+    }
+    return CODEC_MALFORMED;
+}
+
+enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct slice input,
+                                uint64_t max_bytes, struct buffer **ret_output)
+{
+    assert(box != NULL);
+    assert(ret_output != NULL);
+    enum codec_result result;
+    uint64_t limit = codec_output_limit(input.size, max_bytes);
+    if (codec == CODEC_GZIP || codec == CODEC_ZLIB) {
+        result = inflate_deflated(box, codec, input, max_bytes, ret_output);
+    } else {
+        struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
+        bool is_loaded = is_there(codec);
+        result = is_loaded ? inflate(box, codec, &job) : CODEC_MISSING;
+        result = codec_job_end(&job, result, ret_output);
+        box->reason = is_loaded ? job.reason : missing(codec);
+    }
+    if (result == CODEC_TOO_LARGE)
+        box->reason = limit < max_bytes ? "inflates to more than 200 times its size"
+                                        : "inflates to more than the limit";
+    return result;
+}
+
+/* ISA-L knows four levels where zlib has ten. */
+static int gzip_level(int level)
+{
+    if (level <= 0)
+        return level == 0 ? 0 : -1;
+    return level < 4 ? 1 : level < 7 ? 2 : 3;
+}
+
+static enum codec_result deflate(struct codec_box *box, enum codec codec,
+                                 const struct codec_input *input, struct codec_job *job)
+{
+    assert(job->output.buffer == NULL);
+    assert(codec > CODEC_ZLIB && codec < CODECS);
+    switch (codec) {
+    case CODEC_ZSTD:
+        return codec_zstd_deflate(box->zstd, input, job);
+    case CODEC_LZ4:
+        return codec_lz4_deflate(input, job);
+    case CODEC_SNAPPY_FRAMED:
+        return codec_snappy_deflate_framed(input, job);
+    case CODEC_SNAPPY:
+        return codec_snappy_deflate(input, job);
+    case CODEC_NONE:
+    case CODEC_GZIP:
+    case CODEC_ZLIB:
+    case CODECS:
+        break;
+    }
+    return CODEC_NO_BUDGET;
+}
+
+enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
+                                const struct codec_input *input, struct buffer **ret_output)
+{
+    assert(box != NULL);
+    assert(ret_output != NULL);
+    int level = gzip_level(input->level);
+    bool is_loaded = is_there(codec);
+    assert(is_loaded);
+    (void)is_loaded;
+    if (codec == CODEC_GZIP)
+        return of_gzip(gzip_deflate(box->gzip, box->budget, input->parts, input->parts_count, level,
+                                    ret_output));
+    if (codec == CODEC_ZLIB)
+        return of_gzip(gzip_deflate_zlib(box->gzip, box->budget, input->parts, input->parts_count,
+                                         level, ret_output));
+    struct codec_job job = {.budget = box->budget, .limit = UINT64_MAX};
+    return codec_job_end(&job, deflate(box, codec, input, &job), ret_output);
+}

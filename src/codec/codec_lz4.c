@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LZ4 frames with liblz4. The library's own buffers, two blocks of at most 4 MiB, are charged to
+ * the budget while they are there. Texts are those of github.com/pierrec/lz4. Any thread. */
+#include "src/codec/codec_lz4.h"
+
+#include "src/base/limits.h"
+#include "src/codec/codec_library.h"
+#include "src/core/batch.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <lz4frame.h>
+
+enum {
+    DICTIONARY_BYTES = 128 * 1024, /* what linked blocks look back to, twice */
+    DEFLATE_PIECE_BYTES = 256 * 1024,
+};
+
+#define FUNCTIONS(X)                                                                               \
+    X(LZ4F_compressBegin)                                                                          \
+    X(LZ4F_compressBound)                                                                          \
+    X(LZ4F_compressEnd)                                                                            \
+    X(LZ4F_compressUpdate)                                                                         \
+    X(LZ4F_createCompressionContext)                                                               \
+    X(LZ4F_createDecompressionContext)                                                             \
+    X(LZ4F_decompress)                                                                             \
+    X(LZ4F_freeCompressionContext)                                                                 \
+    X(LZ4F_freeDecompressionContext)                                                               \
+    X(LZ4F_getErrorName)                                                                           \
+    X(LZ4F_getFrameInfo)                                                                           \
+    X(LZ4F_isError)
+
+struct functions {
+    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+};
+
+#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
+static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct functions library;
+static bool is_loaded;
+
+static void load(void)
+{
+    assert(!is_loaded);
+    is_loaded = codec_library_load("liblz4.so.1", symbols, &library);
+}
+
+bool codec_lz4_is_there(void)
+{
+    int failed = pthread_once(&once, load);
+    assert(failed == 0);
+    (void)failed;
+    return is_loaded;
+}
+
+static enum codec_result failed(struct codec_job *job, size_t code)
+{
+    static const struct {
+        const char *name;
+        const char *reason;
+    } reasons[] = {
+        {"ERROR_frameType_unknown", "lz4: bad magic number"},
+        {"ERROR_headerChecksum_invalid", "lz4: invalid header checksum"},
+        {"ERROR_blockChecksum_invalid", "lz4: invalid block checksum"},
+        {"ERROR_contentChecksum_invalid", "lz4: invalid frame checksum"},
+        {"ERROR_frameHeader_incomplete", "unexpected EOF"},
+    };
+    assert(library.LZ4F_isError(code));
+    const char *name = library.LZ4F_getErrorName(code);
+    if (strcmp(name, "ERROR_allocation_failed") == 0)
+        return CODEC_NO_BUDGET;
+    job->reason = "lz4: corrupt input";
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(name, reasons[i].name) == 0)
+            job->reason = reasons[i].reason;
+    return CODEC_MALFORMED;
+}
+
+static uint64_t frame_charge(const LZ4F_frameInfo_t *info)
+{
+    assert(info != NULL);
+    if (info->frameType == LZ4F_skippableFrame)
+        return 0;
+    switch (info->blockSizeID) {
+    case LZ4F_max256KB:
+        return DICTIONARY_BYTES + 512 * KIB;
+    case LZ4F_max1MB:
+        return DICTIONARY_BYTES + 2 * MIB;
+    case LZ4F_max4MB:
+        return DICTIONARY_BYTES + 8 * MIB;
+    case LZ4F_default:
+    case LZ4F_max64KB:
+    default:
+        return DICTIONARY_BYTES + 128 * KIB;
+    }
+}
+
+/* Reads the header of the frame that rest begins with, charges what decoding it takes, and makes
+ * room for its content where it says how much that is. */
+static enum codec_result frame_begin(struct codec_job *job, LZ4F_dctx *context, struct slice *rest)
+{
+    LZ4F_frameInfo_t info = LZ4F_INIT_FRAMEINFO;
+    size_t used = rest->size;
+    assert(used > 0);
+    size_t code = library.LZ4F_getFrameInfo(context, &info, rest->data, &used);
+    if (library.LZ4F_isError(code))
+        return failed(job, code);
+    *rest = slice_of(rest->data + used, rest->size - used);
+    if (info.contentSize > job->limit - codec_output_size(&job->output))
+        return CODEC_TOO_LARGE;
+    bool has_room = codec_job_hold(job, frame_charge(&info)) &&
+                    codec_output_reserve(&job->output, (size_t)info.contentSize);
+    return has_room ? CODEC_OK : CODEC_NO_BUDGET;
+}
+
+static enum codec_result frame_inflate(struct codec_job *job, LZ4F_dctx *context,
+                                       struct slice *rest)
+{
+    assert(context != NULL);
+    for (;;) {
+        size_t room;
+        size_t used = rest->size;
+        if (!codec_output_grow(&job->output))
+            return CODEC_NO_BUDGET;
+        uint8_t *to = codec_output_room(&job->output, &room);
+        size_t offered = room;
+        size_t wanted = library.LZ4F_decompress(context, to, &room, rest->data, &used, NULL);
+        if (library.LZ4F_isError(wanted))
+            return failed(job, wanted);
+        codec_output_advance(&job->output, room);
+        *rest = slice_of(rest->data + used, rest->size - used);
+        if (codec_output_is_over(&job->output))
+            return CODEC_TOO_LARGE;
+        if (wanted == 0)
+            return CODEC_OK;
+        if (rest->size == 0 && room < offered)
+            return codec_job_malformed(job, "unexpected EOF");
+    }
+}
+
+enum codec_result codec_lz4_inflate(struct codec_job *job)
+{
+    LZ4F_dctx *context = NULL;
+    struct slice rest = job->input;
+    enum codec_result result = CODEC_OK;
+    assert(job->limit > 0);
+    if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
+        return CODEC_NO_BUDGET;
+    if (library.LZ4F_isError(library.LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
+        return CODEC_NO_BUDGET;
+    while (result == CODEC_OK && rest.size > 0) {
+        result = frame_begin(job, context, &rest);
+        if (result == CODEC_OK)
+            result = frame_inflate(job, context, &rest);
+    }
+    library.LZ4F_freeDecompressionContext(context);
+    return result;
+}
+
+static bool deflate_part(LZ4F_cctx *context, const LZ4F_preferences_t *preferences,
+                         struct codec_job *job, struct slice part)
+{
+    assert(part.data != NULL || part.size == 0);
+    while (part.size > 0) {
+        size_t piece = part.size < DEFLATE_PIECE_BYTES ? part.size : DEFLATE_PIECE_BYTES;
+        size_t room;
+        if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(piece, preferences)))
+            return false;
+        uint8_t *to = codec_output_room(&job->output, &room);
+        size_t written = library.LZ4F_compressUpdate(context, to, room, part.data, piece, NULL);
+        if (library.LZ4F_isError(written))
+            return false; /* only memory can be short */
+        codec_output_advance(&job->output, written);
+        part = slice_of(part.data + piece, part.size - piece);
+    }
+    return true;
+}
+
+static bool deflate_parts(const struct codec_input *input, LZ4F_cctx *context,
+                          struct codec_job *job)
+{
+    LZ4F_preferences_t preferences = LZ4F_INIT_PREFERENCES;
+    size_t room;
+    assert(job->output.buffer != NULL);
+    preferences.frameInfo.blockSizeID = LZ4F_max256KB;
+    preferences.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
+    for (size_t i = 0; i < input->parts_count; i++)
+        preferences.frameInfo.contentSize += input->parts[i].bytes.size;
+    if (!codec_output_reserve(&job->output, LZ4F_HEADER_SIZE_MAX))
+        return false;
+    uint8_t *to = codec_output_room(&job->output, &room);
+    size_t written = library.LZ4F_compressBegin(context, to, room, &preferences);
+    if (library.LZ4F_isError(written))
+        return false;
+    codec_output_advance(&job->output, written);
+    for (size_t i = 0; i < input->parts_count; i++)
+        if (!deflate_part(context, &preferences, job, input->parts[i].bytes))
+            return false;
+    if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(0, &preferences)))
+        return false;
+    to = codec_output_room(&job->output, &room);
+    written = library.LZ4F_compressEnd(context, to, room, NULL);
+    if (library.LZ4F_isError(written))
+        return false;
+    codec_output_advance(&job->output, written);
+    return true;
+}
+
+enum codec_result codec_lz4_deflate(const struct codec_input *input, struct codec_job *job)
+{
+    LZ4F_cctx *context = NULL;
+    assert(input->parts != NULL || input->parts_count == 0);
+    if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
+        return CODEC_NO_BUDGET;
+    if (library.LZ4F_isError(library.LZ4F_createCompressionContext(&context, LZ4F_VERSION)))
+        return CODEC_NO_BUDGET;
+    bool is_taken = deflate_parts(input, context, job);
+    library.LZ4F_freeCompressionContext(context);
+    return is_taken ? CODEC_OK : CODEC_NO_BUDGET;
+}

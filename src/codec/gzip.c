@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gzip (RFC 1952) and zlib (RFC 1950) both ways with ISA-L. Owns the codec states, which are large:
+ * each is made when it is first used and kept. Runs on the lane of its user. */
+#include "src/codec/gzip.h"
+
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/base/slice.h"
+#include "src/codec/codec_output.h"
+#include "src/core/batch.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <isa-l/igzip_lib.h>
+
+enum {
+    TRAILER_ISIZE_BYTES = 4,
+    INFLATE_FIRST_BYTES = 16 * 1024,
+    DEFLATE_CHUNK_BYTES = 64 * 1024,
+    /* Each piece that ISA-L is given makes it copy up to 32 KiB of what came before: pieces up to
+     * SMALL are given together. */
+    DEFLATE_SMALL_BYTES_MAX = 32 * 1024,
+    DEFLATE_JOINED_BYTES = 64 * 1024,
+    LEVEL_STANDARD = 1,
+};
+
+struct deflater {
+    struct isal_zstream stream;
+    uint8_t *level_memory; /* what ISA-L works in, enough for level */
+    uint32_t level_memory_bytes;
+    size_t joined_size;
+    uint8_t joined[DEFLATE_JOINED_BYTES]; /* small pieces of input, not deflated yet */
+    uint8_t chunk[DEFLATE_CHUNK_BYTES];   /* where output gathers before it goes into a buffer */
+};
+
+struct gzip {
+    struct inflate_state *inflater;
+    struct deflater *deflater;
+    const char *reason;
+};
+
+struct inflation {
+    struct budget *budget;
+    struct slice input;
+    uint64_t max_bytes;
+};
+
+/* What differs between the two wrappings of deflate. */
+struct wrapping {
+    uint32_t inflate_flag;
+    uint16_t deflate_flag;
+    bool has_members;  /* any number of streams, one after the other, and nothing else */
+    const char *empty; /* reasons */
+    const char *bad_header;
+    const char *bad_checksum;
+};
+
+static const struct wrapping gzip_wrapping = {
+    .inflate_flag = ISAL_GZIP,
+    .deflate_flag = IGZIP_GZIP,
+    .has_members = true,
+    .empty = "EOF",
+    .bad_header = "gzip: invalid header",
+    .bad_checksum = "gzip: invalid checksum",
+};
+
+static const struct wrapping zlib_wrapping = {
+    .inflate_flag = ISAL_ZLIB,
+    .deflate_flag = IGZIP_ZLIB,
+    .empty = "unexpected EOF",
+    .bad_header = "zlib: invalid header",
+    .bad_checksum = "zlib: invalid checksum",
+};
+
+/* ISIZE of the last member, which is the whole output of nearly every body. Only a hint: it is
+ * the sender's word, so it never asks for more than the limit. */
+static uint64_t gzip_hint(struct slice input, uint64_t limit)
+{
+    assert(input.size >= TRAILER_ISIZE_BYTES);
+    const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
+    uint64_t hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
+                    (uint64_t)trailer[3] << 24;
+    return hint > limit || hint < input.size / 2 ? 0 : hint;
+}
+
+/* Without one, four times the input. */
+static uint64_t first_capacity(const struct wrapping *wrapping, struct slice input, uint64_t limit)
+{
+    assert(limit > 0);
+    uint64_t hint = 0;
+    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES)
+        hint = gzip_hint(input, limit);
+    if (hint == 0)
+        hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
+    return hint < limit ? hint : limit;
+}
+
+static const char *reason_of(const struct wrapping *wrapping, int result)
+{
+    assert(result != ISAL_DECOMP_OK);
+    switch (result) {
+    case ISAL_INVALID_WRAPPER:
+    case ISAL_UNSUPPORTED_METHOD:
+        return wrapping->bad_header;
+    case ISAL_INCORRECT_CHECKSUM:
+        return wrapping->bad_checksum;
+    case ISAL_NEED_DICT:
+        return "zlib: invalid dictionary";
+    default:
+        return "flate: corrupt input";
+    }
+}
+
+/* Inflates the stream that begins at the inflater's next_in; ISA-L checks header and trailer. */
+static enum gzip_result inflate_stream(struct gzip *gzip, const struct wrapping *wrapping,
+                                       struct codec_output *output)
+{
+    struct inflate_state *state = gzip->inflater;
+    assert(state->avail_in > 0);
+    isal_inflate_reset(state);
+    state->crc_flag = wrapping->inflate_flag;
+    while (state->block_state != ISAL_BLOCK_FINISH) {
+        size_t room;
+        if (!codec_output_grow(output))
+            return GZIP_NO_BUDGET;
+        state->next_out = codec_output_room(output, &room);
+        state->avail_out = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+        uint32_t offered = state->avail_out;
+        int result = isal_inflate(state);
+        if (result != ISAL_DECOMP_OK) {
+            gzip->reason = reason_of(wrapping, result);
+            return GZIP_MALFORMED;
+        }
+        codec_output_advance(output, offered - state->avail_out);
+        if (codec_output_is_over(output))
+            return GZIP_TOO_LARGE;
+        if (state->block_state != ISAL_BLOCK_FINISH && state->avail_out > 0) {
+            gzip->reason = "unexpected EOF"; /* it wants more input, and there is none */
+            return GZIP_MALFORMED;
+        }
+    }
+    return GZIP_OK;
+}
+
+/* ISA-L's levels end at 3; zlib's 4 to 9 ask for "smaller", which is 3 here. */
+static int isal_level(int level)
+{
+    if (level < 0)
+        return LEVEL_STANDARD;
+    return level > ISAL_DEF_MAX_LEVEL ? ISAL_DEF_MAX_LEVEL : level;
+}
+
+/* What a block may gather: with small ones a tenth of the time goes into their Huffman trees. */
+static uint32_t level_memory_bytes(int level)
+{
+    static const uint32_t bytes[] = {
+        [0] = ISAL_DEF_LVL0_SMALL,
+        [1] = ISAL_DEF_LVL1_LARGE,
+        [2] = ISAL_DEF_LVL2_LARGE,
+        [3] = ISAL_DEF_LVL3_LARGE,
+    };
+    assert(level >= 0);
+    assert(level <= ISAL_DEF_MAX_LEVEL);
+    return bytes[level];
+}
+
+static struct deflater *deflater_of(struct gzip *gzip)
+{
+    assert(gzip != NULL);
+    if (gzip->deflater == NULL) {
+        gzip->deflater = mem_alloc(sizeof(*gzip->deflater));
+        gzip->deflater->level_memory = NULL;
+        gzip->deflater->level_memory_bytes = 0;
+    }
+    return gzip->deflater;
+}
+
+static void deflater_begin(struct deflater *deflater, const struct wrapping *wrapping, int level)
+{
+    assert(level <= ISAL_DEF_MAX_LEVEL);
+    uint32_t needed = level_memory_bytes(level);
+    if (deflater->level_memory_bytes < needed) {
+        deflater->level_memory = mem_resize(deflater->level_memory, needed);
+        deflater->level_memory_bytes = needed;
+    }
+    struct isal_zstream *stream = &deflater->stream;
+    isal_deflate_init(stream);
+    stream->level = (uint32_t)level;
+    stream->level_buf = deflater->level_memory;
+    stream->level_buf_size = deflater->level_memory_bytes;
+    stream->gzip_flag = wrapping->deflate_flag;
+    stream->flush = NO_FLUSH;
+    stream->next_out = deflater->chunk;
+    stream->avail_out = DEFLATE_CHUNK_BYTES;
+    deflater->joined_size = 0;
+}
+
+/* Moves what has gathered in the chunk to the end of output, which begins with its first chunk. */
+static bool take_chunk(struct deflater *deflater, struct budget *budget,
+                       struct codec_output *output)
+{
+    assert(deflater->stream.avail_out <= DEFLATE_CHUNK_BYTES);
+    size_t gathered = DEFLATE_CHUNK_BYTES - deflater->stream.avail_out;
+    if (output->buffer == NULL && !codec_output_begin(output, budget, gathered, UINT64_MAX))
+        return false;
+    if (!codec_output_append(output, deflater->chunk, gathered))
+        return false;
+    deflater->stream.next_out = deflater->chunk;
+    deflater->stream.avail_out = DEFLATE_CHUNK_BYTES;
+    return true;
+}
+
+/* Deflates one piece; false when the budget refuses. */
+static bool deflate_piece(struct deflater *deflater, struct budget *budget, struct slice part,
+                          struct codec_output *output)
+{
+    assert(part.size <= UINT32_MAX);
+    struct isal_zstream *stream = &deflater->stream;
+    stream->next_in = (uint8_t *)(uintptr_t)part.data; /* ISA-L only reads it */
+    stream->avail_in = (uint32_t)part.size;
+    for (;;) {
+        int result = isal_deflate(stream);
+        assert(result == COMP_OK);
+        if (stream->avail_out > 0)
+            return true;
+        if (!take_chunk(deflater, budget, output))
+            return false;
+    }
+}
+
+static bool deflate_joined(struct deflater *deflater, struct budget *budget,
+                           struct codec_output *output)
+{
+    struct slice joined = slice_of(deflater->joined, deflater->joined_size);
+    assert(joined.size <= DEFLATE_JOINED_BYTES);
+    deflater->joined_size = 0;
+    return deflate_piece(deflater, budget, joined, output);
+}
+
+/* Deflates one part, or keeps it for later when it is small. */
+static bool deflate_part(struct deflater *deflater, struct budget *budget, struct slice part,
+                         struct codec_output *output)
+{
+    bool is_small = part.size <= DEFLATE_SMALL_BYTES_MAX;
+    assert(!deflater->stream.end_of_stream);
+    if ((!is_small || deflater->joined_size + part.size > DEFLATE_JOINED_BYTES) &&
+        deflater->joined_size > 0 && !deflate_joined(deflater, budget, output))
+        return false;
+    if (!is_small)
+        return deflate_piece(deflater, budget, part, output);
+    if (part.size > 0)
+        memcpy(deflater->joined + deflater->joined_size, part.data, part.size);
+    deflater->joined_size += part.size;
+    return true;
+}
+
+struct gzip *gzip_create(void)
+{
+    return mem_zalloc(sizeof(struct gzip));
+}
+
+void gzip_destroy(struct gzip *gzip)
+{
+    if (gzip == NULL)
+        return;
+    if (gzip->deflater != NULL)
+        mem_free(gzip->deflater->level_memory);
+    mem_free(gzip->deflater);
+    mem_free(gzip->inflater);
+    mem_free(gzip);
+}
+
+const char *gzip_reason(const struct gzip *gzip)
+{
+    assert(gzip != NULL);
+    return gzip->reason != NULL ? gzip->reason : "";
+}
+
+static enum gzip_result inflate_all(struct gzip *gzip, const struct wrapping *wrapping,
+                                    struct slice input, struct codec_output *output)
+{
+    assert(input.size > 0);
+    assert(input.size <= UINT32_MAX);
+    if (gzip->inflater == NULL) {
+        gzip->inflater = mem_alloc(sizeof(*gzip->inflater));
+        isal_inflate_init(gzip->inflater);
+    }
+    gzip->inflater->next_in = (uint8_t *)(uintptr_t)input.data; /* ISA-L only reads it */
+    gzip->inflater->avail_in = (uint32_t)input.size;
+    enum gzip_result result = inflate_stream(gzip, wrapping, output);
+    while (result == GZIP_OK && wrapping->has_members && gzip->inflater->avail_in > 0)
+        result = inflate_stream(gzip, wrapping, output);
+    return result;
+}
+
+static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
+                                const struct inflation *inflation, struct buffer **ret_output)
+{
+    assert(gzip != NULL);
+    assert(ret_output != NULL);
+    struct slice input = inflation->input;
+    struct codec_output output;
+    if (input.size == 0) {
+        gzip->reason = wrapping->empty;
+        return GZIP_MALFORMED;
+    }
+    uint64_t limit = codec_output_limit(input.size, inflation->max_bytes);
+    uint64_t hint = first_capacity(wrapping, input, limit);
+    if (!codec_output_begin(&output, inflation->budget, hint, limit))
+        return GZIP_NO_BUDGET;
+    enum gzip_result result = inflate_all(gzip, wrapping, input, &output);
+    if (result == GZIP_OK)
+        *ret_output = codec_output_take(&output);
+    else
+        codec_output_drop(&output);
+    return result;
+}
+
+enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
+                              size_t size, uint64_t max_bytes, struct buffer **ret_output)
+{
+    assert(data != NULL || size == 0);
+    const struct inflation inflation = {budget, slice_of(data, size), max_bytes};
+    return inflate(gzip, &gzip_wrapping, &inflation, ret_output);
+}
+
+enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, struct slice input,
+                                   uint64_t max_bytes, struct buffer **ret_output)
+{
+    assert(input.data != NULL || input.size == 0);
+    const struct inflation inflation = {budget, input, max_bytes};
+    return inflate(gzip, &zlib_wrapping, &inflation, ret_output);
+}
+
+/* deflater_begin came before. */
+static enum gzip_result deflate_all(struct deflater *deflater, struct budget *budget,
+                                    const struct batch_part *parts, size_t parts_count,
+                                    struct buffer **ret_output)
+{
+    assert(ret_output != NULL);
+    assert(parts != NULL || parts_count == 0);
+    struct codec_output output = {.buffer = NULL};
+    bool is_taken = true;
+    for (size_t i = 0; i < parts_count && is_taken; i++)
+        is_taken = deflate_part(deflater, budget, parts[i].bytes, &output);
+    deflater->stream.end_of_stream = 1;
+    is_taken = is_taken && deflate_joined(deflater, budget, &output);
+    if (!is_taken || !take_chunk(deflater, budget, &output)) {
+        codec_output_drop(&output);
+        return GZIP_NO_BUDGET;
+    }
+    *ret_output = codec_output_take(&output);
+    return GZIP_OK;
+}
+
+enum gzip_result gzip_deflate(struct gzip *gzip, struct budget *budget,
+                              const struct batch_part *parts, size_t parts_count, int level,
+                              struct buffer **ret_output)
+{
+    struct deflater *deflater = deflater_of(gzip);
+    assert(parts != NULL || parts_count == 0);
+    deflater_begin(deflater, &gzip_wrapping, isal_level(level));
+    return deflate_all(deflater, budget, parts, parts_count, ret_output);
+}
+
+enum gzip_result gzip_deflate_zlib(struct gzip *gzip, struct budget *budget,
+                                   const struct batch_part *parts, size_t parts_count, int level,
+                                   struct buffer **ret_output)
+{
+    struct deflater *deflater = deflater_of(gzip);
+    assert(parts != NULL || parts_count == 0);
+    deflater_begin(deflater, &zlib_wrapping, isal_level(level));
+    return deflate_all(deflater, budget, parts, parts_count, ret_output);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Option tables and cross-field rules of sending_queue and retry_on_failure. Constants and pure
+ * functions; the main thread runs them while it loads the configuration. */
+#include "src/config/shared/sender_config.h"
+
+#include "src/base/error.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <strings.h>
+
+static const char *const sizer_names[] = {
+    [SENDER_SIZER_UNSET] = "", [SENDER_REQUESTS] = "requests", [SENDER_ITEMS] = "items",
+    [SENDER_BYTES] = "bytes",  [SENDER_BYTES + 1] = NULL,
+};
+
+static const struct config_field partition_fields[] = {
+    CONFIG_TEXTS(struct sender_partition_config, metadata_keys, "metadata_keys", NULL,
+                 "One batch per distinct set of values of these client metadata keys."),
+    CONFIG_END,
+};
+
+bool sender_metadata_keys_check(const struct config_texts *keys, struct error *error)
+{
+    assert(keys != NULL);
+    assert(error != NULL);
+    for (size_t i = 0; i < keys->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcasecmp(keys->texts[i], keys->texts[j]) == 0)
+                return error_set(error,
+                                 "duplicate entry in metadata_keys: \"%s\" (case-insensitive); "
+                                 "name each key once",
+                                 keys->texts[i]) ||
+                       error_at_index(error, i) || error_at(error, "metadata_keys");
+    return true;
+}
+
+static bool partition_check(const void *section, struct error *error)
+{
+    const struct sender_partition_config *partition = section;
+    assert(partition != NULL);
+    return sender_metadata_keys_check(&partition->metadata_keys, error);
+}
+
+static bool batch_check(const void *section, struct error *error)
+{
+    const struct sender_batch_config *batch = section;
+    assert(batch != NULL);
+    if (batch->sizer == SENDER_REQUESTS)
+        return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
+                                "\"requests\"") ||
+               error_at(error, "sizer");
+    if (batch->max_size > 0 && batch->max_size < batch->min_size)
+        return error_set(error,
+                         "`max_size` (%" PRIu64 ") must be greater or equal to `min_size` (%" PRIu64
+                         ")",
+                         batch->max_size, batch->min_size) ||
+               error_at(error, "max_size");
+    return true;
+}
+
+static const struct config_field batch_fields[] = {
+    CONFIG_DURATION(struct sender_batch_config, flush_timeout_ns, "flush_timeout", "200ms", 1,
+                    INT64_MAX, "Send what has gathered after this long, whatever its size."),
+    CONFIG_CHOICE_NOT_EMPTY(
+        struct sender_batch_config, sizer, "sizer", sizer_names,
+        "What min_size and max_size count: items or bytes. Unset: as the queue's sizer "
+        "when that is set, else items."),
+    CONFIG_COUNT(struct sender_batch_config, min_size, "min_size", "8192", 0, INT64_MAX,
+                 "Send as soon as this much has gathered."),
+    CONFIG_COUNT(struct sender_batch_config, max_size, "max_size", "0", 0, INT64_MAX,
+                 "Split what is larger; 0 means never split."),
+    CONFIG_SECTION(struct sender_batch_config, partition, struct sender_partition_config,
+                   "partition", partition_fields, partition_check,
+                   "Keep the data of different clients in different batches."),
+    CONFIG_END,
+};
+
+const struct config_field sender_queue_fields[] = {
+    CONFIG_COUNT(struct sender_queue_config, num_consumers, "num_consumers", "10", 1, 1000000,
+                 "How many requests may be on their way at once."),
+    CONFIG_COUNT(struct sender_queue_config, queue_size, "queue_size", "1000", 1, INT64_MAX,
+                 "How much may wait or be on its way, in units of sizer; more is refused."),
+    CONFIG_CHOICE_NOT_EMPTY(struct sender_queue_config, sizer, "sizer", sizer_names,
+                            "What queue_size counts: requests (also when unset), items or bytes."),
+    CONFIG_BOOL(struct sender_queue_config, block_on_overflow, "block_on_overflow", "false",
+                "Let senders wait for room instead of refusing them."),
+    CONFIG_BOOL(struct sender_queue_config, wait_for_result, "wait_for_result", "false",
+                "Answer the sender only when the export has ended."),
+    CONFIG_TEXT_NOT_EMPTY(struct sender_queue_config, storage, "storage",
+                          "Storage extension that keeps the queue on disk."),
+    CONFIG_OPTIONAL(struct sender_queue_config, batch, struct sender_batch_config, has_batch,
+                    CONFIG_NULL_ENABLES, "batch", batch_fields, batch_check,
+                    "Merge and split what leaves the queue."),
+    CONFIG_END,
+};
+
+const struct config_field sender_retry_fields[] = {
+    CONFIG_DURATION(struct sender_retry_config, initial_interval_ns, "initial_interval", "5s", 0,
+                    INT64_MAX, "Wait before the first repetition."),
+    CONFIG_DOUBLE(struct sender_retry_config, randomization_factor, "randomization_factor", "0.5",
+                  "Each wait is multiplied by a random number in [1 - f, 1 + f]."),
+    CONFIG_DOUBLE(struct sender_retry_config, multiplier, "multiplier", "1.5",
+                  "The wait grows by this factor with each repetition."),
+    CONFIG_DURATION(struct sender_retry_config, max_interval_ns, "max_interval", "30s", 0,
+                    INT64_MAX, "The wait grows no further than this."),
+    CONFIG_DURATION(struct sender_retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,
+                    INT64_MAX, "Give up after this long; 0 means never."),
+    CONFIG_END,
+};
+
+enum sender_sizer sender_queue_sizer(const struct sender_queue_config *queue)
+{
+    assert(queue != NULL);
+    return queue->sizer == SENDER_SIZER_UNSET ? SENDER_REQUESTS : (enum sender_sizer)queue->sizer;
+}
+
+enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue)
+{
+    assert(queue != NULL);
+    if (queue->batch.sizer != SENDER_SIZER_UNSET)
+        return (enum sender_sizer)queue->batch.sizer;
+    return queue->sizer == SENDER_SIZER_UNSET ? SENDER_ITEMS : (enum sender_sizer)queue->sizer;
+}
+
+bool sender_queue_check(const void *section, struct error *error)
+{
+    const struct sender_queue_config *queue = section;
+    assert(queue != NULL);
+    assert(queue->storage != NULL);
+    if (queue->storage[0] != '\0' && queue->wait_for_result)
+        return error_set(error, "`wait_for_result` is not supported with a persistent queue "
+                                "configured with `storage`") ||
+               error_at(error, "wait_for_result");
+    if (queue->storage[0] != '\0')
+        return error_set(error,
+                         "found \"%s\", but file_storage is not available in this build; remove "
+                         "the key to keep the queue in memory",
+                         queue->storage) ||
+               error_at(error, "storage");
+    if (!queue->has_batch)
+        return true;
+    enum sender_sizer batch_sizer = sender_batch_sizer(queue);
+    if (batch_sizer == SENDER_REQUESTS)
+        return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
+                                "\"requests\" in the queue's sizer; set batch::sizer") ||
+               error_at(error, "sizer");
+    if (batch_sizer == sender_queue_sizer(queue) && queue->batch.min_size > queue->queue_size)
+        return error_set(error, "`min_size` must be less than or equal to `queue_size`") ||
+               error_at(error, "min_size") || error_at(error, "batch");
+    return true;
+}
+
+bool sender_retry_check(const void *section, struct error *error)
+{
+    const struct sender_retry_config *retry = section;
+    assert(retry != NULL);
+    /* Written so that NaN fails too. */
+    if (!(retry->randomization_factor >= 0 && retry->randomization_factor <= 1))
+        return error_set(error, "'randomization_factor' must be within [0, 1], found %g",
+                         retry->randomization_factor) ||
+               error_at(error, "randomization_factor");
+    if (!(retry->multiplier >= 0))
+        return error_set(error, "'multiplier' must be non-negative, found %g", retry->multiplier) ||
+               error_at(error, "multiplier");
+    if (retry->max_elapsed_time_ns == 0)
+        return true;
+    if (retry->max_elapsed_time_ns < retry->initial_interval_ns)
+        return error_set(error, "'max_elapsed_time' must not be less than 'initial_interval'") ||
+               error_at(error, "max_elapsed_time");
+    if (retry->max_elapsed_time_ns < retry->max_interval_ns)
+        return error_set(error, "'max_elapsed_time' must not be less than 'max_interval'") ||
+               error_at(error, "max_elapsed_time");
+    return true;
+}

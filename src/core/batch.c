@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches: lists of views into counted buffers. Counted, any thread; filled by one holder, then
+ * immutable. */
+#include "src/core/batch.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+#include "src/core/client_info.h"
+
+/* Lists up to so many parts are not charged: they are small beside what they refer to. Longer ones
+ * are, with what a client's socket notes of each part while it is sent. */
+enum { PARTS_UNCHARGED_MAX = 64, PART_SEND_BYTES = 40 };
+#define PART_BYTES (sizeof(struct batch_part) + PART_SEND_BYTES)
+
+static uint64_t charge_of(const struct batch *batch)
+{
+    bool is_charged = batch->budget != NULL && batch->parts_capacity > PARTS_UNCHARGED_MAX;
+    return is_charged ? batch->parts_capacity * PART_BYTES : 0;
+}
+
+/* Beyond the budget's limit if need be. While parts are copied both lists are there. */
+static void make_room(struct batch *batch, size_t parts_capacity, struct budget *budget)
+{
+    assert(parts_capacity > batch->parts_capacity);
+    bool is_inside = batch->parts == &batch->first_part;
+    uint64_t before = charge_of(batch);
+    batch->budget = batch->budget != NULL ? batch->budget : budget;
+    batch->parts_capacity = parts_capacity;
+    if (charge_of(batch) > 0)
+        budget_take(batch->budget, charge_of(batch));
+    batch->parts =
+        mem_resize(is_inside ? NULL : batch->parts, parts_capacity * sizeof(batch->parts[0]));
+    if (is_inside)
+        batch->parts[0] = batch->first_part;
+    if (before > 0)
+        budget_return(batch->budget, before);
+}
+
+static struct batch *create(enum signal_kind signal, size_t parts_capacity, struct budget *budget)
+{
+    assert(signal < SIGNAL_KINDS);
+    struct batch *batch = mem_zalloc(sizeof(*batch));
+    atomic_init(&batch->refs, 1);
+    batch->signal = signal;
+    batch->arrival_ns = clock_now_ns();
+    batch->parts_capacity = 1;
+    batch->parts = &batch->first_part;
+    if (parts_capacity > 1)
+        make_room(batch, parts_capacity, budget);
+    return batch;
+}
+
+struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
+{
+    return create(signal, parts_capacity, NULL);
+}
+
+struct batch *batch_create_like(const struct batch *model, size_t parts_capacity)
+{
+    assert(model != NULL);
+    struct budget *budget = model->parts_count > 0 ? model->parts[0].owner->budget : NULL;
+    struct batch *batch = create(model->signal, parts_capacity, budget);
+    batch->arrival_ns = model->arrival_ns;
+    batch->is_acknowledged = model->is_acknowledged;
+    batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
+    return batch;
+}
+
+struct batch *batch_ref(struct batch *batch)
+{
+    assert(batch != NULL);
+    unsigned old = atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
+    assert(old > 0);
+    (void)old;
+    return batch;
+}
+
+bool batch_is_shared(const struct batch *batch)
+{
+    assert(batch != NULL);
+    return atomic_load_explicit(&batch->refs, memory_order_acquire) > 1;
+}
+
+void batch_unref(struct batch *batch)
+{
+    if (batch == NULL)
+        return;
+    unsigned old = atomic_fetch_sub_explicit(&batch->refs, 1, memory_order_acq_rel);
+    assert(old > 0);
+    if (old > 1)
+        return;
+    for (size_t i = 0; i < batch->parts_count; i++)
+        buffer_unref(batch->parts[i].owner);
+    client_info_unref(batch->client);
+    if (charge_of(batch) > 0)
+        budget_return(batch->budget, charge_of(batch));
+    if (batch->parts != &batch->first_part)
+        mem_free(batch->parts);
+    mem_free(batch);
+}
+
+static bool continues_last(const struct batch *batch, const struct buffer *owner,
+                           struct slice bytes)
+{
+    assert(batch->parts_count <= batch->parts_capacity);
+    if (batch->parts_count == 0)
+        return false;
+    const struct batch_part *last = &batch->parts[batch->parts_count - 1];
+    return last->owner == owner && last->bytes.data + last->bytes.size == bytes.data;
+}
+
+void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
+{
+    assert(atomic_load(&batch->refs) == 1);
+    assert(owner != NULL);
+    assert(bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity);
+    if (bytes.size == 0)
+        return;
+    batch->bytes += bytes.size;
+    if (continues_last(batch, owner, bytes)) {
+        batch->parts[batch->parts_count - 1].bytes.size += bytes.size;
+        return;
+    }
+    if (batch->parts_count == batch->parts_capacity)
+        make_room(batch, 2 * batch->parts_capacity, owner->budget);
+    batch->parts[batch->parts_count++] =
+        (struct batch_part){.owner = buffer_ref(owner), .bytes = bytes};
+}
+
+void batch_take_in(struct batch *batch, const struct batch *other)
+{
+    assert(other != batch);
+    batch->items += other->items;
+    if (other->arrival_ns < batch->arrival_ns)
+        batch->arrival_ns = other->arrival_ns;
+}
+
+void batch_append_batch(struct batch *batch, const struct batch *other)
+{
+    assert(other != batch);
+    assert(batch->signal == other->signal);
+    for (size_t i = 0; i < other->parts_count; i++)
+        batch_append(batch, other->parts[i].owner, other->parts[i].bytes);
+    batch_take_in(batch, other);
+}
+
+static void fill_whole(const struct batch *batch, struct buffer *whole)
+{
+    assert(whole->size == 0);
+    assert(whole->capacity >= batch->bytes);
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        memcpy(whole->data + whole->size, bytes.data, bytes.size);
+        whole->size += bytes.size;
+    }
+}
+
+bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
+{
+    assert(ret_whole != NULL);
+    if (batch->parts_count == 1) {
+        *ret_whole = batch->parts[0];
+        buffer_ref(ret_whole->owner);
+        return true;
+    }
+    struct buffer *whole = buffer_try_create(budget, batch->bytes);
+    if (whole == NULL)
+        return false;
+    fill_whole(batch, whole);
+    *ret_whole = (struct batch_part){.owner = whole, .bytes = buffer_slice(whole)};
+    return true;
+}
+
+struct batch *batch_in_one_part(struct batch *batch, struct budget *budget)
+{
+    assert(batch->bytes > 0);
+    if (batch->parts_count == 1)
+        return batch_ref(batch);
+    struct buffer *buffer = buffer_create(budget, batch->bytes);
+    struct batch *whole = batch_create_like(batch, 1);
+    fill_whole(batch, buffer);
+    batch_append(whole, buffer, buffer_slice(buffer));
+    whole->items = batch->items;
+    buffer_unref(buffer);
+    return whole;
+}

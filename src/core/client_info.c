@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sent a request. One allocation: struct, rows, strings. Any thread. */
+#include "src/core/client_info.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+static size_t text_bytes(const struct client_metadata *rows, size_t count)
+{
+    size_t total = 0;
+    assert(rows != NULL || count == 0);
+    for (size_t i = 0; i < count; i++)
+        total += strlen(rows[i].key) + strlen(rows[i].value) + 2;
+    return total;
+}
+
+static char *put_text(char **cursor, const char *text)
+{
+    assert(cursor != NULL && *cursor != NULL);
+    assert(text != NULL);
+    size_t size = strlen(text) + 1;
+    char *copy = memcpy(*cursor, text, size);
+    *cursor += size;
+    return copy;
+}
+
+static void put_rows(char **cursor, struct client_metadata *to, const struct client_metadata *rows,
+                     size_t count)
+{
+    assert(rows != NULL || count == 0);
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct client_metadata){.key = put_text(cursor, rows[i].key),
+                                         .value = put_text(cursor, rows[i].value)};
+}
+
+/* Copies what model points to. */
+static struct client_info *copy(const struct client_info *model)
+{
+    size_t rows = model->metadata_count + model->auth_count;
+    size_t head = sizeof(struct client_info) + rows * sizeof(struct client_metadata);
+    assert(model->address != NULL);
+    struct client_info *info = mem_alloc(head + strlen(model->address) + 1 +
+                                         text_bytes(model->metadata, model->metadata_count) +
+                                         text_bytes(model->auth, model->auth_count));
+    char *cursor = (char *)info + head;
+    atomic_init(&info->refs, 1);
+    info->address = put_text(&cursor, model->address);
+    info->metadata_count = model->metadata_count;
+    info->metadata = (struct client_metadata *)(info + 1);
+    info->auth_count = model->auth_count;
+    info->auth = info->metadata + model->metadata_count;
+    put_rows(&cursor, info->metadata, model->metadata, model->metadata_count);
+    put_rows(&cursor, info->auth, model->auth, model->auth_count);
+    return info;
+}
+
+struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
+                                       size_t count)
+{
+    assert(address != NULL);
+    assert(rows != NULL || count == 0);
+    const struct client_info model = {
+        .address = (char *)(uintptr_t)address,
+        .metadata_count = count,
+        .metadata = (struct client_metadata *)(uintptr_t)rows,
+    };
+    return copy(&model);
+}
+
+struct client_info *client_info_with_auth(const struct client_info *info,
+                                          const struct client_metadata *auth, size_t auth_count)
+{
+    assert(info != NULL);
+    assert(auth != NULL || auth_count == 0);
+    const struct client_info model = {
+        .address = info->address,
+        .metadata_count = info->metadata_count,
+        .metadata = info->metadata,
+        .auth_count = auth_count,
+        .auth = (struct client_metadata *)(uintptr_t)auth,
+    };
+    return copy(&model);
+}
+
+const char *client_info_tenant(const struct client_info *info)
+{
+    for (size_t i = 0; info != NULL && i < info->metadata_count; i++)
+        if (strcmp(info->metadata[i].key, CLIENT_TENANT_HEADER) == 0 &&
+            info->metadata[i].value[0] != '\0')
+            return info->metadata[i].value;
+    return NULL;
+}
+
+struct client_info *client_info_ref(struct client_info *info)
+{
+    assert(info != NULL);
+    atomic_fetch_add_explicit(&info->refs, 1, memory_order_relaxed);
+    return info;
+}
+
+void client_info_unref(struct client_info *info)
+{
+    if (info == NULL)
+        return;
+    unsigned old = atomic_fetch_sub_explicit(&info->refs, 1, memory_order_acq_rel);
+    assert(old > 0);
+    if (old == 1)
+        mem_free(info);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the core does for every component. Runs on the component's lane. */
+#include "src/core/component.h"
+
+#include <assert.h>
+
+#include "src/base/lane.h"
+#include "src/base/stop_latch.h"
+#include "src/core/batch.h"
+
+void component_consume(struct component *next, struct batch *batch, struct receipt *receipt)
+{
+    assert(next != NULL);
+    assert(next->factory->consume != NULL);
+    assert(next->lane == NULL || lane_is_current(next->lane));
+    next->factory->consume(next, batch, receipt);
+}
+
+void component_stopped(struct component *self)
+{
+    struct stop_latch *latch = self->stopping;
+    assert(latch != NULL);
+    self->stopping = NULL;
+    stop_latch_release(latch);
+}

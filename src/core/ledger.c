@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conservation ledger of one lane. Written on the lane, read anywhere. */
+#include "src/core/ledger.h"
+
+#include <assert.h>
+
+#include "src/base/counter.h"
+#include "src/core/batch.h"
+
+static const char *const names[LOSS_REASONS] = {
+    [LOSS_BUSY] = "busy",
+    [LOSS_MEMORY] = "memory",
+    [LOSS_INVALID] = "invalid",
+    [LOSS_PERMANENT] = "permanent",
+    [LOSS_RETRIES_OVER] = "retries_over",
+    [LOSS_TOO_LARGE] = "too_large",
+    [LOSS_SHUTDOWN] = "shutdown",
+    [LOSS_UNWANTED] = "unwanted",
+};
+
+const char *loss_reason_name(enum loss_reason reason)
+{
+    assert(reason < LOSS_REASONS);
+    return names[reason];
+}
+
+void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters)
+{
+    assert(ledger != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
+    assert(exporters > 0);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    struct ledger_signal *row = &ledger->signals[batch->signal];
+    counter_add(&row->received, batch->items * exporters);
+    counter_add(&row->in_flight, batch->items * exporters);
+}
+
+static void leave(struct ledger_signal *row, uint64_t items)
+{
+    assert(row != NULL);
+    uint64_t in_flight = counter_read(&row->in_flight);
+    assert(in_flight >= items);
+    counter_set(&row->in_flight, in_flight - items);
+}
+
+void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t items)
+{
+    assert(ledger != NULL);
+    assert(signal < SIGNAL_KINDS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    counter_add(&ledger->signals[signal].delivered, items);
+    leave(&ledger->signals[signal], items);
+}
+
+void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
+                 enum loss_reason reason, bool is_told)
+{
+    assert(ledger != NULL);
+    assert(signal < SIGNAL_KINDS);
+    assert(reason < LOSS_REASONS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    struct ledger_signal *row = &ledger->signals[signal];
+    counter_add(is_told ? &row->rejected[reason] : &row->dropped[reason], items);
+    leave(row, items);
+}
+
+void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+                   unsigned exporters)
+{
+    assert(exporters > 0);
+    ledger_lose(ledger, batch->signal, batch->items * exporters, reason, true);
+}
+
+void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
+                 unsigned exporters)
+{
+    assert(exporters > 0);
+    ledger_lose(ledger, batch->signal, batch->items * exporters, reason, false);
+}
+
+uint64_t ledger_abandon(struct ledger *ledger)
+{
+    uint64_t items = 0;
+    assert(ledger != NULL);
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+        struct ledger_signal *row = &ledger->signals[signal];
+        uint64_t in_flight = counter_read(&row->in_flight);
+        counter_add(&row->dropped[LOSS_SHUTDOWN], in_flight);
+        counter_set(&row->in_flight, 0);
+        items += in_flight;
+    }
+    atomic_store(&ledger->is_closed, 1);
+    return items;
+}

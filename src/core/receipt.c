@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Receipts: joined answers. Runs on the lane of the party that waits. */
+#include "src/core/receipt.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+const struct outcome outcome_accepted = {.verdict = ACCEPTED, .code = STATUS_OK};
+
+const char *status_code_name(enum status_code code)
+{
+    static const char *const names[] = {
+        [STATUS_OK] = "OK",
+        [STATUS_CANCELLED] = "Canceled",
+        [STATUS_UNKNOWN] = "Unknown",
+        [STATUS_INVALID_ARGUMENT] = "InvalidArgument",
+        [STATUS_DEADLINE_EXCEEDED] = "DeadlineExceeded",
+        [STATUS_NOT_FOUND] = "NotFound",
+        [STATUS_ALREADY_EXISTS] = "AlreadyExists",
+        [STATUS_PERMISSION_DENIED] = "PermissionDenied",
+        [STATUS_RESOURCE_EXHAUSTED] = "ResourceExhausted",
+        [STATUS_FAILED_PRECONDITION] = "FailedPrecondition",
+        [STATUS_ABORTED] = "Aborted",
+        [STATUS_OUT_OF_RANGE] = "OutOfRange",
+        [STATUS_UNIMPLEMENTED] = "Unimplemented",
+        [STATUS_INTERNAL] = "Internal",
+        [STATUS_UNAVAILABLE] = "Unavailable",
+        [STATUS_DATA_LOSS] = "DataLoss",
+        [STATUS_UNAUTHENTICATED] = "Unauthenticated",
+    };
+    assert((size_t)code < sizeof(names) / sizeof(names[0]));
+    return names[code];
+}
+
+struct outcome outcome_busy(const char *message)
+{
+    assert(message != NULL);
+    return (struct outcome){
+        .verdict = REFUSED,
+        .code = STATUS_UNAVAILABLE,
+        .retry_after_ns = RETRY_AFTER_BUSY_NS,
+        .message = message,
+    };
+}
+
+struct outcome outcome_refused(enum status_code code, const char *message)
+{
+    assert(code != STATUS_OK);
+    assert(message != NULL);
+    return (struct outcome){
+        .verdict = REFUSED,
+        .code = code,
+        .reason = LOSS_INVALID,
+        .is_permanent = true,
+        .message = message,
+    };
+}
+
+void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg)
+{
+    assert(receipt != NULL);
+    assert(fn != NULL);
+    *receipt = (struct receipt){.fn = fn, .arg = arg, .pending = 1, .worst = outcome_accepted};
+}
+
+void receipt_expect(struct receipt *receipt, unsigned more)
+{
+    if (receipt == NULL)
+        return;
+    assert(receipt->pending > 0);
+    assert(more <= UINT_MAX - receipt->pending);
+    receipt->pending += more;
+}
+
+static bool is_worse(const struct outcome *a, const struct outcome *b)
+{
+    assert(a != NULL && b != NULL);
+    if (a->verdict != b->verdict)
+        return a->verdict > b->verdict;
+    return a->is_permanent && !b->is_permanent;
+}
+
+static void free_texts(struct outcome *outcome)
+{
+    assert(outcome->details.data != NULL || outcome->details.size == 0);
+    mem_free((void *)(uintptr_t)outcome->message);
+    mem_free((void *)(uintptr_t)outcome->details.data);
+    outcome->message = NULL;
+    outcome->details = (struct slice){.size = 0};
+}
+
+static void copy_texts(struct outcome *to, const struct outcome *from)
+{
+    assert(to != from);
+    to->message = from->message != NULL ? mem_copy_text(from->message) : NULL;
+    to->details = (struct slice){.size = 0};
+    if (from->details.size == 0)
+        return;
+    uint8_t *details = mem_alloc(from->details.size);
+    memcpy(details, from->details.data, from->details.size);
+    to->details = slice_of(details, from->details.size);
+}
+
+static void remember(struct receipt *receipt, const struct outcome *outcome)
+{
+    assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
+    const struct outcome before = receipt->worst;
+    if (is_worse(outcome, &receipt->worst)) {
+        struct outcome old = receipt->worst;
+        receipt->worst = *outcome;
+        copy_texts(&receipt->worst, outcome);
+        free_texts(&old);
+    }
+    receipt->worst.rejected_items = before.rejected_items + outcome->rejected_items;
+    receipt->worst.invalid_items = before.invalid_items + outcome->invalid_items;
+    receipt->worst.too_large_items = before.too_large_items + outcome->too_large_items;
+    receipt->worst.delivered_items = before.delivered_items + outcome->delivered_items;
+}
+
+void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
+{
+    assert(outcome != NULL);
+    if (receipt == NULL)
+        return;
+    assert(receipt->pending > 0);
+    if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0)
+        remember(receipt, outcome);
+    if (--receipt->pending > 0)
+        return;
+    struct outcome joined = receipt->worst;
+    receipt->worst = outcome_accepted;
+    receipt->fn(receipt, &joined, receipt->arg);
+    free_texts(&joined);
+}

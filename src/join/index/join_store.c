@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and unmaking the shared parts. Main thread. */
+#include "src/join/index/join_store.h"
+
+#include <assert.h>
+
+#include "src/base/kept_objects.h"
+#include "src/base/mem.h"
+
+uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
+{
+    assert(lanes > 0);
+    return settings->index_bytes +
+           (settings->uses_window ? span_window_bytes(lanes, settings->index_entries) : 0);
+}
+
+/* What the tables, and the texts in them, were made for. */
+static void put_shape(struct profile_bytes *shape, const struct join_settings *settings,
+                      unsigned lanes)
+{
+    const uint64_t numbers[] = {lanes,
+                                settings->index_entries,
+                                settings->index_bytes,
+                                settings->values_max,
+                                settings->uses_window,
+                                settings->finds_lone_traces,
+                                settings->attributes_count};
+    assert(shape->size == 0);
+    profile_bytes_add(shape, slice_of(numbers, sizeof(numbers)));
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        const struct join_attribute *attribute = &settings->attributes[i];
+        const uint64_t head[] = {attribute->source, attribute->name.size};
+        profile_bytes_add(shape, slice_of(head, sizeof(head)));
+        profile_bytes_add(shape, attribute->name);
+    }
+}
+
+struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes)
+{
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    assert(lanes > 0);
+    struct join_store *store = mem_zalloc(sizeof(*store));
+    store->settings = *settings;
+    keep_switch_init(&store->keep, &settings->keep);
+    put_shape(&store->shape, settings, lanes);
+    bool is_made =
+        span_index_init(&store->index, lanes, settings->index_entries, settings->index_bytes) &&
+        (!settings->uses_window ||
+         span_window_init(&store->window, lanes, settings->index_entries)) &&
+        process_table_init(&store->processes, &store->index) &&
+        id_set_init(&store->observed, JOIN_SEEN_IDS_MAX) &&
+        id_set_init(&store->missed, JOIN_SEEN_IDS_MAX);
+    if (settings->finds_lone_traces)
+        is_made = is_made && lone_traces_init(&store->lone) && patience_init(&store->patience);
+    for (size_t i = 0; is_made && i < settings->attributes_count; i++)
+        is_made = value_cap_init(&store->caps[i], settings->values_max);
+    if (is_made)
+        return store;
+    join_store_destroy(store);
+    return NULL;
+}
+
+void join_store_destroy(struct join_store *store)
+{
+    if (store == NULL)
+        return;
+    assert(atomic_load(&store->held_bytes) == 0);
+    for (size_t i = 0; i < store->settings.attributes_count; i++)
+        value_cap_fini(&store->caps[i]);
+    lone_traces_fini(&store->lone);
+    patience_fini(&store->patience);
+    id_set_fini(&store->observed);
+    id_set_fini(&store->missed);
+    process_table_fini(&store->processes);
+    span_window_fini(&store->window);
+    span_index_fini(&store->index);
+    profile_bytes_fini(&store->shape);
+    mem_free(store->id);
+    mem_free(store);
+}
+
+static bool is_made_for(const struct join_store *store, const struct join_settings *settings,
+                        unsigned lanes)
+{
+    struct profile_bytes shape = {.budget = NULL};
+    put_shape(&shape, settings, lanes);
+    assert(store->shape.size > 0);
+    bool is_same = slice_equal(slice_of(shape.data, shape.size),
+                               slice_of(store->shape.data, store->shape.size));
+    profile_bytes_fini(&shape);
+    return is_same;
+}
+
+struct join_store *join_store_open(const char *id, const struct join_settings *settings,
+                                   unsigned lanes)
+{
+    struct join_store *store = kept_objects_take(id);
+    if (store != NULL && is_made_for(store, settings, lanes)) {
+        store->settings = *settings;
+        keep_switch_init(&store->keep, &settings->keep);
+        store->has_spans = false;
+        store->has_control = false;
+        return store;
+    }
+    join_store_destroy(store);
+    store = join_store_create(settings, lanes);
+    if (store != NULL)
+        store->id = mem_copy_text(id);
+    assert(store == NULL || store->id != NULL);
+    return store;
+}
+
+static void destroy_kept(void *object)
+{
+    assert(object != NULL);
+    join_store_destroy(object);
+}
+
+void join_store_close(struct join_store *store)
+{
+    assert(atomic_load(&store->held_bytes) == 0);
+    if (store->id == NULL || !kept_objects_put(store->id, store, destroy_kept))
+        join_store_destroy(store);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of eight entries. A process that was quiet for longer than any two profiles are apart is
+ * another one of the same name, and begins anew. Any thread, under the lock. */
+#include "src/join/index/lone_trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/join/index/span_index.h"
+#include "src/join/join_limits.h"
+
+enum { LINE = 8, LINES = JOIN_LONE_PROCESSES_MAX / LINE };
+
+bool lone_traces_init(struct lone_traces *traces)
+{
+    assert(traces->entries == NULL);
+    pthread_mutex_init(&traces->lock, NULL);
+    traces->keys = mem_try_zalloc((size_t)LINES * LINE * sizeof(traces->keys[0]));
+    traces->entries = mem_try_zalloc((size_t)LINES * LINE * sizeof(traces->entries[0]));
+    return traces->keys != NULL && traces->entries != NULL;
+}
+
+void lone_traces_fini(struct lone_traces *traces)
+{
+    assert(traces != NULL);
+    if (traces->keys != NULL)
+        pthread_mutex_destroy(&traces->lock);
+    mem_free(traces->keys);
+    mem_free(traces->entries);
+    traces->keys = NULL;
+    traces->entries = NULL;
+}
+
+/* The last name. */
+enum { OF_SERVICE = RESOURCE_PROCESS_NAMES };
+
+struct lone_names lone_names_of(const struct resource_facts *facts)
+{
+    struct lone_names names = {.keys = {[OF_SERVICE] = facts->service}};
+    for (unsigned i = 0; i < OF_SERVICE; i++)
+        names.keys[i] = facts->processes[i];
+    assert(names.keys[OF_SERVICE] == facts->service);
+    return names;
+}
+
+/* Which of its names are of a process, bit by bit. */
+static uint8_t kinds_of(const struct lone_names *names)
+{
+    uint8_t kinds = 0;
+    assert(names != NULL);
+    for (unsigned i = 0; i < OF_SERVICE; i++)
+        if (names->keys[i] != 0)
+            kinds |= (uint8_t)(1u << i);
+    return kinds;
+}
+
+static size_t line_of(uint64_t key)
+{
+    assert(key != 0);
+    return key % LINES * LINE;
+}
+
+/* NULL: it is not there. */
+static struct lone_entry *find(const struct lone_traces *traces, uint64_t key)
+{
+    size_t line = line_of(key);
+    assert(traces->keys != NULL);
+    for (size_t i = line; i < line + LINE; i++)
+        if (traces->keys[i] == key)
+            return &traces->entries[i];
+    return NULL;
+}
+
+static bool is_quiet(const struct lone_entry *entry, uint64_t now_ns)
+{
+    assert(now_ns > 0);
+    return now_ns > entry->seen_ns && now_ns - entry->seen_ns > JOIN_WARM_UP_NS;
+}
+
+static struct lone_entry *find_or_add(struct lone_traces *traces, uint64_t key, uint64_t now_ns)
+{
+    struct lone_entry *entry = find(traces, key);
+    size_t line = line_of(key);
+    size_t chosen = line;
+    if (entry != NULL && !is_quiet(entry, now_ns))
+        return entry;
+    assert(traces->entries != NULL);
+    for (size_t i = line + LINE; entry == NULL && i > line; i--)
+        if (traces->entries[i - 1].seen_ns <= traces->entries[chosen].seen_ns)
+            chosen = i - 1;
+    if (entry != NULL)
+        chosen = (size_t)(entry - traces->entries);
+    traces->keys[chosen] = key;
+    traces->entries[chosen] = (struct lone_entry){.seen_ns = now_ns};
+    return &traces->entries[chosen];
+}
+
+struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct resource_facts *facts,
+                                   uint64_t now_ns)
+{
+    struct lone_names all = lone_names_of(facts);
+    struct lone_keys open = {.count = 0};
+    assert(now_ns > 0);
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < LONE_KEYS_MAX; i++) {
+        if (all.keys[i] == 0)
+            continue;
+        struct lone_entry *entry = find_or_add(traces, all.keys[i], now_ns);
+        entry->seen_ns = now_ns;
+        if (i == OF_SERVICE)
+            entry->kinds |= kinds_of(&all);
+        if (!entry->is_shared)
+            open.keys[open.count++] = all.keys[i];
+    }
+    pthread_mutex_unlock(&traces->lock);
+    return open;
+}
+
+/* The span has come: it is no unknown parent any more, and its own may be one. */
+static void note_parents(struct lone_entry *entry, const struct span_facts *span)
+{
+    unsigned count = 0;
+    bool is_new = span->parent != 0;
+    for (unsigned i = 0; i < LONE_PARENTS_MAX && entry->parents[i] != 0; i++) {
+        uint64_t parent = entry->parents[i];
+        is_new = is_new && parent != span->parent;
+        if (parent != span->span)
+            entry->parents[count++] = parent;
+    }
+    if (is_new && count < LONE_PARENTS_MAX)
+        entry->parents[count++] = span->parent;
+    if (count < LONE_PARENTS_MAX)
+        entry->parents[count] = 0;
+    assert(count <= LONE_PARENTS_MAX);
+}
+
+static void note(struct lone_entry *entry, const struct span_facts *span)
+{
+    unsigned kind = span->flags & SPAN_KIND_MASK;
+    bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
+    assert(span->span != 0);
+    if (kind == SPAN_KIND_SERVER || kind == SPAN_KIND_CONSUMER || (entry->has_trace && !is_same)) {
+        entry->is_shared = true;
+        return;
+    }
+    if (!entry->has_trace || span->start_ns < entry->start_ns)
+        entry->start_ns = span->start_ns;
+    entry->has_trace = true;
+    memcpy(entry->trace, span->trace, sizeof(entry->trace));
+    if ((span->flags & SPAN_IS_LOCAL_ROOT) == 0) {
+        note_parents(entry, span);
+        return;
+    }
+    entry->root = span->span;
+    entry->end_ns = span->end_ns;
+}
+
+void lone_traces_note(struct lone_traces *traces, const struct lone_keys *keys,
+                      const struct span_facts *span, uint64_t now_ns)
+{
+    assert(keys->count > 0);
+    pthread_mutex_lock(&traces->lock);
+    for (unsigned i = 0; i < keys->count; i++)
+        note(find_or_add(traces, keys->keys[i], now_ns), span);
+    pthread_mutex_unlock(&traces->lock);
+}
+
+/* At least half of the time is the trace's; from its first span on as long as its root has not
+ * ended. */
+static bool covers(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+{
+    uint64_t end_ns = entry->root != 0 ? entry->end_ns : UINT64_MAX;
+    uint64_t begin = entry->start_ns > from_ns ? entry->start_ns : from_ns;
+    uint64_t end = end_ns < until_ns ? end_ns : until_ns;
+    assert(from_ns <= until_ns);
+    return begin <= end && end - begin >= (until_ns - from_ns) / 2;
+}
+
+/* What is known by its surest name. A process that is named as others of its service are, but has
+ * another name, is another one. NULL: nothing. */
+static const struct lone_entry *entry_of(const struct lone_traces *traces,
+                                         const struct lone_names *names)
+{
+    const struct lone_entry *entry = NULL;
+    assert(names != NULL);
+    for (unsigned i = 0; i < LONE_KEYS_MAX && entry == NULL; i++)
+        if (names->keys[i] != 0)
+            entry = find(traces, names->keys[i]);
+    return entry != NULL && (entry->kinds & kinds_of(names)) == 0 ? entry : NULL;
+}
+
+/* Not long ago. */
+static bool has_spans(const struct lone_entry *entry, uint64_t now_ns)
+{
+    assert(now_ns > 0);
+    return entry != NULL && (entry->has_trace || entry->is_shared) && !is_quiet(entry, now_ns);
+}
+
+enum lone_state lone_traces_state(struct lone_traces *traces, const struct lone_names *names,
+                                  uint64_t now_ns)
+{
+    enum lone_state state = LONE_STRANGER;
+    uint64_t service = names->keys[OF_SERVICE];
+    assert(now_ns > 0);
+    pthread_mutex_lock(&traces->lock);
+    const struct lone_entry *entry = entry_of(traces, names);
+    if (has_spans(entry, now_ns))
+        state = entry->is_shared ? LONE_SHARED : LONE_HAS_TRACE;
+    else if (service != 0 && has_spans(find(traces, service), now_ns))
+        state = LONE_NEWCOMER;
+    pthread_mutex_unlock(&traces->lock);
+    return state;
+}
+
+static enum lone_found found_in(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+{
+    assert(from_ns <= until_ns);
+    if (!entry->has_trace || entry->is_shared)
+        return LONE_NONE;
+    if (covers(entry, from_ns, until_ns))
+        return LONE_FOUND;
+    return entry->root == 0 ? LONE_UNDECIDED : LONE_NONE;
+}
+
+enum lone_found lone_traces_find(struct lone_traces *traces, const struct lone_names *names,
+                                 uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace)
+{
+    assert(ret_trace != NULL);
+    pthread_mutex_lock(&traces->lock);
+    const struct lone_entry *entry = entry_of(traces, names);
+    enum lone_found found = entry != NULL ? found_in(entry, from_ns, until_ns) : LONE_NONE;
+    if (found == LONE_FOUND) {
+        memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
+        ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
+    }
+    pthread_mutex_unlock(&traces->lock);
+    return found;
+}

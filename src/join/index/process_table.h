@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which service runs in a process, as the resources of its spans say: for profiles that do not say
+ * it themselves. One shard per lane, written by that lane alone and read by all without locks; the
+ * texts lie in the logs of the span index. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/join/index/fact_log.h"
+
+struct resource_facts;
+struct span_index;
+
+struct process_slot {
+    _Atomic uint64_t value;      /* part of a hash, and a place in the shard's log */
+    _Atomic uint32_t seen_s;     /* when its spans came last, on clock_now_ns's scale */
+    _Atomic uint32_t other_s;    /* when those of another service did under that name; 0: never */
+    _Atomic uint32_t instance_s; /* the same: of another instance of the service */
+};
+
+struct process_table {
+    struct span_index *index; /* borrowed */
+    struct process_slot *slots;
+    uint64_t shard_slots;
+};
+
+struct process_found {
+    uint64_t service;   /* a hash */
+    bool has_instances; /* there have been several of them lately: nobody knows which */
+    struct fact_text text;
+    struct fact_reader attributes; /* of text: each an encoded KeyValue */
+};
+
+/* False: no memory. */
+bool process_table_init(struct process_table *table, struct span_index *index);
+void process_table_fini(struct process_table *table);
+/* The shard's lane: a process whose resource says which service it is of. */
+void process_table_add(struct process_table *table, unsigned shard,
+                       const struct resource_facts *facts, uint64_t now_ns);
+/* Any thread: the service that runs in the process. False: nobody knows, or there have been two of
+ * them lately. */
+bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
+                        uint64_t now_ns, struct process_found *ret_found);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Resource, of spans or of profiles, says of the service and the process that it is of. Pure
+ * functions; any thread. */
+#pragma once
+
+#include <stdint.h>
+
+#include "src/base/slice.h"
+
+enum resource_key {
+    RESOURCE_SERVICE_NAME,
+    RESOURCE_SERVICE_NAMESPACE,
+    RESOURCE_SERVICE_INSTANCE,
+    RESOURCE_ENVIRONMENT,
+    RESOURCE_ENVIRONMENT_NAME,
+    RESOURCE_IDENTITY_KEYS, /* those above are the identity of a service */
+    RESOURCE_CONTAINER = RESOURCE_IDENTITY_KEYS,
+    RESOURCE_POD,
+    RESOURCE_POD_CONTAINER,
+    RESOURCE_HOST_ID,
+    RESOURCE_HOST_NAME,
+    RESOURCE_PID,
+    RESOURCE_KEYS,
+};
+
+/* Names of a process: the surest one first. The last is of an instance of a service, so that it
+ * tells nothing of who that is. */
+enum { RESOURCE_PROCESS_NAMES = 4, RESOURCE_NAMES };
+
+struct resource_facts {
+    struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
+    struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
+    uint64_t service;                                /* a hash; 0: no service.name */
+    bool has_service;                                /* one that somebody chose */
+    uint64_t processes[RESOURCE_NAMES];              /* hashes; 0: not named that way */
+    uint64_t pod;                                    /* the same: of k8s.pod.uid alone, */
+    uint64_t pod_container;                          /* of k8s.container.name alone */
+    uint32_t hash;                                   /* of all bytes: equal within a process */
+};
+
+/* content: of an encoded Resource whose attributes have texts, not references. */
+struct resource_facts resource_facts_of(struct slice content);
+/* Which part of a service's identity has that key; RESOURCE_IDENTITY_KEYS: none. */
+enum resource_key resource_identity_key(struct slice key);
+/* Whether the resource says nothing there that is worth keeping: no attribute, no text, or the name
+ * that SDKs give a service without one. */
+bool resource_lacks(const struct resource_facts *facts, enum resource_key key);
+
+/* The text of an attribute value (an encoded AnyValue) that is a scalar or a list of one, in room
+ * where it is not a text already; false: it is neither. */
+enum { VALUE_TEXT_BYTES = 32 };
+bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text);
+/* Of a text value; empty for all others, and for none. */
+struct slice value_text_or_empty(struct slice encoded);

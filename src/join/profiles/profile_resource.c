@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes are appended: nothing that is there changes. They are attributes of the resource
+ * because they hold for all of the process, and since those are what exporters make labels of. Runs
+ * on the owner's thread. */
+#include "src/join/profiles/profile_resource.h"
+
+#include <assert.h>
+
+#include "src/base/hex.h"
+#include "src/join/index/join_store.h"
+#include "src/join/key_value.h"
+#include "src/join/splice.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_view.h"
+
+#define TRACE_KEY "trace_id"
+#define ROOT_KEY  "root_span_id"
+
+enum {
+    RESOURCE = 1,
+    ATTRIBUTES = 1,
+    KEY = 1,
+    VALUE = 2,
+    TEXT = 1,
+    ID_BYTES_MAX = 16,
+    PAIR_BYTES_MAX = 8 + sizeof(ROOT_KEY) + 2 * ID_BYTES_MAX,
+};
+
+/* An environment goes by two keys: who has the one needs no other. */
+static bool takes(const struct resource_facts *facts, enum resource_key key)
+{
+    assert(key < RESOURCE_IDENTITY_KEYS);
+    if (key == RESOURCE_ENVIRONMENT || key == RESOURCE_ENVIRONMENT_NAME)
+        return resource_lacks(facts, RESOURCE_ENVIRONMENT) &&
+               resource_lacks(facts, RESOURCE_ENVIRONMENT_NAME);
+    return resource_lacks(facts, key);
+}
+
+bool profile_resource_identity(const struct join_store *store, const struct resource_facts *facts,
+                               uint64_t now_ns, struct process_found *ret_found,
+                               struct resource_identity *ret_identity)
+{
+    struct slice key_value;
+    *ret_identity = (struct resource_identity){{{.data = NULL}}};
+    if (!store->settings.repairs_identity || facts->has_service ||
+        !process_table_find(&store->processes, facts, now_ns, ret_found))
+        return false;
+    assert(ret_found->service != 0);
+    while (fact_next(&ret_found->attributes, &key_value)) {
+        enum resource_key key = resource_identity_key(key_value_of(key_value).key);
+        bool is_known = key != RESOURCE_SERVICE_INSTANCE || !ret_found->has_instances;
+        if (key < RESOURCE_IDENTITY_KEYS && is_known && takes(facts, key))
+            ret_identity->key_values[key] = key_value;
+    }
+    return true;
+}
+
+static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
+{
+    size_t begin = inserts->size;
+    assert(key_value.data != NULL);
+    profile_bytes_add(inserts, key_value);
+    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
+}
+
+/* Attributes that say nothing give their place to those that do; these are struck out of identity
+ * then. `at` is where the resource begins in the batch. */
+static void fill_in(struct profile_resources *resources, struct slice resource, uint64_t at,
+                    struct resource_identity *identity)
+{
+    struct splice_list *splices = resources->splices;
+    struct wire_reader reader = wire_reader_of(resource);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != ATTRIBUTES || field.type != WIRE_BYTES)
+            continue;
+        enum resource_key key = resource_identity_key(key_value_of(field.bytes).key);
+        if (key == RESOURCE_IDENTITY_KEYS || identity->key_values[key].data == NULL)
+            continue;
+        size_t begin = splices->inserts.size;
+        add_attribute(&splices->inserts, identity->key_values[key]);
+        splice_add_from(splices, at + (uint64_t)(field.whole.data - resource.data),
+                        field.whole.size, begin);
+        identity->key_values[key].data = NULL;
+    }
+    assert(reader.failure == NULL);
+}
+
+/* The rest of them. */
+static void add_identity(struct profile_resources *resources,
+                         const struct resource_identity *identity)
+{
+    assert(resources->splices != NULL);
+    for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
+        if (identity->key_values[key].data != NULL)
+            add_attribute(&resources->splices->inserts, identity->key_values[key]);
+}
+
+static bool has_key(struct slice resource, const char *key)
+{
+    struct wire_reader reader = wire_reader_of(resource);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == ATTRIBUTES && field.type == WIRE_BYTES &&
+            slice_equal_text(key_value_of(field.bytes).key, key))
+            return true;
+    assert(reader.failure == NULL);
+    return false;
+}
+
+/* Which of the trace's ids a program has said itself. */
+struct said {
+    bool has_trace;
+    bool has_root;
+};
+
+static void note_attributes(struct said *said, const struct profile_dictionary *from,
+                            const struct profile_indices *attributes)
+{
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
+    assert(from != NULL);
+    while (profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, index);
+        if (!profile_has(from, PROFILE_STRINGS, attribute.key))
+            continue;
+        struct slice key = profile_string_at(from, attribute.key);
+        said->has_trace |= slice_equal_text(key, TRACE_KEY);
+        said->has_root |= slice_equal_text(key, ROOT_KEY);
+    }
+}
+
+static void note_profile(struct said *said, const struct profile_dictionary *from,
+                         const struct profile *profile)
+{
+    struct wire_reader samples = wire_reader_of(profile->bytes);
+    struct profile_sample sample;
+    note_attributes(said, from, &profile->attributes);
+    while (!(said->has_trace && said->has_root) && profile_next_sample(&samples, &sample))
+        note_attributes(said, from, &sample.attributes);
+}
+
+/* By the resource, or any of its Profiles, which content has, or their samples: the resource's
+ * would win over those of samples in Pyroscope's series. */
+static struct said said_by(const struct profile_resources *resources, struct slice resource,
+                           struct slice content)
+{
+    struct said said = {.has_trace = has_key(resource, TRACE_KEY),
+                        .has_root = has_key(resource, ROOT_KEY)};
+    struct wire_reader scopes = wire_reader_of(content);
+    struct profile_scope scope;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        struct profile profile;
+        while (profile_next_profile(&profiles, &profile))
+            note_profile(&said, resources->from, &profile);
+    }
+    assert(scopes.failure == NULL);
+    return said;
+}
+
+/* An id in hexadecimal. */
+static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
+{
+    uint8_t text[2 * ID_BYTES_MAX];
+    uint8_t room[PAIR_BYTES_MAX];
+    struct wire_writer writer = wire_writer_of(room, sizeof(room));
+    size_t begin = inserts->size;
+    assert(id.size <= ID_BYTES_MAX);
+    wire_write_bytes(&writer, KEY, slice_of_text(key));
+    wire_write_header(&writer, VALUE, 2 + 2 * id.size);
+    wire_write_bytes(&writer, TEXT, hex_write(id.data, id.size, text));
+    assert(!writer.has_failed);
+    profile_bytes_add(inserts, wire_written(&writer));
+    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
+}
+
+bool profile_resource_may_get_trace(struct slice resource)
+{
+    assert(resource.data != NULL || resource.size == 0);
+    return !has_key(resource, TRACE_KEY) || !has_key(resource, ROOT_KEY);
+}
+
+bool profile_resource_window(struct slice content, uint64_t *ret_from_ns, uint64_t *ret_until_ns)
+{
+    struct wire_reader scopes = wire_reader_of(content);
+    struct profile_scope scope;
+    uint64_t from_ns = UINT64_MAX;
+    uint64_t until_ns = 0;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        struct profile profile;
+        while (profile_next_profile(&profiles, &profile)) {
+            uint64_t begin = profile.time_unix_ns;
+            uint64_t end = begin + profile.duration_ns;
+            if (begin == 0 || end < begin)
+                continue;
+            from_ns = begin < from_ns ? begin : from_ns;
+            until_ns = end > until_ns ? end : until_ns;
+        }
+    }
+    assert(scopes.failure == NULL);
+    if (until_ns == 0)
+        return false;
+    *ret_from_ns = from_ns;
+    *ret_until_ns = until_ns;
+    return true;
+}
+
+/* A profiler that knows spans says more than the process could. */
+static bool names_spans(const struct profile_resources *resources,
+                        const struct resource_facts *facts)
+{
+    assert(resources->store != NULL);
+    return facts->service != 0 ? service_set_is_linked(&resources->store->services, facts->service)
+                               : resources->has_links;
+}
+
+static bool add_trace(struct profile_resources *resources, const struct resource_facts *facts,
+                      struct slice resource, struct slice content)
+{
+    struct join_store *store = resources->store;
+    struct profile_bytes *inserts = &resources->splices->inserts;
+    const struct lone_names names = lone_names_of(facts);
+    struct lone_trace trace;
+    uint64_t from_ns;
+    uint64_t until_ns;
+    assert(resources->now_ns > 0);
+    if (!store->settings.finds_lone_traces || names_spans(resources, facts) ||
+        lone_traces_state(&store->lone, &names, resources->now_ns) != LONE_HAS_TRACE ||
+        !profile_resource_window(content, &from_ns, &until_ns) ||
+        lone_traces_find(&store->lone, &names, from_ns, until_ns, &trace) != LONE_FOUND)
+        return false;
+    struct said said = said_by(resources, resource, content);
+    bool adds_trace = !said.has_trace;
+    bool adds_root = trace.root != 0 && !said.has_root;
+    if (adds_trace)
+        add_id(inserts, TRACE_KEY, slice_of(trace.trace, sizeof(trace.trace)));
+    if (adds_root)
+        add_id(inserts, ROOT_KEY, slice_of(&trace.root, sizeof(trace.root)));
+    return adds_trace || adds_root;
+}
+
+void profile_resource_edit(struct profile_resources *resources, const struct wire_field *field,
+                           uint64_t at, struct slice content)
+{
+    struct splice_list *splices = resources->splices;
+    struct resource_facts facts = resource_facts_of(field->bytes);
+    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
+    size_t opened = splice_open(splices, at, body);
+    struct process_found found;
+    struct resource_identity identity;
+    if (profile_resource_identity(resources->store, &facts, resources->now_ns, &found, &identity)) {
+        resources->repaired++;
+        fill_in(resources, field->bytes, body, &identity);
+    }
+    size_t begin = splices->inserts.size;
+    add_identity(resources, &identity);
+    resources->labelled += add_trace(resources, &facts, field->bytes, content);
+    assert(splices->inserts.size >= begin);
+    if (splices->inserts.size > begin)
+        splice_add_from(splices, body + field->bytes.size, 0, begin);
+    splice_close(splices, opened, RESOURCE, field->bytes.size);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading spans. The bytes have passed otlp_check. Resources and scopes are looked for across the
+ * parts of the batch; below a scope everything is read in place, unless an edit before us has cut
+ * it, which only happens to short ones. Runs on the reader's lane. */
+#include "src/join/spans/span_reader.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/core/batch.h"
+#include "src/join/index/join_store.h"
+#include "src/join/key_value.h"
+#include "src/join/spans/span_mark.h"
+#include "src/otlp/rope.h"
+#include "src/otlp/value.h"
+
+enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
+
+/* Numbers of OTLP. */
+enum {
+    FLAG_HAS_REMOTE = 0x100,
+    FLAG_IS_REMOTE = 0x200,
+};
+
+/* A URL, an id, their keys and headers. */
+enum { MARK_BYTES_MAX = URL_BYTES_MAX + 256 };
+
+static void want_attributes(struct span_keys *keys, const struct join_settings *settings)
+{
+    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    for (unsigned i = 0; i < settings->attributes_count; i++) {
+        const struct join_attribute *attribute = &settings->attributes[i];
+        if (attribute->source == JOIN_OF_SPAN)
+            span_keys_add(keys, attribute->name, i);
+        if (attribute->source != JOIN_STATUS_CLASS)
+            continue;
+        span_keys_add(keys, slice_of_text("http.response.status_code"), i);
+        span_keys_add(keys, slice_of_text("http.status_code"), i);
+    }
+    if (settings->uses_window) {
+        span_keys_add(keys, slice_of_text(THREAD_NAME_KEY), SPAN_THREAD_NAME);
+        span_keys_add(keys, slice_of_text(THREAD_ID_KEY), SPAN_THREAD_ID);
+    }
+    if (settings->mark != JOIN_MARK_OFF) {
+        span_keys_add(keys, slice_of_text(SPAN_MARK_ID_KEY), SPAN_MARK_ID);
+        span_keys_add(keys, slice_of_text(SPAN_MARK_URL_KEY), SPAN_MARK_URL);
+    }
+}
+
+void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
+                      struct budget *budget)
+{
+    assert(store != NULL);
+    assert(shard < store->index.shards_count);
+    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    want_attributes(&reader->keys, &store->settings);
+    reader->gathered[0].budget = budget;
+    reader->gathered[1].budget = budget;
+    splice_list_init(&reader->splices, budget);
+}
+
+/* What is charged to the budget goes with the batch that it was for. */
+static void forget(struct span_reader *reader)
+{
+    assert(reader != NULL);
+    profile_bytes_fini(&reader->gathered[0]);
+    profile_bytes_fini(&reader->gathered[1]);
+    splice_list_forget(&reader->splices);
+}
+
+void span_reader_fini(struct span_reader *reader)
+{
+    forget(reader);
+    splice_list_fini(&reader->splices);
+    assert(reader->splices.items == NULL);
+}
+
+/* The field's content in one piece, appended to `gathered` if it is not. */
+static struct slice in_one_piece(const struct rope_field *field, struct profile_bytes *gathered)
+{
+    struct slice content = rope_contiguous(&field->content, field->content_bytes);
+    if (content.size == field->content_bytes)
+        return content;
+    uint8_t *room = profile_bytes_room(gathered, (size_t)field->content_bytes);
+    rope_copy(field->content, field->content_bytes, room);
+    assert(gathered->capacity - gathered->size >= field->content_bytes);
+    gathered->size += (size_t)field->content_bytes;
+    return slice_of(room, (size_t)field->content_bytes);
+}
+
+/* Of the Resource… message; several `resource` fields are one Resource. */
+static struct slice find_resource(struct span_reader *reader, const struct rope_field *message)
+{
+    struct profile_bytes *gathered = &reader->gathered[0];
+    struct rope rope = message->content;
+    struct rope_field field;
+    struct slice content = {0};
+    gathered->size = 0;
+    assert(message->number == RESOURCES);
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        if (content.size > 0 && gathered->size == 0)
+            profile_bytes_add(gathered, content);
+        size_t before = gathered->size;
+        content = in_one_piece(&field, gathered);
+        if (before > 0 && gathered->size == before)
+            profile_bytes_add(gathered, content);
+        if (gathered->size > 0)
+            content = slice_of(gathered->data, gathered->size);
+    }
+    return content;
+}
+
+/* No data: it has another key, or no value. */
+static struct slice attribute_value(struct slice encoded, struct slice key)
+{
+    struct key_value attribute = key_value_of(encoded);
+    assert(key.size > 0);
+    return slice_equal(attribute.key, key) ? attribute.value : (struct slice){0};
+}
+
+static void add_text_of(struct fact_text *text, struct slice value)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice found;
+    assert(text != NULL);
+    if (value.data != NULL && value_text_of(value, room, &found))
+        fact_text_add(text, found.data, found.size, JOIN_VALUE_BYTES_MAX);
+    else
+        fact_text_add_absent(text);
+}
+
+/* What spans of the resource have in common goes into the log once: the hash of their service,
+ * then attributes. */
+static uint32_t put_resource_texts(struct span_reader *reader, struct slice content)
+{
+    const struct join_settings *settings = &reader->store->settings;
+    struct fact_text *text = &reader->text;
+    fact_text_begin(text);
+    fact_text_add_hash(text, reader->resource.service);
+    for (size_t i = 0; i < settings->attributes_count; i++) {
+        if (settings->attributes[i].source != JOIN_OF_RESOURCE)
+            continue;
+        struct wire_reader fields = wire_reader_of(content);
+        struct wire_field field;
+        struct slice value = {0};
+        while (value.data == NULL && wire_next_field(&fields, &field))
+            if (field.number == ATTRIBUTES)
+                value = attribute_value(field.bytes, settings->attributes[i].name);
+        add_text_of(text, value);
+    }
+    assert(text->bytes <= sizeof(text->words));
+    return fact_log_put(span_index_log(&reader->store->index, reader->shard), text,
+                        FACT_KEEP_THREE_QUARTERS);
+}
+
+/* Whether spans of the resource may have profiles, as far as one knows. */
+static bool may_have_profiles(const struct span_reader *reader, uint64_t now_ns)
+{
+    struct join_store *store = reader->store;
+    uint64_t service = reader->resource.service;
+    assert(now_ns > 0);
+    return service_set_may_have(&store->services, service) ||
+           (service != 0 && newcomers_has(&store->newcomers, service, now_ns));
+}
+
+static void begin_resource(struct span_reader *reader, struct slice content, uint64_t now_ns)
+{
+    struct join_store *store = reader->store;
+    assert(store != NULL);
+    reader->resource = resource_facts_of(content);
+    service_set_match(&store->services, reader->resource.service);
+    bool may_have = may_have_profiles(reader, now_ns);
+    reader->is_indexed = may_have || !service_set_is_warm(&store->services, now_ns);
+    reader->is_marked = may_have && store->settings.mark != JOIN_MARK_OFF;
+    if (store->settings.repairs_identity)
+        process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
+    if (reader->is_indexed)
+        reader->resource_texts = put_resource_texts(reader, content);
+    if (reader->is_indexed && store->settings.uses_window)
+        span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
+    reader->lone.count = 0;
+    reader->now_ns = now_ns;
+    if (store->settings.finds_lone_traces)
+        reader->lone = lone_traces_begin(&store->lone, &reader->resource, now_ns);
+}
+
+/* The first digit of an HTTP status; 0: it is none. */
+static uint16_t class_of(struct slice encoded)
+{
+    char room[VALUE_TEXT_BYTES];
+    struct slice text;
+    if (encoded.data == NULL)
+        return 0;
+    struct value value = value_read(encoded);
+    if (value.type == VALUE_INT)
+        return (uint16_t)(value.integer >= 100 && value.integer < 600 ? value.integer / 100 : 0);
+    if (!value_text_of(encoded, room, &text) || text.size != 3)
+        return 0;
+    assert(text.data != NULL);
+    return text.data[0] >= '1' && text.data[0] <= '5' ? (uint16_t)(text.data[0] - '0') : 0;
+}
+
+/* A span whose parent is in another process. SDKs that do not say so yet are guessed by the kind:
+ * servers and consumers are called from outside. */
+static bool is_local_root(const struct span_view *span)
+{
+    assert(span->facts.span != 0);
+    if (span->facts.parent == 0)
+        return true;
+    if ((span->flags & FLAG_HAS_REMOTE) != 0)
+        return (span->flags & FLAG_IS_REMOTE) != 0;
+    return span->kind == SPAN_KIND_SERVER || span->kind == SPAN_KIND_CONSUMER;
+}
+
+static void finish_flags(const struct join_settings *settings, struct span_view *span)
+{
+    struct span_facts *facts = &span->facts;
+    assert(facts->span != 0);
+    facts->flags |= (uint16_t)(span->kind & SPAN_KIND_MASK);
+    if ((span->flags & FLAG_HAS_REMOTE) != 0)
+        facts->flags |= SPAN_TELLS_ROOT;
+    if (is_local_root(span))
+        facts->flags |= SPAN_IS_LOCAL_ROOT;
+    for (unsigned i = 0; i < settings->attributes_count; i++)
+        if (settings->attributes[i].source == JOIN_STATUS_CLASS)
+            facts->flags |= (uint16_t)(class_of(span_view_value(span, i)) << SPAN_CLASS_SHIFT);
+}
+
+/* For samples that say when they were taken, but not in which span. */
+static void add_to_window(struct span_reader *reader, const struct span_view *span)
+{
+    const struct span_facts *facts = &span->facts;
+    struct window_span found = {
+        .trace = {facts->trace[0], facts->trace[1]},
+        .span = facts->span,
+        .parent = facts->parent,
+        .start_ns = facts->start_ns,
+        .end_ns = facts->end_ns,
+        .resource = facts->resource,
+    };
+    assert(facts->span != 0);
+    thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
+                      span_view_value(span, SPAN_THREAD_NAME));
+    thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
+                      span_view_value(span, SPAN_THREAD_ID));
+    span_window_add(&reader->store->window, reader->shard, &found);
+}
+
+static void index_span(struct span_reader *reader, struct span_view *span)
+{
+    const struct join_settings *settings = &reader->store->settings;
+    struct fact_text *text = &reader->text;
+    assert(span->facts.span != 0);
+    finish_flags(settings, span);
+    span->facts.resource = reader->resource.hash;
+    fact_text_begin(text);
+    fact_text_add_number(text, reader->resource_texts);
+    fact_text_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
+    for (unsigned i = 0; i < settings->attributes_count; i++)
+        if (settings->attributes[i].source == JOIN_OF_SPAN)
+            add_text_of(text, span_view_value(span, i));
+    span->facts.texts =
+        fact_log_put(span_index_log(&reader->store->index, reader->shard), text, FACT_KEEP_HALF);
+    span_index_add(&reader->store->index, reader->shard, &span->facts);
+    if (settings->uses_window)
+        add_to_window(reader, span);
+    reader->figures.indexed++;
+    reader->figures.late += id_set_take(&reader->store->missed, span->facts.span);
+}
+
+static bool wants_mark(const struct span_reader *reader, const struct span_view *span)
+{
+    const struct join_store *store = reader->store;
+    assert(span->facts.span != 0);
+    if (!reader->is_marked)
+        return false;
+    switch (store->settings.mark) {
+    case JOIN_MARK_ALL:
+        return true;
+    case JOIN_MARK_LOCAL_ROOTS:
+        return (span->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
+    case JOIN_MARK_OBSERVED:
+        return id_set_has(&store->observed, span->facts.span);
+    case JOIN_MARK_OFF:
+    default:
+        return false;
+    }
+}
+
+static void mark(struct span_reader *reader, const struct span_in_run *span)
+{
+    struct splice_list *splices = &reader->splices;
+    const struct span_mark wanted = {
+        .url = &reader->store->settings.profile_url,
+        .resource = &reader->resource,
+        .facts = &span->view.facts,
+        .own_id = span_view_value(&span->view, SPAN_MARK_ID),
+        .own_url = span_view_value(&span->view, SPAN_MARK_URL),
+    };
+    assert(span->content > span->begin);
+    size_t opened = splice_open(splices, span->begin, span->content);
+    size_t begin = splices->inserts.size;
+    reader->figures.marked += span_mark_write(&wanted, &splices->inserts);
+    if (splices->inserts.size > begin)
+        splice_add_from(splices, span->content + span->content_bytes, 0, begin);
+    splice_close(splices, opened, SPANS, span->content_bytes);
+}
+
+/* Whether the budget has room for one more mark, and for the batch with all of them. */
+static bool has_room(const struct span_reader *reader)
+{
+    const struct splice_list *splices = &reader->splices;
+    return budget_has_room(reader->budget, splice_list_growth(splices, 2, MARK_BYTES_MAX) +
+                                               splices->inserts.size + reader->batch_bytes +
+                                               MARK_BYTES_MAX);
+}
+
+/* Indexes and marks those of the run. What they need of the index has been fetched meanwhile. */
+static void finish_run(struct span_reader *reader)
+{
+    assert(reader->run_count <= SPAN_RUN_MAX);
+    for (unsigned i = 0; i < reader->run_count; i++) {
+        index_span(reader, &reader->run[i].view);
+        if (reader->lone.count > 0)
+            lone_traces_note(&reader->store->lone, &reader->lone, &reader->run[i].view.facts,
+                             reader->now_ns);
+        if (!wants_mark(reader, &reader->run[i].view))
+            continue;
+        if (has_room(reader))
+            mark(reader, &reader->run[i]);
+        else
+            reader->figures.unmarked++;
+    }
+    reader->run_count = 0;
+}
+
+static void read_span(struct span_reader *reader, const struct wire_field *field, uint64_t begin)
+{
+    struct join_store *store = reader->store;
+    struct span_in_run *span = &reader->run[reader->run_count];
+    assert(reader->run_count < SPAN_RUN_MAX);
+    if (!span_view_read(&reader->keys, field->bytes, &span->view))
+        return;
+    span_index_expect(&store->index, reader->shard, span->view.facts.span, reader->run_count);
+    id_set_expect(&store->missed, span->view.facts.span);
+    span->begin = begin;
+    span->content = begin + (uint64_t)(field->bytes.data - field->whole.data);
+    span->content_bytes = field->bytes.size;
+    if (++reader->run_count == SPAN_RUN_MAX)
+        finish_run(reader);
+}
+
+/* A span of a service without profiles. That of a batch job may come when the job ends. */
+static void skip_span(struct span_reader *reader, const struct wire_field *field)
+{
+    struct span_view *view = &reader->run[0].view;
+    assert(reader->run_count == 0);
+    reader->figures.skipped++;
+    if (reader->lone.count == 0 || !span_view_read(&reader->keys, field->bytes, view))
+        return;
+    finish_flags(&reader->store->settings, view);
+    lone_traces_note(&reader->store->lone, &reader->lone, &view->facts, reader->now_ns);
+}
+
+/* A scope's content in one piece; `at` is where it begins in the batch. */
+static void read_scope(struct span_reader *reader, struct slice content, uint64_t at)
+{
+    struct wire_reader fields = wire_reader_of(content);
+    struct wire_field field;
+    assert(reader->run_count == 0);
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != SPANS || field.type != WIRE_BYTES)
+            continue;
+        if (reader->is_indexed)
+            read_span(reader, &field, at + (uint64_t)(field.whole.data - content.data));
+        else
+            skip_span(reader, &field);
+    }
+    finish_run(reader);
+    assert(fields.failure == NULL);
+}
+
+static void read_resource(struct span_reader *reader, const struct rope_field *message,
+                          uint64_t now_ns)
+{
+    struct rope rope = message->content;
+    struct rope_field field;
+    size_t outer = splice_open(&reader->splices, message->begin.at, message->content.at);
+    assert(message->number == RESOURCES);
+    begin_resource(reader, find_resource(reader, message), now_ns);
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != SCOPES)
+            continue;
+        size_t inner = splice_open(&reader->splices, field.begin.at, field.content.at);
+        reader->gathered[1].size = 0;
+        read_scope(reader, in_one_piece(&field, &reader->gathered[1]), field.content.at);
+        splice_close(&reader->splices, inner, SCOPES, field.content_bytes);
+    }
+    splice_close(&reader->splices, outer, RESOURCES, message->content_bytes);
+}
+
+struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
+                               struct span_figures *ret_figures)
+{
+    struct rope rope = rope_of(batch);
+    struct rope_field field;
+    assert(batch->signal == TRACES);
+    reader->figures = (struct span_figures){.indexed = 0};
+    reader->batch_bytes = batch->bytes;
+    splice_list_clear(&reader->splices);
+    while (rope_read_field(&rope, batch->bytes, &field))
+        if (field.number == RESOURCES)
+            read_resource(reader, &field, now_ns);
+    *ret_figures = reader->figures;
+    struct batch *read = reader->splices.count > 0
+                             ? splice_apply(&reader->splices, batch, reader->budget)
+                             : batch_ref(batch);
+    forget(reader);
+    return read;
+}

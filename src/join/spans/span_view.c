@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a span. Most of its bytes are attributes that nobody wants: they are stepped over by
+ * their lengths, and where a key stands first, as every SDK writes it, its length alone tells most
+ * of them apart. Fields that lie as usual are read in place; all others, in whatever order and
+ * spelling, by the common reader. Pure functions; any thread. */
+#include "src/join/spans/span_view.h"
+
+#include <assert.h>
+#include <endian.h>
+
+#include "src/join/key_value.h"
+#include "src/otlp/wire.h"
+
+enum span_field {
+    SPAN_TRACE_ID = 1,
+    SPAN_ID = 2,
+    SPAN_PARENT_ID = 4,
+    SPAN_NAME = 5,
+    SPAN_KIND = 6,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
+    SPAN_STATUS = 15,
+    SPAN_FLAGS = 16,
+    STATUS_CODE_FIELD = 3,
+};
+
+/* Numbers of OTLP. */
+enum { STATUS_OK_CODE = 1, STATUS_ERROR_CODE = 2, TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8 };
+
+/* Tags of one byte; that of the flags takes two. */
+enum {
+    TAG_TRACE_ID = SPAN_TRACE_ID << 3 | WIRE_BYTES,
+    TAG_ID = SPAN_ID << 3 | WIRE_BYTES,
+    TAG_PARENT_ID = SPAN_PARENT_ID << 3 | WIRE_BYTES,
+    TAG_START = SPAN_START << 3 | WIRE_FIXED64,
+    TAG_END = SPAN_END << 3 | WIRE_FIXED64,
+    TAG_ATTRIBUTES = SPAN_ATTRIBUTES << 3 | WIRE_BYTES,
+    TAG_KEY = 1 << 3 | WIRE_BYTES,
+    TAG_VALUE = 2 << 3 | WIRE_BYTES,
+};
+
+void span_keys_add(struct span_keys *keys, struct slice name, unsigned value)
+{
+    assert(value < SPAN_VALUES);
+    assert(keys->count < SPAN_KEYS_MAX);
+    keys->items[keys->count++] = (struct span_key){.name = name, .value = value};
+    keys->lengths |= (uint64_t)1 << name.size % 64;
+}
+
+static uint64_t read_id(const uint8_t *data)
+{
+    uint64_t id;
+    assert(data != NULL);
+    memcpy(&id, data, sizeof(id));
+    return id;
+}
+
+/* Whether key and value lie as usual, each in a field of less than 128 bytes and nothing else, and
+ * the key has a length that no wanted one has. */
+static inline bool is_unwanted(const struct span_keys *keys, struct slice attribute)
+{
+    enum { HEADERS_BYTES = 4 };
+    const uint8_t *at = attribute.data;
+    assert(keys->count > 0);
+    if (attribute.size < HEADERS_BYTES || at[0] != TAG_KEY)
+        return false;
+    size_t left = attribute.size - HEADERS_BYTES;
+    size_t key = at[1];
+    if (key >= 0x80 || key > left || (keys->lengths >> key % 64 & 1) != 0)
+        return false;
+    return at[2 + key] == TAG_VALUE && at[3 + key] < 0x80 && at[3 + key] == left - key;
+}
+
+static void __attribute__((noinline))
+read_attribute(const struct span_keys *keys, struct slice attribute, struct span_view *view)
+{
+    struct key_value found = key_value_of(attribute);
+    for (unsigned i = 0; i < keys->count; i++) {
+        const struct span_key *key = &keys->items[i];
+        if (found.value.data == NULL || !slice_equal(key->name, found.key))
+            continue;
+        view->values[key->value] = found.value;
+        view->has_values |= 1u << key->value;
+    }
+    assert(view->has_values >> SPAN_VALUES == 0);
+}
+
+/* Attributes that follow one another, with lengths of one or two bytes. Where something else
+ * begins. */
+static const uint8_t *read_attributes(const struct span_keys *keys, const uint8_t *at,
+                                      const uint8_t *end, struct span_view *view)
+{
+    enum { HEADER_BYTES_MAX = 3 };
+    assert(at < end);
+    while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
+        const uint8_t *content = at + 2;
+        size_t size = at[1];
+        if (size >= 0x80) {
+            size = (size & 0x7f) | (size_t)*content << 7;
+            if (*content++ >= 0x80)
+                break;
+        }
+        if (size > (size_t)(end - content))
+            break;
+        at = content + size;
+        if (keys->count > 0 && !is_unwanted(keys, slice_of(content, size)))
+            read_attribute(keys, slice_of(content, size), view);
+    }
+    return at;
+}
+
+static void read_status(struct slice content, struct span_facts *facts)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != STATUS_CODE_FIELD)
+            continue;
+        facts->flags &= (uint16_t) ~(SPAN_IS_OK | SPAN_IS_ERROR);
+        if (field.number_value == STATUS_ERROR_CODE)
+            facts->flags |= SPAN_IS_ERROR;
+        else if (field.number_value == STATUS_OK_CODE)
+            facts->flags |= SPAN_IS_OK;
+    }
+    assert(reader.failure == NULL);
+}
+
+static void read_field(const struct span_keys *keys, const struct wire_field *field,
+                       struct span_view *view)
+{
+    struct span_facts *facts = &view->facts;
+    assert(field->number > 0);
+    switch ((enum span_field)field->number) {
+    case SPAN_TRACE_ID:
+        if (field->bytes.size == TRACE_ID_BYTES) {
+            facts->trace[0] = read_id(field->bytes.data);
+            facts->trace[1] = read_id(field->bytes.data + SPAN_ID_BYTES);
+        }
+        break;
+    case SPAN_ID:
+        facts->span = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
+        break;
+    case SPAN_PARENT_ID:
+        facts->parent = field->bytes.size == SPAN_ID_BYTES ? read_id(field->bytes.data) : 0;
+        break;
+    case SPAN_NAME:
+        view->name = field->bytes;
+        break;
+    case SPAN_KIND:
+        view->kind = (uint32_t)field->number_value;
+        break;
+    case SPAN_START:
+        facts->start_ns = field->number_value;
+        break;
+    case SPAN_END:
+        facts->end_ns = field->number_value;
+        break;
+    case SPAN_ATTRIBUTES:
+        read_attribute(keys, field->bytes, view);
+        break;
+    case SPAN_STATUS:
+        read_status(field->bytes, facts);
+        break;
+    case SPAN_FLAGS:
+        view->flags = (uint32_t)field->number_value;
+        break;
+    case STATUS_CODE_FIELD:
+    default:
+        break;
+    }
+}
+
+/* Both ids, where they stand first. Where reading goes on. */
+static const uint8_t *read_ids(const uint8_t *at, const uint8_t *end, struct span_facts *facts)
+{
+    enum { ID = 2 + TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
+    assert(at <= end);
+    if (end - at < IDS_BYTES || at[0] != TAG_TRACE_ID || at[1] != TRACE_ID_BYTES ||
+        at[ID] != TAG_ID || at[ID + 1] != SPAN_ID_BYTES)
+        return at;
+    facts->trace[0] = read_id(at + 2);
+    facts->trace[1] = read_id(at + 2 + SPAN_ID_BYTES);
+    facts->span = read_id(at + ID + 2);
+    return at + IDS_BYTES;
+}
+
+/* One field, or a run of attributes, if it is among those that the common reader would be slow
+ * with. Where reading goes on. */
+static const uint8_t *read_usual(const struct span_keys *keys, const uint8_t *at,
+                                 const uint8_t *end, struct span_view *view)
+{
+    enum { FIXED64_BYTES = 1 + 8 };
+    assert(at < end);
+    if (*at == TAG_ATTRIBUTES)
+        return read_attributes(keys, at, end, view);
+    if (end - at < FIXED64_BYTES)
+        return at;
+    if (*at == TAG_START)
+        view->facts.start_ns = le64toh(read_id(at + 1));
+    else if (*at == TAG_END)
+        view->facts.end_ns = le64toh(read_id(at + 1));
+    else
+        return at;
+    return at + FIXED64_BYTES;
+}
+
+bool span_view_read(const struct span_keys *keys, struct slice content, struct span_view *ret_view)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    ret_view->name = (struct slice){0};
+    ret_view->facts = (struct span_facts){.span = 0};
+    ret_view->flags = 0;
+    ret_view->kind = 0;
+    ret_view->has_values = 0; /* so that values need not be cleared */
+    reader.at = read_ids(reader.at, reader.end, &ret_view->facts);
+    while (reader.at < reader.end && reader.failure == NULL) {
+        const uint8_t *at = reader.at;
+        reader.at = read_usual(keys, at, reader.end, ret_view);
+        if (reader.at == at && wire_next_field(&reader, &field))
+            read_field(keys, &field, ret_view);
+    }
+    assert(reader.failure == NULL);
+    return ret_view->facts.span != 0;
+}

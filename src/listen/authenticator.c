@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds authenticators among the extensions. */
+#include "src/listen/authenticator.h"
+
+#include <assert.h>
+
+#include "src/base/error.h"
+#include "src/config/config.h"
+#include "src/core/component.h"
+
+static bool accepts(const struct config_component *extension, enum auth_side side,
+                    struct error *error)
+{
+    static const char *const sides[] = {[AUTH_SERVER] = "server", [AUTH_CLIENT] = "client"};
+    assert(extension->factory != NULL);
+    const struct authenticator_ops *ops = extension->factory->authenticator;
+    if (ops != NULL && ops->serves(extension->config, side))
+        return true;
+    return error_set(
+        error, "requested authenticator is not a %s authenticator: the extension \"%s\" %s",
+        sides[side], extension->id,
+        ops == NULL ? "authenticates nobody" : "is configured for the other side only");
+}
+
+bool authenticator_accepts_server(const struct config_component *extension, struct error *error)
+{
+    return accepts(extension, AUTH_SERVER, error);
+}
+
+bool authenticator_accepts_client(const struct config_component *extension, struct error *error)
+{
+    return accepts(extension, AUTH_CLIENT, error);
+}
+
+struct authenticator *authenticator_create(const struct component *user, const char *id,
+                                           enum auth_side side, struct error *error)
+{
+    const struct service_view *view = user->service;
+    assert(id != NULL);
+    const struct config_component *extension =
+        view != NULL && view->extension != NULL ? view->extension(view, id) : NULL;
+    if (extension == NULL) {
+        error_set(error, "failed to resolve authenticator \"%s\": authenticator not found", id);
+        return NULL;
+    }
+    if (!accepts(extension, side, error))
+        return NULL;
+    const struct authenticator_ops *ops = extension->factory->authenticator;
+    struct authenticator *authenticator = ops->create(extension->config, &user->logger, error);
+    if (authenticator == NULL) {
+        config_component_locate(extension, error);
+        error->steps_count = 0;
+        error_prefix(error, "extension \"%s\"", id);
+        return NULL;
+    }
+    authenticator->ops = ops;
+    assert(authenticator->config == extension->config);
+    return authenticator;
+}
+
+void authenticator_destroy(struct authenticator *authenticator)
+{
+    if (authenticator == NULL)
+        return;
+    assert(authenticator->ops != NULL);
+    authenticator->ops->destroy(authenticator);
+}
+
+enum auth_verdict authenticator_check(struct authenticator *authenticator,
+                                      const struct auth_request *request,
+                                      struct auth_answer *ret_answer)
+{
+    assert(authenticator->ops->authenticate != NULL);
+    *ret_answer = (struct auth_answer){.reason = NULL};
+    enum auth_verdict verdict =
+        authenticator->ops->authenticate(authenticator, request, ret_answer);
+    assert(verdict == AUTH_GRANTED || ret_answer->reason != NULL);
+    return verdict;
+}
+
+struct auth_header authenticator_credentials(struct authenticator *authenticator)
+{
+    assert(authenticator->ops->credentials != NULL);
+    return authenticator->ops->credentials(authenticator);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asks authenticators about requests. On the server's lane. */
+#include "src/listen/listen_auth.h"
+
+#include "src/base/limits.h"
+#include "src/core/client_info.h"
+#include "src/core/component.h"
+#include "src/listen/listen_config.h"
+#include "src/net/server/http_server.h"
+#include "src/net/syntax/http_path.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* An auth_request over an http_request: headers, and the query parameters that count as such. */
+struct asked {
+    struct auth_request base;
+    const struct http_request *request;
+    const struct config_texts *params;
+    char value[HTTP_PATH_MAX]; /* of the parameter that was asked for last */
+};
+
+bool listen_auth_init(struct listen_auth *auth, const struct component *receiver,
+                      const struct listen_config *config, struct error *error)
+{
+    assert(auth->authenticator == NULL);
+    auth->config = &config->auth;
+    if (!config->has_auth || component_is_rehearsed(receiver))
+        return true;
+    auth->authenticator =
+        authenticator_create(receiver, config->auth.authenticator, AUTH_SERVER, error);
+    return auth->authenticator != NULL;
+}
+
+void listen_auth_fini(struct listen_auth *auth)
+{
+    assert(auth != NULL);
+    authenticator_destroy(auth->authenticator);
+    auth->authenticator = NULL;
+}
+
+/* "+" is a blank in a query. */
+static bool decode(struct slice text, char to[HTTP_PATH_MAX])
+{
+    char blanks[HTTP_PATH_MAX];
+    assert(text.data != NULL);
+    if (text.size >= sizeof(blanks))
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        blanks[i] = text.data[i] == '+' ? ' ' : (char)text.data[i];
+    return http_percent_decode(slice_of(blanks, text.size), to);
+}
+
+/* Whether a "name=value" is this parameter; its value is decoded then. Pairs with a broken escape
+ * or a semicolon are no pairs, as in Go. */
+static bool read_pair(struct asked *asked, struct slice pair, const char *name)
+{
+    const uint8_t *equals = memchr(pair.data, '=', pair.size);
+    size_t name_size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
+    struct slice value =
+        equals != NULL ? slice_of(equals + 1, pair.size - name_size - 1) : slice_of("", 0);
+    assert(name[0] != '\0');
+    if (memchr(pair.data, ';', pair.size) != NULL ||
+        !decode(slice_of(pair.data, name_size), asked->value))
+        return false;
+    return strcmp(asked->value, name) == 0 && decode(value, asked->value);
+}
+
+/* The first one of that name. */
+static bool find_parameter(struct asked *asked, const char *name)
+{
+    struct slice query = http_request_query(asked->request);
+    assert(name != NULL);
+    while (query.size > 0) {
+        const uint8_t *end = memchr(query.data, '&', query.size);
+        size_t size = end != NULL ? (size_t)(end - query.data) : query.size;
+        if (read_pair(asked, slice_of(query.data, size), name))
+            return true;
+        query = end != NULL ? slice_of(end + 1, query.size - size - 1) : slice_of(NULL, 0);
+    }
+    return false;
+}
+
+/* As Go spells names of headers: each word begins with a capital and has no other. */
+static bool is_canonical(const char *name)
+{
+    bool begins = true;
+    assert(name != NULL);
+    for (; *name != '\0'; name++) {
+        if (begins ? islower((unsigned char)*name) : isupper((unsigned char)*name))
+            return false;
+        begins = *name == '-';
+    }
+    return true;
+}
+
+static bool find_among_parameters(struct asked *asked, const char *name, bool canonical)
+{
+    assert(asked->params != NULL);
+    for (size_t i = 0; i < asked->params->count; i++) {
+        const char *param = asked->params->texts[i];
+        if (strcasecmp(param, name) == 0 && is_canonical(param) == canonical &&
+            find_parameter(asked, param))
+            return true;
+    }
+    return false;
+}
+
+/* The query wins over the header where request_params spells the name as Go does, else the header
+ * wins: Go has both under their own spelling, and authenticators ask for its own first. */
+static struct slice find_header(const struct auth_request *base, const char *name)
+{
+    struct asked *asked = (struct asked *)(uintptr_t)base;
+    assert(asked->request != NULL);
+    if (find_among_parameters(asked, name, true))
+        return slice_of_text(asked->value);
+    struct slice header = http_request_header(asked->request, name);
+    if (header.data == NULL && find_among_parameters(asked, name, false))
+        return slice_of_text(asked->value);
+    return header;
+}
+
+enum auth_verdict listen_auth_ask(const struct listen_auth *auth,
+                                  const struct http_request *request, struct auth_answer *answer)
+{
+    assert(request != NULL);
+    *answer = (struct auth_answer){.reason = NULL};
+    if (auth->authenticator == NULL)
+        return AUTH_GRANTED;
+    struct asked asked = {
+        .base = {.header = find_header}, .request = request, .params = &auth->config->params};
+    return authenticator_check(auth->authenticator, &asked.base, answer);
+}
+
+struct client_info *listen_auth_client(const struct auth_answer *answer,
+                                       const struct client_info *info)
+{
+    struct client_metadata rows[AUTH_ATTRIBUTES_MAX];
+    assert(answer->attributes_count <= AUTH_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < answer->attributes_count; i++)
+        rows[i] = (struct client_metadata){answer->attributes[i].name, answer->attributes[i].value};
+    return client_info_with_auth(info, rows, answer->attributes_count);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Option tables and rules that servers of several components share. Keys whose feature is not built
+ * in are accepted where they change nothing, and refused in clear words where they would. Constants
+ * and pure functions; the main thread runs them while it loads the configuration. */
+#include "src/listen/listen_config.h"
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/component.h"
+#include "src/listen/authenticator.h"
+#include "src/net/socket/endpoint.h"
+#include "src/net/syntax/http1_chars.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct config_field listen_middleware_fields[] = {
+    CONFIG_TEXT(struct listen_middleware_config, id, "id", NULL, "Extension id."),
+    CONFIG_END,
+};
+
+#define AUTHENTICATOR_ROW                                                                          \
+    CONFIG_EXTENSION(struct listen_auth_config, authenticator, "authenticator",                    \
+                     authenticator_accepts_server, "Id of an authenticator extension.")
+
+const struct config_field listen_auth_fields[] = {
+    AUTHENTICATOR_ROW,
+    CONFIG_END,
+};
+
+const struct config_field listen_auth_http_fields[] = {
+    AUTHENTICATOR_ROW,
+    CONFIG_TEXTS(struct listen_auth_config, params, "request_params", NULL,
+                 "Query parameters that the authenticator takes for headers."),
+    CONFIG_END,
+};
+
+const struct config_field listen_dialer_fields[] = {
+    CONFIG_IGNORED_DURATION("timeout", "Unused on servers."),
+    CONFIG_END,
+};
+
+const struct config_field listen_cors_fields[] = {
+    CONFIG_TEXTS(struct listen_cors_config, allowed_origins, "allowed_origins", NULL,
+                 "Origins that pages may be of; one * in each stands for any text. None: CORS is "
+                 "off."),
+    CONFIG_TEXTS(struct listen_cors_config, allowed_headers, "allowed_headers", NULL,
+                 "Headers that pages may send, * for all; unset: accept, content-type and "
+                 "x-requested-with."),
+    CONFIG_TEXTS(struct listen_cors_config, exposed_headers, "exposed_headers", NULL,
+                 "Headers of answers that pages may read."),
+    CONFIG_INT(struct listen_cors_config, max_age_s, "max_age", "0", INT32_MIN, INT32_MAX,
+               "Seconds that browsers may remember what is allowed; 0: their own time, less: 0."),
+    CONFIG_END,
+};
+
+static bool check_supported(const struct listen_config *listen, struct error *error)
+{
+    assert(error != NULL);
+    if (listen->middlewares.count > 0)
+        return error_set(error, "middlewares are not supported by this build: remove the key") ||
+               error_at(error, "middlewares");
+    return true;
+}
+
+static bool check_endpoint(const char *transport, const char *text, struct error *error)
+{
+    assert(text != NULL);
+    struct endpoint endpoint;
+    struct endpoint_address address;
+    if (strcmp(transport, "unix") == 0)
+        return endpoint_of_path(text, &address, error) || error_at(error, "endpoint");
+    if (!endpoint_parse(text, &endpoint, error))
+        return error_at(error, "endpoint");
+    size_t digits = strspn(endpoint.port, "0123456789");
+    if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
+        return error_set(error, "found port %s in \"%s\", expected at most %d", endpoint.port, text,
+                         UINT16_MAX) ||
+               error_at(error, "endpoint");
+    return true;
+}
+
+bool listen_config_check(const struct listen_config *listen, struct error *error)
+{
+    assert(listen->transport != NULL);
+    static const char *const supported[] = {"tcp", "tcp4", "tcp6", "unix"};
+    bool is_supported = false;
+    for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
+        is_supported |= strcmp(listen->transport, supported[i]) == 0;
+    if (!is_supported)
+        return error_set(error,
+                         "unsupported transport type \"%s\", expected tcp, tcp4, tcp6 or unix",
+                         listen->transport) ||
+               error_at(error, "transport");
+    return check_supported(listen, error) &&
+           check_endpoint(listen->transport, listen->endpoint, error);
+}
+
+const char *listen_warn_of_coding(const char *name)
+{
+    assert(name != NULL);
+    return codec_of_http(slice_of_text(name)) != CODECS
+               ? NULL
+               : "which names no known Content-Encoding and has no effect; expected any of \"\", "
+                 "gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed";
+}
+
+static bool check_headers(const struct config_pairs *headers, struct error *error)
+{
+    assert(error != NULL);
+    size_t bytes = 0;
+    for (size_t i = 0; i < headers->count; i++)
+        bytes += strlen(headers->pairs[i].key) + strlen(headers->pairs[i].value);
+    if (headers->count > HTTP_COMMON_HEADERS_MAX || bytes > RESPONSE_HEADERS_BYTES_MAX)
+        return error_set(error,
+                         "found %zu headers of %zu bytes in all, expected at most %d headers of "
+                         "%d bytes",
+                         headers->count, bytes, HTTP_COMMON_HEADERS_MAX,
+                         RESPONSE_HEADERS_BYTES_MAX) ||
+               error_at(error, "response_headers");
+    for (size_t i = 0; i < headers->count; i++)
+        if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
+            return error_set(error, "\"%s\" is no header name", headers->pairs[i].key) ||
+                   error_at_index(error, i) || error_at(error, "response_headers");
+    return true;
+}
+
+bool http_listen_config_check(const struct http_listen_config *http, struct error *error)
+{
+    assert(http != NULL);
+    return listen_config_check(&http->listen, error) &&
+           check_headers(&http->response_headers, error);
+}
+
+struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,
+                                                        struct component *component)
+{
+    assert(component->lane != NULL);
+    return (struct http_server_settings){
+        .lane = component->lane,
+        .budget = component->budget,
+        .has_http1 = true,
+        .has_http2 = true,
+        .has_keep_alive = http->has_keep_alive,
+        .header_deadline_ns = http->read_header_timeout_ns,
+        .read_deadline_ns = http->read_timeout_ns,
+        .write_deadline_ns = http->write_timeout_ns,
+        .idle_ns = http->idle_timeout_ns,
+        .arg = component,
+    };
+}
+
+uint64_t http_listen_config_body_max(const struct http_listen_config *http, uint64_t standard)
+{
+    assert(standard > 0);
+    if (http->body_bytes_max <= 0)
+        return standard;
+    return http->body_bytes_max < UINT32_MAX ? (uint64_t)http->body_bytes_max : UINT32_MAX;
+}
+
+static char *lower_case(const char *text)
+{
+    assert(text != NULL);
+    char *copy = mem_copy_text(text);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return copy;
+}
+
+struct http_common_headers http_listen_config_headers(const struct http_listen_config *http)
+{
+    const struct config_pairs *pairs = &http->response_headers;
+    assert(pairs->count <= HTTP_COMMON_HEADERS_MAX);
+    struct http_header *rows = mem_alloc(pairs->count * sizeof(*rows));
+    for (size_t i = 0; i < pairs->count; i++)
+        rows[i] = (struct http_header){lower_case(pairs->pairs[i].key), pairs->pairs[i].value};
+    return (struct http_common_headers){.rows = rows, .count = pairs->count};
+}
+
+void http_listen_config_free_headers(struct http_common_headers *headers)
+{
+    assert(headers != NULL);
+    for (size_t i = 0; i < headers->count; i++)
+        mem_free((char *)(uintptr_t)headers->rows[i].name);
+    mem_free((void *)(uintptr_t)headers->rows);
+    *headers = (struct http_common_headers){.rows = NULL};
+}
+
+/* An empty list leaves bodies alone, as in Go. */
+enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding)
+{
+    assert(encoding.data != NULL || encoding.size == 0);
+    for (size_t i = 0; i < http->compressions.count; i++)
+        if (slice_equal_text(encoding, http->compressions.texts[i]))
+            return codec_of_http(encoding);
+    return http->compressions.count == 0 ? CODEC_NONE : CODECS;
+}
+
+bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding)
+{
+    assert(encoding != NULL);
+    for (size_t i = 0; i < http->compressions.count; i++)
+        if (strcmp(http->compressions.texts[i], encoding) == 0)
+            return true;
+    return http->compressions.count == 0;
+}

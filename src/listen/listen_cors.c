@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CORS. Which headers are there when, and in which form, is rs/cors 1.11's doing. On the server's
+ * lane. */
+#include "src/listen/listen_cors.h"
+
+#include "src/base/mem.h"
+#include "src/listen/listen_config.h"
+#include "src/net/server/http_server.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { EMPTY_ELEMENTS_MAX = 16, NO_CONTENT = 204 };
+
+static const char any[] = "*";
+
+/* "X-Trace-ID" for "x-trace-id": as Go writes names of headers. */
+static void canonicalise(char *name)
+{
+    bool begins_word = true;
+    assert(name != NULL);
+    for (; *name != '\0'; name++) {
+        *name = (char)(begins_word ? toupper((unsigned char)*name) : tolower((unsigned char)*name));
+        begins_word = *name == '-';
+    }
+}
+
+static char *join_names(const struct config_texts *names)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert(out != NULL);
+    for (size_t i = 0; i < names->count; i++) {
+        char *name = mem_copy_text(names->texts[i]);
+        canonicalise(name);
+        fprintf(out, "%s%s", i > 0 ? ", " : "", name);
+        mem_free(name);
+    }
+    int failed = fclose(out);
+    assert(failed == 0);
+    char *copy = mem_copy_text(text);
+    free(text);
+    return copy;
+}
+
+void listen_cors_init(struct listen_cors *cors, const struct listen_cors_config *config)
+{
+    assert(cors->config == NULL);
+    if (config->allowed_origins.count == 0)
+        return;
+    cors->config = config;
+    if (config->exposed_headers.count > 0)
+        cors->exposed_headers = join_names(&config->exposed_headers);
+    if (config->max_age_s != 0)
+        snprintf(cors->max_age, sizeof(cors->max_age), "%lld",
+                 config->max_age_s > 0 ? (long long)config->max_age_s : 0);
+}
+
+void listen_cors_fini(struct listen_cors *cors)
+{
+    assert(cors != NULL);
+    mem_free(cors->exposed_headers);
+    cors->exposed_headers = NULL;
+    cors->config = NULL;
+}
+
+/* One "*" stands for any text, or none. */
+static bool origin_matches(const char *pattern, struct slice origin)
+{
+    const char *origin_text = (const char *)origin.data;
+    const char *star = strchr(pattern, '*');
+    assert(origin.data != NULL);
+    if (star == NULL)
+        return strlen(pattern) == origin.size &&
+               strncasecmp(pattern, origin_text, origin.size) == 0;
+    size_t before = (size_t)(star - pattern);
+    size_t after = strlen(star + 1);
+    return origin.size >= before + after && strncasecmp(pattern, origin_text, before) == 0 &&
+           strncasecmp(star + 1, origin_text + origin.size - after, after) == 0;
+}
+
+static bool allows_any_origin(const struct listen_cors *cors)
+{
+    const struct config_texts *origins = &cors->config->allowed_origins;
+    assert(origins->count > 0);
+    for (size_t i = 0; i < origins->count; i++)
+        if (strcmp(origins->texts[i], any) == 0)
+            return true;
+    return false;
+}
+
+static bool allows_origin(const struct listen_cors *cors, struct slice origin)
+{
+    const struct config_texts *origins = &cors->config->allowed_origins;
+    assert(origin.size > 0);
+    for (size_t i = 0; i < origins->count; i++)
+        if (origin_matches(origins->texts[i], origin))
+            return true;
+    return false;
+}
+
+static bool allows_method(struct slice method)
+{
+    static const char *const methods[] = {"GET", "POST", "HEAD", "OPTIONS"};
+    assert(method.data != NULL || method.size == 0);
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (slice_equal_text(method, methods[i]))
+            return true;
+    return false;
+}
+
+static bool allows_header(const struct listen_cors *cors, struct slice name)
+{
+    static const char *const standard[] = {"accept", "content-type", "x-requested-with"};
+    const struct config_texts *own = &cors->config->allowed_headers;
+    const char *const *names = own->count > 0 ? own->texts : standard;
+    size_t count = own->count > 0 ? own->count : sizeof(standard) / sizeof(standard[0]);
+    assert(name.size > 0);
+    /* Browsers write names in lower case; a pattern may be written in any. */
+    for (size_t i = 0; i < name.size; i++)
+        if (isupper(name.data[i]))
+            return false;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) == name.size &&
+            strncasecmp(names[i], (const char *)name.data, name.size) == 0)
+            return true;
+    return false;
+}
+
+/* At most one blank on either side is taken off. False: there are more. */
+static bool trim(struct slice *name)
+{
+    assert(name != NULL);
+    if (name->size > 0 && (name->data[0] == ' ' || name->data[0] == '\t'))
+        *name = slice_of(name->data + 1, name->size - 1);
+    if (name->size > 0 && (name->data[name->size - 1] == ' ' || name->data[name->size - 1] == '\t'))
+        name->size--;
+    return name->size == 0 || (!isspace(name->data[0]) && !isspace(name->data[name->size - 1]));
+}
+
+/* Byte by byte, a shorter name before a longer one that begins with it. */
+static bool comes_after(struct slice name, struct slice before)
+{
+    size_t size = name.size < before.size ? name.size : before.size;
+    assert(name.size > 0);
+    int order = size > 0 ? memcmp(name.data, before.data, size) : 0;
+    return order > 0 || (order == 0 && name.size > before.size);
+}
+
+/* Browsers send the names sorted and each once; what comes otherwise is no browser's. */
+static bool allows_headers(const struct listen_cors *cors, struct slice list)
+{
+    struct slice last = {.size = 0};
+    unsigned empty = 0;
+    assert(cors->config != NULL);
+    for (size_t i = 0; i < cors->config->allowed_headers.count; i++)
+        if (strcmp(cors->config->allowed_headers.texts[i], any) == 0)
+            return true;
+    for (bool has_more = list.size > 0; has_more;) {
+        const uint8_t *comma = memchr(list.data, ',', list.size);
+        struct slice name =
+            slice_of(list.data, comma != NULL ? (size_t)(comma - list.data) : list.size);
+        has_more = comma != NULL;
+        list = has_more ? slice_of(comma + 1, list.size - name.size - 1) : list;
+        if (!trim(&name))
+            return false;
+        if (name.size == 0) {
+            if (++empty > EMPTY_ELEMENTS_MAX)
+                return false;
+            has_more = has_more && list.size > 0;
+            continue;
+        }
+        if (!allows_header(cors, name) || !comes_after(name, last))
+            return false;
+        last = name;
+    }
+    return true;
+}
+
+static void add(struct http_response *response, const char *name, const char *value)
+{
+    size_t used = 0;
+    while (response->headers[used].name != NULL)
+        used++;
+    assert(used + 1 < sizeof(response->headers) / sizeof(response->headers[0]));
+    response->headers[used] = (struct http_header){name, value};
+}
+
+/* False: it does not fit. */
+static bool put(char *room, size_t size, struct slice text)
+{
+    assert(size > 0);
+    if (text.size >= size)
+        return false;
+    if (text.size > 0)
+        memcpy(room, text.data, text.size);
+    room[text.size] = '\0';
+    return true;
+}
+
+static void add_origin(const struct listen_cors *cors, const struct listen_cors_room *room,
+                       struct http_response *response)
+{
+    assert(room->origin[0] != '\0');
+    add(response, "access-control-allow-origin", allows_any_origin(cors) ? any : room->origin);
+}
+
+bool listen_cors_preflight(const struct listen_cors *cors, const struct http_request *request,
+                           struct listen_cors_room *room, struct http_response *response)
+{
+    struct slice method = http_request_header(request, "access-control-request-method");
+    assert(room != NULL);
+    if (cors->config == NULL || method.size == 0 ||
+        !slice_equal_text(http_request_method(request), "OPTIONS"))
+        return false;
+    *response = (struct http_response){.status = NO_CONTENT};
+    add(response, "vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+    struct slice origin = http_request_header(request, "origin");
+    struct slice headers = http_request_header(request, "access-control-request-headers");
+    bool is_allowed = origin.size > 0 && allows_origin(cors, origin) && allows_method(method) &&
+                      allows_headers(cors, headers) &&
+                      put(room->origin, sizeof(room->origin), origin) &&
+                      put(room->method, sizeof(room->method), method) &&
+                      put(room->headers, sizeof(room->headers), headers);
+    if (!is_allowed)
+        return true;
+    add_origin(cors, room, response);
+    add(response, "access-control-allow-methods", room->method);
+    if (headers.size > 0)
+        add(response, "access-control-allow-headers", room->headers);
+    add(response, "access-control-allow-credentials", "true");
+    if (cors->max_age[0] != '\0')
+        add(response, "access-control-max-age", cors->max_age);
+    return true;
+}
+
+void listen_cors_add(const struct listen_cors *cors, const struct http_request *request,
+                     struct listen_cors_room *room, struct http_response *response)
+{
+    assert(room != NULL);
+    if (cors->config == NULL)
+        return;
+    add(response, "vary", "Origin");
+    struct slice origin = http_request_header(request, "origin");
+    if (origin.size == 0 || !allows_origin(cors, origin) ||
+        !allows_method(http_request_method(request)) ||
+        !put(room->origin, sizeof(room->origin), origin))
+        return;
+    add_origin(cors, room, response);
+    if (cors->exposed_headers != NULL)
+        add(response, "access-control-expose-headers", cors->exposed_headers);
+    add(response, "access-control-allow-credentials", "true");
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks hosts up through libuv and remembers the answer for BACKEND_ADDRESSES_KEEP_NS. Runs on its
+ * user's lane. */
+#include "src/net/client/backend_addresses.h"
+
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+
+#include <assert.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool literal_take(struct backend_addresses *addresses)
+{
+    assert(addresses->count == 0);
+    struct sockaddr_storage *address = &addresses->list[0];
+    if (uv_ip4_addr(addresses->host, addresses->port, (struct sockaddr_in *)address) != 0 &&
+        uv_ip6_addr(addresses->host, addresses->port, (struct sockaddr_in6 *)address) != 0)
+        return false;
+    addresses->count = 1;
+    addresses->expires_ns = UINT64_MAX;
+    return true;
+}
+
+/* False when there is none that fits: the old ones stay, as a connection may be under way to one of
+ * them. */
+static bool answer_take(struct backend_addresses *addresses, const struct addrinfo *answer)
+{
+    assert(!addresses->is_resolving);
+    size_t count = 0;
+    for (; answer != NULL && count < BACKEND_ADDRESSES_MAX; answer = answer->ai_next) {
+        if (answer->ai_addrlen <= sizeof(addresses->list[0]))
+            memcpy(&addresses->list[count++], answer->ai_addr, answer->ai_addrlen);
+    }
+    if (count == 0)
+        return false;
+    addresses->count = count;
+    addresses->good = 0;
+    addresses->expires_ns = clock_now_ns() + BACKEND_ADDRESSES_KEEP_NS;
+    return true;
+}
+
+static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *answer)
+{
+    struct backend_addresses *addresses = request->data;
+    assert(addresses->is_resolving);
+    addresses->is_resolving = false;
+    if (status == 0 && !answer_take(addresses, answer))
+        status = UV_EAI_NODATA;
+    uv_freeaddrinfo(answer);
+    addresses->done(status, addresses->arg);
+}
+
+void backend_addresses_init(struct backend_addresses *addresses, struct lane *lane,
+                            const char *host, uint16_t port)
+{
+    assert(addresses != NULL);
+    assert(host != NULL);
+    *addresses = (struct backend_addresses){.lane = lane, .host = host, .port = port};
+    (void)literal_take(addresses);
+}
+
+bool backend_addresses_are_fresh(const struct backend_addresses *addresses)
+{
+    assert(addresses != NULL);
+    return addresses->count > 0 && clock_now_ns() < addresses->expires_ns;
+}
+
+int backend_addresses_resolve(struct backend_addresses *addresses, backend_resolved_fn done,
+                              void *arg)
+{
+    assert(addresses != NULL);
+    assert(!addresses->is_resolving);
+    assert(done != NULL);
+    char service[sizeof("65535")];
+    snprintf(service, sizeof(service), "%u", (unsigned)addresses->port);
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    addresses->done = done;
+    addresses->arg = arg;
+    addresses->request.data = addresses;
+    int result = uv_getaddrinfo(lane_loop(addresses->lane), &addresses->request, on_answer,
+                                addresses->host, service, &hints);
+    addresses->is_resolving = result == 0;
+    return result;
+}
+
+const struct sockaddr *backend_address(const struct backend_addresses *addresses, size_t tried)
+{
+    assert(addresses != NULL);
+    assert(tried < addresses->count);
+    size_t index = (addresses->good + tried) % addresses->count;
+    return (const struct sockaddr *)&addresses->list[index];
+}
+
+void backend_address_is_good(struct backend_addresses *addresses, size_t tried)
+{
+    assert(addresses != NULL);
+    if (addresses->count > 0)
+        addresses->good = (addresses->good + tried) % addresses->count;
+}
+
+void backend_addresses_forget(struct backend_addresses *addresses)
+{
+    assert(addresses != NULL);
+    if (addresses->expires_ns != UINT64_MAX)
+        addresses->expires_ns = 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metadata of gRPC calls from configured headers. Pure functions; any thread. */
+#include "src/net/client/grpc_metadata.h"
+
+#include "src/base/base64.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/base/slice.h"
+#include "src/config/field.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* RFC 9113 §8.2.2: a request with one of these is malformed. */
+static bool is_of_connection(const char *name)
+{
+    static const char *const names[] = {"connection", "keep-alive", "proxy-connection",
+                                        "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What the protocol sets itself; grpc-go drops these too. */
+static bool is_reserved(const char *name)
+{
+    static const char *const names[] = {"content-type", "user-agent", "te", "content-length"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return strncasecmp(name, "grpc-", strlen("grpc-")) == 0;
+}
+
+static bool is_binary(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 4 && strcasecmp(name + size - 4, "-bin") == 0;
+}
+
+static bool is_name(const char *text)
+{
+    assert(text != NULL);
+    for (const char *at = text; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && strchr("-_.", *at) == NULL)
+            return false;
+    return text[0] != '\0';
+}
+
+static bool is_printable(const char *text)
+{
+    assert(text != NULL);
+    for (const char *at = text; *at != '\0'; at++)
+        if (*at < ' ' || *at > '~')
+            return false;
+    return true;
+}
+
+bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct error *error)
+{
+    assert(headers != NULL || count == 0);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = headers[i].key;
+        if (!is_name(name))
+            return error_set(error,
+                             "\"%s\" is no name of gRPC metadata; letters, digits, '-', '_' and "
+                             "'.' are expected",
+                             name) ||
+                   error_at_index(error, i);
+        if (is_of_connection(name))
+            return error_set(error,
+                             "\"%s\" belongs to HTTP/1.1 connections and cannot be sent over "
+                             "HTTP/2; remove it",
+                             name) ||
+                   error_at_index(error, i);
+        if (!is_binary(name) && !is_printable(headers[i].value))
+            return error_set(error,
+                             "the value of \"%s\" holds a line end or another character that is "
+                             "no printable ASCII; a file read with ${file:…} keeps its final "
+                             "newline",
+                             name) ||
+                   error_at_index(error, i);
+    }
+    return true;
+}
+
+nghttp2_nv grpc_metadata_field(const char *name, const char *value)
+{
+    assert(name != NULL && value != NULL);
+    return (nghttp2_nv){
+        /* nghttp2 only reads what it is given. */
+        .name = (uint8_t *)(uintptr_t)name,
+        .value = (uint8_t *)(uintptr_t)value,
+        .namelen = strlen(name),
+        .valuelen = strlen(value),
+    };
+}
+
+static char *lower_copy(const char *text)
+{
+    char *copy = mem_copy_text(text);
+    for (char *at = copy; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return copy;
+}
+
+/* Not padded, as gRPC sends binary values. */
+static char *base64_copy(const char *text)
+{
+    struct slice bytes = slice_of_text(text);
+    size_t size = base64_size(bytes.size);
+    char *copy = mem_alloc(size + 1);
+    base64_encode(bytes, copy);
+    while (size > 0 && copy[size - 1] == '=')
+        size--;
+    copy[size] = '\0';
+    return copy;
+}
+
+void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair *headers,
+                        size_t count)
+{
+    assert(headers != NULL || count == 0);
+    *metadata = (struct grpc_metadata){.fields = mem_alloc(count * sizeof(nghttp2_nv))};
+    for (size_t i = 0; i < count; i++) {
+        const char *value = headers[i].value;
+        if (is_reserved(headers[i].key))
+            continue;
+        metadata->fields[metadata->count++] = grpc_metadata_field(
+            lower_copy(headers[i].key),
+            is_binary(headers[i].key) ? base64_copy(value) : mem_copy_text(value));
+    }
+}
+
+void grpc_metadata_fini(struct grpc_metadata *metadata)
+{
+    assert(metadata != NULL);
+    for (size_t i = 0; i < metadata->count; i++) {
+        mem_free(metadata->fields[i].name);
+        mem_free(metadata->fields[i].value);
+    }
+    mem_free(metadata->fields);
+    *metadata = (struct grpc_metadata){0};
+}
+
+bool grpc_metadata_is(const nghttp2_nv *field, const char *name)
+{
+    assert(name != NULL);
+    return strlen(name) == field->namelen && memcmp(field->name, name, field->namelen) == 0;
+}

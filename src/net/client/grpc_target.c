@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking endpoints of gRPC apart. Pure functions; any thread. */
+#include "src/net/client/grpc_target.h"
+
+#include "src/base/error.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Moves *text behind the prefix when it begins with it. */
+static bool skip(const char **text, const char *prefix)
+{
+    assert(prefix[0] != '\0');
+    if (strncmp(*text, prefix, strlen(prefix)) != 0)
+        return false;
+    *text += strlen(prefix);
+    return true;
+}
+
+static bool take_path(const char *path, struct grpc_target *target, struct error *error)
+{
+    assert(target->host[0] == '\0');
+    if (path[0] == '\0')
+        return error_set(error, "unix socket path cannot be empty");
+    if (strlen(path) >= sizeof(target->path))
+        return error_set(error, "the path of the unix socket has %zu characters, at most %zu fit",
+                         strlen(path), sizeof(target->path) - 1);
+    strcpy(target->path, path);
+    strcpy(target->authority, "localhost");
+    return true;
+}
+
+static bool take_port(const char *port, struct grpc_target *target, struct error *error)
+{
+    size_t digits = strspn(port, "0123456789");
+    unsigned long number = digits > 5 ? UINT16_MAX + 1 : strtoul(port, NULL, 10);
+    if (digits == 0 || port[digits] != '\0' || number > UINT16_MAX)
+        return error_set(error, "invalid port \"%s\"", port);
+    target->port = (uint16_t)number;
+    return true;
+}
+
+static bool take_address(const char *text, struct grpc_target *target, struct error *error)
+{
+    assert(target->path[0] == '\0');
+    struct endpoint endpoint;
+    if (!endpoint_parse(text, &endpoint, error) || !take_port(endpoint.port, target, error))
+        return false;
+    if (strpbrk(endpoint.host, "/ ") != NULL)
+        return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
+                         endpoint.host);
+    strcpy(target->host, endpoint.host[0] != '\0' ? endpoint.host : "localhost");
+    bool has_colon = strchr(target->host, ':') != NULL;
+    snprintf(target->authority, sizeof(target->authority), "%s%s%s:%u", has_colon ? "[" : "",
+             target->host, has_colon ? "]" : "", (unsigned)target->port);
+    return true;
+}
+
+bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error)
+{
+    assert(text != NULL);
+    assert(ret_target != NULL);
+    *ret_target = (struct grpc_target){0};
+    if (skip(&text, "unix://"))
+        return take_path(text, ret_target, error);
+    if (skip(&text, "https://"))
+        ret_target->is_https = true;
+    else if (skip(&text, "passthrough:"))
+        ret_target->is_passthrough = skip(&text, "///") || true;
+    else if (!skip(&text, "http://") && !skip(&text, "dns:///"))
+        (void)skip(&text, "dns://");
+    /* What may be a password or token is not repeated. */
+    if (strchr(text, '@') != NULL)
+        return error_set(error, "found \"@\", but a gRPC endpoint carries no user and password: "
+                                "expected host:port; set headers or auth instead");
+    if (strpbrk(text, "?#") != NULL)
+        return error_set(error,
+                         "found \"%c\", but a gRPC endpoint has no query: expected "
+                         "host:port; set headers instead",
+                         *strpbrk(text, "?#"));
+    if (text[0] == '\0')
+        return error_set(error, "requires a non-empty \"endpoint\"");
+    return take_address(text, ret_target, error);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a gRPC client connects to, as the Go collector's otlp_grpc exporter reads its endpoint.
+ * Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/net/socket/endpoint.h"
+
+struct error;
+
+enum { GRPC_TARGET_PATH_MAX = 108 }; /* of struct sockaddr_un */
+
+struct grpc_target {
+    bool is_https;       /* TLS, whatever tls::insecure says */
+    bool is_passthrough; /* one connection, however many addresses */
+    uint16_t port;
+    char host[ENDPOINT_HOST_MAX];
+    char path[GRPC_TARGET_PATH_MAX];                        /* of a Unix socket; "": it is TCP */
+    char authority[ENDPOINT_HOST_MAX + sizeof("[]:65535")]; /* "host:port"; "localhost" */
+};
+
+/* "host:port", bare or behind http://, https://, dns:/// or passthrough:///; "unix:///path". */
+bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error);

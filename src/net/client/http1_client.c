@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of the HTTP/1.1 writer. An exchange waits until it gets an idle connection or may open
+ * one, then it runs until its answer, its failure or its deadline. Every connection is idle or has
+ * one running exchange. Runs on the client's lane. */
+#include "src/net/client/http1_client.h"
+
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/base/secret.h"
+#include "src/core/batch.h"
+#include "src/net/client/backend_addresses.h"
+#include "src/net/client/http1_connection.h"
+#include "src/net/client/http_client.h"
+#include "src/net/client/http_request_head.h"
+#include "src/net/syntax/http_url.h"
+#include "src/net/syntax/retry_after.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_WORDS_MAX = 512, ADDRESS_TEXT_MAX = 64, HEAD_BUFFERS = 3 };
+
+struct exchange {
+    struct http1_client *client;
+    struct http_post post;
+    struct exchange *next; /* in client->waiting or client->running */
+    struct exchange *prev;
+    struct http1_connection *connection; /* NULL while it waits */
+    struct timer deadline;
+    bool was_repeated; /* its first connection proved stale */
+    size_t tried;      /* addresses that did not answer */
+    char *credentials; /* a header line; NULL: none */
+    size_t tail_size;
+    char tail[REQUEST_HEAD_TAIL_MAX];
+};
+
+struct exchange_list {
+    struct exchange *first;
+    struct exchange *last;
+};
+
+struct http1_client {
+    const struct http_client_settings *settings;
+    struct lane *lane;
+    char *head;
+    size_t head_size;
+    size_t line_size; /* of the head, up to the end of the target */
+    struct backend_addresses addresses;
+    struct exchange_list waiting;
+    struct exchange_list running;
+    struct http1_connection *idle; /* most recently used first */
+    uint64_t idle_count;
+    uint64_t open_count;    /* connections, idle ones among them */
+    uint64_t closing_count; /* their close callbacks are still to come */
+    struct lane_job job;    /* pump, or the end of closing */
+    bool is_closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void list_append(struct exchange_list *list, struct exchange *exchange)
+{
+    assert(exchange->connection == NULL);
+    exchange->next = NULL;
+    exchange->prev = list->last;
+    *(exchange->prev == NULL ? &list->first : &exchange->prev->next) = exchange;
+    list->last = exchange;
+}
+
+static void list_remove(struct exchange_list *list, struct exchange *exchange)
+{
+    assert(list->first != NULL);
+    *(exchange->prev == NULL ? &list->first : &exchange->prev->next) = exchange->next;
+    *(exchange->next == NULL ? &list->last : &exchange->next->prev) = exchange->prev;
+}
+
+static void idle_add(struct http1_client *client, struct http1_connection *connection)
+{
+    assert(connection->state == HTTP1_IDLE);
+    connection->prev = NULL;
+    connection->next = client->idle;
+    if (connection->next != NULL)
+        connection->next->prev = connection;
+    client->idle = connection;
+    client->idle_count++;
+}
+
+static void idle_remove(struct http1_client *client, struct http1_connection *connection)
+{
+    assert(client->idle_count > 0);
+    *(connection->prev == NULL ? &client->idle : &connection->prev->next) = connection->next;
+    if (connection->next != NULL)
+        connection->next->prev = connection->prev;
+    client->idle_count--;
+}
+
+/* The connection's place is free at once. */
+static void connection_end(struct http1_client *client, struct http1_connection *connection)
+{
+    assert(connection->state != HTTP1_CLOSING);
+    assert(client->open_count > 0);
+    if (connection->state == HTTP1_IDLE)
+        idle_remove(client, connection);
+    client->open_count--;
+    client->closing_count++;
+    http1_connection_close(connection);
+    lane_defer(client->lane, &client->job);
+}
+
+/* Takes the exchange off its connection; the caller closes that or lets it rest. */
+static struct http1_connection *exchange_detach(struct exchange *exchange)
+{
+    struct http1_connection *connection = exchange->connection;
+    assert(connection != NULL);
+    assert(connection->exchange == exchange);
+    connection->exchange = NULL;
+    exchange->connection = NULL;
+    list_remove(&exchange->client->running, exchange);
+    return connection;
+}
+
+static void exchange_wait_again(struct exchange *exchange)
+{
+    assert(exchange->connection != NULL);
+    connection_end(exchange->client, exchange_detach(exchange));
+    list_append(&exchange->client->waiting, exchange);
+}
+
+/* Forgets an exchange that is in no list any more, and tells its caller, who may post or close from
+ * inside. */
+static void exchange_end(struct exchange *exchange, const struct http_result *result)
+{
+    struct http1_client *client = exchange->client;
+    struct http_post post = exchange->post;
+    assert(exchange->connection == NULL);
+    lane_timer_stop(client->lane, &exchange->deadline);
+    secret_free(exchange->credentials);
+    mem_free(exchange);
+    lane_defer(client->lane, &client->job);
+    post.done(result, post.arg);
+}
+
+static void exchange_fail_with(struct exchange *exchange, const struct http_result *result)
+{
+    struct http1_client *client = exchange->client;
+    assert(result->error != NULL);
+    if (exchange->connection != NULL)
+        connection_end(client, exchange_detach(exchange));
+    else
+        list_remove(&client->waiting, exchange);
+    exchange_end(exchange, result);
+}
+
+static void exchange_fail(struct exchange *exchange, const char *reason)
+{
+    assert(reason != NULL);
+    exchange_fail_with(exchange, &(struct http_result){.error = reason});
+}
+
+static struct http_result result_of(const struct http_answer *answer)
+{
+    assert(answer->status != 0);
+    struct http_result result = {
+        .status = answer->status,
+        .content_type = slice_of_text(answer->content_type),
+        .body = http_answer_body(answer),
+        .is_cut = answer->is_cut,
+        .location = answer->location,
+    };
+    if ((answer->status == 429 || answer->status == 503) && answer->has_retry_after)
+        result.has_retry_after =
+            retry_after_parse(answer->retry_after, clock_wall_ns(), &result.retry_after_ns);
+    return result;
+}
+
+static void on_answer(struct http1_connection *connection)
+{
+    struct http1_client *client = connection->owner;
+    struct exchange *exchange = connection->exchange;
+    assert(exchange != NULL);
+    const struct http_client_settings *settings = client->settings;
+    struct http_result result = result_of(&connection->answer);
+    bool is_kept = connection->answer.keeps_alive && connection->is_written &&
+                   settings->has_keep_alive && client->idle_count < settings->idle_connections_max;
+    exchange_detach(exchange);
+    if (is_kept) {
+        http1_connection_rest(connection, settings->idle_timeout_ns);
+        idle_add(client, connection);
+    } else {
+        connection_end(client, connection);
+    }
+    /* The answer's bytes live on: a connection is reset when it is next used and freed later. */
+    exchange_end(exchange, &result);
+}
+
+/* A kept connection may have been closed by its peer while the request was on its way. When not a
+ * byte was answered, the request goes out once more, on a new connection. */
+static void on_broken(struct http1_connection *connection, const char *reason)
+{
+    assert(reason != NULL);
+    struct exchange *exchange = connection->exchange;
+    if (exchange == NULL) {
+        connection_end(connection->owner, connection);
+    } else if (connection->is_reused && !connection->has_heard && !exchange->was_repeated) {
+        exchange->was_repeated = true;
+        exchange_wait_again(exchange);
+    } else {
+        exchange_fail(exchange, reason);
+    }
+}
+
+static void on_idle_end(struct http1_connection *connection)
+{
+    assert(connection->exchange == NULL);
+    connection_end(connection->owner, connection);
+}
+
+static void on_closed(struct http1_connection *connection)
+{
+    struct http1_client *client = connection->owner;
+    assert(client->closing_count > 0);
+    client->closing_count--;
+    if (client->is_closing)
+        lane_defer(client->lane, &client->job);
+}
+
+/* Method, target and the headers that do not change. Returns how many buffers that takes. */
+static size_t fill_head(const struct exchange *exchange, uv_buf_t buffers[HEAD_BUFFERS])
+{
+    static char method[] = "POST ";
+    const struct http1_client *client = exchange->client;
+    const char *target = exchange->post.target;
+    if (target == NULL) {
+        buffers[0] = (uv_buf_t){.base = client->head, .len = client->head_size};
+        return 1;
+    }
+    assert(target[0] == '/');
+    buffers[0] = (uv_buf_t){.base = method, .len = sizeof(method) - 1};
+    buffers[1] = (uv_buf_t){.base = (char *)(uintptr_t)target, .len = strlen(target)};
+    buffers[2] = (uv_buf_t){.base = client->head + client->line_size,
+                            .len = client->head_size - client->line_size};
+    return HEAD_BUFFERS;
+}
+
+static void exchange_send(struct exchange *exchange)
+{
+    assert(exchange->connection != NULL);
+    const struct http_post *post = &exchange->post;
+    uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 2 + post->parts_count) * sizeof(*buffers));
+    size_t count = fill_head(exchange, buffers);
+    if (exchange->credentials != NULL)
+        buffers[count++] =
+            (uv_buf_t){.base = exchange->credentials, .len = strlen(exchange->credentials)};
+    buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
+    for (size_t i = 0; i < post->parts_count; i++) {
+        struct slice bytes = post->parts[i].bytes;
+        /* libuv's buffers serve reading too, hence no const; writing leaves the bytes alone. */
+        buffers[count++] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
+    }
+    int error = http1_connection_send(exchange->connection, buffers, count);
+    mem_free(buffers);
+    if (error != 0)
+        exchange_fail(exchange, uv_strerror(error));
+}
+
+/* "dial tcp 127.0.0.1:4318: connect: connection refused", as Go says it. */
+static void exchange_fail_dialling(struct exchange *exchange, size_t tried, int error)
+{
+    assert(error < 0);
+    struct http1_client *client = exchange->client;
+    const struct sockaddr *address = backend_address(&client->addresses, tried);
+    char text[ADDRESS_TEXT_MAX] = "";
+    char words[ERROR_WORDS_MAX];
+    bool is_v6 = address->sa_family == AF_INET6;
+    bool is_late = error == UV_ETIMEDOUT;
+    (void)uv_ip_name(address, text, sizeof(text));
+    snprintf(words, sizeof(words), "dial tcp %s%s%s:%u: %s%s", is_v6 ? "[" : "", text,
+             is_v6 ? "]" : "", (unsigned)client->addresses.port,
+             is_late ? "" : "connect: ", is_late ? "i/o timeout" : uv_strerror(error));
+    backend_addresses_forget(&client->addresses);
+    exchange_fail(exchange, words);
+}
+
+static void on_connected(struct http1_connection *connection, int result)
+{
+    struct http1_client *client = connection->owner;
+    struct exchange *exchange = connection->exchange;
+    assert(exchange != NULL);
+    /* A look-up in between may have brought fewer addresses. */
+    size_t last = client->addresses.count - 1;
+    size_t tried = exchange->tried < last ? exchange->tried : last;
+    if (result == 0) {
+        backend_address_is_good(&client->addresses, tried);
+        exchange_send(exchange);
+    } else if (tried < last) {
+        exchange->tried = tried + 1;
+        exchange_wait_again(exchange);
+    } else {
+        exchange_fail_dialling(exchange, tried, result);
+    }
+}
+
+static const struct http1_connection_events connection_events = {
+    .on_connected = on_connected,
+    .on_answer = on_answer,
+    .on_broken = on_broken,
+    .on_idle_end = on_idle_end,
+    .on_closed = on_closed,
+};
+
+static void exchange_run(struct exchange *exchange, struct http1_connection *connection)
+{
+    assert(connection->exchange == NULL);
+    list_remove(&exchange->client->waiting, exchange);
+    list_append(&exchange->client->running, exchange);
+    exchange->connection = connection;
+    connection->exchange = exchange;
+}
+
+static void exchange_connect(struct exchange *exchange)
+{
+    assert(exchange->connection == NULL);
+    struct http1_client *client = exchange->client;
+    size_t last = client->addresses.count - 1;
+    size_t tried = exchange->tried < last ? exchange->tried : last;
+    struct http1_connection *connection = http1_connection_create(
+        client->lane, backend_address(&client->addresses, tried), &connection_events);
+    connection->owner = client;
+    client->open_count++;
+    exchange_run(exchange, connection);
+}
+
+static void on_resolved(int result, void *arg)
+{
+    assert(arg != NULL);
+    struct http1_client *client = arg;
+    char words[ERROR_WORDS_MAX];
+    lane_defer(client->lane, &client->job);
+    if (result == 0 || client->is_closing)
+        return;
+    bool is_unknown = result == UV_EAI_NONAME || result == UV_EAI_NODATA;
+    snprintf(words, sizeof(words), "dial tcp: lookup %s: %s", client->addresses.host,
+             is_unknown ? "no such host" : uv_strerror(result));
+    /* Whoever posts from inside waits for another look-up. */
+    struct exchange *last = client->waiting.last;
+    for (bool is_last = last == NULL; !is_last && client->waiting.first != NULL;) {
+        is_last = client->waiting.first == last;
+        exchange_fail(client->waiting.first, words);
+    }
+}
+
+static bool may_connect(struct http1_client *client)
+{
+    assert(client->idle_count <= client->open_count);
+    uint64_t max = client->settings->connections_max;
+    if (max != 0 && client->open_count >= max && client->idle != NULL)
+        connection_end(client, client->idle);
+    return max == 0 || client->open_count < max;
+}
+
+/* Gives the oldest waiting exchange what it needs; false when it has to wait longer. */
+static bool serve_first(struct http1_client *client)
+{
+    assert(client->waiting.first != NULL);
+    struct exchange *exchange = client->waiting.first;
+    bool wants_new = exchange->was_repeated || exchange->tried > 0;
+    struct http1_connection *connection = client->idle;
+    if (connection != NULL && !wants_new) {
+        idle_remove(client, connection);
+        exchange_run(exchange, connection);
+        exchange_send(exchange);
+        return true;
+    }
+    if (!may_connect(client) || client->addresses.is_resolving)
+        return false;
+    if (backend_addresses_are_fresh(&client->addresses)) {
+        exchange_connect(exchange);
+        return true;
+    }
+    int error = backend_addresses_resolve(&client->addresses, on_resolved, client);
+    if (error != 0)
+        exchange_fail(exchange, uv_strerror(error));
+    return error != 0;
+}
+
+static void on_job(void *arg)
+{
+    struct http1_client *client = arg;
+    assert(lane_is_current(client->lane));
+    if (!client->is_closing) {
+        while (client->waiting.first != NULL && serve_first(client))
+            continue;
+        return;
+    }
+    bool is_closed = client->closing_count == 0 && !client->addresses.is_resolving;
+    void (*closed)(void *arg) = client->closed;
+    if (is_closed && closed != NULL) {
+        client->closed = NULL;
+        closed(client->closed_arg);
+    }
+}
+
+static void on_deadline(struct timer *timer, void *arg)
+{
+    assert(timer != NULL);
+    struct exchange *exchange = arg;
+    struct http1_connection *connection = exchange->connection;
+    (void)timer;
+    if (connection != NULL && connection->answer.status != 0) {
+        connection->answer.is_cut = true;
+        connection->answer.keeps_alive = false;
+        on_answer(connection);
+    } else {
+        exchange_fail_with(exchange, &(struct http_result){
+                                         .error = "context deadline exceeded (Client.Timeout "
+                                                  "exceeded while awaiting headers)",
+                                         .is_late = true,
+                                     });
+    }
+}
+
+struct http1_client *http1_client_create(const struct http_client_settings *settings,
+                                         const struct http_url *url)
+{
+    assert(settings != NULL);
+    assert(url != NULL);
+    assert(!url->is_https);
+    struct http1_client *client = mem_zalloc(sizeof(*client));
+    client->settings = settings;
+    client->lane = settings->lane;
+    client->head = request_head_text(settings, url);
+    client->head_size = strlen(client->head);
+    client->line_size = strlen("POST ") + strlen(url->target);
+    client->job = (struct lane_job){.fn = on_job, .arg = client};
+    backend_addresses_init(&client->addresses, settings->lane, url->host, url->port);
+    return client;
+}
+
+void http1_client_post(struct http1_client *client, const struct http_post *post)
+{
+    assert(post != NULL);
+    assert(lane_is_current(client->lane));
+    assert(!client->is_closing);
+    assert(post->done != NULL);
+    struct exchange *exchange = mem_zalloc(sizeof(*exchange));
+    exchange->client = client;
+    exchange->post = *post;
+    exchange->credentials = request_head_credentials(client->settings);
+    exchange->tail_size = request_head_tail(client->settings, post, exchange->tail);
+    timer_init(&exchange->deadline, on_deadline, exchange);
+    if (client->settings->timeout_ns > 0)
+        lane_timer_start(client->lane, &exchange->deadline, client->settings->timeout_ns);
+    list_append(&client->waiting, exchange);
+    lane_defer(client->lane, &client->job);
+}
+
+void http1_client_close(struct http1_client *client, void (*closed)(void *arg), void *arg)
+{
+    assert(lane_is_current(client->lane));
+    assert(!client->is_closing);
+    assert(closed != NULL);
+    client->is_closing = true;
+    client->closed = closed;
+    client->closed_arg = arg;
+    while (client->running.first != NULL)
+        exchange_fail(client->running.first, "the client is shutting down");
+    while (client->waiting.first != NULL)
+        exchange_fail(client->waiting.first, "the client is shutting down");
+    while (client->idle != NULL)
+        connection_end(client, client->idle);
+    lane_defer(client->lane, &client->job);
+}
+
+void http1_client_destroy(struct http1_client *client)
+{
+    if (client == NULL)
+        return;
+    assert(client->open_count == 0);
+    assert(client->closing_count == 0);
+    assert(client->waiting.first == NULL);
+    lane_defer_cancel(client->lane, &client->job);
+    mem_free(client->head);
+    mem_free(client);
+}

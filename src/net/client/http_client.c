@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Picks the writer of each request: our own for cleartext HTTP/1.1, libcurl for https, proxies and
+ * where redirects lead; and follows those. Runs on the client's lane. */
+#include "src/net/client/http_client.h"
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/net/client/curl_client.h"
+#include "src/net/client/http1_client.h"
+#include "src/net/client/http_request_head.h"
+#include "src/net/client/proxy.h"
+#include "src/net/client/request_secrets.h"
+#include "src/net/syntax/http_url.h"
+
+#include <assert.h>
+
+struct http_client {
+    struct http_client_settings settings;
+    struct http_url url;
+    struct http1_client *http1; /* NULL: libcurl from the start */
+    struct curl_client *curl;   /* NULL: not needed so far */
+    bool is_closing;
+    unsigned closing; /* writers that have not closed yet */
+    void (*closed)(void *arg);
+    void *closed_arg;
+    struct lane_job job; /* closing without writers */
+};
+
+/* Where a redirect led. */
+struct redirect {
+    struct http_url url;
+    struct http_client_settings settings;
+    bool has_left; /* this or an earlier redirect led away from the configured origin */
+};
+
+/* One post of a caller: a request, and one more for each redirect that it meets. */
+struct exchange {
+    struct http_client *client;
+    struct http_post post;
+    uint64_t started_ns;
+    unsigned requests;
+    struct redirect *redirect; /* the last one; NULL: none so far */
+};
+
+static void on_done(const struct http_result *result, void *arg);
+
+static bool is_redirect(const struct http_result *result)
+{
+    static const unsigned statuses[] = {301, 302, 303, 307, 308};
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (result->status == statuses[i])
+            return result->location != NULL;
+    return false;
+}
+
+static void redirect_free(struct redirect *redirect)
+{
+    if (redirect == NULL)
+        return;
+    http_url_clear(&redirect->url);
+    mem_free(redirect);
+}
+
+static void exchange_end(struct exchange *exchange, const struct http_result *result)
+{
+    struct http_post post = exchange->post;
+    struct redirect *redirect = exchange->redirect;
+    mem_free(exchange);
+    post.done(result, post.arg);
+    redirect_free(redirect);
+}
+
+/* A redirect that cannot be followed is for good: the same request would meet it again. */
+static void exchange_fail(struct exchange *exchange, const char *why)
+{
+    exchange_end(exchange, &(struct http_result){.error = why, .is_permanent = true});
+}
+
+static const struct http_url *url_of(const struct exchange *exchange)
+{
+    return exchange->redirect != NULL ? &exchange->redirect->url : &exchange->client->url;
+}
+
+/* Credentials are for who they were given for: on the way to anybody else they stay behind, and so
+ * do all configured headers, any of which may be a secret, and the request's own. */
+static void settings_for(const struct exchange *exchange, struct redirect *redirect)
+{
+    const struct http_client *client = exchange->client;
+    redirect->settings = client->settings;
+    redirect->has_left = (exchange->redirect != NULL && exchange->redirect->has_left) ||
+                         !http_url_is_same_origin(&client->url, &redirect->url);
+    if (redirect->has_left) {
+        redirect->settings.headers_count = 0;
+        redirect->settings.credentials = (struct request_credentials){.name = NULL};
+    } else if (redirect->url.credentials == NULL && client->url.credentials != NULL) {
+        redirect->url.credentials = mem_copy_text(client->url.credentials);
+    }
+}
+
+/* False: the error says why it is not followed. */
+static bool redirect_parse(const struct exchange *exchange, const char *location,
+                           struct redirect *redirect, struct error *error)
+{
+    const struct http_url *from = url_of(exchange);
+    const char *target = exchange->post.target != NULL ? exchange->post.target : from->target;
+    char *text = http_url_resolve(from, target, location);
+    bool is_parsed = http_url_parse(text, &redirect->url, error);
+    mem_free(text);
+    if (!is_parsed)
+        return error_prefix(error, "the back-end redirects to no proper address");
+    if (from->is_https && !redirect->url.is_https)
+        return error_set(error,
+                         "the back-end redirects from https to %s, where the data would be "
+                         "readable on the way; it is not followed",
+                         redirect->url.shown);
+    settings_for(exchange, redirect);
+    return true;
+}
+
+/* False: the timeout of the whole exchange has passed. */
+static bool cut_timeout(const struct exchange *exchange, struct redirect *redirect)
+{
+    uint64_t *timeout_ns = &redirect->settings.timeout_ns;
+    uint64_t passed_ns = clock_now_ns() - exchange->started_ns;
+    if (*timeout_ns == 0)
+        return true;
+    *timeout_ns = passed_ns < *timeout_ns ? *timeout_ns - passed_ns : 0;
+    return *timeout_ns > 0;
+}
+
+static void post_by_curl(struct exchange *exchange)
+{
+    struct http_client *client = exchange->client;
+    const struct redirect *redirect = exchange->redirect;
+    struct http_post post = exchange->post;
+    post.done = on_done;
+    post.arg = exchange;
+    if (redirect != NULL && redirect->has_left)
+        post.header = NULL;
+    curl_client_post(client->curl, redirect != NULL ? &redirect->settings : &client->settings,
+                     url_of(exchange), &post);
+}
+
+static void follow(struct exchange *exchange, const char *location)
+{
+    struct http_client *client = exchange->client;
+    struct error error;
+    if (exchange->requests >= BACKEND_REQUESTS_MAX) {
+        error_set(&error, "stopped after %d redirects", BACKEND_REQUESTS_MAX);
+        exchange_fail(exchange, error.text);
+        return;
+    }
+    struct redirect *redirect = mem_zalloc(sizeof(*redirect));
+    bool is_followed =
+        redirect_parse(exchange, location, redirect, &error) &&
+        (client->curl != NULL ||
+         (client->curl = curl_client_create(&client->settings, &redirect->url, &error)) != NULL);
+    if (!is_followed) {
+        redirect_free(redirect);
+        exchange_fail(exchange, error.text);
+        return;
+    }
+    bool is_in_time = cut_timeout(exchange, redirect);
+    redirect_free(exchange->redirect);
+    exchange->redirect = redirect;
+    exchange->post.target = NULL; /* the address has it */
+    exchange->requests++;
+    if (is_in_time)
+        post_by_curl(exchange);
+    else
+        exchange_end(exchange,
+                     &(struct http_result){.error = "context deadline exceeded (Client.Timeout "
+                                                    "exceeded while awaiting headers)",
+                                           .is_late = true});
+}
+
+static void on_done(const struct http_result *result, void *arg)
+{
+    struct exchange *exchange = arg;
+    assert(exchange->requests > 0);
+    if (is_redirect(result) && !exchange->client->is_closing)
+        follow(exchange, result->location);
+    else
+        exchange_end(exchange, result);
+}
+
+static void on_writer_closed(void *arg)
+{
+    struct http_client *client = arg;
+    assert(client->closing > 0);
+    if (--client->closing == 0)
+        client->closed(client->closed_arg);
+}
+
+static bool client_set_up(struct http_client *client, struct error *error)
+{
+    assert(client->url.host != NULL);
+    bool has_proxy = proxy_find(&client->url, client->settings.proxy_url) != NULL;
+    if (!client->url.is_https && !has_proxy)
+        client->http1 = http1_client_create(&client->settings, &client->url);
+    else
+        client->curl = curl_client_create(&client->settings, &client->url, error);
+    return client->http1 != NULL || client->curl != NULL;
+}
+
+struct http_client *http_client_create(const struct http_client_settings *settings,
+                                       struct error *error)
+{
+    assert(settings->lane != NULL);
+    assert(settings->url != NULL);
+    assert(settings->user_agent != NULL);
+    struct http_client *client = mem_zalloc(sizeof(*client));
+    client->settings = *settings;
+    client->job = (struct lane_job){.fn = on_writer_closed, .arg = client};
+    if (!http_url_parse(settings->url, &client->url, error) ||
+        !request_headers_check(settings, error) || !client_set_up(client, error)) {
+        http_client_destroy(client);
+        return NULL;
+    }
+    return client;
+}
+
+void http_client_post(struct http_client *client, const struct http_post *post)
+{
+    assert(client != NULL);
+    assert(post->done != NULL);
+    assert(!client->is_closing);
+    struct exchange *exchange = mem_alloc(sizeof(*exchange));
+    *exchange = (struct exchange){
+        .client = client, .post = *post, .started_ns = clock_now_ns(), .requests = 1};
+    if (client->http1 == NULL) {
+        post_by_curl(exchange);
+        return;
+    }
+    struct http_post wrapped = *post;
+    wrapped.done = on_done;
+    wrapped.arg = exchange;
+    http1_client_post(client->http1, &wrapped);
+}
+
+struct request_secrets http_client_secrets(const struct http_client *client)
+{
+    assert(client != NULL);
+    return (struct request_secrets){
+        .headers = client->settings.headers,
+        .headers_count = client->settings.headers_count,
+        .credentials = client->settings.credentials,
+        .userinfo = client->url.credentials,
+    };
+}
+
+void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg)
+{
+    assert(client != NULL);
+    assert(closed != NULL);
+    assert(!client->is_closing);
+    client->is_closing = true;
+    client->closed = closed;
+    client->closed_arg = arg;
+    /* One more than the writers, so that the answer comes from a later turn in every case. */
+    client->closing = 1;
+    lane_defer(client->settings.lane, &client->job);
+    if (client->http1 != NULL) {
+        client->closing++;
+        http1_client_close(client->http1, on_writer_closed, client);
+    }
+    if (client->curl != NULL) {
+        client->closing++;
+        curl_client_close(client->curl, on_writer_closed, client);
+    }
+}
+
+void http_client_destroy(struct http_client *client)
+{
+    if (client == NULL)
+        return;
+    assert(client->closing == 0);
+    http1_client_destroy(client->http1);
+    curl_client_destroy(client->curl);
+    http_url_clear(&client->url);
+    mem_free(client);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client's frames say of its streams, in the order of the wire. On the connection's lane. */
+#include "src/net/server/http2_frames.h"
+
+#include "src/net/server/http_connection.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <nghttp2/nghttp2.h>
+
+/* The client's half of a stream. */
+enum state {
+    STATE_UNUSED, /* passed over: RFC 9113 §5.1.1 closes it */
+    STATE_OPEN,
+    STATE_ENDED, /* END_STREAM came */
+    STATE_RESET, /* RST_STREAM came */
+};
+
+enum { STATE_BITS = 2, STATES_PER_WORD = 64 / STATE_BITS, STATE_MASK = 3 };
+
+static enum state state_of(const struct http2_frames *frames, uint32_t number)
+{
+    uint32_t place = number % HTTP2_STREAMS_REMEMBERED;
+    uint64_t word = frames->states[place / STATES_PER_WORD];
+    return (enum state)(word >> (place % STATES_PER_WORD * STATE_BITS) & STATE_MASK);
+}
+
+static void set_state(struct http2_frames *frames, uint32_t number, enum state state)
+{
+    uint32_t place = number % HTTP2_STREAMS_REMEMBERED;
+    uint64_t *word = &frames->states[place / STATES_PER_WORD];
+    uint32_t shift = place % STATES_PER_WORD * STATE_BITS;
+    *word = (*word & ~((uint64_t)STATE_MASK << shift)) | (uint64_t)state << shift;
+}
+
+/* The places of the streams between the newest and this one are theirs from now on. */
+static void open_stream(struct http2_frames *frames, uint32_t number)
+{
+    assert(number > frames->newest);
+    if (number - frames->newest >= HTTP2_STREAMS_REMEMBERED)
+        memset(frames->states, 0, sizeof(frames->states));
+    else
+        for (uint32_t passed = frames->newest + 1; passed < number; passed++)
+            set_state(frames, passed, STATE_UNUSED);
+    frames->newest = number;
+    set_state(frames, number, STATE_OPEN);
+}
+
+static struct http2_fault fault_of(uint32_t code, uint32_t stream_id, const char *reason)
+{
+    return (struct http2_fault){.code = code, .stream_id = stream_id, .reason = reason};
+}
+
+/* HEADERS or DATA. */
+static struct http2_fault take_message(struct http2_frames *frames, uint32_t id, unsigned type,
+                                       unsigned flags)
+{
+    uint32_t number = (id + 1) / 2;
+    if (number > frames->newest) {
+        /* DATA: nghttp2 knows that the stream is idle. */
+        if (type == NGHTTP2_DATA)
+            return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+        open_stream(frames, number);
+    }
+    if (frames->newest - number >= HTTP2_STREAMS_REMEMBERED)
+        return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+    switch (state_of(frames, number)) {
+    case STATE_UNUSED:
+        return fault_of(NGHTTP2_PROTOCOL_ERROR, 0,
+                        "the stream id is below that of a stream before");
+    case STATE_ENDED:
+        return fault_of(NGHTTP2_STREAM_CLOSED, 0, "a frame follows END_STREAM");
+    case STATE_RESET:
+        return fault_of(NGHTTP2_STREAM_CLOSED, id, "a frame follows RST_STREAM");
+    case STATE_OPEN:
+        if ((flags & NGHTTP2_FLAG_END_STREAM) != 0)
+            set_state(frames, number, STATE_ENDED);
+        return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+    }
+    return fault_of(NGHTTP2_INTERNAL_ERROR, 0, "");
+}
+
+static void take_reset(struct http2_frames *frames, uint32_t id)
+{
+    uint32_t number = (id + 1) / 2;
+    if (number <= frames->newest && frames->newest - number < HTTP2_STREAMS_REMEMBERED &&
+        state_of(frames, number) != STATE_UNUSED)
+        set_state(frames, number, STATE_RESET);
+}
+
+static uint32_t read_id(const uint8_t *data)
+{
+    return ((uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3]) &
+           INT32_MAX;
+}
+
+static uint32_t payload_of(const uint8_t *head)
+{
+    return (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
+}
+
+/* Of a PRIORITY frame of another size than five nghttp2 says that it is wrong. */
+static bool names_parent(const uint8_t *head)
+{
+    return head[3] == NGHTTP2_PRIORITY && payload_of(head) == HTTP2_PRIORITY_BYTES;
+}
+
+/* The head is complete. Streams with even ids are the server's: nghttp2 allows none. */
+static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *head)
+{
+    uint32_t id = read_id(head + 5);
+    frames->skip = payload_of(head);
+    if ((head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_DATA) && id % 2 == 1)
+        return take_message(frames, id, head[3], head[4]);
+    if (head[3] == NGHTTP2_RST_STREAM && id % 2 == 1)
+        take_reset(frames, id);
+    if (head[3] == NGHTTP2_PRIORITY && id == 0)
+        return fault_of(NGHTTP2_PROTOCOL_ERROR, 0, "PRIORITY is for a stream, not for stream 0");
+    if (names_parent(head)) {
+        frames->skip -= HTTP2_HEAD_BYTES_MAX - HTTP2_HEAD_BYTES;
+        /* The stream may be idle and must not be reset then. */
+        if (read_id(head + HTTP2_HEAD_BYTES) == id)
+            return fault_of(NGHTTP2_PROTOCOL_ERROR, 0, "PRIORITY makes a stream depend on itself");
+    }
+    return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+}
+
+/* Takes what of the head is among these bytes; returns how many. */
+static size_t collect(struct http2_frames *frames, const uint8_t *data, size_t size)
+{
+    size_t wanted = frames->head_size < HTTP2_HEAD_BYTES ? HTTP2_HEAD_BYTES : HTTP2_HEAD_BYTES_MAX;
+    size_t missing = wanted - frames->head_size;
+    size_t taken = size < missing ? size : missing;
+    memcpy(frames->head + frames->head_size, data, taken);
+    frames->head_size += (uint8_t)taken;
+    return taken;
+}
+
+static bool is_head_complete(const struct http2_frames *frames)
+{
+    return frames->head_size == HTTP2_HEAD_BYTES_MAX ||
+           (frames->head_size == HTTP2_HEAD_BYTES && !names_parent(frames->head));
+}
+
+void http2_frames_init(struct http2_frames *frames)
+{
+    assert(frames != NULL);
+    *frames = (struct http2_frames){.skip = HTTP_PREFACE_SIZE};
+}
+
+size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_t size,
+                         struct http2_fault *ret_fault)
+{
+    assert(data != NULL || size == 0);
+    size_t head_at = 0; /* of one that began earlier, the rest is at the front */
+    size_t at = 0;
+    *ret_fault = fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+    while (at < size) {
+        if (frames->skip > 0) {
+            uint32_t skipped = size - at < frames->skip ? (uint32_t)(size - at) : frames->skip;
+            frames->skip -= skipped;
+            at += skipped;
+            continue;
+        }
+        if (frames->head_size == 0)
+            head_at = at;
+        at += collect(frames, data + at, size - at);
+        if (!is_head_complete(frames))
+            continue;
+        frames->head_size = 0;
+        *ret_fault = take_head(frames, frames->head);
+        if (ret_fault->code != NGHTTP2_NO_ERROR)
+            return ret_fault->stream_id == 0 ? head_at : at;
+    }
+    return at;
+}

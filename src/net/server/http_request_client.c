@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Headers into metadata. On the request's lane. */
+#include "src/net/server/http_request_client.h"
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/client_info.h"
+#include "src/net/server/http_server.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 2 };
+
+/* Headers that grpc-go keeps to itself. */
+static bool is_of_protocol(struct slice name)
+{
+    static const char *const names[] = {"te",           "grpc-encoding", "grpc-timeout",
+                                        "grpc-message", "grpc-status",   "grpc-message-type"};
+    assert(name.data != NULL);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (slice_equal_text(name, names[i]))
+            return true;
+    return false;
+}
+
+static char *put_row(struct client_metadata *row, const char *name, struct slice value, char *text)
+{
+    assert(name != NULL);
+    *row = (struct client_metadata){name, text};
+    return text + sprintf(text, "%.*s", (int)value.size, (const char *)value.data) + 1;
+}
+
+/* Names and values with terminators, as client_info_create wants them. */
+static size_t collect_metadata(const struct http_request *request, bool is_grpc,
+                               struct client_metadata *rows, char *text)
+{
+    assert(rows != NULL && text != NULL);
+    struct slice name;
+    struct slice value;
+    size_t count = 0;
+    for (size_t i = 0;
+         count < METADATA_ROWS_MAX - 2 && http_request_header_at(request, i, &name, &value); i++) {
+        if (slice_equal_text(name, "host") || (is_grpc && is_of_protocol(name)))
+            continue;
+        const char *key = text;
+        text += sprintf(text, "%.*s", (int)name.size, (const char *)name.data) + 1;
+        text = put_row(&rows[count++], key, value, text);
+    }
+    struct slice host = http_request_host(request);
+    if (host.size > 0)
+        text = put_row(&rows[count++], "host", host, text);
+    if (host.size > 0 && is_grpc)
+        put_row(&rows[count++], ":authority", host, text);
+    return count;
+}
+
+static size_t metadata_bytes(const struct http_request *request)
+{
+    assert(request != NULL);
+    struct slice name;
+    struct slice value;
+    size_t size = 2 * (http_request_host(request).size + 1);
+    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
+        size += name.size + value.size + 2;
+    return size;
+}
+
+struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
+{
+    assert(request != NULL);
+    struct client_metadata rows[METADATA_ROWS_MAX];
+    char *text = mem_alloc(metadata_bytes(request));
+    size_t count = collect_metadata(request, is_grpc, rows, text);
+    struct client_info *client =
+        client_info_create(http_request_peer_address(request), rows, count);
+    mem_free(text);
+    return client;
+}

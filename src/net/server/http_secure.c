@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves bytes between a socket, a TLS channel and a protocol. While the socket takes no more,
+ * ciphertext waits in the channel; what a client makes us answer there is bounded by it. On the
+ * server's lane. */
+#include "src/net/server/http_secure.h"
+
+#include "src/base/budget.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/net/server/http1_protocol.h"
+#include "src/net/server/http2_connection.h"
+#include "src/net/server/http_connection.h"
+#include "src/net/server/http_server_state.h"
+#include "src/net/tls/tls_channel.h"
+#include "src/net/tls/tls_context.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* RFC 8446, 6. */
+enum { ALERT_FATAL = 2, ALERT_INTERNAL_ERROR = 80 };
+
+/* What Go's HTTP server tells clients that forgot the s of https. */
+static const char cleartext_answer[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
+                                       "Client sent an HTTP request to an HTTPS server.\n";
+
+static void report(struct http_connection *connection, const char *reason)
+{
+    struct http_server *server = connection->server;
+    assert(reason != NULL);
+    server->figures.handshakes_failed_total++;
+    tls_context_handshake_failed(server->settings.tls, connection->peer, reason);
+}
+
+/* Has that much of the budget held for the connection. False: there is not so much. */
+static bool charge(struct http_connection *connection, uint64_t bytes)
+{
+    const struct http_server_settings *settings = &connection->server->settings;
+    uint64_t held = connection->tls_charge;
+    assert(settings->budget != NULL);
+    if (bytes > held && settings->must_answer)
+        budget_take(settings->budget, bytes - held);
+    else if (bytes > held && !budget_try_take(settings->budget, bytes - held))
+        return false;
+    else if (bytes < held)
+        budget_return(settings->budget, held - bytes);
+    connection->tls_charge = bytes;
+    return true;
+}
+
+/* The same while hands are shaken. Strangers get a part of the budget only, so that they cannot
+ * keep it from those who send. NULL, or why not. */
+static const char *charge_handshake(struct http_connection *connection, uint64_t bytes)
+{
+    struct http_server *server = connection->server;
+    uint64_t more = bytes - connection->tls_charge;
+    assert(bytes >= connection->tls_charge);
+    uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
+    if (!server->settings.must_answer && server->handshakes_charge + more > part)
+        return "too many clients shake hands already";
+    if (!charge(connection, bytes))
+        return "the memory budget is used up";
+    server->handshakes_charge += more;
+    return NULL;
+}
+
+static void end_handshake(struct http_connection *connection)
+{
+    struct http_server *server = connection->server;
+    assert(server->handshakes_charge >= connection->tls_charge);
+    server->handshakes_charge -= connection->tls_charge;
+}
+
+/* Clients that hear an alert come back later; those that hear nothing suspect the network. */
+static void refuse(struct http_connection *connection, const char *reason, bool is_unanswered)
+{
+    char alert[] = {21, 3, 1, 0, 2, ALERT_FATAL, ALERT_INTERNAL_ERROR};
+    uv_buf_t part = uv_buf_init(alert, sizeof(alert));
+    report(connection, reason);
+    if (is_unanswered)
+        http_connection_send(connection, &part, 1);
+    http_connection_abort(connection);
+}
+
+bool http_secure_flush(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    if (connection->writes_waiting > 0)
+        return false;
+    struct slice output = tls_channel_output(connection->tls);
+    if (output.size == 0)
+        return true;
+    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+    bool is_written = http_connection_send(connection, &part, 1);
+    tls_channel_sent(connection->tls, output.size);
+    return is_written;
+}
+
+static void answer_cleartext(struct http_connection *connection)
+{
+    assert(connection->writes_waiting == 0);
+    char text[sizeof(cleartext_answer)];
+    memcpy(text, cleartext_answer, sizeof(text));
+    uv_buf_t part = uv_buf_init(text, sizeof(text) - 1);
+    http_connection_send(connection, &part, 1);
+}
+
+static void fail(struct http_connection *connection)
+{
+    struct tls_channel *tls = connection->tls;
+    assert(!connection->is_closing);
+    if (!tls_channel_is_open(tls))
+        report(connection, tls_channel_error(tls));
+    if (tls_channel_met_http(tls) && connection->server->settings.has_http1)
+        answer_cleartext(connection);
+    else
+        http_secure_flush(connection); /* the alert */
+    http_connection_abort(connection);
+}
+
+/* As grpc-go, a server that speaks only HTTP/2 insists that it was agreed on. */
+static void start_protocol(struct http_connection *connection)
+{
+    const char *name = tls_channel_protocol(connection->tls);
+    const struct http_server_settings *settings = &connection->server->settings;
+    assert(connection->protocol == NULL);
+    if (strcmp(name, "h2") == 0) {
+        http_connection_begin(connection, &http2_protocol);
+    } else if (strcmp(name, "http/1.1") == 0) {
+        http_connection_begin(connection, &http1_protocol);
+    } else if (settings->has_http1) {
+        http_connection_begin(connection, NULL);
+    } else {
+        report(connection, "the client does not offer the protocol h2 (ALPN), which gRPC needs");
+        http_connection_abort(connection);
+    }
+}
+
+/* One step; what tls_channel_read said. */
+static ptrdiff_t read_some(struct http_connection *connection)
+{
+    uv_buf_t room;
+    assert(connection->is_reading);
+    bool was_open = tls_channel_is_open(connection->tls);
+    http_connection_room(connection, &room);
+    ptrdiff_t count = tls_channel_read(connection->tls, room.base, room.len);
+    if (!was_open && tls_channel_is_open(connection->tls)) {
+        end_handshake(connection);
+        charge(connection, TLS_CONNECTION_BYTES);
+        start_protocol(connection);
+    }
+    if (count > 0 && !connection->is_closing)
+        http_connection_take(connection, (const uint8_t *)room.base, (size_t)count);
+    return count;
+}
+
+static void pump(struct http_connection *connection)
+{
+    ptrdiff_t count = 1;
+    assert(!connection->is_closing);
+    while (count > 0 && !connection->is_closing && connection->is_reading)
+        count = read_some(connection);
+    if (connection->is_closing)
+        return;
+    if (count == TLS_FAILED)
+        fail(connection);
+    else if (count == TLS_CLOSED)
+        http_connection_end_input(connection);
+    if (!connection->is_closing)
+        http_secure_flush(connection);
+    if (!connection->is_closing && !tls_channel_keep(connection->tls))
+        http_connection_abort(connection);
+}
+
+static void on_job(void *arg)
+{
+    struct http_connection *connection = arg;
+    assert(!connection->is_closing);
+    if (connection->is_reading)
+        pump(connection);
+    http_connection_input_taken(connection);
+}
+
+void http_secure_begin(struct http_connection *connection)
+{
+    struct http_server *server = connection->server;
+    struct error error;
+    assert(connection->tls == NULL);
+    const char *reason = charge_handshake(connection, TLS_CONNECTION_BYTES);
+    if (reason != NULL) {
+        refuse(connection, reason, true);
+        return;
+    }
+    if (server->cipher_buffer == NULL)
+        server->cipher_buffer = mem_alloc(TLS_READ_BYTES);
+    connection->tls_job = (struct lane_job){.fn = on_job, .arg = connection};
+    connection->tls = tls_channel_create(server->settings.tls, NULL, &error);
+    if (connection->tls == NULL) {
+        report(connection, error.text);
+        http_connection_close(connection);
+        return;
+    }
+    http_connection_set_deadline(connection, TLS_HANDSHAKE_NS);
+    http_connection_resume(connection);
+}
+
+/* More came from a client that shakes hands still. False: the connection is closed. */
+static bool admit(struct http_connection *connection, size_t size)
+{
+    assert(!tls_channel_is_open(connection->tls));
+    if (connection->tls_input > TLS_HANDSHAKE_INPUT_MAX) {
+        report(connection, "the client sends more than a handshake has");
+        http_connection_abort(connection);
+        return false;
+    }
+    bool is_first = connection->tls_input == 0;
+    connection->tls_input += size;
+    const char *reason = charge_handshake(connection, TLS_HANDSHAKE_BYTES + connection->tls_input);
+    if (reason == NULL)
+        return true;
+    refuse(connection, reason, is_first);
+    return false;
+}
+
+void http_secure_receive(struct http_connection *connection, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    if (!tls_channel_is_open(connection->tls) && !admit(connection, size))
+        return;
+    tls_channel_feed(connection->tls, (struct slice){.data = data, .size = size});
+    pump(connection);
+}
+
+bool http_secure_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
+{
+    assert(!connection->is_closing);
+    for (unsigned i = 0; i < count; i++) {
+        struct slice part = {.data = (const uint8_t *)parts[i].base, .size = parts[i].len};
+        if (!tls_channel_write(connection->tls, part)) {
+            http_connection_close(connection);
+            return false;
+        }
+    }
+    return http_secure_flush(connection);
+}
+
+bool http_secure_end(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    tls_channel_end(connection->tls);
+    return http_secure_flush(connection);
+}
+
+void http_secure_resume(struct http_connection *connection)
+{
+    assert(connection->is_reading);
+    if (tls_channel_has_input(connection->tls))
+        lane_defer(connection->server->settings.lane, &connection->tls_job);
+}
+
+bool http_secure_has_input(const struct http_connection *connection)
+{
+    assert(connection->tls != NULL);
+    return tls_channel_has_input(connection->tls);
+}
+
+void http_secure_expire(struct http_connection *connection)
+{
+    assert(connection->protocol == NULL);
+    if (!tls_channel_is_open(connection->tls))
+        report(connection, "the client did not finish the handshake in time");
+}
+
+void http_secure_close(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    lane_defer_cancel(connection->server->settings.lane, &connection->tls_job);
+    tls_channel_end(connection->tls);
+    struct slice output = tls_channel_output(connection->tls);
+    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+    if (output.size > 0 && connection->writes_waiting == 0)
+        uv_try_write((uv_stream_t *)&connection->tcp, &part, 1);
+}
+
+void http_secure_end_all(struct http_connection *connection)
+{
+    assert(connection->is_closing);
+    if (connection->tls_charge == 0)
+        return;
+    if (connection->tls == NULL || !tls_channel_is_open(connection->tls))
+        end_handshake(connection);
+    tls_channel_destroy(connection->tls);
+    connection->tls = NULL;
+    charge(connection, 0);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses to listen on, split and resolved with the Go collector's rules and error texts. Blocks:
+ * start-up only. */
+#include "src/net/socket/endpoint.h"
+
+#include "src/base/error.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static bool copy_part(char *target, size_t capacity, const char *from, size_t size)
+{
+    assert(capacity > 0);
+    if (size >= capacity)
+        return false;
+    memcpy(target, from, size);
+    target[size] = '\0';
+    return true;
+}
+
+/* What is wrong with the text, or NULL; *ret_host and *ret_size name the host within it. */
+static const char *split_host(const char *text, const char *colon, const char **ret_host,
+                              size_t *ret_size)
+{
+    assert(*colon == ':');
+    if (text[0] != '[') {
+        *ret_host = text;
+        *ret_size = (size_t)(colon - text);
+        if (memchr(text, ':', *ret_size) != NULL)
+            return "too many colons in address";
+        return strpbrk(text, "[]") == NULL ? NULL : "unexpected bracket in address";
+    }
+    const char *end = strchr(text, ']');
+    if (end == NULL)
+        return "missing ']' in address";
+    if (end + 1 != colon)
+        return end[1] == ':' ? "too many colons in address" : "missing port in address";
+    *ret_host = text + 1;
+    *ret_size = (size_t)(end - *ret_host);
+    return strpbrk(*ret_host, "[") == NULL && strchr(colon, ']') == NULL
+               ? NULL
+               : "unexpected bracket in address";
+}
+
+bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct error *error)
+{
+    assert(ret_endpoint != NULL);
+    assert(text != NULL);
+    if (text[0] == '\0') {
+        *ret_endpoint = (struct endpoint){.port = "0"};
+        return true;
+    }
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL)
+        return error_set(error, "address %s: missing port in address", text);
+    const char *host;
+    size_t host_size;
+    const char *fault = split_host(text, colon, &host, &host_size);
+    if (fault != NULL)
+        return error_set(error, "address %s: %s", text, fault);
+    struct endpoint endpoint;
+    if (!copy_part(endpoint.host, sizeof(endpoint.host), host, host_size))
+        return error_set(error, "address %s: host name too long, at most %d characters", text,
+                         ENDPOINT_HOST_MAX - 1);
+    if (!copy_part(endpoint.port, sizeof(endpoint.port), colon + 1, strlen(colon + 1)))
+        return error_set(error, "address %s: invalid port", colon + 1);
+    *ret_endpoint = endpoint;
+    return true;
+}
+
+static bool is_number(const char *text)
+{
+    assert(text != NULL);
+    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool resolve_port(const char *port, uint16_t *ret_port, struct error *error)
+{
+    assert(ret_port != NULL);
+    unsigned number = 0;
+    if (port[0] == '\0') {
+        *ret_port = 0;
+        return true;
+    }
+    if (is_number(port)) {
+        for (const char *digit = port; *digit != '\0' && number <= UINT16_MAX; digit++)
+            number = number * 10 + (unsigned)(*digit - '0');
+        if (number > UINT16_MAX)
+            return error_set(error, "address %s: invalid port", port);
+        *ret_port = (uint16_t)number;
+        return true;
+    }
+    const struct servent *service = getservbyname(port, "tcp");
+    if (service == NULL)
+        return error_set(error, "lookup tcp/%s: unknown port", port);
+    *ret_port = ntohs((uint16_t)service->s_port);
+    return true;
+}
+
+static bool is_wildcard(const char *host)
+{
+    assert(host != NULL);
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (host[0] == '\0')
+        return true;
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return v4.s_addr == htonl(INADDR_ANY);
+    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+}
+
+static struct endpoint_address any_ipv4(uint16_t port)
+{
+    struct endpoint_address any = {.size = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *address = (struct sockaddr_in *)&any.address;
+    address->sin_family = AF_INET;
+    address->sin_port = htons(port);
+    address->sin_addr.s_addr = htonl(INADDR_ANY);
+    return any;
+}
+
+static struct endpoint_address any_ipv6(uint16_t port, bool is_dual)
+{
+    struct endpoint_address any = {.size = sizeof(struct sockaddr_in6), .is_dual = is_dual};
+    struct sockaddr_in6 *address = (struct sockaddr_in6 *)&any.address;
+    address->sin6_family = AF_INET6;
+    address->sin6_port = htons(port);
+    address->sin6_addr = in6addr_any;
+    return any;
+}
+
+/* Containers may have no IPv6, or no IPv4-mapped addresses. */
+static bool can_listen_dual(void)
+{
+    struct endpoint_address any = any_ipv6(0, true);
+    int off = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool can = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+               bind(fd, (const struct sockaddr *)&any.address, any.size) == 0;
+    close(fd);
+    return can;
+}
+
+static struct endpoint_address resolve_wildcard(const char *transport, uint16_t port)
+{
+    assert(transport != NULL);
+    if (strcmp(transport, "tcp4") == 0)
+        return any_ipv4(port);
+    if (strcmp(transport, "tcp6") == 0)
+        return any_ipv6(port, false);
+    return can_listen_dual() ? any_ipv6(port, true) : any_ipv4(port);
+}
+
+static const struct addrinfo *prefer_ipv4(const struct addrinfo *found)
+{
+    assert(found != NULL);
+    for (const struct addrinfo *one = found; one != NULL; one = one->ai_next)
+        if (one->ai_family == AF_INET)
+            return one;
+    return found;
+}
+
+static bool lookup(const char *host, const char *transport, struct endpoint_address *ret_address,
+                   struct error *error)
+{
+    assert(host[0] != '\0');
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    if (strcmp(transport, "tcp4") == 0)
+        hints.ai_family = AF_INET;
+    if (strcmp(transport, "tcp6") == 0)
+        hints.ai_family = AF_INET6;
+    struct addrinfo *found = NULL;
+    int failed = getaddrinfo(host, NULL, &hints, &found);
+    if (failed == EAI_NONAME)
+        return error_set(error, "lookup %s: no such host", host);
+    if (failed == EAI_ADDRFAMILY || failed == EAI_NODATA)
+        return error_set(error, "address %s: no suitable address", host);
+    if (failed != 0)
+        return error_set(error, "lookup %s: %s", host, gai_strerror(failed));
+    const struct addrinfo *best = prefer_ipv4(found);
+    assert(best->ai_addrlen <= sizeof(ret_address->address));
+    memcpy(&ret_address->address, best->ai_addr, best->ai_addrlen);
+    ret_address->size = best->ai_addrlen;
+    freeaddrinfo(found);
+    return true;
+}
+
+static void set_port(struct endpoint_address *address, uint16_t port)
+{
+    assert(address->address.ss_family == AF_INET || address->address.ss_family == AF_INET6);
+    if (address->address.ss_family == AF_INET)
+        ((struct sockaddr_in *)&address->address)->sin_port = htons(port);
+    else
+        ((struct sockaddr_in6 *)&address->address)->sin6_port = htons(port);
+}
+
+bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
+                      struct endpoint_address *ret_address, struct error *error)
+{
+    assert(ret_address != NULL);
+    assert(transport != NULL);
+    uint16_t port = 0;
+    if (!resolve_port(endpoint->port, &port, error))
+        return false;
+    if (is_wildcard(endpoint->host)) {
+        bool has_colon = strchr(endpoint->host, ':') != NULL;
+        *ret_address = resolve_wildcard(transport, port);
+        snprintf(ret_address->text, sizeof(ret_address->text), "%s%.64s%s:%u", has_colon ? "[" : "",
+                 endpoint->host, has_colon ? "]" : "", port);
+        return true;
+    }
+    struct endpoint_address address = {.size = 0};
+    if (!lookup(endpoint->host, transport, &address, error))
+        return false;
+    set_port(&address, port);
+    endpoint_print((const struct sockaddr *)&address.address, address.text);
+    *ret_address = address;
+    return true;
+}
+
+bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, struct error *error)
+{
+    assert(path != NULL);
+    assert(ret_address != NULL);
+    size_t size = strlen(path);
+    if (size == 0 || size > ENDPOINT_PATH_MAX)
+        return error_set(error, "%s: found %zu characters, a path of 1 to %d is expected", path,
+                         size, ENDPOINT_PATH_MAX);
+    struct endpoint_address result = {
+        .size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'))};
+    struct sockaddr_un *address = (struct sockaddr_un *)&result.address;
+    address->sun_family = AF_UNIX;
+    memcpy(address->sun_path, path, size);
+    if (path[0] == '@')
+        address->sun_path[0] = '\0';
+    memcpy(result.text, path, size + 1);
+    *ret_address = result;
+    return true;
+}
+
+void endpoint_forget(const char *transport, const char *endpoint)
+{
+    assert(transport != NULL);
+    assert(endpoint != NULL);
+    if (strcmp(transport, "unix") == 0 && endpoint[0] != '@')
+        unlink(endpoint);
+}
+
+static void print_ipv6(const struct sockaddr_in6 *address, char text[ENDPOINT_HOST_TEXT_MAX])
+{
+    assert(address->sin6_family == AF_INET6);
+    char host[INET6_ADDRSTRLEN];
+    if (IN6_IS_ADDR_V4MAPPED(&address->sin6_addr)) {
+        inet_ntop(AF_INET, &address->sin6_addr.s6_addr[12], text, ENDPOINT_HOST_TEXT_MAX);
+        return;
+    }
+    inet_ntop(AF_INET6, &address->sin6_addr, host, sizeof(host));
+    char zone[IF_NAMESIZE];
+    bool has_zone =
+        address->sin6_scope_id != 0 && if_indextoname(address->sin6_scope_id, zone) != NULL;
+    snprintf(text, ENDPOINT_HOST_TEXT_MAX, "%s%s%s", host, has_zone ? "%" : "",
+             has_zone ? zone : "");
+}
+
+void endpoint_print_host(const struct sockaddr *address, char text[ENDPOINT_HOST_TEXT_MAX])
+{
+    assert(address != NULL);
+    text[0] = '\0';
+    if (address->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
+                  ENDPOINT_HOST_TEXT_MAX);
+    else if (address->sa_family == AF_INET6)
+        print_ipv6((const struct sockaddr_in6 *)address, text);
+}
+
+void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX])
+{
+    assert(address != NULL);
+    assert(address->sa_family == AF_INET || address->sa_family == AF_INET6);
+    char host[ENDPOINT_HOST_TEXT_MAX];
+    endpoint_print_host(address, host);
+    bool has_colon = strchr(host, ':') != NULL;
+    uint16_t port = address->sa_family == AF_INET
+                        ? ((const struct sockaddr_in *)address)->sin_port
+                        : ((const struct sockaddr_in6 *)address)->sin6_port;
+    snprintf(text, ENDPOINT_TEXT_MAX, "%s%s%s:%u", has_colon ? "[" : "", host, has_colon ? "]" : "",
+             ntohs(port));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cursor over a Content-Type value. Pure function, any thread. */
+#include "src/net/syntax/media_type.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+enum { PARAMETERS_MAX = 16 };
+
+static void skip_blanks(struct slice *rest)
+{
+    assert(rest != NULL);
+    while (rest->size > 0 && (rest->data[0] == ' ' || rest->data[0] == '\t'))
+        *rest = slice_of(rest->data + 1, rest->size - 1);
+}
+
+static bool skip_char(struct slice *rest, char c)
+{
+    if (rest->size == 0 || rest->data[0] != (uint8_t)c)
+        return false;
+    *rest = slice_of(rest->data + 1, rest->size - 1);
+    return true;
+}
+
+static struct slice take_token(struct slice *rest)
+{
+    assert(rest != NULL);
+    size_t size = 0;
+    while (size < rest->size && rest->data[size] > ' ' && rest->data[size] < 0x7f &&
+           strchr("()<>@,;:\\\"/[]?=", rest->data[size]) == NULL)
+        size++;
+    struct slice token = slice_of(rest->data, size);
+    *rest = slice_of(rest->data + size, rest->size - size);
+    return token;
+}
+
+/* A token, or text in quotes. */
+static bool skip_value(struct slice *rest)
+{
+    assert(rest != NULL);
+    if (!skip_char(rest, '"'))
+        return take_token(rest).size > 0;
+    while (rest->size > 0) {
+        if (skip_char(rest, '"'))
+            return true;
+        if (skip_char(rest, '\\') && rest->size == 0)
+            return false;
+        *rest = slice_of(rest->data + 1, rest->size - 1);
+    }
+    return false;
+}
+
+struct parameter {
+    struct slice name;
+    struct slice value; /* as it stands there */
+};
+
+/* Whether the last one says something else than an earlier one of its name; the same is fine. */
+static bool is_contradicted(const struct parameter *parameters, size_t last)
+{
+    const struct parameter *new = &parameters[last];
+    assert(last < PARAMETERS_MAX);
+    for (size_t i = 0; i < last; i++)
+        if (parameters[i].name.size == new->name.size &&
+            strncasecmp((const char *)parameters[i].name.data, (const char *)new->name.data,
+                        new->name.size) == 0 &&
+            !slice_equal(parameters[i].value, new->value))
+            return true;
+    return false;
+}
+
+static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
+{
+    assert(ret_parameter != NULL);
+    ret_parameter->name = take_token(rest);
+    if (ret_parameter->name.size == 0 || !skip_char(rest, '='))
+        return false;
+    ret_parameter->value = *rest;
+    if (!skip_value(rest))
+        return false;
+    ret_parameter->value.size -= rest->size;
+    return true;
+}
+
+/* "; name=value" until the end; a lone semicolon at the end is fine. */
+static bool are_parameters(struct slice rest)
+{
+    struct parameter parameters[PARAMETERS_MAX];
+    for (size_t count = 0; count < PARAMETERS_MAX; count++) {
+        skip_blanks(&rest);
+        if (rest.size == 0)
+            return true;
+        if (!skip_char(&rest, ';'))
+            return false;
+        skip_blanks(&rest);
+        if (rest.size == 0)
+            return true;
+        if (!take_parameter(&rest, &parameters[count]) || is_contradicted(parameters, count))
+            return false;
+    }
+    return false;
+}
+
+bool media_type_is(struct slice value, const char *type)
+{
+    assert(type != NULL);
+    size_t size = strlen(type);
+    assert(size > 0);
+    skip_blanks(&value);
+    if (value.size < size || strncasecmp((const char *)value.data, type, size) != 0)
+        return false;
+    return are_parameters(slice_of(value.data + size, value.size - size));
+}

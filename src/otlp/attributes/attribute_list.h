@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attributes of one message while they are edited, with the rules of Go's pcommon.Map: keys may
+ * occur twice, lookups find the first, removal puts the last one into the gap. Slices point into
+ * the message or into the arena. One owner; reused from message to message. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/base/arena.h"
+#include "src/base/slice.h"
+
+struct budget;
+struct pattern;
+struct wire_writer;
+
+struct attribute {
+    struct slice key;
+    struct slice value; /* encoded AnyValue */
+    struct slice whole; /* the KeyValue as it came; no data when it is new */
+    bool has_new_value;
+};
+
+struct attribute_list {
+    struct arena arena;
+    struct attribute *items;
+    size_t count;
+    size_t capacity;
+    bool has_changed;
+    bool has_failed;       /* the budget had no room: some attributes are missing */
+    bool may_exceed;       /* the budget's limit, because the data cannot be refused any more */
+    struct budget *budget; /* NULL: not charged */
+};
+
+/* arena_bytes_max: what new values of one message may take. What a list holds is charged to budget
+ * (NULL: to none), which may refuse. */
+void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max,
+                         struct budget *budget);
+void attribute_list_fini(struct attribute_list *list);
+/* Forgets all attributes. */
+void attribute_list_clear(struct attribute_list *list);
+/* Appends an encoded KeyValue. */
+void attribute_list_add(struct attribute_list *list, struct slice key_value);
+/* The first with that key, or NULL. */
+struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key);
+/* value is an encoded AnyValue that lives as long as the message or the arena. */
+void attribute_list_set(struct attribute_list *list, struct attribute *attribute,
+                        struct slice value);
+/* Sets the first with that key, or appends one. */
+void attribute_list_put(struct attribute_list *list, struct slice key, struct slice value);
+/* The first with that key, if there is one; the last attribute takes its place. */
+void attribute_list_remove(struct attribute_list *list, struct slice key);
+/* The rest keeps its order. */
+void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern);
+
+/* As repeated field `number`: how many bytes, and the bytes. */
+size_t attribute_list_bytes(const struct attribute_list *list, unsigned number);
+void attribute_list_write(const struct attribute_list *list, unsigned number,
+                          struct wire_writer *writer);

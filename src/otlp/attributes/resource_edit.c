@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Editing resources. A Resource… message is looked at in two steps: first its fields are gone
+ * through and the Resource's content is collected (there may be several `resource` fields: together
+ * they are one message, wherever they stand); then, if the actions change it, the message is
+ * written anew with the Resource in front. Runs on the editor's lane. */
+#include "src/otlp/attributes/resource_edit.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/limits.h"
+#include "src/core/batch.h"
+#include "src/otlp/attributes/attribute_actions.h"
+#include "src/otlp/batch_writer.h"
+#include "src/otlp/rope.h"
+#include "src/otlp/wire.h"
+
+enum { RESOURCES = 1, RESOURCE = 1, ATTRIBUTES = 1 };
+
+/* One batch while it is edited. Bytes up to `written` have gone into the writer, if there is one.
+ */
+struct edit {
+    struct resource_editor *editor;
+    struct batch *batch;
+    struct batch *edited; /* NULL as long as nothing changed */
+    struct batch_writer writer;
+    struct rope written;
+    bool has_failed; /* the budget has no room */
+};
+
+/* The Resource of one Resource… message. */
+struct resource {
+    struct slice content;
+    uint64_t fields_bytes; /* of the fields that hold it, tags and lengths included */
+    unsigned fields;
+};
+
+void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
+                          struct budget *budget)
+{
+    assert(editor != NULL);
+    assert(actions != NULL);
+    *editor = (struct resource_editor){.actions = actions, .budget = budget};
+    attribute_list_init(&editor->list, EDIT_BYTES_MAX, budget);
+}
+
+void resource_editor_fini(struct resource_editor *editor)
+{
+    assert(editor != NULL);
+    attribute_list_fini(&editor->list);
+}
+
+/* Sums up the `resource` fields; the content is there when it is one field inside one part. */
+static struct resource find_resource(const struct rope_field *message)
+{
+    assert(message->number == RESOURCES);
+    struct resource resource = {0};
+    struct rope rope = message->content;
+    struct rope_field field;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        resource.fields_bytes += field.size;
+        resource.fields++;
+        resource.content = rope_contiguous(&field.content, field.content_bytes);
+        if (resource.content.size < field.content_bytes)
+            resource.fields++; /* two pieces: to be gathered as well */
+    }
+    return resource;
+}
+
+/* All contents, one after the other. False when there is no memory for it. */
+static bool gather_resource(struct arena *arena, const struct rope_field *message,
+                            struct resource *resource)
+{
+    assert(resource->fields > 1);
+    struct rope rope = message->content;
+    struct rope_field field;
+    uint8_t *gathered = arena_try_alloc(arena, (size_t)resource->fields_bytes);
+    size_t used = 0;
+    if (gathered == NULL)
+        return false;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        rope_copy(field.content, field.content_bytes, gathered + used);
+        used += field.content_bytes;
+    }
+    resource->content = slice_of(gathered, used);
+    return true;
+}
+
+static void read_attributes(struct attribute_list *list, struct slice content)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (field.number == ATTRIBUTES)
+            attribute_list_add(list, field.bytes);
+    assert(reader.failure == NULL);
+}
+
+/* Fields of a Resource that are not attributes; writer may be NULL to only measure them. */
+static size_t other_bytes(struct slice content, struct wire_writer *writer)
+{
+    size_t size = 0;
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == ATTRIBUTES)
+            continue;
+        size += field.whole.size;
+        if (writer != NULL)
+            wire_write_raw(writer, field.whole);
+    }
+    return size;
+}
+
+static void begin_writing(struct edit *edit)
+{
+    assert(edit->batch != NULL);
+    if (edit->edited != NULL)
+        return;
+    edit->edited = batch_create_like(edit->batch, edit->batch->parts_count + 4);
+    edit->edited->items = edit->batch->items;
+    batch_writer_init(&edit->writer, edit->edited, edit->editor->budget);
+}
+
+static void write_up_to(struct edit *edit, const struct rope *to)
+{
+    assert(to->at >= edit->written.at);
+    batch_writer_borrow(&edit->writer, edit->written, to->at - edit->written.at);
+    edit->written = *to;
+}
+
+/* The Resource as it is now: attributes, then all that came with them. */
+static void write_resource(struct edit *edit, struct slice content, size_t resource_bytes)
+{
+    struct batch_writer *writer = &edit->writer;
+    batch_writer_header(writer, RESOURCE, resource_bytes);
+    struct wire_writer out =
+        wire_writer_of(batch_writer_room(writer, resource_bytes), resource_bytes);
+    attribute_list_write(&edit->editor->list, ATTRIBUTES, &out);
+    other_bytes(content, &out);
+    assert(!out.has_failed && out.at == out.end);
+}
+
+/* Everything of the message but its Resource. */
+static void write_rest(struct edit *edit, const struct rope_field *message)
+{
+    assert(edit->edited != NULL);
+    struct rope rope = message->content;
+    struct rope_field field;
+    edit->written = rope;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        write_up_to(edit, &field.begin);
+        edit->written = rope;
+    }
+    write_up_to(edit, &rope);
+}
+
+static void write_message(struct edit *edit, const struct rope_field *message,
+                          const struct resource *resource)
+{
+    assert(resource->fields_bytes <= message->content_bytes);
+    size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
+                            other_bytes(resource->content, NULL);
+    uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
+    if (!edit->editor->list.may_exceed &&
+        !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
+        edit->has_failed = true;
+        return;
+    }
+    begin_writing(edit);
+    write_up_to(edit, &message->begin);
+    batch_writer_header(&edit->writer, RESOURCES,
+                        rest_bytes + wire_field_size(RESOURCE, resource_bytes));
+    write_resource(edit, resource->content, resource_bytes);
+    write_rest(edit, message);
+}
+
+/* Beyond the cap of the arena values stay as they are. */
+static bool is_refused_by_budget(const struct arena *arena)
+{
+    return arena->budget != NULL && arena->refused_bytes > 0 &&
+           arena->refused_bytes <= arena->max_bytes;
+}
+
+static void edit_message(struct edit *edit, const struct rope_field *message)
+{
+    assert(message->number == RESOURCES);
+    struct attribute_list *list = &edit->editor->list;
+    struct resource resource = find_resource(message);
+    attribute_list_clear(list);
+    if (resource.fields <= 1 || gather_resource(&list->arena, message, &resource)) {
+        read_attributes(list, resource.content);
+        attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
+    }
+    edit->has_failed = list->has_failed || is_refused_by_budget(&list->arena);
+    if (list->has_changed && !edit->has_failed)
+        write_message(edit, message, &resource);
+}
+
+struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
+{
+    assert(editor != NULL);
+    assert(batch != NULL);
+    struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
+    struct rope rope = rope_of(batch);
+    struct rope_field field;
+    /* Its sender has been answered: refusing would lose it. */
+    editor->list.may_exceed = batch->is_acknowledged;
+    editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;
+    while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field))
+        if (field.number == RESOURCES)
+            edit_message(&edit, &field);
+    attribute_list_clear(&editor->list);
+    if (edit.edited == NULL)
+        return edit.has_failed ? NULL : batch_ref(batch);
+    if (!edit.has_failed)
+        write_up_to(&edit, &rope);
+    batch_writer_fini(&edit.writer);
+    if (!edit.has_failed)
+        return edit.edited;
+    batch_unref(edit.edited);
+    return NULL;
+}

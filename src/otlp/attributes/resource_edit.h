@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edits the Resource of every Resource… message of a batch. What is not a Resource, and fields that
+ * nobody knows, stay as they are. One editor per lane. */
+#pragma once
+
+#include "src/otlp/attributes/attribute_list.h"
+
+struct attribute_actions;
+struct batch;
+struct budget;
+
+struct resource_editor {
+    const struct attribute_actions *actions; /* borrowed */
+    struct budget *budget;
+    struct attribute_list list; /* of the Resource at hand */
+};
+
+void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
+                          struct budget *budget);
+void resource_editor_fini(struct resource_editor *editor);
+/* A new reference: to the batch itself when nothing changes, else to an edited copy that shares the
+ * bytes that are not touched. NULL: the budget has no room for the edit, and nothing has changed.
+ */
+struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);

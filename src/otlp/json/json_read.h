@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP/JSON to protobuf, in one pass and without a tree: what it writes has then to pass the wire
+ * walker like any other body. It takes what the Go collector takes: names in lowerCamelCase or
+ * snake_case, ids in hexadecimal, numbers also as texts, enumerations also by name, null for what
+ * is absent; fields that it does not know are passed over. Pure function; any thread. */
+#pragma once
+
+#include "src/base/slice.h"
+
+struct budget;
+struct buffer;
+struct otlp_message;
+
+enum json_result {
+    JSON_READ,
+    JSON_MALFORMED, /* the reason says at which byte, what was found and what was expected */
+    JSON_NO_BUDGET, /* no memory; later there may be */
+};
+
+enum { JSON_REASON_BYTES_MAX = 512 };
+
+/* *ret_encoded is the caller's, set on JSON_READ only; it has at most JSON_READ_RATIO_MAX times as
+ * many bytes as text. budget may be NULL. */
+enum json_result json_read(const struct otlp_message *message, struct slice text,
+                           struct budget *budget, struct buffer **ret_encoded,
+                           char reason[JSON_REASON_BYTES_MAX]);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cursor over JSON text (RFC 8259): white space, strings, numbers and words. It builds nothing:
+ * what it finds are slices of the text. Plain values; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
+
+struct json_scan {
+    const uint8_t *begin;
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+/* What stands between two quotes, as it stands there. */
+struct json_string {
+    struct slice raw;
+    bool has_escapes;
+};
+
+struct json_number {
+    struct slice text;
+    bool is_integer; /* neither a point nor an exponent */
+};
+
+/* text stays the caller's; it may be NULL when it has no bytes. */
+struct json_scan json_scan_of(struct slice text);
+void json_scan_long_space(struct json_scan *scan);
+/* At the quote that opens a string: goes past the one that closes it. False: `at` is where it is
+ * wrong. The bytes need not be UTF-8. */
+bool json_scan_string(struct json_scan *scan, struct json_string *ret_string);
+/* False: `at` is where it is wrong. */
+bool json_scan_number(struct json_scan *scan, struct json_number *ret_number);
+/* Goes past the word if it stands here. */
+bool json_scan_word(struct json_scan *scan, const char *word);
+/* What the string says; room holds as many bytes as it has raw ones. Halves of surrogate pairs
+ * become U+FFFD. Returns the size. */
+size_t json_unescape(const struct json_string *string, uint8_t *room);
+
+/* 16: no hexadecimal digit. */
+static inline unsigned json_hex_digit(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    unsigned letter = (byte | 0x20u) - 'a';
+    return letter < 6 ? letter + 10 : 16;
+}
+
+/* The byte that stands here; 0, which no JSON has, at the end. */
+static inline uint8_t json_scan_peek(const struct json_scan *scan)
+{
+    return scan->at < scan->end ? *scan->at : 0;
+}
+
+static inline void json_scan_space(struct json_scan *scan)
+{
+    if (scan->at < scan->end && *scan->at <= ' ')
+        json_scan_long_space(scan);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversions between values and texts. Pure functions; any thread. */
+#include "src/otlp/json/value_text.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "src/base/arena.h"
+#include "src/otlp/json/json_text.h"
+#include "src/otlp/value.h"
+
+enum { NUMBER_BYTES_MAX = 1024, DOUBLE_DIGITS_MAX = 17 };
+
+bool text_to_int(struct slice text, int64_t *ret_number)
+{
+    assert(ret_number != NULL);
+    size_t at = text.size > 0 && (text.data[0] == '+' || text.data[0] == '-');
+    bool is_negative = at == 1 && text.data[0] == '-';
+    uint64_t limit = (uint64_t)INT64_MAX + is_negative;
+    uint64_t number = 0;
+    if (at == text.size)
+        return false;
+    for (; at < text.size; at++) {
+        unsigned digit = (unsigned)text.data[at] - '0';
+        if (digit > 9 || number > (limit - digit) / 10)
+            return false;
+        number = number * 10 + digit;
+    }
+    *ret_number = is_negative ? (int64_t)(0 - number) : (int64_t)number;
+    return true;
+}
+
+static const char *without_sign(const char *text)
+{
+    assert(text != NULL);
+    return text + (text[0] == '+' || text[0] == '-');
+}
+
+static bool has_hexadecimal_prefix(const char *text)
+{
+    return text[0] == '0' && (text[1] | 0x20) == 'x';
+}
+
+/* Takes underscores out, each of which must stand between two digits or between 0x and a digit. */
+static bool strip_underscores(char *text)
+{
+    assert(text[0] != '\0');
+    const char *digits = without_sign(text);
+    bool is_hexadecimal = has_hexadecimal_prefix(digits);
+    char *out = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at != '_') {
+            *out++ = *at;
+            continue;
+        }
+        unsigned char before = at > digits ? (unsigned char)at[-1] : 0;
+        unsigned char after = (unsigned char)at[1];
+        bool is_behind_prefix = is_hexadecimal && at == digits + 2;
+        if (!is_behind_prefix && !(is_hexadecimal ? isxdigit(before) : isdigit(before)))
+            return false;
+        if (!(is_hexadecimal ? isxdigit(after) : isdigit(after)))
+            return false;
+    }
+    *out = '\0';
+    return true;
+}
+
+static bool is_special(const char *text)
+{
+    assert(text != NULL);
+    const char *name = without_sign(text);
+    return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
+           strcasecmp(text, "nan") == 0;
+}
+
+/* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
+static bool is_number(const char *text)
+{
+    assert(text != NULL);
+    const char *digits = without_sign(text);
+    if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
+        return false;
+    return !has_hexadecimal_prefix(digits) || strpbrk(digits, "pP") != NULL;
+}
+
+bool text_to_double(struct slice text, double *ret_real)
+{
+    char number[NUMBER_BYTES_MAX + 1];
+    assert(ret_real != NULL);
+    if (text.size == 0 || text.size > NUMBER_BYTES_MAX ||
+        memchr(text.data, '\0', text.size) != NULL)
+        return false;
+    memcpy(number, text.data, text.size);
+    number[text.size] = '\0';
+    if (!strip_underscores(number) || (!is_special(number) && !is_number(number)))
+        return false;
+    char *end;
+    double real = strtod(number, &end);
+    if (*end != '\0' || (isinf(real) && !is_special(number)))
+        return false;
+    *ret_real = real;
+    return true;
+}
+
+/* The digits of real times a power of ten, if few make it whole: up to 15 of them are read back as
+ * they were, so that the first that do are the fewest. */
+static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *ret_exponent)
+{
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    assert(real >= 0);
+    for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+        double scaled = real * powers[i];
+        if (scaled >= 1e15)
+            return false;
+        uint64_t whole = (uint64_t)(scaled + 0.5);
+        if ((double)whole / powers[i] != real)
+            continue;
+        int size = snprintf(digits, DOUBLE_DIGITS_MAX + 1, "%" PRIu64, whole);
+        *ret_exponent = size - 1 - (int)i;
+        return true;
+    }
+    return false;
+}
+
+/* "d.ddde±xx" of the fewest digits. Beyond the smallest numbers 15 digits are read back as they
+ * were, so that one that has fewer shows zeros behind them. */
+static void print_scientific(double real, char *text, size_t size)
+{
+    assert(real >= 0);
+    for (int precision = real < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
+         precision++) {
+        snprintf(text, size, "%.*e", precision, real);
+        if (strtod(text, NULL) == real)
+            return;
+    }
+}
+
+static void strip_zeros(char *digits)
+{
+    size_t size = strlen(digits);
+    assert(size > 0);
+    while (size > 1 && digits[size - 1] == '0')
+        digits[--size] = '\0';
+}
+
+/* The fewest digits that read back as the same number; returns the decimal exponent of the first.
+ */
+static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
+{
+    char text[DOUBLE_DIGITS_MAX + 16];
+    int exponent;
+    if (!whole_digits(real, digits, &exponent)) {
+        size_t used = 0;
+        const char *at = text;
+        print_scientific(real, text, sizeof(text));
+        for (; *at != 'e'; at++)
+            if (isdigit((unsigned char)*at))
+                digits[used++] = *at;
+        digits[used] = '\0';
+        exponent = (int)strtol(at + 1, NULL, 10);
+    }
+    strip_zeros(digits);
+    return exponent;
+}
+
+static size_t write_plain(char *text, const char *digits, int exponent)
+{
+    assert(exponent < 21);
+    int count = (int)strlen(digits);
+    size_t used = 0;
+    if (exponent < 0) {
+        text[used++] = '0';
+        text[used++] = '.';
+        for (int i = exponent + 1; i < 0; i++)
+            text[used++] = '0';
+    }
+    for (int i = 0; i < count || i <= exponent; i++) {
+        if (i == exponent + 1 && exponent >= 0)
+            text[used++] = '.';
+        text[used++] = i < count ? digits[i] : '0';
+    }
+    return used;
+}
+
+size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
+{
+    assert(text != NULL);
+    char digits[DOUBLE_DIGITS_MAX + 1];
+    if (isnan(real))
+        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, "NaN");
+    if (isinf(real))
+        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, real < 0 ? "-Infinity" : "Infinity");
+    double size = fabs(real);
+    size_t used = 0;
+    if (signbit(real))
+        text[used++] = '-';
+    int exponent = shortest_digits(size, digits);
+    if (size == 0 || (size >= 1e-6 && size < 1e21))
+        return used + write_plain(text + used, digits, exponent);
+    used += (size_t)snprintf(text + used, DOUBLE_TEXT_BYTES_MAX - used, "%c%s%se%+03d", digits[0],
+                             digits[1] != '\0' ? "." : "", digits + 1, exponent);
+    /* e-09 is written e-9; e+21 has two digits anyway. */
+    if (text[used - 4] == 'e' && text[used - 3] == '-' && text[used - 2] == '0') {
+        text[used - 2] = text[used - 1];
+        used--;
+    }
+    text[used] = '\0';
+    return used;
+}
+
+bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
+{
+    assert(ret_text != NULL);
+    assert(arena != NULL);
+    struct value value = value_read(encoded);
+    struct json_text json = {.arena = arena};
+    char number[DOUBLE_TEXT_BYTES_MAX];
+    switch (value.type) {
+    case VALUE_TEXT:
+        *ret_text = value.bytes;
+        return true;
+    case VALUE_DOUBLE:
+        json_text_raw(&json, slice_of(number, double_to_text(value.real, number)));
+        break;
+    case VALUE_BYTES:
+        json_text_base64(&json, value.bytes);
+        break;
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_LIST:
+    case VALUE_MAP:
+        json_text_value(&json, encoded);
+        break;
+    case VALUE_EMPTY:
+    default:
+        break;
+    }
+    return json_text_finish(&json, ret_text);
+}

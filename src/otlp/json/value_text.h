@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values as text and texts as numbers, exactly as the Go collector converts them: strconv's grammar
+ * and pcommon.Value.AsString. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
+
+struct arena;
+
+enum { DOUBLE_TEXT_BYTES_MAX = 400 };
+
+/* strconv.ParseInt(text, 10, 64): optional sign, digits, nothing else; in range. */
+bool text_to_int(struct slice text, int64_t *ret_number);
+/* strconv.ParseFloat(text, 64): decimal or hexadecimal with exponent, underscores between digits,
+ * inf, infinity, nan in any case; in range. */
+bool text_to_double(struct slice text, double *ret_real);
+/* As encoding/json writes numbers, and NaN, Infinity, -Infinity. Returns the length. */
+size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX]);
+/* Lists and maps become JSON with sorted keys, bytes base64. False when the arena's cap does not
+ * allow it. */
+bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text);

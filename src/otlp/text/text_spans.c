@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spans that a request's samples belong to, each with its hottest functions: one row per sample
+ * that has a link, sorted and summed. Any thread. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "src/base/arena.h"
+#include "src/base/budget.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/otlp/text/text_parts.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_view.h"
+
+/* Indices into the request's tables. */
+struct row {
+    uint32_t link;
+    uint32_t type;
+    uint32_t unit;
+    uint32_t function;  /* its name, of the innermost frame; 0: unknown */
+    uint32_t attribute; /* span_name; 0: none */
+    uint64_t value;
+};
+
+#define LEAF_UNREAD UINT32_MAX
+
+/* Whether an attribute is a span_name. */
+enum __attribute__((packed)) name_state { NAME_UNREAD, NAME_OTHER, NAME_OF_SPAN };
+
+/* Pairs of indices (type, unit), sorted. */
+struct type_units {
+    uint64_t *items;
+    size_t count;
+    size_t capacity;
+};
+
+struct rows {
+    struct budget *budget; /* NULL: not charged */
+    const struct profile_dictionary *dictionary;
+    struct row *items;
+    size_t count;
+    size_t capacity;
+    uint64_t left_out;
+    uint32_t *leaves;        /* by stack: the name of its leaf */
+    enum name_state *names;  /* by attribute */
+    struct type_units types; /* of the profiles of the scope at hand */
+};
+
+/* One span and type: neighbours in the sorted rows. */
+struct span_group {
+    const struct row *rows;
+    size_t count;
+    uint64_t total;
+};
+
+/* What senders say may be any number: sums and products end at UINT64_MAX and never wrap. */
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t multiply_capped(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* The name of a stack's innermost function; 0: unknown. */
+static uint32_t read_leaf(const struct profile_dictionary *dictionary,
+                          struct profile_index stack_index)
+{
+    struct profile_stack stack = profile_stack_at(dictionary, stack_index);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_line line;
+    struct profile_index index;
+    if (!profile_indices_next(&reader, &index))
+        return 0;
+    struct wire_reader lines =
+        wire_reader_of(profile_entry_at(dictionary, PROFILE_LOCATIONS, index));
+    if (!profile_next_line(&lines, &line))
+        return 0;
+    return profile_place(dictionary, PROFILE_STRINGS,
+                         profile_function_at(dictionary, line.function).name);
+}
+
+/* Many samples share a stack: each is read once. */
+static uint32_t leaf_name(struct rows *rows, struct profile_index stack)
+{
+    uint32_t *leaf = &rows->leaves[profile_place(rows->dictionary, PROFILE_STACKS, stack)];
+    if (*leaf == LEAF_UNREAD)
+        *leaf = read_leaf(rows->dictionary, stack);
+    return *leaf;
+}
+
+static bool names_span(struct rows *rows, struct profile_index index)
+{
+    enum name_state *state =
+        &rows->names[profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index)];
+    if (*state == NAME_UNREAD) {
+        struct profile_attribute attribute = profile_attribute_at(rows->dictionary, index);
+        struct slice key = profile_string_at(rows->dictionary, attribute.key);
+        *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
+    }
+    return *state == NAME_OF_SPAN;
+}
+
+/* The attribute with the span's name; 0: there is none. */
+static uint32_t name_attribute(struct rows *rows, const struct profile_sample *sample)
+{
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
+    assert(rows->names != NULL);
+    while (profile_indices_next(&reader, &index))
+        if (names_span(rows, index))
+            return profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
+    return 0;
+}
+
+/* The sum of its values, or UINT64_MAX where that is more; a sample without any counts once for
+ * each time at which it was seen. */
+static uint64_t value_of(const struct profile_sample *sample)
+{
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
+    uint64_t total = 0;
+    uint64_t value;
+    assert(sample->bytes.data != NULL);
+    if (profile_numbers_count(&sample->values) == 0)
+        return profile_numbers_count(&sample->timestamps);
+    while (profile_numbers_next(&reader, &value))
+        total = add_capped(total, (int64_t)value > 0 ? value : 0);
+    return total;
+}
+
+/* NULL: there is no memory. While items are copied both lists are there. */
+static void *grown(struct rows *rows, void *items, size_t before, size_t capacity,
+                   size_t item_bytes)
+{
+    if (rows->budget != NULL && !budget_try_take(rows->budget, capacity * item_bytes))
+        return NULL;
+    void *memory = mem_try_resize(items, capacity * item_bytes);
+    if (rows->budget != NULL)
+        budget_return(rows->budget, (memory != NULL ? before : capacity) * item_bytes);
+    return memory;
+}
+
+static void drop(const struct rows *rows, void *items, size_t capacity, size_t item_bytes)
+{
+    mem_free(items);
+    if (rows->budget != NULL)
+        budget_return(rows->budget, capacity * item_bytes);
+}
+
+static bool has_room(struct rows *rows)
+{
+    assert(rows->count <= rows->capacity);
+    if (rows->count < rows->capacity)
+        return true;
+    if (rows->capacity == TEXT_SPAN_ROWS_MAX)
+        return false;
+    size_t capacity = rows->capacity > 0 ? 2 * rows->capacity : 256;
+    struct row *items = grown(rows, rows->items, rows->capacity, capacity, sizeof(*items));
+    if (items == NULL)
+        return false;
+    rows->items = items;
+    rows->capacity = capacity;
+    return true;
+}
+
+/* Samples that a CPU profile counts stand for a time each. */
+static bool stands_for_time(const struct profile_dictionary *dictionary,
+                            const struct profile *profile)
+{
+    assert(dictionary != NULL);
+    return profile->period > 1 &&
+           slice_equal_text(profile_string_at(dictionary, profile->period_type.unit),
+                            "nanoseconds") &&
+           slice_equal_text(profile_string_at(dictionary, profile->sample_type.unit), "count");
+}
+
+static uint64_t type_unit(const struct profile_value_type *type)
+{
+    return (uint64_t)type->type.number << 32 | (uint32_t)type->unit.number;
+}
+
+static int compare_type_units(const void *left, const void *right)
+{
+    const uint64_t *a = left;
+    const uint64_t *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Notes the types of all profiles of a scope. False: there is no memory for them. */
+static bool collect_types(struct rows *rows, struct slice scope)
+{
+    struct type_units *types = &rows->types;
+    struct wire_reader profiles = wire_reader_of(scope);
+    struct profile profile;
+    types->count = 0;
+    while (profile_next_profile(&profiles, &profile)) {
+        if (types->count == types->capacity) {
+            size_t capacity = types->capacity > 0 ? 2 * types->capacity : 64;
+            uint64_t *items = grown(rows, types->items, types->capacity, capacity, sizeof(*items));
+            if (items == NULL)
+                return false;
+            types->items = items;
+            types->capacity = capacity;
+        }
+        types->items[types->count++] = type_unit(&profile.sample_type);
+    }
+    assert(profiles.failure == NULL);
+    if (types->count > 1)
+        qsort(types->items, types->count, sizeof(types->items[0]), compare_type_units);
+    return true;
+}
+
+/* Many profilers count samples and, in a profile beside that, say the time that they stand for.
+ */
+static bool is_said_beside(const struct rows *rows, const struct profile *profile)
+{
+    const struct type_units *types = &rows->types;
+    uint64_t wanted = type_unit(&profile->period_type);
+    assert(profile->bytes.data != NULL);
+    return stands_for_time(rows->dictionary, profile) && types->count > 0 &&
+           bsearch(&wanted, types->items, types->count, sizeof(wanted), compare_type_units) != NULL;
+}
+
+static void add_sample(struct rows *rows, const struct profile *profile,
+                       const struct profile_sample *sample)
+{
+    const struct profile_dictionary *from = rows->dictionary;
+    if (!profile_index_is_set(sample->link))
+        return;
+    if (!has_room(rows)) {
+        rows->left_out++;
+        return;
+    }
+    struct row row = {
+        .link = profile_place(from, PROFILE_LINKS, sample->link),
+        .type = profile_place(from, PROFILE_STRINGS, profile->sample_type.type),
+        .unit = profile_place(from, PROFILE_STRINGS, profile->sample_type.unit),
+        .function = leaf_name(rows, sample->stack),
+        .attribute = name_attribute(rows, sample),
+        .value = value_of(sample),
+    };
+    if (stands_for_time(rows->dictionary, profile)) {
+        row.type = profile_place(from, PROFILE_STRINGS, profile->period_type.type);
+        row.unit = profile_place(from, PROFILE_STRINGS, profile->period_type.unit);
+        row.value = multiply_capped(row.value, (uint64_t)profile->period);
+    }
+    rows->items[rows->count++] = row;
+}
+
+static void add_profiles(struct rows *rows, struct slice scope)
+{
+    struct wire_reader profiles = wire_reader_of(scope);
+    struct profile profile;
+    assert(rows->dictionary != NULL);
+    if (!collect_types(rows, scope))
+        return;
+    while (profile_next_profile(&profiles, &profile)) {
+        struct wire_reader samples = wire_reader_of(profile.bytes);
+        struct profile_sample sample;
+        if (is_said_beside(rows, &profile))
+            continue;
+        while (profile_next_sample(&samples, &sample))
+            add_sample(rows, &profile, &sample);
+    }
+}
+
+static void add_request(struct rows *rows, struct slice request)
+{
+    struct wire_reader resources = wire_reader_of(request);
+    struct profile_resource resource;
+    assert(rows->count == 0);
+    while (profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        struct profile_scope scope;
+        while (profile_next_scope(&scopes, &scope))
+            add_profiles(rows, scope.bytes);
+    }
+}
+
+static int compare_spans(const struct row *a, const struct row *b)
+{
+    assert(a != NULL && b != NULL);
+    if (a->link != b->link)
+        return a->link < b->link ? -1 : 1;
+    if (a->type != b->type)
+        return a->type < b->type ? -1 : 1;
+    return a->unit < b->unit ? -1 : a->unit > b->unit;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct row *a = left;
+    const struct row *b = right;
+    assert(a != NULL && b != NULL);
+    int spans = compare_spans(a, b);
+    if (spans != 0)
+        return spans;
+    return a->function < b->function ? -1 : a->function > b->function;
+}
+
+static int compare_values(const void *left, const void *right)
+{
+    const struct row *a = left;
+    const struct row *b = right;
+    assert(a != NULL && b != NULL);
+    int spans = compare_spans(a, b);
+    if (spans != 0)
+        return spans;
+    return a->value > b->value ? -1 : a->value < b->value;
+}
+
+/* One row per span, type and function, the largest of a span first. */
+static void sum_rows(struct rows *rows)
+{
+    size_t kept = 0;
+    assert(rows->count > 0);
+    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_rows);
+    for (size_t i = 1; i < rows->count; i++) {
+        if (compare_rows(&rows->items[i], &rows->items[kept]) == 0)
+            rows->items[kept].value = add_capped(rows->items[kept].value, rows->items[i].value);
+        else
+            rows->items[++kept] = rows->items[i];
+    }
+    rows->count = kept + 1;
+    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_values);
+}
+
+static bool next_group(const struct rows *rows, size_t *at, struct span_group *group)
+{
+    assert(*at <= rows->count);
+    if (*at == rows->count)
+        return false;
+    *group = (struct span_group){.rows = &rows->items[*at]};
+    while (*at < rows->count && compare_spans(group->rows, &rows->items[*at]) == 0) {
+        group->total = add_capped(group->total, rows->items[(*at)++].value);
+        group->count++;
+    }
+    return true;
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+    const struct span_group *a = left;
+    const struct span_group *b = right;
+    assert(a->count > 0 && b->count > 0);
+    return a->total > b->total ? -1 : a->total < b->total;
+}
+
+static void add_amount(struct text *text, uint64_t value, struct slice unit)
+{
+    assert(text != NULL);
+    if (slice_equal_text(unit, "nanoseconds")) {
+        text_add(text, "%.1f ms", (double)value / NS_PER_MS);
+        return;
+    }
+    text_add(text, "%" PRIu64 " ", value);
+    text_add_slice(text, unit);
+}
+
+/* Line ends, and what else would move a terminal's cursor, in names that others gave. */
+static void flatten(struct text *text, size_t begin)
+{
+    assert(begin <= text->size);
+    for (size_t i = begin; i < text->size; i++)
+        if ((uint8_t)text->data[i] < ' ' || text->data[i] == 0x7f)
+            text->data[i] = ' ';
+}
+
+static void add_function(struct text *text, const struct rows *rows, const struct row *row,
+                         uint64_t total)
+{
+    struct slice name = profile_string_at(rows->dictionary, profile_index_of(row->function));
+    assert(total >= row->value);
+    text_add(text, "     %5.1f %%  ", total > 0 ? 100.0 * (double)row->value / (double)total : 0.0);
+    size_t begin = text->size;
+    text_add_slice(text, name.size > 0 ? name : slice_of_text("(no symbol)"));
+    flatten(text, begin);
+    text_add(text, "\n");
+}
+
+static void add_group(struct text *text, const struct rows *rows, const struct span_group *group,
+                      size_t functions_max)
+{
+    const struct row *first = group->rows;
+    struct profile_link link = profile_link_at(rows->dictionary, profile_index_of(first->link));
+    struct profile_attribute name =
+        profile_attribute_at(rows->dictionary, profile_index_of(first->attribute));
+    assert(group->count > 0);
+    text_add(text, "Span ");
+    size_t begin = text->size;
+    if (first->attribute != 0 && name.value.data != NULL)
+        text_add_value(text, name.value);
+    text_add(text, "%strace ", first->attribute != 0 ? ", " : "");
+    text_add_id(text, link.trace_id);
+    text_add(text, ", span ");
+    text_add_id(text, link.span_id);
+    text_add(text, ": ");
+    add_amount(text, group->total,
+               profile_string_at(rows->dictionary, profile_index_of(first->unit)));
+    text_add(text, " of ");
+    text_add_slice(text, profile_string_at(rows->dictionary, profile_index_of(first->type)));
+    flatten(text, begin);
+    text_add(text, "\n");
+    for (size_t i = 0; i < group->count && i < functions_max; i++)
+        add_function(text, rows, &group->rows[i], group->total);
+}
+
+/* The spans with the largest totals. Totals of different types are not comparable, but each
+ * type's own order is kept. */
+static void write_groups(struct text *text, struct rows *rows, size_t functions_max)
+{
+    struct span_group *groups = grown(rows, NULL, 0, rows->count, sizeof(*groups));
+    size_t count = 0;
+    size_t at = 0;
+    assert(rows->count > 0);
+    if (groups == NULL)
+        return;
+    while (next_group(rows, &at, &groups[count]))
+        count++;
+    qsort(groups, count, sizeof(groups[0]), compare_groups);
+    for (size_t i = 0; i < count && i < TEXT_SPANS_MAX && !text->is_cut; i++)
+        add_group(text, rows, &groups[i], functions_max);
+    if (count > TEXT_SPANS_MAX)
+        text_add(text, "… and %zu more spans\n", count - TEXT_SPANS_MAX);
+    if (rows->left_out > 0)
+        text_add(text, "… without %" PRIu64 " samples beyond the first %d\n", rows->left_out,
+                 TEXT_SPAN_ROWS_MAX);
+    drop(rows, groups, rows->count, sizeof(*groups));
+}
+
+/* False: there is no memory for what is kept of stacks and attributes. */
+static bool open_rows(struct rows *rows, struct arena *arena)
+{
+    /* Index 0 may be asked for even if the table is empty. */
+    size_t stacks = (size_t)rows->dictionary->counts[PROFILE_STACKS] + 1;
+    size_t attributes = (size_t)rows->dictionary->counts[PROFILE_ATTRIBUTES] + 1;
+    rows->leaves = arena_try_alloc(arena, stacks * sizeof(rows->leaves[0]));
+    rows->names = arena_try_alloc(arena, attributes * sizeof(rows->names[0]));
+    if (rows->leaves == NULL || rows->names == NULL)
+        return false;
+    for (size_t i = 0; i < stacks; i++)
+        rows->leaves[i] = LEAF_UNREAD;
+    memset(rows->names, NAME_UNREAD, attributes * sizeof(rows->names[0]));
+    return true;
+}
+
+void otlp_text_write_spans(struct text *text, struct slice request, size_t functions_max)
+{
+    struct profile_dictionary dictionary;
+    struct rows rows = {.dictionary = &dictionary, .budget = text->budget};
+    struct arena arena;
+    assert(text != NULL);
+    assert(functions_max > 0);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, text->budget);
+    if (profile_dictionary_open(&dictionary, &arena, request) && open_rows(&rows, &arena)) {
+        add_request(&rows, request);
+        if (rows.count > 0) {
+            sum_rows(&rows);
+            text->dictionary = &dictionary;
+            write_groups(text, &rows, functions_max);
+            text->dictionary = NULL;
+        }
+    }
+    drop(&rows, rows.items, rows.capacity, sizeof(rows.items[0]));
+    drop(&rows, rows.types.items, rows.types.capacity, sizeof(rows.types.items[0]));
+    arena_clear(&arena);
+}

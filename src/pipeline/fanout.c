@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fan-out: who has room takes the batch; a full queue loses its share and nobody else's, unless all
+ * are full: then the batch is refused as a whole. It looks like a component to the processor in
+ * front of it. Runs on its lane. */
+#include "src/pipeline/fanout.h"
+
+#include <assert.h>
+
+#include "src/base/mem.h"
+#include "src/base/ring.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/pipeline/sender.h"
+
+struct branch {
+    struct sender *sender;
+    bool is_admitted; /* the batch that is being handed out */
+    struct outcome refusal;
+};
+
+/* A batch that waits for room. */
+struct held {
+    struct batch *batch;
+    struct receipt *receipt;
+};
+
+struct fanout {
+    struct component base;
+    struct budget_waiter waiter;
+    struct sender *waits_for; /* NULL: not blocked */
+    struct ring *held;        /* struct held; empty when not blocked */
+    void (*on_free)(void *arg);
+    void *arg;
+    size_t count;
+    struct branch branches[];
+};
+
+static const struct component_factory fanout_factory;
+
+static struct fanout *fanout_of(struct component *component)
+{
+    assert(component->factory == &fanout_factory);
+    return (struct fanout *)component;
+}
+
+/* Asks every sender. Returns how many admitted the batch; *ret_outcome is the first refusal, and
+ * *ret_blocking a sender that wants to be waited for, or NULL. */
+static size_t admit(struct fanout *fanout, const struct batch *batch, struct outcome *ret_outcome,
+                    struct sender **ret_blocking)
+{
+    assert(fanout->waits_for == NULL);
+    size_t admitted = 0;
+    *ret_blocking = NULL;
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        branch->is_admitted = sender_admit(branch->sender, batch, &branch->refusal);
+        admitted += branch->is_admitted;
+        if (branch->is_admitted)
+            continue;
+        if (admitted == i)
+            *ret_outcome = branch->refusal;
+        if (*ret_blocking == NULL && sender_blocks(branch->sender, batch))
+            *ret_blocking = branch->sender;
+    }
+    return admitted;
+}
+
+static void cancel(struct fanout *fanout, const struct batch *batch)
+{
+    assert(batch != NULL);
+    for (size_t i = 0; i < fanout->count; i++)
+        if (fanout->branches[i].is_admitted)
+            sender_cancel(fanout->branches[i].sender, batch);
+}
+
+static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    assert(fanout->count > 0);
+    receipt_expect(receipt, (unsigned)fanout->count - 1);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (branch->is_admitted)
+            sender_take(branch->sender, batch, receipt);
+        else
+            sender_lose(branch->sender, batch, receipt, &branch->refusal);
+    }
+}
+
+/* Nobody is waited for: whoever has no room has refused. */
+static void note_refusals(struct fanout *fanout, const struct batch *batch)
+{
+    assert(fanout->waits_for == NULL);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (!branch->is_admitted)
+            sender_note_refusal(branch->sender, batch, &branch->refusal);
+    }
+}
+
+/* False: it has to wait for a sender. */
+static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    assert(fanout->waits_for == NULL);
+    struct outcome outcome;
+    struct sender *blocking;
+    size_t admitted = admit(fanout, batch, &outcome, &blocking);
+    if (blocking != NULL) {
+        cancel(fanout, batch);
+        fanout->waits_for = blocking;
+        sender_wait(blocking, batch, &fanout->waiter);
+        return false;
+    }
+    note_refusals(fanout, batch);
+    if (admitted == 0)
+        receipt_resolve(receipt, &outcome);
+    else
+        hand_out(fanout, batch, receipt);
+    return true;
+}
+
+static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
+{
+    assert(batch != NULL);
+    struct fanout *fanout = fanout_of(self);
+    if (fanout->waits_for == NULL && give(fanout, batch, receipt))
+        return;
+    struct held *held = mem_alloc(sizeof(*held));
+    *held = (struct held){.batch = batch_ref(batch), .receipt = receipt};
+    ring_push(fanout->held, held);
+}
+
+static void on_room(void *arg)
+{
+    struct fanout *fanout = arg;
+    struct held *held;
+    assert(fanout->waits_for != NULL);
+    assert(ring_depth(fanout->held) > 0);
+    fanout->waits_for = NULL;
+    while ((held = ring_first(fanout->held)) != NULL) {
+        if (!give(fanout, held->batch, held->receipt))
+            return;
+        ring_pop(fanout->held);
+        batch_unref(held->batch);
+        mem_free(held);
+    }
+    fanout->on_free(fanout->arg);
+}
+
+static const struct component_factory fanout_factory = {
+    .type = "fanout",
+    .kind = EXPORTER,
+    .instance_size = sizeof(struct fanout),
+    .consume = fanout_consume,
+};
+
+struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, size_t count,
+                             void (*on_free)(void *arg), void *arg)
+{
+    assert(count > 0);
+    assert(on_free != NULL);
+    struct fanout *fanout = mem_zalloc(sizeof(*fanout) + count * sizeof(fanout->branches[0]));
+    fanout->base.factory = &fanout_factory;
+    fanout->base.lane = lane;
+    fanout->waiter = (struct budget_waiter){.lane = lane, .fn = on_room, .arg = fanout};
+    fanout->held = ring_create();
+    fanout->on_free = on_free;
+    fanout->arg = arg;
+    fanout->count = count;
+    for (size_t i = 0; i < count; i++)
+        fanout->branches[i].sender = senders[i];
+    return fanout;
+}
+
+void fanout_destroy(struct fanout *fanout)
+{
+    if (fanout == NULL)
+        return;
+    assert(fanout->waits_for == NULL);
+    ring_destroy(fanout->held);
+    mem_free(fanout);
+}
+
+struct component *fanout_component(struct fanout *fanout)
+{
+    assert(fanout != NULL);
+    return &fanout->base;
+}
+
+bool fanout_is_blocked(const struct fanout *fanout)
+{
+    assert(fanout != NULL);
+    return fanout->waits_for != NULL;
+}

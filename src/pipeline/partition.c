@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partitions by metadata values, in a balanced search tree, and in one list for each state.
+ *
+ * Clients can make up values of the keys, and tenants, without end. Partitions with something
+ * pending are charged to the budget. Those with nothing pending save no more than it takes to make
+ * them again: PARTITIONS_IDLE_MAX small ones are kept, and when the limit on combinations is
+ * reached, those that have been idle for a while give way. Runs on its owner's lane. */
+#include "src/pipeline/partition.h"
+
+#include <assert.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/client_info.h"
+
+/* One set of values of the keys. */
+struct combination {
+    char *values; /* the begin of its partitions' keys */
+    size_t partitions;
+    bool is_none; /* all values are missing */
+};
+
+void partitions_init(struct partitions *partitions, enum signal_kind signal, struct budget *budget,
+                     struct config_texts keys, size_t combinations_max)
+{
+    assert(partitions != NULL);
+    assert(signal < SIGNAL_KINDS);
+    *partitions = (struct partitions){
+        .signal = signal, .budget = budget, .keys = keys, .combinations_max = combinations_max};
+}
+
+void partitions_owned_by(struct partitions *partitions, timer_fn on_timer, void *owner)
+{
+    assert(partitions != NULL);
+    assert(partitions->tree == NULL);
+    assert(on_timer != NULL);
+    partitions->on_timer = on_timer;
+    partitions->owner = owner;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct partition *)a)->key, ((const struct partition *)b)->key);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    return strcmp(((const struct combination *)a)->values, ((const struct combination *)b)->values);
+}
+
+static void unlist(struct partition *partition)
+{
+    struct partition_list *list = &partition->partitions->lists[partition->state];
+    assert(list->count > 0);
+    *(partition->previous != NULL ? &partition->previous->next : &list->first) = partition->next;
+    *(partition->next != NULL ? &partition->next->previous : &list->last) = partition->previous;
+    list->count--;
+}
+
+static void enlist(struct partition *partition, enum partition_state state)
+{
+    struct partition_list *list = &partition->partitions->lists[state];
+    partition->state = state;
+    partition->previous = list->last;
+    partition->next = NULL;
+    *(list->last != NULL ? &list->last->next : &list->first) = partition;
+    list->last = partition;
+    list->count++;
+}
+
+static struct combination *find_combination(const struct partitions *partitions, char *values)
+{
+    struct combination wanted = {.values = values};
+    void *found = tfind(&wanted, &partitions->combinations, compare_values);
+    return found != NULL ? *(struct combination **)found : NULL;
+}
+
+static struct combination *join_combination(struct partitions *partitions, char *values,
+                                            bool is_none)
+{
+    struct combination *combination = find_combination(partitions, values);
+    if (combination == NULL) {
+        size_t bytes = strlen(values) + 1;
+        combination = mem_alloc(sizeof(*combination));
+        *combination = (struct combination){.values = mem_alloc(bytes), .is_none = is_none};
+        memcpy(combination->values, values, bytes);
+        tsearch(combination, &partitions->combinations, compare_values);
+        partitions->combinations_count++;
+        partitions->has_none |= is_none;
+    }
+    combination->partitions++;
+    return combination;
+}
+
+static void leave_combination(struct partitions *partitions, struct combination *combination)
+{
+    assert(combination->partitions > 0);
+    if (--combination->partitions > 0)
+        return;
+    if (combination->is_none)
+        partitions->has_none = false;
+    tdelete(combination, &partitions->combinations, compare_values);
+    partitions->combinations_count--;
+    mem_free(combination->values);
+    mem_free(combination);
+}
+
+static void destroy(struct partition *partition)
+{
+    struct partitions *partitions = partition->partitions;
+    assert(!timer_is_running(&partition->timer));
+    if (partitions->plain == partition)
+        partitions->plain = NULL;
+    unlist(partition);
+    tdelete(partition, &partitions->tree, compare);
+    leave_combination(partitions, partition->combination);
+    gather_fini(&partition->gather);
+    if (partition->state != PARTITION_IDLE)
+        budget_return(partitions->budget, partition->bytes);
+    mem_free(partition->key);
+    mem_free(partition);
+}
+
+void partitions_fini(struct partitions *partitions)
+{
+    assert(partitions != NULL);
+    for (unsigned state = 0; state < PARTITION_STATES; state++)
+        while (partitions->lists[state].first != NULL)
+            destroy(partitions->lists[state].first);
+    assert(partitions->tree == NULL && partitions->combinations == NULL);
+}
+
+static bool is_wanted(const struct partitions *partitions, size_t key,
+                      const struct client_metadata *row)
+{
+    assert(key < partitions->keys.count);
+    return strcasecmp(partitions->keys.texts[key], row->key) == 0;
+}
+
+/* Profiles are sent on for the tenant that they came from, and so never merged with another's. */
+static const char *tenant_of(const struct partitions *partitions, const struct client_info *client)
+{
+    assert(partitions != NULL);
+    return partitions->signal == PROFILES ? client_info_tenant(client) : NULL;
+}
+
+/* What tells a client's partition from others. */
+struct partition_key {
+    char *values; /* "3:abc" for each value and ";" behind each key: no two sets give the same */
+    bool is_none; /* there are no values */
+    char *text;   /* the values, then the tenant */
+};
+
+static struct partition_key key_of(const struct partitions *partitions,
+                                   const struct client_info *client)
+{
+    struct partition_key key = {.is_none = true};
+    const char *tenant = tenant_of(partitions, client);
+    size_t size = 0;
+    FILE *out = open_memstream(&key.values, &size);
+    assert(out != NULL);
+    for (size_t i = 0; i < partitions->keys.count; i++) {
+        for (size_t row = 0; client != NULL && row < client->metadata_count; row++) {
+            if (!is_wanted(partitions, i, &client->metadata[row]))
+                continue;
+            const char *value = client->metadata[row].value;
+            fprintf(out, "%zu:%s", strlen(value), value);
+            key.is_none = false;
+        }
+        fputc(';', out);
+    }
+    fclose(out);
+    size_t tenant_bytes = tenant != NULL ? strlen(tenant) : 0;
+    key.text = mem_alloc(size + tenant_bytes + 1);
+    memcpy(key.text, key.values, size);
+    if (tenant_bytes > 0)
+        memcpy(key.text + size, tenant, tenant_bytes);
+    key.text[size + tenant_bytes] = '\0';
+    return key;
+}
+
+static void key_fini(struct partition_key *key)
+{
+    mem_free(key->values);
+    mem_free(key->text);
+}
+
+/* Only the tenant and the configured keys travel on with the merged request. */
+static struct client_info *client_of(const struct partitions *partitions,
+                                     const struct client_info *client)
+{
+    assert(partitions != NULL);
+    size_t count = 0;
+    const char *tenant = tenant_of(partitions, client);
+    if (client == NULL || (partitions->keys.count == 0 && tenant == NULL))
+        return NULL;
+    struct client_metadata *rows =
+        mem_alloc((client->metadata_count * partitions->keys.count + 1) * sizeof(*rows));
+    /* First, where it is found before those that the keys may bring along. */
+    if (tenant != NULL)
+        rows[count++] = (struct client_metadata){.key = CLIENT_TENANT_HEADER, .value = tenant};
+    for (size_t key = 0; key < partitions->keys.count; key++)
+        for (size_t i = 0; i < client->metadata_count; i++)
+            if (is_wanted(partitions, key, &client->metadata[i]) &&
+                (tenant == NULL || strcmp(client->metadata[i].key, CLIENT_TENANT_HEADER) != 0))
+                rows[count++] = client->metadata[i];
+    struct client_info *merged = client_info_create("", rows, count);
+    mem_free(rows);
+    return merged;
+}
+
+/* Whether one more combination of values is within the limit, when necessary in the place of those
+ * that have been idle for longest. */
+static bool admits(struct partitions *partitions, const struct partition_key *key)
+{
+    const struct partition_list *idle = &partitions->lists[PARTITION_IDLE];
+    if (partitions->combinations_max == 0 || key->is_none ||
+        find_combination(partitions, key->values) != NULL)
+        return true;
+    while (partitions->combinations_count - partitions->has_none >= partitions->combinations_max) {
+        if (idle->first == NULL ||
+            clock_now_ns() - idle->first->idle_since_ns < PARTITION_IDLE_MIN_NS)
+            return false;
+        destroy(idle->first);
+    }
+    return true;
+}
+
+/* Takes the key's text. */
+static struct partition *create(struct partitions *partitions, struct partition_key *key,
+                                const struct client_info *client)
+{
+    struct client_info *merged = client_of(partitions, client);
+    struct partition *partition = mem_zalloc(sizeof(*partition));
+    assert(partitions->on_timer != NULL);
+    gather_init(&partition->gather, partitions->signal, partitions->budget, merged);
+    client_info_unref(merged);
+    timer_init(&partition->timer, partitions->on_timer, partition);
+    partition->owner = partitions->owner;
+    partition->partitions = partitions;
+    partition->key = key->text;
+    key->text = NULL;
+    partition->combination = join_combination(partitions, key->values, key->is_none);
+    /* The key, the combination's values, and about as much in what travels on of the client. */
+    partition->bytes = sizeof(*partition) + 3 * strlen(partition->key);
+    budget_take(partitions->budget, partition->bytes);
+    tsearch(partition, &partitions->tree, compare);
+    enlist(partition, PARTITION_BUSY);
+    return partition;
+}
+
+static struct partition *find(const struct partitions *partitions, char *key)
+{
+    struct partition wanted = {.key = key};
+    void *found = tfind(&wanted, &partitions->tree, compare);
+    return found != NULL ? *(struct partition **)found : NULL;
+}
+
+static struct partition *wake(struct partition *partition)
+{
+    assert(partition != NULL);
+    if (partition->state == PARTITION_IDLE) {
+        unlist(partition);
+        enlist(partition, PARTITION_BUSY);
+        budget_take(partition->partitions->budget, partition->bytes);
+    }
+    return partition;
+}
+
+struct partition *partitions_of(struct partitions *partitions, const struct client_info *client)
+{
+    assert(partitions != NULL);
+    bool is_plain = partitions->keys.count == 0 && tenant_of(partitions, client) == NULL;
+    if (is_plain && partitions->plain != NULL)
+        return wake(partitions->plain);
+    struct partition_key key = key_of(partitions, client);
+    struct partition *partition = find(partitions, key.text);
+    if (partition != NULL)
+        wake(partition);
+    else if (admits(partitions, &key))
+        partition = create(partitions, &key, client);
+    if (is_plain)
+        partitions->plain = partition;
+    key_fini(&key);
+    return partition;
+}
+
+void partition_settle(struct partition *partition, bool is_due)
+{
+    struct partitions *partitions = partition->partitions;
+    const struct partition_list *idle = &partitions->lists[PARTITION_IDLE];
+    enum partition_state state = is_due ? PARTITION_DUE : PARTITION_BUSY;
+    if (partition->gather.pending == NULL)
+        state = PARTITION_IDLE;
+    if (partition->state == state)
+        return;
+    unlist(partition);
+    enlist(partition, state);
+    if (state != PARTITION_IDLE)
+        return;
+    assert(!timer_is_running(&partition->timer));
+    budget_return(partitions->budget, partition->bytes);
+    partition->idle_since_ns = clock_now_ns();
+    if (partition->bytes > PARTITION_IDLE_BYTES_MAX)
+        destroy(partition);
+    else if (idle->count > PARTITIONS_IDLE_MAX)
+        destroy(idle->first);
+}
+
+struct partition *partitions_due(const struct partitions *partitions)
+{
+    assert(partitions != NULL);
+    return partitions->lists[PARTITION_DUE].first;
+}
+
+void partitions_all_due(struct partitions *partitions)
+{
+    const struct partition_list *busy = &partitions->lists[PARTITION_BUSY];
+    while (busy->first != NULL) {
+        assert(busy->first->gather.pending != NULL);
+        partition_settle(busy->first, true);
+    }
+}
+
+bool partitions_have_pending(const struct partitions *partitions)
+{
+    assert(partitions != NULL);
+    return partitions->lists[PARTITION_BUSY].count + partitions->lists[PARTITION_DUE].count > 0;
+}

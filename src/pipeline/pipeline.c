@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines and outlets. A request in a pipeline is an entry: it remembers who waits, and books the
+ * refusal when nobody behind took it. Runs on one lane. */
+#include "src/pipeline/pipeline.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/counter.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/core/ledger.h"
+#include "src/core/receipt.h"
+#include "src/pipeline/fanout.h"
+
+struct pipeline {
+    struct lane *lane;
+    struct ledger *ledger;
+    struct budget *budget;
+    struct ring *ring;
+    counter refusals; /* by the budget */
+    struct lane_job job;
+    struct component *head; /* first processor, or the fan-out */
+    struct fanout *fanout;
+    unsigned exporters;
+    void (*drained)(void *arg);
+    void *drained_arg;
+};
+
+struct entry {
+    struct receipt receipt;
+    struct receipt *upstream;
+    struct pipeline *pipeline;
+    struct batch *batch;
+    bool is_patient; /* a refusal that is not for good is its sender's to book */
+};
+
+/* What an entry is charged for: itself, and the two places at most that a growing ring has for it.
+ */
+enum { ENTRY_BYTES = sizeof(struct entry) + 2 * sizeof(void *) };
+
+struct outlet {
+    size_t count;
+    struct pipeline *pipelines[];
+};
+
+static void report_drained(struct pipeline *pipeline)
+{
+    assert(pipeline != NULL);
+    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
+        fanout_is_blocked(pipeline->fanout))
+        return;
+    void (*drained)(void *) = pipeline->drained;
+    pipeline->drained = NULL;
+    drained(pipeline->drained_arg);
+}
+
+/* REFUSED means that nobody behind has it: it ends here, and its sender hears of it. */
+static void on_entry_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct entry *entry = arg;
+    struct pipeline *pipeline = entry->pipeline;
+    assert(receipt == &entry->receipt);
+    (void)receipt;
+    bool is_later = entry->is_patient && !outcome->is_permanent;
+    if (outcome->verdict == REFUSED && !is_later)
+        ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
+    receipt_resolve(entry->upstream, outcome);
+    batch_unref(entry->batch);
+    mem_free(entry);
+    budget_return(pipeline->budget, ENTRY_BYTES);
+}
+
+/* While the fan-out holds a batch that waits for room, the ring is left to fill: that is the
+ * back-pressure. */
+static void drain_ring(void *arg)
+{
+    struct pipeline *pipeline = arg;
+    assert(lane_is_current(pipeline->lane));
+    while (!fanout_is_blocked(pipeline->fanout)) {
+        struct entry *entry = ring_pop(pipeline->ring);
+        if (entry == NULL)
+            break;
+        component_consume(pipeline->head, entry->batch, &entry->receipt);
+    }
+    report_drained(pipeline);
+}
+
+static void on_fanout_free(void *arg)
+{
+    struct pipeline *pipeline = arg;
+    assert(!fanout_is_blocked(pipeline->fanout));
+    lane_defer(pipeline->lane, &pipeline->job);
+}
+
+static void chain(struct pipeline *pipeline, const struct pipeline_settings *settings)
+{
+    assert(settings->processors != NULL || settings->processors_count == 0);
+    struct component *next = fanout_component(pipeline->fanout);
+    for (size_t i = settings->processors_count; i > 0; i--) {
+        settings->processors[i - 1]->next = next;
+        next = settings->processors[i - 1];
+    }
+    pipeline->head = next;
+}
+
+struct pipeline *pipeline_create(const struct pipeline_settings *settings)
+{
+    assert(settings != NULL);
+    assert(settings->lane != NULL);
+    assert(settings->budget != NULL);
+    assert(settings->senders_count > 0);
+    struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
+    pipeline->lane = settings->lane;
+    pipeline->ledger = settings->ledger;
+    pipeline->budget = settings->budget;
+    pipeline->ring = ring_create();
+    pipeline->job = (struct lane_job){.fn = drain_ring, .arg = pipeline};
+    pipeline->exporters = (unsigned)settings->senders_count;
+    pipeline->fanout = fanout_create(settings->lane, settings->senders, settings->senders_count,
+                                     on_fanout_free, pipeline);
+    chain(pipeline, settings);
+    return pipeline;
+}
+
+void pipeline_destroy(struct pipeline *pipeline)
+{
+    if (pipeline == NULL)
+        return;
+    assert(pipeline->ring != NULL);
+    lane_defer_cancel(pipeline->lane, &pipeline->job);
+    fanout_destroy(pipeline->fanout);
+    ring_destroy(pipeline->ring);
+    mem_free(pipeline);
+}
+
+static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
+                    bool is_patient)
+{
+    assert(lane_is_current(pipeline->lane));
+    if (!budget_try_take(pipeline->budget, ENTRY_BYTES)) {
+        struct outcome busy = outcome_busy("the memory budget is used up, try again later");
+        busy.reason = LOSS_MEMORY;
+        counter_add(&pipeline->refusals, 1);
+        if (!is_patient)
+            ledger_reject(pipeline->ledger, batch, busy.reason, pipeline->exporters);
+        receipt_resolve(receipt, &busy);
+        return;
+    }
+    struct entry *entry = mem_alloc(sizeof(*entry));
+    receipt_init(&entry->receipt, on_entry_resolved, entry);
+    entry->upstream = receipt;
+    entry->pipeline = pipeline;
+    entry->batch = batch_ref(batch);
+    entry->is_patient = is_patient;
+    ring_push(pipeline->ring, entry);
+    lane_defer(pipeline->lane, &pipeline->job);
+    if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
+        lane_hurry(pipeline->lane);
+}
+
+void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+{
+    assert(pipeline != NULL);
+    assert(batch->signal < SIGNAL_KINDS);
+    ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    take_in(pipeline, batch, receipt, false);
+}
+
+void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
+{
+    assert(pipeline != NULL);
+    assert(pipeline->drained == NULL);
+    assert(done != NULL);
+    pipeline->drained = done;
+    pipeline->drained_arg = arg;
+    lane_defer(pipeline->lane, &pipeline->job);
+}
+
+struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
+{
+    assert(pipeline != NULL);
+    struct ring_figures figures = ring_figures(pipeline->ring);
+    figures.refusals = counter_read(&pipeline->refusals);
+    return figures;
+}
+
+struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)
+{
+    assert(pipelines != NULL);
+    assert(count > 0);
+    struct outlet *outlet = mem_alloc(sizeof(*outlet) + count * sizeof(outlet->pipelines[0]));
+    outlet->count = count;
+    for (size_t i = 0; i < count; i++)
+        outlet->pipelines[i] = pipelines[i];
+    return outlet;
+}
+
+void outlet_destroy(struct outlet *outlet)
+{
+    mem_free(outlet);
+}
+
+void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
+{
+    assert(batch != NULL);
+    assert(outlet != NULL);
+    assert(outlet->count > 0);
+    receipt_expect(receipt, (unsigned)outlet->count - 1);
+    for (size_t i = 0; i < outlet->count; i++)
+        pipeline_offer(outlet->pipelines[i], batch, receipt);
+}
+
+size_t outlet_pipelines(const struct outlet *outlet)
+{
+    assert(outlet->count > 0);
+    return outlet->count;
+}
+
+void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
+                            struct receipt *receipt, bool is_again)
+{
+    assert(place < outlet->count);
+    struct pipeline *pipeline = outlet->pipelines[place];
+    if (!is_again)
+        ledger_receive(pipeline->ledger, batch, pipeline->exporters);
+    take_in(pipeline, batch, receipt, true);
+}
+
+void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
+                    enum loss_reason reason)
+{
+    assert(place < outlet->count);
+    struct pipeline *pipeline = outlet->pipelines[place];
+    ledger_reject(pipeline->ledger, batch, reason, pipeline->exporters);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pipeline of one lane: a ring in front, the processors in order, and a fan-out to the senders
+ * of its exporters. Requests wait in the ring until the socket at hand has been read; what they
+ * need there is charged to the budget, which alone bounds the ring. Runs on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/ring.h"
+#include "src/core/component.h"
+
+struct batch;
+struct budget;
+struct pipeline;
+struct receipt;
+struct sender;
+
+struct pipeline_settings {
+    struct lane *lane;
+    struct ledger *ledger;
+    struct budget *budget;               /* for the requests in the pipeline */
+    struct component *const *processors; /* in order; their next is set here */
+    size_t processors_count;
+    struct sender *const *senders;
+    size_t senders_count;
+};
+
+/* Copies the lists. */
+struct pipeline *pipeline_create(const struct pipeline_settings *settings);
+/* Must be drained. NULL is tolerated. */
+void pipeline_destroy(struct pipeline *pipeline);
+/* A request from a receiver: into the ring, or refused (UNAVAILABLE) when the budget is used up.
+ * The receipt, which may be NULL, resolves exactly once. */
+void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt);
+/* Calls done(arg) once when the ring is empty and nothing is held at the fan-out; nothing more is
+ * offered by then. */
+void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg);
+/* Any thread. refusals: requests that the budget had no room for. */
+struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline);
+
+/* Where a receiver's batches of one signal go: one or more pipelines. */
+struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count);
+void outlet_destroy(struct outlet *outlet);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grouping profiles by resource and scope. One owner, one thread at a time. */
+#include "src/profiles/otlp/profile_groups.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_inline.h"
+#include "src/profiles/otlp/profile_view.h"
+
+enum { ROWS_FIRST = 16, HEADER = 1, CHILDREN = 2, SCHEMA_URL = 3 };
+#define NO_ROW UINT32_MAX
+
+void profile_groups_init(struct profile_groups *groups, struct budget *budget)
+{
+    assert(groups != NULL);
+    *groups = (struct profile_groups){.body.budget = budget, .scratch.budget = budget};
+    profile_set_init(&groups->resources, budget);
+    profile_set_init(&groups->scopes, budget);
+}
+
+/* Beyond the budget's limit if need be, like all that finishes what was taken. */
+static void charge(const struct profile_groups *groups, uint64_t bytes)
+{
+    if (groups->body.budget != NULL)
+        budget_take(groups->body.budget, bytes);
+}
+
+static void give_back(const struct profile_groups *groups, uint64_t bytes)
+{
+    if (groups->body.budget != NULL)
+        budget_return(groups->body.budget, bytes);
+}
+
+void profile_groups_fini(struct profile_groups *groups)
+{
+    assert(groups != NULL);
+    profile_set_fini(&groups->resources);
+    profile_set_fini(&groups->scopes);
+    profile_bytes_fini(&groups->body);
+    profile_bytes_fini(&groups->scratch);
+    mem_free(groups->rows);
+    give_back(groups, groups->rows_capacity * sizeof(groups->rows[0]));
+    groups->rows = NULL;
+    groups->rows_capacity = 0;
+}
+
+void profile_groups_clear(struct profile_groups *groups)
+{
+    assert(groups != NULL);
+    profile_set_clear(&groups->resources);
+    profile_set_clear(&groups->scopes);
+    groups->body.size = 0;
+    groups->rows_count = 0;
+}
+
+/* Resource or scope, without references, and the schema_url. */
+static void put_fields(struct profile_groups *groups, const struct profile_dictionary *dictionary,
+                       enum profile_inline_kind kind, const struct slice fields[2],
+                       struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    assert(kind == INLINE_RESOURCE || kind == INLINE_SCOPE);
+    if (fields[0].data != NULL) {
+        if (profile_has_references(kind, fields[0]))
+            profile_inline(dictionary, kind, fields[0], out, &groups->dropped_attributes);
+        else
+            profile_bytes_add(out, fields[0]);
+        profile_bytes_wrap(out, begin, HEADER);
+    }
+    if (fields[1].size == 0)
+        return;
+    begin = out->size;
+    profile_bytes_add(out, fields[1]);
+    profile_bytes_wrap(out, begin, SCHEMA_URL);
+}
+
+uint32_t profile_groups_resource(struct profile_groups *groups,
+                                 const struct profile_dictionary *dictionary,
+                                 const struct profile_resource *resource)
+{
+    struct profile_bytes *out = &groups->scratch;
+    assert(resource != NULL);
+    out->size = 0;
+    put_fields(groups, dictionary, INLINE_RESOURCE,
+               (const struct slice[]){resource->resource, resource->schema_url}, out);
+    return profile_set_add(&groups->resources, slice_of(out->data, out->size));
+}
+
+uint32_t profile_groups_scope(struct profile_groups *groups,
+                              const struct profile_dictionary *dictionary, uint32_t resource,
+                              const struct profile_scope *scope)
+{
+    struct profile_bytes *out = &groups->scratch;
+    assert(resource < groups->resources.count);
+    out->size = 0;
+    profile_bytes_add(out, slice_of(&resource, sizeof(resource)));
+    put_fields(groups, dictionary, INLINE_SCOPE,
+               (const struct slice[]){scope->scope, scope->schema_url}, out);
+    return profile_set_add(&groups->scopes, slice_of(out->data, out->size));
+}
+
+static void __attribute__((noinline)) grow_rows(struct profile_groups *groups)
+{
+    uint32_t old = groups->rows_capacity;
+    uint32_t capacity = old > 0 ? 2 * old : ROWS_FIRST;
+    /* While they are copied both are there. */
+    charge(groups, capacity * sizeof(groups->rows[0]));
+    groups->rows = mem_resize(groups->rows, capacity * sizeof(groups->rows[0]));
+    groups->rows_capacity = capacity;
+    give_back(groups, old * sizeof(groups->rows[0]));
+}
+
+void profile_groups_add(struct profile_groups *groups, uint32_t scope)
+{
+    assert(scope < groups->scopes.count);
+    if (groups->rows_count == groups->rows_capacity)
+        grow_rows(groups);
+    groups->rows[groups->rows_count++] =
+        (struct profile_row){.scope = scope, .end = groups->body.size};
+}
+
+struct profile_groups_mark profile_groups_mark(const struct profile_groups *groups)
+{
+    assert(groups->resources.count > 0);
+    return (struct profile_groups_mark){
+        .resources = groups->resources.count,
+        .scopes = groups->scopes.count,
+        .body_bytes = groups->body.size,
+    };
+}
+
+void profile_groups_cut(struct profile_groups *groups, const struct profile_groups_mark *mark)
+{
+    assert(groups->rows_count == 0 || groups->rows[groups->rows_count - 1].end <= mark->body_bytes);
+    assert(mark->body_bytes <= groups->body.size);
+    profile_set_cut(&groups->resources, mark->resources);
+    profile_set_cut(&groups->scopes, mark->scopes);
+    groups->body.size = mark->body_bytes;
+}
+
+uint64_t profile_groups_bytes_max(const struct profile_groups *groups)
+{
+    uint64_t messages =
+        (uint64_t)groups->resources.count + groups->scopes.count + groups->rows_count + 1;
+    assert(messages > 0);
+    return messages * PROFILE_HEADER_BYTES_MAX + groups->resources.encoded_bytes +
+           groups->scopes.encoded_bytes + groups->body.size;
+}
+
+/* Lists of what belongs together, while writing: profiles of a scope, scopes of a resource. */
+struct member_list {
+    uint32_t first;
+    uint32_t last;
+    uint32_t next; /* a scope's: the next one of its resource */
+    uint64_t bytes;
+};
+
+uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uint64_t profiles)
+{
+    /* Rows double: what they have, and the same before and after. */
+    enum { ROWS_COPIES = 3 };
+    return profile_set_bytes_max(resources) + profile_set_bytes_max(scopes) +
+           (resources + scopes + 2) * sizeof(struct member_list) +
+           (ROWS_FIRST + profiles) * ROWS_COPIES * sizeof(struct profile_row);
+}
+
+static struct member_list *make_lists(const struct profile_groups *groups, uint32_t count)
+{
+    charge(groups, count * sizeof(struct member_list));
+    struct member_list *lists = mem_alloc(count * sizeof(lists[0]));
+    assert(count > 0);
+    for (uint32_t i = 0; i < count; i++)
+        lists[i] = (struct member_list){.first = NO_ROW, .last = NO_ROW, .next = NO_ROW};
+    return lists;
+}
+
+static size_t content_begin(const struct profile_groups *groups, uint32_t row)
+{
+    return row > 0 ? groups->rows[row - 1].end : 0;
+}
+
+static void list_profiles(struct profile_groups *groups, struct member_list *scopes)
+{
+    for (uint32_t i = 0; i < groups->rows_count; i++) {
+        struct profile_row *row = &groups->rows[i];
+        struct member_list *scope = &scopes[row->scope];
+        row->next = NO_ROW;
+        if (scope->first == NO_ROW)
+            scope->first = i;
+        else
+            groups->rows[scope->last].next = i;
+        scope->last = i;
+        scope->bytes += wire_field_size(CHILDREN, row->end - content_begin(groups, i));
+    }
+    assert(groups->rows_count == 0 ||
+           groups->rows[groups->rows_count - 1].end == groups->body.size);
+}
+
+static uint32_t resource_of(const struct profile_groups *groups, uint32_t scope)
+{
+    uint32_t resource;
+    struct slice entry = profile_set_at(&groups->scopes, scope);
+    assert(entry.size >= sizeof(resource));
+    memcpy(&resource, entry.data, sizeof(resource));
+    return resource;
+}
+
+static void list_scopes(const struct profile_groups *groups, struct member_list *scopes,
+                        struct member_list *resources)
+{
+    for (uint32_t i = 1; i < groups->scopes.count; i++) {
+        struct member_list *resource = &resources[resource_of(groups, i)];
+        assert(scopes[i].first != NO_ROW);
+        if (resource->first == NO_ROW)
+            resource->first = i;
+        else
+            scopes[resource->last].next = i;
+        resource->last = i;
+        scopes[i].bytes += groups->scopes.entries[i].size - sizeof(uint32_t);
+        resource->bytes += wire_field_size(CHILDREN, scopes[i].bytes);
+    }
+}
+
+static uint8_t *put_header(uint8_t *at, uint32_t number, uint64_t content_bytes)
+{
+    assert(number < 16);
+    *at++ = (uint8_t)wire_tag(number, WIRE_BYTES);
+    return profile_put_varint(at, content_bytes);
+}
+
+static uint8_t *put_raw(uint8_t *at, struct slice bytes)
+{
+    assert(bytes.data != NULL || bytes.size == 0);
+    if (bytes.size > 0)
+        memcpy(at, bytes.data, bytes.size);
+    return at + bytes.size;
+}
+
+static uint8_t *write_scope(const struct profile_groups *groups, const struct member_list *scope,
+                            uint32_t index, uint8_t *at)
+{
+    struct slice entry = profile_set_at(&groups->scopes, index);
+    at = put_header(at, CHILDREN, scope->bytes);
+    at = put_raw(at, slice_of(entry.data + sizeof(uint32_t), entry.size - sizeof(uint32_t)));
+    for (uint32_t i = scope->first; i != NO_ROW; i = groups->rows[i].next) {
+        size_t begin = content_begin(groups, i);
+        size_t size = groups->rows[i].end - begin;
+        at = put_header(at, CHILDREN, size);
+        at = put_raw(at, slice_of(groups->body.data + begin, size));
+    }
+    return at;
+}
+
+uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
+{
+    struct member_list *scopes = make_lists(groups, groups->scopes.count);
+    struct member_list *resources = make_lists(groups, groups->resources.count);
+    list_profiles(groups, scopes);
+    list_scopes(groups, scopes, resources);
+    for (uint32_t i = 0; i < groups->resources.count; i++) {
+        if (resources[i].first == NO_ROW)
+            continue; /* the zero element, which nobody has */
+        struct slice fields = profile_set_at(&groups->resources, i);
+        at = put_header(at, HEADER, fields.size + resources[i].bytes);
+        at = put_raw(at, fields);
+        for (uint32_t j = resources[i].first; j != NO_ROW; j = scopes[j].next)
+            at = write_scope(groups, &scopes[j], j, at);
+    }
+    mem_free(scopes);
+    mem_free(resources);
+    give_back(groups,
+              ((uint64_t)groups->scopes.count + groups->resources.count) * sizeof(*resources));
+    return at;
+}

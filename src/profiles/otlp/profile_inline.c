@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replacing references by texts. Which message holds which is a table; the recursion is as deep as
+ * otlp_check let values be (WIRE_DEPTH_MAX). Pure functions; any thread. */
+#include "src/profiles/otlp/profile_inline.h"
+
+#include <assert.h>
+
+#include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_dictionary.h"
+
+enum { KEY = 1, KEY_INDEX = 3, TEXT = 1, TEXT_INDEX = 8, NUMBERS = 9 };
+
+static const uint8_t children[INLINE_KINDS][NUMBERS] = {
+    [INLINE_RESOURCE] = {[1] = INLINE_KEY_VALUE},
+    [INLINE_SCOPE] = {[3] = INLINE_KEY_VALUE},
+    [INLINE_KEY_VALUE] = {[2] = INLINE_ANY_VALUE},
+    [INLINE_ANY_VALUE] = {[5] = INLINE_ARRAY, [6] = INLINE_KEY_VALUES},
+    [INLINE_ARRAY] = {[1] = INLINE_ANY_VALUE},
+    [INLINE_KEY_VALUES] = {[1] = INLINE_KEY_VALUE},
+};
+
+static enum profile_inline_kind child_of(enum profile_inline_kind kind,
+                                         const struct wire_field *field)
+{
+    assert(kind < INLINE_KINDS);
+    if (field->number >= NUMBERS || field->type != WIRE_BYTES)
+        return INLINE_NOTHING;
+    return (enum profile_inline_kind)children[kind][field->number];
+}
+
+static bool is_reference(enum profile_inline_kind kind, const struct wire_field *field)
+{
+    return (kind == INLINE_KEY_VALUE && field->number == KEY_INDEX) ||
+           (kind == INLINE_ANY_VALUE && field->number == TEXT_INDEX);
+}
+
+bool profile_has_references(enum profile_inline_kind kind, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (is_reference(kind, &field) ||
+            (child != INLINE_NOTHING && profile_has_references(child, field.bytes)))
+            return true;
+    }
+    assert(reader.failure == NULL);
+    return false;
+}
+
+/* With the header of the text; those of the messages around it may become as much longer. */
+static uint64_t text_growth(const struct profile_dictionary *dictionary, struct profile_index index)
+{
+    if (!profile_has(dictionary, PROFILE_STRINGS, index))
+        return 0;
+    return profile_string_at(dictionary, index).size + PROFILE_HEADER_BYTES_MAX;
+}
+
+uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
+                               enum profile_inline_kind kind, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    bool has_key = false;
+    uint64_t key_growth = 0;
+    uint64_t growth = 0;
+    while (wire_next_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (kind == INLINE_KEY_VALUE && field.number == KEY)
+            has_key = field.bytes.size > 0;
+        else if (kind == INLINE_KEY_VALUE && field.number == KEY_INDEX)
+            key_growth = text_growth(dictionary, profile_index_of(field.number_value));
+        else if (is_reference(kind, &field))
+            growth += text_growth(dictionary, profile_index_of(field.number_value));
+        else if (child != INLINE_NOTHING)
+            growth += profile_inline_growth(dictionary, child, field.bytes);
+    }
+    assert(reader.failure == NULL);
+    growth += has_key ? 0 : key_growth;
+    return growth == 0 ? 0 : growth + PROFILE_HEADER_BYTES_MAX;
+}
+
+static bool add_text(const struct profile_dictionary *dictionary, struct profile_index index,
+                     struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    if (!profile_has(dictionary, PROFILE_STRINGS, index))
+        return false;
+    struct slice text = profile_string_at(dictionary, index);
+    profile_bytes_add(out, text);
+    profile_bytes_wrap(out, begin, TEXT);
+    return true;
+}
+
+/* The key of a KeyValue: its text, or what its index says when there is none. */
+static bool add_key(const struct profile_dictionary *dictionary, struct slice key_value,
+                    struct profile_bytes *out)
+{
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    struct slice key = {0};
+    struct profile_index index = profile_index_of(0);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == KEY)
+            key = field.bytes;
+        else if (field.number == KEY_INDEX)
+            index = profile_index_of(field.number_value);
+    }
+    assert(reader.failure == NULL);
+    if (key.size == 0 && profile_index_is_set(index))
+        return add_text(dictionary, index, out);
+    size_t begin = out->size;
+    profile_bytes_add(out, key);
+    profile_bytes_wrap(out, begin, KEY);
+    return true;
+}
+
+static bool add_child(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
+                      const struct wire_field *field, struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    uint64_t none = 0;
+    if (!profile_inline(dictionary, kind, field->bytes, out, &none))
+        return false;
+    profile_bytes_wrap(out, begin, field->number);
+    return true;
+}
+
+bool profile_inline(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
+                    struct slice message, struct profile_bytes *out, uint64_t *dropped)
+{
+    size_t begin = out->size;
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    bool is_whole = kind != INLINE_KEY_VALUE || add_key(dictionary, message, out);
+    while (is_whole && wire_next_field(&reader, &field)) {
+        enum profile_inline_kind child = child_of(kind, &field);
+        if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))
+            continue;
+        if (is_reference(kind, &field))
+            is_whole = add_text(dictionary, profile_index_of(field.number_value), out);
+        else if (child == INLINE_NOTHING)
+            profile_bytes_add(out, field.whole);
+        else if (!add_child(dictionary, child, &field, out)) {
+            is_whole = kind == INLINE_RESOURCE || kind == INLINE_SCOPE;
+            *dropped += is_whole;
+        }
+    }
+    assert(reader.failure == NULL);
+    if (!is_whole)
+        out->size = begin;
+    return is_whole;
+}

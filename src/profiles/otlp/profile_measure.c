@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sum of what the parts of a merge say that they take. Pure functions; any thread. */
+#include "src/profiles/otlp/profile_measure.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_groups.h"
+#include "src/profiles/otlp/profile_set.h"
+#include "src/profiles/otlp/profile_view.h"
+
+enum {
+    /* First pieces of everything that grows. */
+    FIRST_BYTES = 64 * 1024,
+    /* What is written lies in tables or body, and in the result; the body has room left, or what
+     * it had before it grew. */
+    COPIES = 3,
+    /* What a Profile gets beside what it has: its two types, if need be, and its header. */
+    PROFILE_MORE_BYTES = 16,
+    /* No byte of a request takes more than so many, whatever is in it. */
+    GROWTH_MAX = 64,
+    DICTIONARY = 2,
+};
+
+uint64_t profile_measure_merge(const struct profile_measure *measure)
+{
+    uint64_t index_bytes = 1; /* most that an index takes */
+    uint64_t bytes = FIRST_BYTES;
+    assert(measure != NULL);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++) {
+        uint64_t count = measure->entries[i];
+        bytes += profile_set_bytes_max(count) +
+                 count * (sizeof(struct profile_entry) + sizeof(uint32_t));
+        if (i != PROFILE_STRINGS && wire_varint_size(count) > index_bytes)
+            index_bytes = wire_varint_size(count);
+    }
+    bytes += profile_groups_index_bytes_max(measure->resources, measure->scopes, measure->profiles);
+    uint64_t written = measure->request_bytes * index_bytes + measure->inlined_bytes +
+                       measure->profiles * PROFILE_MORE_BYTES;
+    return bytes + COPIES * written + measure->inlined_bytes; /* the scratch has texts as well */
+}
+
+static void count_entries(struct slice request, struct profile_measure *measure)
+{
+    struct wire_reader fields = wire_reader_of(request);
+    struct wire_field field;
+    struct wire_field entry;
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != DICTIONARY || field.type != WIRE_BYTES)
+            continue;
+        struct wire_reader entries = wire_reader_of(field.bytes);
+        while (wire_next_field(&entries, &entry))
+            if (entry.number >= 1 && entry.number <= PROFILE_TABLES)
+                measure->entries[entry.number - 1]++;
+    }
+    assert(fields.failure == NULL);
+}
+
+struct profile_measure profile_measure_of(struct slice request)
+{
+    struct profile_measure measure = {.request_bytes = request.size};
+    struct wire_reader resources = wire_reader_of(request);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    count_entries(request, &measure);
+    while (profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        measure.resources++;
+        while (profile_next_scope(&scopes, &scope)) {
+            measure.scopes++;
+            measure.profiles += scope.profiles_count;
+        }
+    }
+    return measure;
+}
+
+bool profile_measure_fits(struct slice request, const struct budget *budget, unsigned times)
+{
+    assert(times > 0);
+    if (budget_has_room(budget, times * ((uint64_t)request.size * GROWTH_MAX + FIRST_BYTES)))
+        return true; /* as nearly always */
+    struct profile_measure measure = profile_measure_of(request);
+    return budget_has_room(budget, times * profile_measure_merge(&measure));
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory it takes to write a profiles request anew (profile_merge.h), to be reserved
+ * before. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/profiles/otlp/profile_dictionary.h"
+
+struct budget;
+
+struct profile_measure {
+    uint64_t request_bytes;
+    uint64_t inlined_bytes; /* of texts in the place of references */
+    uint64_t resources;     /* ResourceProfiles messages, and so on */
+    uint64_t scopes;
+    uint64_t profiles;
+    uint32_t entries[PROFILE_TABLES];
+};
+
+/* Most bytes that are held at a time while the request is merged alone, its index and the result
+ * included, the request itself not. */
+uint64_t profile_measure_merge(const struct profile_measure *measure);
+/* Of a request that has passed profile_door. */
+struct profile_measure profile_measure_of(struct slice request);
+/* Whether the budget (NULL: yes) has room to merge such a request so many times at once. */
+bool profile_measure_fits(struct slice request, const struct budget *budget, unsigned times);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging profiles over several cuts. One owner, one thread at a time. */
+#include "src/profiles/otlp/profile_queue.h"
+
+#include <assert.h>
+
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/rope.h"
+#include "src/profiles/otlp/profile_measure.h"
+
+enum { BATCHES_FIRST = 16 };
+
+void profile_queue_init(struct profile_queue *queue, struct budget *budget)
+{
+    assert(queue != NULL);
+    *queue = (struct profile_queue){.budget = budget};
+}
+
+static void end_merging(struct profile_queue *queue)
+{
+    assert(!queue->is_open);
+    if (queue->is_merging)
+        profile_merge_fini(&queue->merge);
+    queue->is_merging = false;
+}
+
+static bool is_empty(const struct profile_queue *queue)
+{
+    assert(queue->first <= queue->count);
+    return queue->first == queue->count;
+}
+
+/* The first batch is used up, or given away. */
+static void drop_first(struct profile_queue *queue)
+{
+    assert(!is_empty(queue));
+    if (queue->is_open)
+        profile_source_close(&queue->source);
+    queue->is_open = false;
+    buffer_unref(queue->joined);
+    queue->joined = NULL;
+    batch_unref(queue->batches[queue->first++]);
+    if (!is_empty(queue))
+        return;
+    queue->first = 0;
+    queue->count = 0;
+}
+
+void profile_queue_fini(struct profile_queue *queue)
+{
+    assert(queue != NULL);
+    while (!is_empty(queue))
+        drop_first(queue);
+    end_merging(queue);
+    mem_free((void *)queue->batches);
+    queue->batches = NULL;
+}
+
+void profile_queue_add(struct profile_queue *queue, struct batch *batch)
+{
+    assert(batch->signal == PROFILES);
+    if (queue->count == queue->capacity) {
+        queue->capacity = queue->capacity > 0 ? 2 * queue->capacity : BATCHES_FIRST;
+        queue->batches = (struct batch **)mem_resize((void *)queue->batches,
+                                                     queue->capacity * sizeof(queue->batches[0]));
+    }
+    queue->batches[queue->count++] = batch_ref(batch);
+}
+
+/* The bytes of the first batch in one piece. */
+static struct slice join_first(struct profile_queue *queue)
+{
+    const struct batch *batch = queue->batches[queue->first];
+    assert(queue->joined == NULL);
+    if (batch->parts_count == 1)
+        return batch->parts[0].bytes;
+    queue->joined = buffer_create(queue->budget, (size_t)batch->bytes);
+    rope_copy(rope_of(batch), batch->bytes, queue->joined->data);
+    queue->joined->size = (size_t)batch->bytes;
+    return buffer_slice(queue->joined);
+}
+
+/* False: there is no memory to read it. */
+static bool open_first(struct profile_queue *queue)
+{
+    struct slice request = join_first(queue);
+    if (profile_measure_fits(request, queue->budget, 1) &&
+        profile_source_open(&queue->source, request, &queue->merge))
+        return true;
+    buffer_unref(queue->joined);
+    queue->joined = NULL;
+    return false;
+}
+
+/* Takes from the batches in order. False when the limit is reached, or when there is no memory to
+ * read the next one. */
+static bool take(struct profile_queue *queue, struct otlp_limit limit)
+{
+    assert(queue->is_merging);
+    while (!is_empty(queue)) {
+        if (!queue->is_open)
+            queue->is_open = open_first(queue);
+        if (!queue->is_open || !profile_merge_take(&queue->merge, &queue->source, limit))
+            return false;
+        drop_first(queue);
+    }
+    return true;
+}
+
+struct batch *profile_queue_cut(struct profile_queue *queue, const struct batch *model,
+                                struct otlp_limit limit, bool *ret_is_last)
+{
+    assert(!is_empty(queue));
+    if (!queue->is_merging)
+        profile_merge_init(&queue->merge, queue->budget);
+    queue->is_merging = true;
+    *ret_is_last = take(queue, limit);
+    struct batch *batch = batch_create_like(model, 1);
+    batch->items = queue->merge.items;
+    bool is_any =
+        profile_merge_hand_out(&queue->merge, queue->is_open ? &queue->source : NULL, batch);
+    if (!is_any && !*ret_is_last) {
+        /* There is no memory to read it: it goes on as it is. */
+        batch_append_batch(batch, queue->batches[queue->first]);
+        drop_first(queue);
+        *ret_is_last = is_empty(queue);
+    }
+    if (*ret_is_last)
+        end_merging(queue);
+    return batch;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two steps. First the request is written anew with all its tables in the same order, so that no
+ * index in a sample changes: entries say something else, and new ones stand at the end. Then a
+ * merge takes along only what is still used, each once. Pure functions; any thread. */
+#include "src/profiles/otlp/profile_shape.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "src/base/arena.h"
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/base/pattern.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_upload.h"
+
+/* Field numbers. */
+enum {
+    REQUEST_DICTIONARY = 2,
+    MAPPING_FILENAME = 4,
+    LOCATION_LINES = 3,
+    FUNCTION_FILENAME = 3,
+    PROFILE_SAMPLES = 2,
+    PROFILE_ID = 7,
+    PROFILE_PAYLOAD_FORMAT = 9,
+    PROFILE_PAYLOAD = 10,
+};
+
+/* How often a Profile is wrapped: request, resource, scope. */
+enum { PROFILE_LEVEL = 3 };
+
+struct shaping {
+    const struct profile_shape_rules *rules;
+    struct profile_shape_figures *figures;
+    struct arena arena;
+    struct profile_dictionary from;
+    struct profile_bytes out;
+    struct profile_bytes strings; /* new ones, as fields of the dictionary */
+    uint32_t strings_count;       /* with the new ones */
+    uint32_t *renamed;            /* by string: its new index + 1; 0: not looked up yet */
+    uint8_t *drops;               /* by function: 0 not looked up yet, 1 stays, 2 goes */
+    uint8_t *gone;                /* by location: all of its lines were dropped */
+    uint8_t *is_protected;        /* by attribute: not (only) one of a sample */
+    uint32_t *label_values;       /* by string that is a key */
+    uint32_t marker;              /* location; 0: none yet */
+    bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX */
+};
+
+/* Short names may become long ones. Beyond the limit none is added, and the request is given up. */
+static uint32_t add_string(struct shaping *shaping, struct slice text)
+{
+    size_t begin = shaping->strings.size;
+    assert(shaping->strings_count > 0);
+    shaping->has_long_names |=
+        begin + text.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+    if (shaping->has_long_names)
+        return 0;
+    profile_bytes_add(&shaping->strings, text);
+    profile_bytes_wrap(&shaping->strings, begin, PROFILE_STRINGS + 1);
+    return shaping->strings_count++;
+}
+
+static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
+    assert(number < 16);
+    out->size += (size_t)(profile_put_number(at, number, value) - at);
+}
+
+/* The text after all replacements: in one of the rooms, or where it was. */
+static struct slice replaced(const struct profile_shape_rules *rules, struct slice text,
+                             uint8_t rooms[2][PROFILE_NAME_BYTES_MAX])
+{
+    size_t size;
+    unsigned next = 0;
+    assert(rules->renames != NULL || rules->renames_count == 0);
+    for (size_t i = 0; i < rules->renames_count; i++)
+        if (pattern_replace(rules->renames[i].pattern, rules->renames[i].replacement, text,
+                            rooms[next], PROFILE_NAME_BYTES_MAX, &size)) {
+            text = slice_of(rooms[next], size);
+            next = !next;
+        }
+    return text;
+}
+
+static uint32_t rename_string(struct shaping *shaping, struct profile_index index)
+{
+    uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
+    uint32_t place = profile_place(&shaping->from, PROFILE_STRINGS, index);
+    if (place == 0)
+        return 0;
+    if (shaping->renamed[place] != 0)
+        return shaping->renamed[place] - 1;
+    struct slice text = profile_string_at(&shaping->from, index);
+    struct slice new = replaced(shaping->rules, text, rooms);
+    uint32_t found = place;
+    if (!slice_equal(text, new)) {
+        found = add_string(shaping, new);
+        shaping->figures->renamed++;
+    }
+    assert(found < UINT32_MAX);
+    shaping->renamed[place] = found + 1;
+    return found;
+}
+
+/* Whether frames of the function are dropped. */
+static bool is_dropped(struct shaping *shaping, struct profile_index index)
+{
+    uint32_t place = profile_place(&shaping->from, PROFILE_FUNCTIONS, index);
+    if (place == 0)
+        return false;
+    if (shaping->drops[place] != 0)
+        return shaping->drops[place] == 2;
+    struct profile_function function = profile_function_at(&shaping->from, index);
+    bool drops = false;
+    assert(shaping->rules->drops != NULL || shaping->rules->drops_count == 0);
+    for (size_t i = 0; !drops && i < shaping->rules->drops_count; i++)
+        drops = pattern_matches(shaping->rules->drops[i],
+                                profile_string_at(&shaping->from, function.name));
+    shaping->drops[place] = drops ? 2 : 1;
+    return drops;
+}
+
+/* A message with its texts, in the fields first to last, renamed. */
+static void put_renamed(struct shaping *shaping, struct slice content, uint32_t first,
+                        uint32_t last)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    assert(first <= last);
+    while (wire_read_field(&reader, &field))
+        if (field.number >= first && field.number <= last && field.type == WIRE_VARINT)
+            put_number(&shaping->out, field.number,
+                       rename_string(shaping, profile_index_of(field.number_value)));
+        else
+            profile_bytes_add(&shaping->out, field.whole);
+}
+
+static void put_location(struct shaping *shaping, struct slice content, uint32_t place)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    bool has_lines = false;
+    bool has_dropped = false;
+    assert(place <= shaping->from.counts[PROFILE_LOCATIONS]);
+    while (wire_read_field(&reader, &field)) {
+        struct profile_line line = {.line = 0};
+        struct wire_reader one = wire_reader_of(field.whole);
+        bool is_line = field.number == LOCATION_LINES && profile_next_line(&one, &line);
+        bool drops = is_line && is_dropped(shaping, line.function);
+        has_dropped |= drops;
+        has_lines |= is_line && !drops;
+        shaping->figures->dropped_frames += drops;
+        if (!drops)
+            profile_bytes_add(&shaping->out, field.whole);
+    }
+    shaping->gone[place] = has_dropped && !has_lines;
+}
+
+static bool is_gone(const struct shaping *shaping, struct profile_index location)
+{
+    return shaping->gone[profile_place(&shaping->from, PROFILE_LOCATIONS, location)] != 0;
+}
+
+/* Locations that stay, leaf first; beyond the limit the leaves go, and a marker says so. */
+static void put_stack(struct shaping *shaping, struct profile_index index)
+{
+    struct profile_stack stack = profile_stack_at(&shaping->from, index);
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    uint64_t depth_max = shaping->rules->depth_max;
+    uint64_t depth = 0;
+    struct profile_index location;
+    size_t begin = shaping->out.size;
+    while (profile_indices_next(&reader, &location))
+        depth += !is_gone(shaping, location);
+    bool is_cut = depth_max > 0 && depth > depth_max;
+    uint64_t skipped = is_cut ? depth - depth_max + 1 : 0;
+    shaping->figures->cut_stacks += is_cut;
+    size_t room = (size_t)(depth + 1) * WIRE_SHORT_VARINT_BYTES_MAX;
+    uint8_t *at = profile_bytes_room(&shaping->out, room);
+    uint8_t *end = at;
+    if (is_cut)
+        end = profile_put_varint(end, shaping->marker);
+    reader = profile_indices_read(&stack.locations);
+    while (profile_indices_next(&reader, &location)) {
+        if (is_gone(shaping, location))
+            continue;
+        if (skipped > 0)
+            skipped--;
+        else
+            end = profile_put_varint(end, (uint64_t)location.number);
+    }
+    assert((size_t)(end - at) <= room);
+    shaping->out.size += (size_t)(end - at);
+    if (end > at)
+        profile_bytes_wrap(&shaping->out, begin, 1);
+}
+
+/* Values of a label beyond the limit, in the order of the table, become one. */
+static void put_attribute(struct shaping *shaping, struct slice content, uint32_t place)
+{
+    struct profile_attribute attribute =
+        profile_attribute_at(&shaping->from, profile_index_of(place));
+    uint32_t key = profile_place(&shaping->from, PROFILE_STRINGS, attribute.key);
+    uint64_t values_max = shaping->rules->label_values_max;
+    bool is_label = values_max > 0 && place > 0 && !shaping->is_protected[place];
+    if (!is_label || shaping->label_values[key]++ < values_max) {
+        profile_bytes_add(&shaping->out, content);
+        return;
+    }
+    const struct slice other = slice_of_text(PROFILE_OTHER_VALUE);
+    shaping->figures->other_values++;
+    put_number(&shaping->out, 1, key);
+    size_t begin = shaping->out.size;
+    profile_bytes_add(&shaping->out, other);
+    profile_bytes_wrap(&shaping->out, begin, 1);
+    profile_bytes_wrap(&shaping->out, begin, 2);
+}
+
+static void put_entry(struct shaping *shaping, enum profile_table table, uint32_t place)
+{
+    struct profile_index index = profile_index_of(place);
+    struct slice content = shaping->from.counts[table] > 0 && place > 0
+                               ? profile_entry_at(&shaping->from, table, index)
+                               : slice_of("", 0);
+    size_t begin = shaping->out.size;
+    assert(table < PROFILE_TABLES);
+    if (table == PROFILE_FUNCTIONS)
+        put_renamed(shaping, content, 1, FUNCTION_FILENAME);
+    else if (table == PROFILE_MAPPINGS)
+        put_renamed(shaping, content, MAPPING_FILENAME, MAPPING_FILENAME);
+    else if (table == PROFILE_LOCATIONS)
+        put_location(shaping, content, place);
+    else if (table == PROFILE_STACKS && place > 0)
+        put_stack(shaping, index);
+    else if (table == PROFILE_ATTRIBUTES && place > 0)
+        put_attribute(shaping, content, place);
+    else
+        profile_bytes_add(&shaping->out, content);
+    profile_bytes_wrap(&shaping->out, begin, (uint32_t)table + 1);
+}
+
+/* A location for what was cut, with a function of its own; they are the last of their tables. */
+static void put_marker(struct shaping *shaping, enum profile_table table)
+{
+    size_t begin = shaping->out.size;
+    assert(shaping->marker > 0);
+    if (table == PROFILE_FUNCTIONS) {
+        put_number(&shaping->out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
+        profile_bytes_wrap(&shaping->out, begin, PROFILE_FUNCTIONS + 1);
+    } else if (table == PROFILE_LOCATIONS) {
+        uint32_t count = shaping->from.counts[PROFILE_FUNCTIONS];
+        put_number(&shaping->out, 1, count > 0 ? count : 1);
+        profile_bytes_wrap(&shaping->out, begin, LOCATION_LINES);
+        profile_bytes_wrap(&shaping->out, begin, PROFILE_LOCATIONS + 1);
+    }
+}
+
+/* Every table has a zero element afterwards. Strings come last: the others add some. */
+static void put_dictionary(struct shaping *shaping)
+{
+    static const enum profile_table order[] = {
+        PROFILE_MAPPINGS,   PROFILE_FUNCTIONS, PROFILE_LOCATIONS, PROFILE_LINKS,
+        PROFILE_ATTRIBUTES, PROFILE_STACKS,    PROFILE_STRINGS,
+    };
+    size_t begin = shaping->out.size;
+    for (size_t i = 0; i < PROFILE_TABLES; i++) {
+        uint32_t count = shaping->from.counts[order[i]];
+        for (uint32_t k = 0; k < count || k == 0; k++)
+            put_entry(shaping, order[i], k);
+        put_marker(shaping, order[i]);
+    }
+    profile_bytes_add(&shaping->out, slice_of(shaping->strings.size > 0 ? shaping->strings.data
+                                                                        : (const uint8_t *)"",
+                                              shaping->strings.size));
+    profile_bytes_wrap(&shaping->out, begin, REQUEST_DICTIONARY);
+    assert(shaping->out.size > begin);
+}
+
+static void protect(struct shaping *shaping, const struct profile_indices *attributes)
+{
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
+    assert(shaping->is_protected != NULL);
+    while (profile_indices_next(&reader, &index))
+        shaping->is_protected[profile_place(&shaping->from, PROFILE_ATTRIBUTES, index)] = 1;
+}
+
+static void protect_dictionary(struct shaping *shaping)
+{
+    assert(shaping->out.size == 0);
+    for (uint32_t i = 1; i < shaping->from.counts[PROFILE_MAPPINGS]; i++) {
+        struct profile_mapping mapping = profile_mapping_at(&shaping->from, profile_index_of(i));
+        protect(shaping, &mapping.attributes);
+    }
+    for (uint32_t i = 1; i < shaping->from.counts[PROFILE_LOCATIONS]; i++) {
+        struct profile_location location = profile_location_at(&shaping->from, profile_index_of(i));
+        protect(shaping, &location.attributes);
+    }
+}
+
+/* The payload goes: it says what was taken out here. A file that is all there is of a profile stays
+ * where only sizes are limited; with rules on names it goes as well, for nobody can say what names
+ * are in it. The id goes when samples do. */
+static void put_profile(struct shaping *shaping, struct slice content)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct profile profile = profile_of(content);
+    uint64_t samples_max = shaping->rules->samples_max;
+    bool is_cut = samples_max > 0 && profile.samples_count > samples_max;
+    bool keeps_payload = profile_is_upload(&profile) && shaping->rules->renames_count == 0 &&
+                         shaping->rules->drops_count == 0;
+    uint64_t samples = 0;
+    assert(content.data != NULL || content.size == 0);
+    protect(shaping, &profile.attributes);
+    while (wire_read_field(&reader, &field)) {
+        bool is_sample = field.number == PROFILE_SAMPLES;
+        bool is_payload = field.number == PROFILE_PAYLOAD_FORMAT || field.number == PROFILE_PAYLOAD;
+        bool stays = (!is_payload || keeps_payload) && (!is_cut || field.number != PROFILE_ID) &&
+                     (!is_cut || !is_sample || samples < samples_max);
+        samples += is_sample;
+        if (stays)
+            profile_bytes_add(&shaping->out, field.whole);
+    }
+}
+
+/* A request, resource or scope, whose children are profiles or have them. The recursion ends at
+ * PROFILE_LEVEL. */
+static void put_level(struct shaping *shaping, struct slice content, unsigned level)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    uint32_t child = level == 0 ? 1 : 2;
+    assert(level < PROFILE_LEVEL);
+    while (wire_read_field(&reader, &field)) {
+        size_t begin = shaping->out.size;
+        bool is_child = field.number == child && field.type == WIRE_BYTES;
+        if (level == 0 && field.number == REQUEST_DICTIONARY)
+            continue;
+        if (!is_child)
+            profile_bytes_add(&shaping->out, field.whole);
+        else if (level + 1 == PROFILE_LEVEL)
+            put_profile(shaping, field.bytes);
+        else
+            put_level(shaping, field.bytes, level + 1);
+        if (is_child)
+            profile_bytes_wrap(&shaping->out, begin, child);
+    }
+}
+
+static void *zeroed(struct arena *arena, size_t count, size_t size)
+{
+    void *memory = arena_try_alloc(arena, (count + 1) * size);
+    assert(size > 0);
+    if (memory != NULL)
+        memset(memory, 0, (count + 1) * size);
+    return memory;
+}
+
+static bool open_shaping(struct shaping *shaping, struct slice request)
+{
+    struct arena *arena = &shaping->arena;
+    const uint32_t *counts = shaping->from.counts;
+    assert(shaping->rules != NULL);
+    if (!profile_dictionary_open(&shaping->from, arena, request))
+        return false;
+    shaping->renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+    shaping->label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+    shaping->drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
+    shaping->gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
+    shaping->is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
+    shaping->strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
+    shaping->marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
+    return shaping->renamed != NULL && shaping->label_values != NULL && shaping->drops != NULL &&
+           shaping->gone != NULL && shaping->is_protected != NULL;
+}
+
+/* What is used of the request, within its bytes. */
+static struct buffer *collect(struct shaping *shaping, struct budget *budget)
+{
+    struct profile_merge merge;
+    struct profile_source source;
+    struct buffer *buffer = NULL;
+    const struct slice request = slice_of(shaping->out.data, shaping->out.size);
+    uint64_t bytes_max = shaping->rules->bytes_max;
+    const struct otlp_limit limit = {.bytes_max = bytes_max > 0 ? bytes_max : UINT64_MAX};
+    assert(request.size > 0);
+    profile_merge_init(&merge, budget);
+    if (profile_source_open(&source, request, &merge)) {
+        profile_merge_take(&merge, &source, limit);
+        shaping->figures->samples = merge.items;
+        buffer = profile_merge_finish(&merge, NULL);
+        if (buffer == NULL)
+            buffer = buffer_create(budget, 0);
+        profile_source_close(&source);
+    }
+    profile_merge_fini(&merge);
+    return buffer;
+}
+
+struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
+                             struct budget *budget, struct profile_shape_figures *ret_figures)
+{
+    struct shaping shaping = {.rules = rules, .figures = ret_figures};
+    struct buffer *buffer = NULL;
+    *ret_figures = (struct profile_shape_figures){.samples = 0};
+    shaping.out.budget = budget;
+    shaping.strings.budget = budget;
+    arena_init(&shaping.arena, PROFILE_INDEX_BYTES_MAX);
+    if (open_shaping(&shaping, request)) {
+        protect_dictionary(&shaping);
+        put_level(&shaping, request, 0);
+        put_dictionary(&shaping);
+        if (!shaping.has_long_names)
+            buffer = collect(&shaping, budget);
+    }
+    arena_clear(&shaping.arena);
+    profile_bytes_fini(&shaping.out);
+    profile_bytes_fini(&shaping.strings);
+    return buffer;
+}

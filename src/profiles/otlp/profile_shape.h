@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings a profiles request, layout 1.10, within limits and takes out of it what must not leave the
+ * host: names are replaced, frames dropped, deep stacks cut, and what nothing refers to any more is
+ * gone. Pure functions; any thread. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
+
+struct budget;
+struct buffer;
+struct pattern;
+struct pattern_replacement;
+
+/* What stands for frames that were cut, and for values of labels beyond the limit. */
+#define PROFILE_CUT_FRAME   "[truncated]"
+#define PROFILE_OTHER_VALUE "other"
+
+struct profile_rename {
+    struct pattern *pattern;
+    struct pattern_replacement *replacement;
+};
+
+/* Limits that are 0 do not limit. */
+struct profile_shape_rules {
+    uint64_t depth_max;        /* locations of a stack, the marker included; its root stays */
+    uint64_t samples_max;      /* of each Profile; the first ones stay */
+    uint64_t bytes_max;        /* of the request */
+    uint64_t label_values_max; /* of each key of sample attributes in the request */
+    const struct profile_rename *renames; /* of functions and files, applied in order */
+    size_t renames_count;
+    struct pattern *const *drops; /* functions whose name, as it came, matches one are left out */
+    size_t drops_count;
+};
+
+struct profile_shape_figures {
+    uint64_t cut_stacks;
+    uint64_t dropped_frames; /* lines of locations in the dictionary */
+    uint64_t renamed;        /* texts in the dictionary */
+    uint64_t other_values;   /* attributes in the dictionary */
+    uint64_t samples;        /* that are left */
+};
+
+/* A new request, never refused by the budget; without bytes when nothing is left. The request has
+ * passed profile_door. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its names grow by
+ * more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
+struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
+                             struct budget *budget, struct profile_shape_figures *ret_figures);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes that grow, and a table of encoded entries that are kept once each: what a protobuf
+ * dictionary is while it is made. Charged to a budget; the error is sticky. One owner. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
+#include "src/profiles/pprof/scratch.h"
+
+struct budget;
+
+struct byte_run {
+    struct scratch scratch;
+    size_t size;
+};
+
+static inline struct slice byte_run_slice(const struct byte_run *run)
+{
+    return slice_of(run->scratch.memory, run->size);
+}
+
+struct entry_table {
+    struct budget *budget;
+    struct byte_run bytes; /* every entry as field `number`, one after the other */
+    struct scratch slots;  /* of the hash table */
+    uint32_t number;
+    uint32_t count;
+    uint64_t seed;   /* of the hashes, so that nobody can choose entries that collide */
+    uint32_t places; /* how many slots there are, a power of two or 0 */
+    bool has_failed;
+};
+
+/* The table of a repeated field; entry 0, without content, is there from the start. */
+void entry_table_init(struct entry_table *table, uint32_t number, struct budget *budget);
+void entry_table_fini(struct entry_table *table);
+/* The index of the entry with that content, which is added when it is new. */
+uint32_t entry_table_add(struct entry_table *table, struct slice content);
+
+/* False when refused. */
+bool byte_run_append(struct byte_run *run, struct budget *budget, struct slice bytes);
+/* A message as field `number`. */
+bool byte_run_append_message(struct byte_run *run, struct budget *budget, uint32_t number,
+                             struct slice content);

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples of an OTLP Profile into pprof, part by part. What a sample would take is known before it
+ * is written, so that a part ends before its limit. Runs on the thread of the owner. */
+#include "src/profiles/pprof/otlp_to_pprof.h"
+
+#include <assert.h>
+
+#include "src/base/buffer.h"
+#include "src/otlp/value.h"
+#include "src/profiles/pprof/otlp_text.h"
+
+enum {
+    SAMPLE_BYTES_MAX = 32,          /* without its locations and labels */
+    LOCATION_ID_BYTES_MAX = 5,      /* in a sample */
+    PROFILE_TEXTS_BYTES_MAX = 4096, /* types, times and what the profile's attributes say */
+    STACK_ENTRY_BYTES_MAX = 16384   /* larger ones are dropped: thousands of frames, each time */
+};
+
+void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
+                        const struct profile_dictionary *dictionary, struct budget *budget)
+{
+    assert(rules->samples_max > 0);
+    assert(rules->bytes_max < UINT32_MAX);
+    assert(rules->depth_max > 0);
+    *conversion = (struct otlp_to_pprof){
+        .rules = rules,
+        .dictionary = dictionary,
+        .budget = budget,
+        .writer = {.has_failed = true},
+    };
+    otlp_symbols_init(&conversion->symbols, dictionary, budget);
+    otlp_labels_init(&conversion->labels, &rules->labels, dictionary, budget);
+}
+
+void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
+                             const struct otlp_to_pprof_rules *rules)
+{
+    assert(rules->samples_max > 0);
+    conversion->rules = rules;
+    otlp_labels_set_rules(&conversion->labels, &rules->labels);
+}
+
+void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
+{
+    assert(conversion != NULL);
+    otlp_symbols_fini(&conversion->symbols);
+    otlp_labels_fini(&conversion->labels);
+    pprof_writer_fini(&conversion->writer);
+    scratch_fini(&conversion->stack, conversion->budget);
+    scratch_fini(&conversion->large_stacks, conversion->budget);
+    scratch_fini(&conversion->roots, conversion->budget);
+}
+
+bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
+{
+    assert(conversion != NULL);
+    return conversion->symbols.has_failed || conversion->labels.has_failed;
+}
+
+/* Place of the sample's service; new ones are added while there is room. */
+static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
+                         bool adds)
+{
+    assert(conversion->services_count > 0);
+    struct slice name;
+    if (!otlp_labels_service(&conversion->labels, sample, &name))
+        return 0;
+    for (size_t i = 1; i < conversion->services_count; i++)
+        if (slice_equal(conversion->services[i], name))
+            return i;
+    if (!adds || conversion->services_count == OTLP_SERVICES_MAX)
+        return 0;
+    conversion->services[conversion->services_count] = name;
+    return conversion->services_count++;
+}
+
+size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile)
+{
+    assert(profile != NULL);
+    struct wire_reader reader = wire_reader_of(profile->bytes);
+    struct profile_sample sample;
+    conversion->services[0] = slice_of(NULL, 0);
+    conversion->services_count = 1;
+    while (profile_next_sample(&reader, &sample))
+        service_of(conversion, &sample, true);
+    return conversion->services_count;
+}
+
+static const struct {
+    const char *key;
+    enum pprof_field field;
+} profile_texts[] = {
+    {"pprof.profile.doc_url", PPROF_DOC_URL},
+    {"pprof.profile.drop_frames", PPROF_DROP_FRAMES},
+    {"pprof.profile.keep_frames", PPROF_KEEP_FRAMES},
+    {"pprof.profile.comment", PPROF_COMMENT},
+};
+
+enum { PROFILE_TEXTS = sizeof(profile_texts) / sizeof(profile_texts[0]) };
+
+/* Finds them once for all parts of the profile. */
+static void find_profile_texts(struct otlp_to_pprof *conversion, const struct profile *profile)
+{
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
+    conversion->texts_count = 0;
+    while (conversion->texts_count < OTLP_TEXTS_MAX && profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
+            continue;
+        struct profile_index key = profile_attribute_at(dictionary, index).key;
+        if (!profile_has(dictionary, PROFILE_STRINGS, key))
+            continue;
+        for (size_t i = 0; i < PROFILE_TEXTS; i++)
+            if (slice_equal_text(profile_string_at(dictionary, key), profile_texts[i].key)) {
+                conversion->texts[conversion->texts_count++] = index;
+                break;
+            }
+    }
+}
+
+void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
+                         const struct otlp_to_pprof_source *source)
+{
+    assert(source->profile != NULL);
+    assert(source->type != NULL);
+    if (conversion->source.profile != source->profile || source->service == 0)
+        find_profile_texts(conversion, source->profile);
+    conversion->source = *source;
+    conversion->reader = wire_reader_of(source->profile->bytes);
+    conversion->has_pending = false;
+}
+
+static int64_t added(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}
+
+/* The sum of the values; without any, each timestamp counts one. Counts of samples become time
+ * where the type says so. */
+static int64_t value_of(const struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    assert(conversion->source.type != NULL);
+    struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
+    int64_t value = 0;
+    int64_t product;
+    uint64_t one;
+    bool has_values = false;
+    while (profile_numbers_next(&reader, &one)) {
+        value = added(value, (int64_t)one);
+        has_values = true;
+    }
+    if (!has_values)
+        value = (int64_t)profile_numbers_count(&sample->timestamps);
+    if (!conversion->source.type->counts_periods)
+        return value;
+    if (__builtin_mul_overflow(value, conversion->source.profile->period, &product))
+        return value > 0 ? INT64_MAX : INT64_MIN;
+    return product;
+}
+
+/* Marks by index: stacks that fit into no part, which are not looked at again. NULL: index 0, out
+ * of range, or no memory. */
+static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_index index)
+{
+    if (!profile_index_is_set(index) || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        return NULL;
+    uint8_t *marks = scratch_room(&conversion->large_stacks, conversion->budget,
+                                  conversion->dictionary->counts[PROFILE_STACKS]);
+    conversion->symbols.has_failed |= marks == NULL;
+    return marks != NULL ? &marks[profile_place(conversion->dictionary, PROFILE_STACKS, index)]
+                         : NULL;
+}
+
+static bool has_large_stack(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    const uint8_t *mark = large_mark(conversion, sample->stack);
+    return mark != NULL &&
+           (*mark != 0 ||
+            profile_entry_at(conversion->dictionary, PROFILE_STACKS, sample->stack).size >
+                STACK_ENTRY_BYTES_MAX);
+}
+
+/* False: the sample is not to be written, which is counted. */
+static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    if (conversion->services_count > 1 &&
+        service_of(conversion, sample, false) != conversion->source.service)
+        return false;
+    int64_t value = value_of(conversion, sample);
+    conversion->figures.zero += value == 0;
+    conversion->figures.negative += value < 0;
+    if (value <= 0)
+        return false;
+    bool is_large = has_large_stack(conversion, sample);
+    conversion->figures.too_large += is_large;
+    return !is_large;
+}
+
+static bool next_sample(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->source.profile != NULL);
+    if (conversion->has_pending)
+        return true;
+    while (profile_next_sample(&conversion->reader, &conversion->pending))
+        if (is_wanted(conversion, &conversion->pending)) {
+            conversion->has_pending = true;
+            return true;
+        }
+    return false;
+}
+
+static struct profile_stack stack_of(const struct otlp_to_pprof *conversion,
+                                     struct profile_index index)
+{
+    if (!profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        return (struct profile_stack){.locations = {.numbers = {.number = 0}}};
+    return profile_stack_at(conversion->dictionary, index);
+}
+
+/* The locations of a stack that are written: of those that are too many, the ones nearest to the
+ * root, since it tells where a stack belongs. */
+struct stack_root {
+    uint32_t at;      /* where they begin in the packed list, plus one; 0: not known yet */
+    uint32_t skipped; /* locations before that */
+};
+
+/* Going through a stack to its root takes as long as the stack has locations, and any number of
+ * samples may have it: that is done once. */
+static struct stack_root find_root(const struct otlp_to_pprof *conversion,
+                                   const struct profile_numbers *locations)
+{
+    const size_t most = conversion->rules->depth_max;
+    struct profile_numbers_reader reader = profile_numbers_read(locations);
+    struct stack_root root = {.at = 1};
+    uint64_t location;
+    assert(most > 0);
+    /* Each takes a byte at least. */
+    size_t depth = profile_numbers_count_max(locations);
+    if (depth > most)
+        depth = profile_numbers_count(locations);
+    root.skipped = depth > most ? (uint32_t)(depth - most) : 0;
+    for (uint32_t i = 0; i < root.skipped; i++)
+        profile_numbers_next(&reader, &location);
+    if (locations->packed.size > 0)
+        root.at = (uint32_t)(reader.at - locations->packed.data) + 1;
+    return root;
+}
+
+/* Reads what is written of a stack. */
+static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
+                                               struct profile_index index,
+                                               struct stack_root *ret_root)
+{
+    struct profile_stack stack = stack_of(conversion, index);
+    const struct profile_numbers *locations = &stack.locations.numbers;
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location;
+    struct stack_root *roots = NULL;
+    *ret_root = (struct stack_root){.at = 0};
+    if (profile_index_is_set(index) && profile_has(conversion->dictionary, PROFILE_STACKS, index))
+        roots = scratch_room(&conversion->roots, conversion->budget,
+                             conversion->dictionary->counts[PROFILE_STACKS] * sizeof(roots[0]));
+    if (roots != NULL)
+        *ret_root = roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)];
+    if (ret_root->at == 0)
+        *ret_root = find_root(conversion, locations);
+    if (roots != NULL)
+        roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)] = *ret_root;
+    if (locations->packed.size > 0) {
+        reader.numbers.at += ret_root->at - 1;
+        return reader;
+    }
+    /* The door leaves few that are not in one place, all of them short. */
+    for (uint32_t i = 0; i < ret_root->skipped; i++)
+        profile_indices_next(&reader, &location);
+    return reader;
+}
+
+/* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
+static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_index stack_index)
+{
+    struct stack_root root;
+    struct profile_indices_reader reader = read_root(conversion, stack_index, &root);
+    uint64_t cost = 0;
+    struct profile_index index;
+    while (cost <= conversion->rules->bytes_max && profile_indices_next(&reader, &index))
+        cost += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, index);
+    return cost;
+}
+
+static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    return SAMPLE_BYTES_MAX + stack_cost(conversion, sample->stack) +
+           otlp_labels_cost(&conversion->labels, sample);
+}
+
+/* The ids of the stack's locations, leaf first. */
+static size_t write_stack(struct otlp_to_pprof *conversion, struct profile_index index,
+                          const uint32_t **ret_ids)
+{
+    assert(ret_ids != NULL);
+    struct stack_root root;
+    struct profile_indices_reader reader = read_root(conversion, index, &root);
+    uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
+                                 (conversion->rules->depth_max + 1) * sizeof(ids[0]));
+    size_t count = 0;
+    struct profile_index location;
+    conversion->figures.cut += root.skipped > 0;
+    conversion->symbols.has_failed |= ids == NULL;
+    while (ids != NULL && profile_indices_next(&reader, &location)) {
+        uint32_t id = otlp_symbols_location(&conversion->symbols, location);
+        if (id != 0)
+            ids[count++] = id;
+    }
+    assert(count <= conversion->rules->depth_max);
+    *ret_ids = ids;
+    return count;
+}
+
+static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    assert(conversion->has_pending);
+    int64_t value = value_of(conversion, sample);
+    struct pprof_sample to = {.values = &value};
+    to.locations_count = write_stack(conversion, sample->stack, &to.locations);
+    to.labels_count =
+        otlp_labels_write(&conversion->labels, sample, &conversion->writer, &to.labels);
+    pprof_writer_sample(&conversion->writer, &to, 1);
+    conversion->samples++;
+}
+
+static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
+{
+    return pprof_writer_text(&conversion->writer, slice_of_text(text));
+}
+
+/* period_type is always there, be it empty: servers rely on it. */
+static void part_begin(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->has_pending);
+    const struct profile_type *type = conversion->source.type;
+    struct pprof_writer *writer = &conversion->writer;
+    pprof_writer_fini(writer);
+    pprof_writer_init(writer, conversion->budget, conversion->rules->bytes_max);
+    otlp_symbols_begin(&conversion->symbols, writer);
+    otlp_labels_begin(&conversion->labels);
+    conversion->samples = 0;
+    const struct pprof_value_type sample_type = {.type = word(conversion, type->type),
+                                                 .unit = word(conversion, type->unit)};
+    const struct pprof_value_type period_type = {.type = word(conversion, type->period_type),
+                                                 .unit = word(conversion, type->period_unit)};
+    pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, sample_type);
+    pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, period_type);
+}
+
+/* Not even an empty part has room for it. */
+static void drop_pending(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->has_pending);
+    uint8_t *mark = large_mark(conversion, conversion->pending.stack);
+    conversion->figures.too_large++;
+    if (mark != NULL &&
+        stack_cost(conversion, conversion->pending.stack) > conversion->rules->bytes_max / 2)
+        *mark = 1;
+}
+
+/* Adds the pending sample; false: the part is full without it. */
+static bool add_pending(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->has_pending);
+    uint64_t cost = cost_of(conversion, &conversion->pending) + PROFILE_TEXTS_BYTES_MAX +
+                    otlp_symbols_end_cost(&conversion->symbols);
+    bool fits = pprof_writer_has_room(&conversion->writer, cost);
+    if (!fits && conversion->samples > 0)
+        return false;
+    if (fits)
+        write_sample(conversion, &conversion->pending);
+    else
+        drop_pending(conversion);
+    conversion->has_pending = false;
+    return true;
+}
+
+static uint64_t samples_max(const struct otlp_to_pprof *conversion)
+{
+    uint64_t most = conversion->rules->samples_max;
+    assert(most > 0);
+    return conversion->samples_max > 0 && conversion->samples_max < most ? conversion->samples_max
+                                                                         : most;
+}
+
+void otlp_to_pprof_rewind(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->source.profile != NULL);
+    conversion->reader = conversion->before.reader;
+    conversion->pending = conversion->before.pending;
+    conversion->has_pending = conversion->before.has_pending;
+    conversion->figures = conversion->before.figures;
+    conversion->samples = 0;
+}
+
+bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
+{
+    assert(conversion->source.profile != NULL);
+    conversion->before = (struct otlp_to_pprof_mark){
+        .reader = conversion->reader,
+        .pending = conversion->pending,
+        .has_pending = conversion->has_pending,
+        .figures = conversion->figures,
+    };
+    if (!next_sample(conversion))
+        return false;
+    part_begin(conversion);
+    if (conversion->writer.has_failed)
+        conversion->symbols.has_failed = true;
+    while (!otlp_to_pprof_has_failed(conversion) && conversion->samples < samples_max(conversion) &&
+           next_sample(conversion))
+        if (!add_pending(conversion))
+            break;
+    if (conversion->writer.has_failed)
+        conversion->symbols.has_failed = true;
+    return conversion->samples > 0 && !otlp_to_pprof_has_failed(conversion);
+}
+
+/* What the profile's attributes say about it as a whole, as far as there is room. */
+static void write_profile_text(struct otlp_to_pprof *conversion, struct slice key,
+                               struct slice encoded)
+{
+    struct value value = value_read(encoded);
+    struct wire_reader reader = wire_reader_of(value.bytes);
+    struct wire_field field;
+    for (size_t i = 0; i < PROFILE_TEXTS; i++) {
+        if (!slice_equal_text(key, profile_texts[i].key))
+            continue;
+        if (value.type == VALUE_TEXT && otlp_text_valid(value.bytes) == value.bytes.size)
+            pprof_writer_number(&conversion->writer, profile_texts[i].field,
+                                pprof_writer_text(&conversion->writer, value.bytes));
+        while (value.type == VALUE_LIST && wire_read_field(&reader, &field)) {
+            struct value one = value_read(field.bytes);
+            if (one.type == VALUE_TEXT && otlp_text_valid(one.bytes) == one.bytes.size)
+                pprof_writer_number(&conversion->writer, profile_texts[i].field,
+                                    pprof_writer_text(&conversion->writer, one.bytes));
+        }
+    }
+}
+
+static void write_profile_texts(struct otlp_to_pprof *conversion)
+{
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    for (size_t i = 0; i < conversion->texts_count; i++) {
+        struct profile_attribute attribute = profile_attribute_at(dictionary, conversion->texts[i]);
+        bool fits = pprof_writer_has_room(&conversion->writer,
+                                          2 * attribute.value.size +
+                                              otlp_symbols_end_cost(&conversion->symbols) +
+                                              PROFILE_TEXTS_BYTES_MAX / 2);
+        if (fits)
+            write_profile_text(conversion, profile_string_at(dictionary, attribute.key),
+                               attribute.value);
+    }
+}
+
+static uint64_t positive(uint64_t number)
+{
+    return number <= INT64_MAX ? number : 0;
+}
+
+struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t time_ns)
+{
+    assert(conversion->samples > 0);
+    struct pprof_writer *writer = &conversion->writer;
+    const struct profile *profile = conversion->source.profile;
+    uint64_t written = conversion->samples;
+    conversion->samples = 0;
+    write_profile_texts(conversion);
+    pprof_writer_number(writer, PPROF_TIME, positive(time_ns));
+    pprof_writer_number(writer, PPROF_DURATION, positive(profile->duration_ns));
+    pprof_writer_number(writer, PPROF_PERIOD, (uint64_t)profile->period);
+    otlp_symbols_end(&conversion->symbols);
+    conversion->symbols.has_failed |= writer->has_failed;
+    if (otlp_to_pprof_has_failed(conversion))
+        return NULL;
+    conversion->figures.written += written;
+    return pprof_writer_take(writer);
+}

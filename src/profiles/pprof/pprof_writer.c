@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pprof messages appended to a growing buffer. Runs on the thread of the writer's owner. */
+#include "src/profiles/pprof/pprof_writer.h"
+
+#include <assert.h>
+
+#include "src/base/buffer.h"
+#include "src/base/random.h"
+#include "src/otlp/wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum {
+    OUTPUT_BYTES_FIRST = 4096,
+    SLOTS_FIRST = 256,
+    NUMBER_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX, /* tag and varint */
+    HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARINT_BYTES_MAX,
+    NUMBERS_MAX = 10, /* scalar fields of the longest message */
+};
+
+/* One text of the hash table; it lies in the output. */
+struct slot {
+    uint32_t hash;
+    uint32_t offset;
+    uint32_t size;
+    uint32_t index; /* 0: free; text 0 has no slot */
+};
+
+void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint64_t bytes_max)
+{
+    assert(writer != NULL);
+    assert(bytes_max < UINT32_MAX);
+    *writer = (struct pprof_writer){.budget = budget, .bytes_max = bytes_max};
+    writer->seed = (uint64_t)(random_uniform() * 0x1p53);
+    writer->output = buffer_try_create(budget, OUTPUT_BYTES_FIRST);
+    writer->slots = buffer_try_create(budget, SLOTS_FIRST * sizeof(struct slot));
+    writer->has_failed = writer->output == NULL || writer->slots == NULL;
+    if (writer->has_failed)
+        return;
+    writer->slots->size = writer->slots->capacity;
+    memset(writer->slots->data, 0, writer->slots->size);
+    static const uint8_t empty_text[] = {PPROF_STRING << 3 | WIRE_BYTES, 0};
+    memcpy(writer->output->data, empty_text, sizeof(empty_text));
+    writer->output->size = sizeof(empty_text);
+    writer->strings_count = 1;
+}
+
+void pprof_writer_fini(struct pprof_writer *writer)
+{
+    assert(writer != NULL);
+    buffer_unref(writer->output);
+    buffer_unref(writer->slots);
+    *writer = (struct pprof_writer){.has_failed = true};
+}
+
+bool pprof_writer_has_room(const struct pprof_writer *writer, uint64_t bytes)
+{
+    return !writer->has_failed && bytes <= writer->bytes_max &&
+           writer->output->size <= writer->bytes_max - bytes;
+}
+
+/* Makes room for so many bytes more; false: the writer has failed. */
+static bool reserve(struct pprof_writer *writer, size_t bytes)
+{
+    if (!pprof_writer_has_room(writer, bytes)) {
+        writer->has_failed = true;
+        return false;
+    }
+    size_t wanted = writer->output->size + bytes;
+    size_t capacity = writer->output->capacity;
+    if (wanted <= capacity)
+        return true;
+    while (capacity < wanted)
+        capacity *= 2;
+    struct buffer *grown = buffer_try_grow(writer->output, capacity);
+    writer->has_failed = grown == NULL;
+    if (grown != NULL)
+        writer->output = grown;
+    return grown != NULL;
+}
+
+/* What follows is written at the end of the output, into room that reserve has made. */
+static struct wire_writer output_end(struct pprof_writer *writer, size_t bytes)
+{
+    struct buffer *output = writer->output;
+    assert(output->capacity - output->size >= bytes);
+    return wire_writer_of(output->data + output->size, bytes);
+}
+
+static void output_advance(struct pprof_writer *writer, const struct wire_writer *end)
+{
+    writer->output->size += wire_written(end).size;
+}
+
+/* Not a hash whose collisions are the same for every seed, as FNV's can be. */
+static uint32_t hash_of(uint64_t seed, struct slice text)
+{
+    return (uint32_t)XXH3_64bits_withSeed(text.data, text.size, seed);
+}
+
+static struct slot *slot_of(const struct pprof_writer *writer, struct slice text, uint32_t hash)
+{
+    struct slot *slots = (struct slot *)writer->slots->data;
+    size_t mask = writer->slots->size / sizeof(struct slot) - 1;
+    size_t at = hash & mask;
+    while (slots[at].index != 0) {
+        struct slice known = slice_of(writer->output->data + slots[at].offset, slots[at].size);
+        if (slots[at].hash == hash && slice_equal(known, text))
+            break;
+        at = (at + 1) & mask;
+    }
+    return &slots[at];
+}
+
+static bool slots_grow(struct pprof_writer *writer)
+{
+    const struct slot *old = (const struct slot *)writer->slots->data;
+    size_t count = writer->slots->size / sizeof(struct slot);
+    struct buffer *grown = buffer_try_create(writer->budget, 2 * writer->slots->size);
+    if (grown == NULL)
+        return false;
+    grown->size = grown->capacity;
+    memset(grown->data, 0, grown->size);
+    struct slot *slots = (struct slot *)grown->data;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = old[i].hash & (2 * count - 1);
+        while (old[i].index != 0 && slots[at].index != 0)
+            at = (at + 1) & (2 * count - 1);
+        if (old[i].index != 0)
+            slots[at] = old[i];
+    }
+    buffer_unref(writer->slots);
+    writer->slots = grown;
+    return true;
+}
+
+static uint32_t add_text(struct pprof_writer *writer, struct slice text, uint32_t hash)
+{
+    size_t bytes = wire_field_size(PPROF_STRING, text.size);
+    bool is_full = 2 * writer->strings_count >= writer->slots->size / sizeof(struct slot);
+    if (!reserve(writer, bytes))
+        return 0;
+    if (is_full && !slots_grow(writer)) {
+        writer->has_failed = true;
+        return 0;
+    }
+    struct slot *slot = slot_of(writer, text, hash);
+    assert(slot->index == 0);
+    struct wire_writer end = output_end(writer, bytes);
+    wire_write_bytes(&end, PPROF_STRING, text);
+    output_advance(writer, &end);
+    *slot = (struct slot){
+        .hash = hash,
+        .offset = (uint32_t)(writer->output->size - text.size),
+        .size = (uint32_t)text.size,
+        .index = writer->strings_count++,
+    };
+    return slot->index;
+}
+
+uint32_t pprof_writer_text(struct pprof_writer *writer, struct slice text)
+{
+    assert(writer != NULL);
+    if (writer->has_failed || text.size == 0)
+        return 0;
+    uint32_t hash = hash_of(writer->seed, text);
+    const struct slot *slot = slot_of(writer, text, hash);
+    return slot->index != 0 ? slot->index : add_text(writer, text, hash);
+}
+
+static void put(struct wire_writer *writer, uint32_t number, uint64_t value)
+{
+    if (value != 0)
+        wire_write_number(writer, number, value);
+}
+
+/* A message of scalar fields: values[i] is field i + 1. */
+static void put_message(struct pprof_writer *writer, enum pprof_field field, const uint64_t *values,
+                        size_t count)
+{
+    uint8_t room[NUMBERS_MAX * NUMBER_BYTES_MAX];
+    struct wire_writer content = wire_writer_of(room, sizeof(room));
+    assert(count <= NUMBERS_MAX);
+    for (size_t i = 0; i < count; i++)
+        put(&content, (uint32_t)i + 1, values[i]);
+    struct slice bytes = wire_written(&content);
+    size_t size = wire_field_size(field, bytes.size);
+    if (!reserve(writer, size))
+        return;
+    struct wire_writer end = output_end(writer, size);
+    wire_write_bytes(&end, field, bytes);
+    output_advance(writer, &end);
+}
+
+void pprof_writer_value_type(struct pprof_writer *writer, enum pprof_field field,
+                             struct pprof_value_type type)
+{
+    assert(field == PPROF_SAMPLE_TYPE || field == PPROF_PERIOD_TYPE);
+    const uint64_t values[] = {type.type, type.unit};
+    put_message(writer, field, values, 2);
+}
+
+void pprof_writer_number(struct pprof_writer *writer, enum pprof_field field, uint64_t number)
+{
+    assert(field >= PPROF_DROP_FRAMES);
+    assert(field != PPROF_PERIOD_TYPE);
+    if (number == 0 || !reserve(writer, NUMBER_BYTES_MAX))
+        return;
+    struct wire_writer end = output_end(writer, NUMBER_BYTES_MAX);
+    wire_write_number(&end, field, number);
+    output_advance(writer, &end);
+}
+
+void pprof_writer_mapping(struct pprof_writer *writer, const struct pprof_mapping *mapping)
+{
+    assert(mapping->id != 0);
+    const uint64_t values[] = {
+        mapping->id,
+        mapping->memory_start,
+        mapping->memory_limit,
+        mapping->file_offset,
+        mapping->filename,
+        mapping->build_id,
+        mapping->has_functions,
+        mapping->has_filenames,
+        mapping->has_line_numbers,
+        mapping->has_inline_frames,
+    };
+    put_message(writer, PPROF_MAPPING, values, sizeof(values) / sizeof(values[0]));
+}
+
+void pprof_writer_function(struct pprof_writer *writer, const struct pprof_function *function)
+{
+    assert(function->id != 0);
+    const uint64_t values[] = {
+        function->id,
+        function->name,
+        function->system_name,
+        function->filename,
+        (uint64_t)function->start_line,
+    };
+    put_message(writer, PPROF_FUNCTION, values, sizeof(values) / sizeof(values[0]));
+}
+
+/* A message whose size is known once it is written: its content begins where the longest header
+ * would end, and moves up in the end. */
+struct open_message {
+    size_t begin; /* of the field, in the output */
+    struct wire_writer content;
+};
+
+static bool message_begin(struct pprof_writer *writer, struct open_message *message, size_t bytes)
+{
+    if (!reserve(writer, bytes + HEADER_BYTES_MAX))
+        return false;
+    message->begin = writer->output->size;
+    message->content =
+        wire_writer_of(writer->output->data + message->begin + HEADER_BYTES_MAX, bytes);
+    return true;
+}
+
+/* Moves the content to where its header ends. */
+static void message_end(struct pprof_writer *writer, const struct open_message *message,
+                        enum pprof_field field)
+{
+    struct slice content = wire_written(&message->content);
+    size_t header = wire_field_size(field, content.size) - content.size;
+    uint8_t *begin = writer->output->data + message->begin;
+    struct wire_writer writing = wire_writer_of(begin, header);
+    memmove(begin + header, content.data, content.size);
+    wire_write_header(&writing, field, content.size);
+    writer->output->size = message->begin + header + content.size;
+}
+
+void pprof_writer_location(struct pprof_writer *writer, const struct pprof_location *location)
+{
+    assert(location->id != 0);
+    enum { LINE_BYTES_MAX = HEADER_BYTES_MAX + 3 * NUMBER_BYTES_MAX };
+    struct open_message message;
+    size_t room = 4 * NUMBER_BYTES_MAX + location->lines_count * LINE_BYTES_MAX;
+    if (!message_begin(writer, &message, room))
+        return;
+    put(&message.content, 1, location->id);
+    put(&message.content, 2, location->mapping);
+    put(&message.content, 3, location->address);
+    for (size_t i = 0; i < location->lines_count; i++) {
+        uint8_t bytes[3 * NUMBER_BYTES_MAX];
+        struct wire_writer line = wire_writer_of(bytes, sizeof(bytes));
+        put(&line, 1, location->lines[i].function);
+        put(&line, 2, (uint64_t)location->lines[i].line);
+        put(&line, 3, (uint64_t)location->lines[i].column);
+        wire_write_bytes(&message.content, 4, wire_written(&line));
+    }
+    put(&message.content, 5, location->is_folded);
+    message_end(writer, &message, PPROF_LOCATION);
+}
+
+static void put_label(struct wire_writer *content, const struct pprof_label *label)
+{
+    uint8_t bytes[4 * NUMBER_BYTES_MAX];
+    struct wire_writer writing = wire_writer_of(bytes, sizeof(bytes));
+    put(&writing, 1, label->key);
+    put(&writing, 2, label->text);
+    put(&writing, 3, (uint64_t)label->number);
+    put(&writing, 4, label->unit);
+    wire_write_bytes(content, 3, wire_written(&writing));
+}
+
+void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample *sample,
+                         size_t values_count)
+{
+    assert(sample != NULL);
+    enum { LABEL_BYTES_MAX = HEADER_BYTES_MAX + 4 * NUMBER_BYTES_MAX };
+    struct open_message message;
+    size_t locations_bytes = 0;
+    size_t values_bytes = 0;
+    for (size_t i = 0; i < sample->locations_count; i++)
+        locations_bytes += wire_varint_size(sample->locations[i]);
+    for (size_t i = 0; i < values_count; i++)
+        values_bytes += wire_varint_size((uint64_t)sample->values[i]);
+    if (!message_begin(writer, &message,
+                       2 * HEADER_BYTES_MAX + locations_bytes + values_bytes +
+                           sample->labels_count * LABEL_BYTES_MAX))
+        return;
+    if (locations_bytes > 0)
+        wire_write_header(&message.content, 1, locations_bytes);
+    for (size_t i = 0; i < sample->locations_count; i++)
+        wire_write_varint(&message.content, sample->locations[i]);
+    if (values_bytes > 0)
+        wire_write_header(&message.content, 2, values_bytes);
+    for (size_t i = 0; i < values_count; i++)
+        wire_write_varint(&message.content, (uint64_t)sample->values[i]);
+    for (size_t i = 0; i < sample->labels_count; i++)
+        put_label(&message.content, &sample->labels[i]);
+    message_end(writer, &message, PPROF_SAMPLE);
+}
+
+struct buffer *pprof_writer_take(struct pprof_writer *writer)
+{
+    assert(writer != NULL);
+    struct buffer *output = writer->has_failed ? NULL : writer->output;
+    if (output != NULL)
+        writer->output = NULL;
+    writer->has_failed = true;
+    return output;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of a pprof file take a few times its bytes; how often is tried, a little first. Runs on
+ * the thread of the owner. */
+#include "src/profiles/pyroscope/pprof_upload.h"
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/codec/gzip.h"
+#include "src/profiles/pprof/pprof_reader.h"
+
+#include <assert.h>
+
+enum { TABLES_BYTES_MIN = 64 * 1024, DEFLATE_RATIO_MAX = 1032 };
+
+/* Tables per byte of the file: files of profilers need six, the worst that can be written forty. */
+static const uint64_t factors[] = {8, 48};
+
+static bool is_gzip(struct slice bytes)
+{
+    return bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b;
+}
+
+static enum pprof_upload_verdict inflate(struct pprof_upload *upload, struct gzip *gzip,
+                                         struct slice bytes, uint64_t bytes_max,
+                                         struct error *error)
+{
+    assert(upload->plain == NULL);
+    /* How far it came before it failed is not known. */
+    upload->plain_bytes = bytes.size * DEFLATE_RATIO_MAX;
+    if (upload->plain_bytes > bytes_max)
+        upload->plain_bytes = bytes_max;
+    switch (gzip_inflate(gzip, upload->budget, bytes.data, bytes.size, bytes_max, &upload->plain)) {
+    case GZIP_OK:
+        return PPROF_UPLOAD_OPEN;
+    case GZIP_NO_BUDGET:
+        return PPROF_UPLOAD_BUSY;
+    case GZIP_TOO_LARGE:
+        error_set(error, "the profile is larger than %llu bytes, or inflates out of proportion",
+                  (unsigned long long)bytes_max);
+        return PPROF_UPLOAD_REFUSED;
+    case GZIP_MALFORMED:
+    default:
+        error_set(error, "gzip: invalid header or checksum, or torn");
+        return PPROF_UPLOAD_REFUSED;
+    }
+}
+
+/* A failure may be that of the arena's cap: the next factor tells. */
+static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct slice bytes,
+                                             struct error *error)
+{
+    assert(upload->charged == 0);
+    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+        uint64_t room = TABLES_BYTES_MIN + factors[i] * bytes.size;
+        if (!budget_try_take(upload->budget, room))
+            return PPROF_UPLOAD_BUSY;
+        upload->charged = room;
+        arena_init(&upload->arena, room);
+        if (pprof_read(&upload->arena, bytes, &upload->pprof, error))
+            return PPROF_UPLOAD_OPEN;
+        arena_clear(&upload->arena);
+        budget_return(upload->budget, room);
+        upload->charged = 0;
+    }
+    return PPROF_UPLOAD_REFUSED;
+}
+
+/* The server leaves out the whole sample, its other values too. */
+static void leave_out_negative(struct pprof_upload *upload)
+{
+    struct pprof *pprof = &upload->pprof;
+    size_t kept = 0;
+    assert(upload->negative == 0);
+    for (size_t i = 0; i < pprof->samples_count; i++) {
+        bool is_negative = false;
+        for (size_t k = 0; k < pprof->sample_types_count; k++)
+            is_negative |= pprof->samples[i].values[k] < 0;
+        if (!is_negative)
+            pprof->samples[kept++] = pprof->samples[i];
+    }
+    upload->negative = pprof->samples_count - kept;
+    pprof->samples_count = kept;
+}
+
+enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
+                                            struct budget *budget, struct slice bytes,
+                                            uint64_t bytes_max, struct error *error)
+{
+    assert(budget != NULL);
+    assert(error != NULL);
+    *upload = (struct pprof_upload){.budget = budget};
+    enum pprof_upload_verdict verdict = PPROF_UPLOAD_OPEN;
+    if (is_gzip(bytes)) {
+        verdict = inflate(upload, gzip, bytes, bytes_max, error);
+        if (verdict == PPROF_UPLOAD_OPEN)
+            bytes = buffer_slice(upload->plain);
+    } else if (bytes.size > bytes_max) {
+        error_set(error, "the profile has %zu bytes, expected at most %llu", bytes.size,
+                  (unsigned long long)bytes_max);
+        verdict = PPROF_UPLOAD_REFUSED;
+    }
+    if (verdict == PPROF_UPLOAD_OPEN)
+        upload->plain_bytes = bytes.size;
+    if (verdict == PPROF_UPLOAD_OPEN)
+        verdict = read_tables(upload, bytes, error);
+    if (verdict == PPROF_UPLOAD_OPEN)
+        leave_out_negative(upload);
+    if (verdict != PPROF_UPLOAD_OPEN)
+        buffer_unref(upload->plain);
+    return verdict;
+}
+
+void pprof_upload_close(struct pprof_upload *upload)
+{
+    assert(upload->charged > 0);
+    arena_clear(&upload->arena);
+    budget_return(upload->budget, upload->charged);
+    buffer_unref(upload->plain);
+}
+
+uint64_t pprof_upload_items(const struct pprof_upload *upload)
+{
+    assert(upload->charged > 0);
+    const struct pprof *pprof = &upload->pprof;
+    uint64_t items = 0;
+    for (size_t i = 0; i < pprof->samples_count; i++)
+        for (size_t k = 0; k < pprof->sample_types_count; k++)
+            items += pprof->samples[i].values[k] != 0;
+    return items;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The labels of a series, as Pyroscope's clients name them, whatever door they came by. Slices
+ * point into what was received. One owner. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/base/slice.h"
+
+struct error;
+
+/* More than any server takes, which by default is 30 labels. */
+enum {
+    SERIES_LABELS_MAX = 128,
+    SERIES_PRIVATE_LABELS_MAX = 32, /* those that begin with "__" */
+    SERIES_NAME_BYTES_MAX = 1024,
+    SERIES_VALUE_BYTES_MAX = 65535,
+};
+
+struct series_label {
+    struct slice name;
+    struct slice value;
+};
+
+struct series {
+    struct series_label labels[SERIES_LABELS_MAX];
+    size_t count;
+};
+
+/* False: there are too many. */
+bool series_add(struct series *series, struct slice name, struct slice value);
+/* The value of the first of that name, or NULL. */
+const struct slice *series_find(const struct series *series, const char *name);
+/* Names that begin with "__" are the server's business and no attributes of an application. */
+bool series_is_private(struct slice name);
+/* What the server asks of labels: a __name__, names and values that are valid, each name once. */
+bool series_check(const struct series *series, struct error *error);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each name is one function and one location, as the server makes of such stacks. Runs on the
+ * thread of the owner. */
+#include "src/profiles/pyroscope/stack_profile.h"
+
+#include "src/profiles/pprof/otlp_text.h"
+#include "src/profiles/pyroscope/pyroscope_limits.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PROFILE_BYTES_MAX (512 * MIB)
+
+static struct pprof_value_type value_type(struct pprof_writer *writer, const char *type,
+                                          const char *unit)
+{
+    assert(type != NULL);
+    return (struct pprof_value_type){.type = pprof_writer_text(writer, slice_of_text(type)),
+                                     .unit = pprof_writer_text(writer, slice_of_text(unit))};
+}
+
+void stack_profile_init(struct stack_profile *profile, const struct stack_profile_head *head,
+                        struct budget *budget)
+{
+    assert(head->scale > 0);
+    *profile = (struct stack_profile){.budget = budget, .scale = head->scale};
+    struct pprof_writer *writer = &profile->writer;
+    pprof_writer_init(writer, budget, PROFILE_BYTES_MAX);
+    pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, value_type(writer, head->type, head->unit));
+    if (head->period > 0) {
+        pprof_writer_value_type(writer, PPROF_PERIOD_TYPE,
+                                value_type(writer, head->period_type, head->period_unit));
+        pprof_writer_number(writer, PPROF_PERIOD, head->period);
+    }
+    pprof_writer_number(writer, PPROF_TIME, head->time_ns);
+}
+
+void stack_profile_fini(struct stack_profile *profile)
+{
+    assert(profile != NULL);
+    pprof_writer_fini(&profile->writer);
+    scratch_fini(&profile->ids, profile->budget);
+    scratch_fini(&profile->frames, profile->budget);
+}
+
+static bool fail(struct stack_profile *profile, const char *what)
+{
+    assert(what != NULL);
+    profile->failure = what;
+    return false;
+}
+
+/* The location of a name, 0: no memory. */
+static uint32_t location_of(struct stack_profile *profile, struct slice name)
+{
+    struct pprof_writer *writer = &profile->writer;
+    uint32_t text = pprof_writer_text(writer, name);
+    uint32_t *ids = scratch_room(&profile->ids, profile->budget, (text + 1) * sizeof(ids[0]));
+    if (ids == NULL)
+        return 0;
+    if (ids[text] == 0) {
+        ids[text] = ++profile->locations;
+        const struct pprof_function function = {.id = ids[text], .name = text, .system_name = text};
+        const struct pprof_line line = {.function = ids[text]};
+        const struct pprof_location location = {.id = ids[text], .lines = &line, .lines_count = 1};
+        pprof_writer_function(writer, &function);
+        pprof_writer_location(writer, &location);
+    }
+    return ids[text];
+}
+
+static size_t count_frames(struct slice stack)
+{
+    size_t count = stack.size > 0 && stack.data[stack.size - 1] != ';';
+    for (size_t i = 0; i < stack.size; i++)
+        count += stack.data[i] == ';';
+    return count;
+}
+
+/* Names between semicolons, the last one first. */
+static bool fill_frames(struct stack_profile *profile, struct slice stack, size_t count)
+{
+    uint32_t *frames =
+        scratch_room(&profile->frames, profile->budget, (count + 1) * sizeof(frames[0]));
+    size_t begin = 0;
+    profile->has_no_memory |= frames == NULL;
+    for (size_t i = count; i > 0 && frames != NULL; i--) {
+        const uint8_t *end = memchr(stack.data + begin, ';', stack.size - begin);
+        size_t size = end != NULL ? (size_t)(end - stack.data) - begin : stack.size - begin;
+        frames[i - 1] = location_of(profile, slice_of(stack.data + begin, size));
+        profile->has_no_memory |= frames[i - 1] == 0;
+        begin += size + 1;
+    }
+    return !profile->has_no_memory;
+}
+
+bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64_t value)
+{
+    assert(profile->failure == NULL);
+    uint64_t scaled;
+    if (value == 0)
+        return true;
+    profile->bytes += stack.size;
+    if (__builtin_mul_overflow(value, profile->scale, &scaled) || scaled > INT64_MAX)
+        return fail(profile, "a value is beyond 64 bits once multiplied by the period");
+    if (stack.size > UPLOAD_STACK_BYTES_MAX || profile->bytes > UPLOAD_SPELT_BYTES_MAX)
+        return fail(profile, "a stack is longer than 1 MiB, or all together than 64 MiB");
+    if (++profile->stacks > UPLOAD_STACKS_MAX)
+        return fail(profile, "more than 4000000 stacks");
+    profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;
+    if (profile->is_no_utf8)
+        return fail(profile, "a stack has bytes that are no UTF-8");
+    size_t count = count_frames(stack);
+    if (count > UPLOAD_DEPTH_MAX)
+        return fail(profile, "a stack has more than 4096 frames");
+    if (!fill_frames(profile, stack, count))
+        return false;
+    const int64_t number = (int64_t)scaled;
+    const struct pprof_sample sample = {
+        .locations = profile->frames.memory, .locations_count = count, .values = &number};
+    pprof_writer_sample(&profile->writer, &sample, 1);
+    profile->has_no_memory |= profile->writer.has_failed;
+    return !profile->has_no_memory;
+}
+
+struct buffer *stack_profile_take(struct stack_profile *profile)
+{
+    assert(profile->failure == NULL);
+    return pprof_writer_take(&profile->writer);
+}

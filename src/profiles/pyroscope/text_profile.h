@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text formats of /ingest, and the binary tries that say the same: stacks with values. Pure
+ * functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "src/base/slice.h"
+
+struct error;
+struct stack_profile;
+
+enum text_format {
+    TEXT_FOLDED, /* "main;work 3" */
+    TEXT_LINES,  /* "main;work": one for each sample */
+    TEXT_TRIE,   /* nodes with pieces of stacks: names, values, counts of children */
+    TEXT_TREE,   /* the same with a frame in each node */
+    TEXT_FORMATS,
+};
+
+/* Adds every stack. False: the error says what is wrong, unless the profile has no memory. */
+bool text_profile_read(enum text_format format, struct slice body, struct stack_profile *profile,
+                       struct error *error);

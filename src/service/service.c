@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a service: exporters, processors, receivers, in that order on every lane, so that nothing
+ * arrives before somebody can take it. Runs on the main thread before lanes run. */
+#include "src/service/service.h"
+
+#include <assert.h>
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/log.h"
+#include "src/base/startup_pages.h"
+#include "src/config/component_set.h"
+#include "src/service/service_parts.h"
+#include "src/service/telemetry.h"
+
+static bool start(struct component *component, struct error *error)
+{
+    if (component == NULL || component->is_started)
+        return true;
+    assert(component->lane != NULL);
+    /* Also when it fails half way: what it has opened by then is stopped as usual. */
+    component->is_started = true;
+    if (component->factory->start != NULL && !component->factory->start(component, error)) {
+        const char *kind = component_kind_name(component->factory->kind);
+        log_error(&component->logger, "Failed to start component", log_text("error", error->text),
+                  log_text("type", component->factory->type), log_text("id", component->id));
+        return error_prefix(error, "failed to start \"%s\" %s", component->id, kind);
+    }
+    return true;
+}
+
+static bool start_exporters(struct service *service, struct error *error)
+{
+    assert(service->lanes_count > 0);
+    size_t slots = service->config->components_count * SIGNAL_KINDS;
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        for (size_t i = 0; i < slots; i++)
+            if (!start(service->lanes[lane].exporters[i], error))
+                return false;
+    return true;
+}
+
+static bool start_processors(struct service *service, struct error *error)
+{
+    assert(service->lanes_count > 0);
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        for (size_t i = 0; i < service->config->pipelines_count; i++)
+            for (size_t j = service->config->pipelines[i].processors_count; j > 0; j--)
+                if (!start(service->lanes[lane].processors[i][j - 1], error))
+                    return false;
+    return true;
+}
+
+/* Lane 0 last: its instances open the listeners and deal connections to the others. */
+static bool start_receivers(struct service *service, struct error *error)
+{
+    assert(service->lanes_count > 0);
+    for (unsigned lane = service->lanes_count; lane > 0; lane--)
+        for (size_t i = 0; i < service->config->components_count; i++)
+            if (!start(service->lanes[lane - 1].receivers[i], error))
+                return false;
+    return true;
+}
+
+static bool start_extensions(struct service *service, struct error *error)
+{
+    assert(error != NULL);
+    for (size_t i = 0; i < service->config->extensions_count; i++)
+        if (!start(service->extensions[i], error))
+            return error_prefix(error, "failed to start extensions");
+    return true;
+}
+
+bool service_start(struct service *service, struct error *error)
+{
+    assert(atomic_load(&service->state) == SERVICE_BUILT);
+    assert(error != NULL);
+    if (service->config->service.has_metrics_reader) {
+        service->telemetry = telemetry_create(service, error);
+        if (service->telemetry == NULL)
+            return error_prefix(error, "failed to initialize service telemetry");
+    }
+    if (!start_extensions(service, error))
+        return false;
+    if (!start_exporters(service, error) || !start_processors(service, error) ||
+        !start_receivers(service, error))
+        return error_prefix(error, "cannot start pipelines");
+    service->ready_wall_ns = clock_wall_ns();
+    atomic_store(&service->state, SERVICE_READY);
+    log_info(NULL, "Everything is ready. Begin running and processing data.");
+    startup_pages_release();
+    return true;
+}
+
+uint64_t service_abandoned_items(const struct service *service)
+{
+    assert(service != NULL);
+    return service->abandoned_items;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds and destroys a service: exporters and their senders, processors, pipelines, receivers,
+ * extensions, lane by lane. Runs on the main thread while no lane runs. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/machine.h"
+#include "src/base/mem.h"
+#include "src/config/component_set.h"
+#include "src/pipeline/pipeline.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
+#include "src/service/status_page.h"
+#include "src/service/telemetry.h"
+
+/* An instance with its component filled in, before its create. */
+static struct component *allocate(struct service *service, struct service_lane *part,
+                                  const struct config_component *from)
+{
+    assert(from->config != NULL);
+    const struct component_factory *factory = from->factory;
+    assert(factory->instance_size >= sizeof(struct component));
+    struct component *component = mem_zalloc(factory->instance_size);
+    component->factory = factory;
+    component->id = from->id;
+    component->config = from->config;
+    component->lane = part->lane;
+    component->budget = &service->budget;
+    component->ledger = &part->ledger;
+    component->service = &service->view;
+    component->first = component;
+    component->counters = mem_zalloc(factory->counters_size);
+    component->logger = (struct logger){.component_id = from->id,
+                                        .component_kind = component_kind_name(factory->kind)};
+    return component;
+}
+
+static void destroy(struct component *component)
+{
+    if (component == NULL)
+        return;
+    assert(component->factory != NULL);
+    if (component->factory->destroy != NULL)
+        component->factory->destroy(component);
+    mem_free(component->counters);
+    mem_free(component);
+}
+
+/* The first instance of an id makes what all of them share. */
+static bool share_among(struct service *service, const struct config_component *from,
+                        struct component *component, struct error *error)
+{
+    void **common = &service->commons[component_slot(service, from)];
+    assert(component->factory->share != NULL);
+    assert(component->factory->unshare != NULL);
+    if (*common == NULL)
+        *common = component->factory->share(component, service->lanes_count, error);
+    component->shared = *common;
+    return component->shared != NULL;
+}
+
+static void unshare_all(const struct service *service)
+{
+    assert(service->commons != NULL);
+    for (size_t i = 0; i < service->config->components_count; i++)
+        if (service->commons[i] != NULL)
+            service->config->components[i].factory->unshare(service->commons[i]);
+    mem_free((void *)service->commons);
+}
+
+/* What is wrong with it is told with the place in the files. */
+static bool prepare(const struct config_component *from, struct component *component,
+                    struct error *error)
+{
+    if (component->factory->create == NULL || component->factory->create(component, error))
+        return true;
+    assert(error->text[0] != '\0');
+    config_component_locate(from, error);
+    return false;
+}
+
+static void set_signal(struct component *component, enum signal_kind signal, const char *pipeline)
+{
+    assert(signal < SIGNAL_KINDS);
+    component->signal = signal;
+    component->logger.signal = signal_name(signal);
+    component->logger.pipeline_id = pipeline;
+}
+
+static bool build_exporter(struct service *service, struct service_lane *part,
+                           const struct config_component *from, enum signal_kind signal,
+                           struct error *error)
+{
+    assert(from->factory->kind == EXPORTER);
+    assert(part->senders != NULL);
+    size_t slot = sender_slot(component_slot(service, from), signal);
+    if (part->senders[slot] != NULL)
+        return true;
+    struct component *exporter = allocate(service, part, from);
+    set_signal(exporter, signal, NULL);
+    exporter->exporters = 1;
+    part->exporters[slot] = exporter;
+    if (!prepare(from, exporter, error))
+        return error_prefix(error, "failed to create \"%s\" exporter for data type \"%s\"",
+                            from->id, signal_name(signal));
+    if (part == &service->lanes[0])
+        sender_shared_init(&service->shared[slot], from->config);
+    part->senders[slot] = sender_create(exporter, &service->shared[slot]);
+    return true;
+}
+
+static bool build_processors(struct service *service, struct service_lane *part, size_t index,
+                             struct error *error)
+{
+    assert(index < service->config->pipelines_count);
+    assert(part->processors[index] == NULL);
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
+    part->processors[index] =
+        (struct component **)mem_zalloc(pipeline->processors_count * sizeof(struct component *));
+    for (size_t i = 0; i < pipeline->processors_count; i++) {
+        struct component *processor = allocate(service, part, pipeline->processors[i]);
+        set_signal(processor, pipeline->signal, pipeline->id);
+        processor->exporters = (unsigned)pipeline->exporters_count;
+        part->processors[index][i] = processor;
+        bool has_shared = processor->factory->share == NULL ||
+                          share_among(service, pipeline->processors[i], processor, error);
+        if (!has_shared || !prepare(pipeline->processors[i], processor, error))
+            return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
+                                processor->id, pipeline->id);
+    }
+    return true;
+}
+
+static bool build_pipeline(struct service *service, struct service_lane *part, size_t index,
+                           struct error *error)
+{
+    assert(index < service->config->pipelines_count);
+    const struct config_pipeline *from = &service->config->pipelines[index];
+    struct sender **senders =
+        (struct sender **)mem_alloc(from->exporters_count * sizeof(struct sender *));
+    bool is_built = true;
+    for (size_t i = 0; is_built && i < from->exporters_count; i++) {
+        is_built = build_exporter(service, part, from->exporters[i], from->signal, error);
+        senders[i] =
+            part->senders[sender_slot(component_slot(service, from->exporters[i]), from->signal)];
+    }
+    is_built = is_built && build_processors(service, part, index, error);
+    if (is_built)
+        part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
+            .lane = part->lane,
+            .ledger = &part->ledger,
+            .budget = &service->budget,
+            .processors = part->processors[index],
+            .processors_count = from->processors_count,
+            .senders = senders,
+            .senders_count = from->exporters_count,
+        });
+    mem_free((void *)senders);
+    return is_built;
+}
+
+static bool names_receiver(const struct config_pipeline *pipeline,
+                           const struct config_component *receiver)
+{
+    assert(receiver->factory->kind == RECEIVER);
+    for (size_t i = 0; i < pipeline->receivers_count; i++)
+        if (pipeline->receivers[i] == receiver)
+            return true;
+    return false;
+}
+
+static struct outlet *build_outlet(struct service *service, struct service_lane *part,
+                                   const struct config_component *from, enum signal_kind signal)
+{
+    assert(signal < SIGNAL_KINDS);
+    const struct config *config = service->config;
+    size_t count = 0;
+    struct pipeline **fed =
+        (struct pipeline **)mem_alloc(config->pipelines_count * sizeof(struct pipeline *));
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (config->pipelines[i].signal == signal && names_receiver(&config->pipelines[i], from))
+            fed[count++] = part->pipelines[i];
+    struct outlet *outlet = count > 0 ? outlet_create(fed, count) : NULL;
+    mem_free((void *)fed);
+    return outlet;
+}
+
+static bool build_receiver(struct service *service, struct service_lane *part,
+                           const struct config_component *from, struct error *error)
+{
+    assert(from->factory->kind == RECEIVER);
+    struct component *receiver = allocate(service, part, from);
+    part->receivers[component_slot(service, from)] = receiver;
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++)
+        receiver->outlets[signal] = build_outlet(service, part, from, (enum signal_kind)signal);
+    if (!prepare(from, receiver, error))
+        return error_prefix(error, "failed to create \"%s\" receiver", from->id);
+    return true;
+}
+
+static bool build_lane(struct service *service, struct service_lane *part, struct error *error)
+{
+    assert(part->lane != NULL);
+    const struct config *config = service->config;
+    size_t components = config->components_count;
+    part->receivers = (struct component **)mem_zalloc(components * sizeof(struct component *));
+    part->exporters =
+        (struct component **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct component *));
+    part->senders =
+        (struct sender **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct sender *));
+    part->pipelines =
+        (struct pipeline **)mem_zalloc(config->pipelines_count * sizeof(struct pipeline *));
+    part->processors =
+        (struct component ***)mem_zalloc(config->pipelines_count * sizeof(struct component **));
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (!build_pipeline(service, part, i, error))
+            return false;
+    for (size_t i = 0; i < components; i++) {
+        const struct config_component *from = &config->components[i];
+        if (from->factory->kind == RECEIVER && from->is_used &&
+            !build_receiver(service, part, from, error))
+            return false;
+    }
+    return true;
+}
+
+static void link_over_lanes(struct component *first, struct component *before,
+                            struct component *component)
+{
+    if (component == NULL)
+        return;
+    assert(first != NULL && before != NULL);
+    component->first = first;
+    if (component != first)
+        before->next_lane = component;
+}
+
+static void link_instances(struct service *service)
+{
+    assert(service->lanes_count > 0);
+    for (unsigned lane = 0; lane < service->lanes_count; lane++) {
+        const struct service_lane *first = &service->lanes[0];
+        const struct service_lane *before = &service->lanes[lane > 0 ? lane - 1 : 0];
+        const struct service_lane *part = &service->lanes[lane];
+        for (size_t i = 0; i < service->config->components_count; i++) {
+            link_over_lanes(first->receivers[i], before->receivers[i], part->receivers[i]);
+            for (int s = 0; s < SIGNAL_KINDS; s++) {
+                size_t slot = sender_slot(i, (enum signal_kind)s);
+                link_over_lanes(first->exporters[slot], before->exporters[slot],
+                                part->exporters[slot]);
+            }
+        }
+    }
+}
+
+static bool build_extensions(struct service *service, struct error *error)
+{
+    assert(service->extensions == NULL);
+    const struct config *config = service->config;
+    service->extensions =
+        (struct component **)mem_zalloc(config->extensions_count * sizeof(struct component *));
+    for (size_t i = 0; i < config->extensions_count; i++) {
+        service->extensions[i] = allocate(service, &service->lanes[0], config->extensions[i]);
+        if (!prepare(config->extensions[i], service->extensions[i], error))
+            return error_prefix(error, "failed to create extension \"%s\"",
+                                config->extensions[i]->id);
+    }
+    return true;
+}
+
+/* Half of the memory there is, unless the user says otherwise: the other half is the application's
+ * and the kernel's. */
+static uint64_t budget_bytes(const struct config *config)
+{
+    assert(config != NULL);
+    uint64_t mib = config->service.budget_mib;
+    return mib > 0 ? mib * MIB : machine_memory_bytes() / 2;
+}
+
+static const struct config_component *find_extension(const struct service_view *view,
+                                                     const char *id)
+{
+    const struct config *config = ((const struct service *)view)->config;
+    assert(id != NULL);
+    for (size_t i = 0; i < config->extensions_count; i++)
+        if (strcmp(config->extensions[i]->id, id) == 0)
+            return config->extensions[i];
+    return NULL;
+}
+
+static bool is_ready(const struct service_view *view)
+{
+    assert(view != NULL);
+    const struct service *service = (const struct service *)view;
+    return atomic_load(&service->state) == SERVICE_READY;
+}
+
+static uint64_t ready_since_wall_ns(const struct service_view *view)
+{
+    assert(view != NULL);
+    const struct service *service = (const struct service *)view;
+    return service->ready_wall_ns;
+}
+
+static void print_page(const struct service_view *view, enum status_page page, FILE *out)
+{
+    assert(out != NULL);
+    status_page_print((const struct service *)view, page, out);
+}
+
+static bool build(struct service *service, struct lane *const *lanes, struct error *error)
+{
+    assert(lanes != NULL);
+    for (unsigned i = 0; i < service->lanes_count; i++) {
+        service->lanes[i].lane = lanes[i];
+        if (!build_lane(service, &service->lanes[i], error))
+            return error_prefix(error, "failed to build pipelines");
+    }
+    link_instances(service);
+    if (!build_extensions(service, error))
+        return error_prefix(error, "failed to build extensions");
+    return true;
+}
+
+static struct service *create(const struct config *config, struct lane *const *lanes,
+                              unsigned lanes_count, bool is_rehearsal, struct error *error)
+{
+    assert(config != NULL);
+    assert(lanes != NULL);
+    assert(lanes_count > 0 && lanes_count <= LANES_MAX);
+    struct service *service = mem_zalloc(sizeof(*service));
+    service->view = (struct service_view){.is_rehearsal = is_rehearsal,
+                                          .extension = find_extension,
+                                          .print_page = print_page,
+                                          .is_ready = is_ready,
+                                          .ready_since_wall_ns = ready_since_wall_ns};
+    service->config = config;
+    service->lanes_count = lanes_count;
+    service->lanes = mem_zalloc(lanes_count * sizeof(service->lanes[0]));
+    service->shared =
+        mem_zalloc(config->components_count * SIGNAL_KINDS * sizeof(service->shared[0]));
+    service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
+    service->started_ns = clock_now_ns();
+    budget_init(&service->budget, budget_bytes(config));
+    budget_count_memory(&service->budget);
+    if (build(service, lanes, error))
+        return service;
+    service_destroy(service);
+    return NULL;
+}
+
+struct service *service_create(const struct config *config, struct lane *const *lanes,
+                               unsigned lanes_count, struct error *error)
+{
+    assert(error != NULL);
+    return create(config, lanes, lanes_count, false, error);
+}
+
+static bool try_build(const struct config *config, struct lane *lane, bool is_rehearsal,
+                      struct error *error)
+{
+    struct service *service = create(config, &lane, 1, is_rehearsal, error);
+    assert(service != NULL || error->text[0] != '\0');
+    service_destroy(service);
+    return service != NULL;
+}
+
+bool service_rehearse(const struct config *config, struct lane *lane, struct error *error)
+{
+    assert(lane != NULL);
+    return try_build(config, lane, true, error);
+}
+
+bool service_can_run(const struct config *config, struct lane *lane, struct error *error)
+{
+    assert(lane != NULL);
+    return try_build(config, lane, false, error);
+}
+
+static void destroy_receivers(const struct service *service, struct service_lane *part)
+{
+    assert(part != NULL);
+    for (size_t i = 0; part->receivers != NULL && i < service->config->components_count; i++) {
+        if (part->receivers[i] == NULL)
+            continue;
+        for (int signal = 0; signal < SIGNAL_KINDS; signal++)
+            outlet_destroy(part->receivers[i]->outlets[signal]);
+        destroy(part->receivers[i]);
+    }
+    mem_free((void *)part->receivers);
+}
+
+static void destroy_pipelines(const struct service *service, struct service_lane *part)
+{
+    assert(part != NULL);
+    for (size_t i = 0; part->pipelines != NULL && i < service->config->pipelines_count; i++) {
+        pipeline_destroy(part->pipelines[i]);
+        if (part->processors[i] == NULL)
+            continue;
+        for (size_t j = 0; j < service->config->pipelines[i].processors_count; j++)
+            destroy(part->processors[i][j]);
+        mem_free((void *)part->processors[i]);
+    }
+    mem_free((void *)part->pipelines);
+    mem_free((void *)part->processors);
+}
+
+static void destroy_exporters(const struct service *service, struct service_lane *part)
+{
+    assert(part != NULL);
+    size_t slots = service->config->components_count * SIGNAL_KINDS;
+    for (size_t i = 0; part->senders != NULL && i < slots; i++) {
+        sender_destroy(part->senders[i]);
+        destroy(part->exporters[i]);
+    }
+    mem_free((void *)part->senders);
+    mem_free((void *)part->exporters);
+}
+
+void service_destroy(struct service *service)
+{
+    if (service == NULL)
+        return;
+    assert(service->stop_run == NULL);
+    telemetry_destroy(service->telemetry);
+    for (size_t i = 0; service->extensions != NULL && i < service->config->extensions_count; i++)
+        destroy(service->extensions[i]);
+    mem_free((void *)service->extensions);
+    bool *is_shared = mem_zalloc(service->config->components_count * SIGNAL_KINDS);
+    for (unsigned i = 0; i < service->lanes_count; i++) {
+        struct service_lane *part = &service->lanes[i];
+        for (size_t j = 0;
+             part->senders != NULL && j < service->config->components_count * SIGNAL_KINDS; j++)
+            is_shared[j] |= part->senders[j] != NULL;
+        destroy_receivers(service, part);
+        destroy_pipelines(service, part);
+        destroy_exporters(service, part);
+    }
+    for (size_t j = 0; j < service->config->components_count * SIGNAL_KINDS; j++)
+        if (is_shared[j])
+            sender_shared_fini(&service->shared[j]);
+    mem_free(is_shared);
+    unshare_all(service);
+    budget_fini(&service->budget);
+    mem_free(service->shared);
+    mem_free(service->lanes);
+    mem_free(service);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of the service, shared by its own files only: what each lane holds and how it is found. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/base/budget.h"
+#include "src/base/timer.h"
+#include "src/config/config.h"
+#include "src/core/component.h"
+#include "src/core/ledger.h"
+#include "src/pipeline/sender.h"
+
+struct lane;
+struct pipeline;
+struct telemetry;
+
+/* One lane's copy of everything. Tables are indexed as the configuration's: components by their
+ * place in config->components, pipelines by theirs in config->pipelines. NULL where the lane has no
+ * such thing. */
+struct service_lane {
+    struct lane *lane;
+    struct ledger ledger;
+    struct component **receivers;   /* by component */
+    struct component **exporters;   /* by component and signal */
+    struct sender **senders;        /* by component and signal */
+    struct pipeline **pipelines;    /* by pipeline */
+    struct component ***processors; /* by pipeline, then in order */
+};
+
+enum service_state { SERVICE_BUILT, SERVICE_READY, SERVICE_STOPPING };
+
+struct stop_run;
+
+struct service {
+    struct service_view view; /* first: extensions get a pointer to it */
+    const struct config *config;
+    unsigned lanes_count;
+    struct service_lane *lanes;
+    struct budget budget;
+    struct sender_shared *shared;  /* by component and signal */
+    void **commons;                /* by component: what its instances share */
+    struct component **extensions; /* as config->extensions, on lane 0 */
+    struct telemetry *telemetry;   /* NULL: no metrics reader */
+    struct stop_run *stop_run;     /* while stopping */
+    _Atomic enum service_state state;
+    uint64_t started_ns;
+    uint64_t ready_wall_ns;
+    uint64_t abandoned_items;
+};
+
+static inline size_t sender_slot(size_t component, enum signal_kind signal)
+{
+    return component * SIGNAL_KINDS + (size_t)signal;
+}
+
+static inline size_t component_slot(const struct service *service,
+                                    const struct config_component *component)
+{
+    return (size_t)(component - service->config->components);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stops a service front to back, stage by stage: each stage runs on every lane, and the next begins
+ * when all lanes are done with it. A deadline, or a second interrupt, cuts the drain short. Driven
+ * from lane 0. */
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "src/base/lane.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/stop_latch.h"
+#include "src/core/ledger.h"
+#include "src/pipeline/pipeline.h"
+#include "src/pipeline/sender.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
+#include "src/service/telemetry.h"
+
+enum stop_stage {
+    STOP_RECEIVERS,
+    STOP_RINGS,      /* what receivers handed over goes through the processors */
+    STOP_PROCESSORS, /* one after the other, in order: what one lets go the next still takes */
+    STOP_FANOUTS,    /* what waits for room in a queue goes in */
+    STOP_SENDERS,
+    STOP_EXPORTERS,
+    STOP_EXTENSIONS,
+    STOP_DONE,
+};
+
+/* One lane's share of a stage. */
+struct stop_lane {
+    struct lane_task task; /* first: carries the stage to the lane, and the end of it back */
+    struct stop_run *run;
+    struct service_lane *part;
+    struct stop_latch latch;
+};
+
+struct stop_run {
+    struct service *service;
+    enum stop_stage stage;
+    size_t processor; /* in STOP_PROCESSORS: which of each pipeline */
+    unsigned lanes_pending;
+    bool is_forced; /* on lane 0 only */
+    _Atomic uint64_t abandoned_items;
+    struct timer deadline;
+    void (*done)(bool is_forced, void *arg);
+    void *arg;
+    struct stop_lane lanes[];
+};
+
+static void begin_stage(struct stop_run *run);
+
+static void stop_component(struct component *component, struct stop_latch *latch)
+{
+    if (component == NULL || component->stopping != NULL)
+        return;
+    assert(component->lane != NULL);
+    stop_latch_hold(latch);
+    component->stopping = latch;
+    if (component->factory->stop != NULL && component->is_started)
+        component->factory->stop(component);
+    else
+        component_stopped(component);
+}
+
+static void release(void *arg)
+{
+    assert(arg != NULL);
+    stop_latch_release(arg);
+}
+
+static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_RECEIVERS);
+    const struct config *config = run->service->config;
+    for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++)
+        if (share->part->senders[i] != NULL)
+            sender_hasten(share->part->senders[i]);
+    for (size_t i = 0; i < config->components_count; i++)
+        stop_component(share->part->receivers[i], &share->latch);
+}
+
+static void drain_pipelines(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_RINGS || run->stage == STOP_FANOUTS);
+    for (size_t i = 0; i < run->service->config->pipelines_count; i++) {
+        stop_latch_hold(&share->latch);
+        pipeline_drain(share->part->pipelines[i], release, &share->latch);
+    }
+}
+
+static void stop_processors(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_PROCESSORS);
+    const struct config *config = run->service->config;
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (run->processor < config->pipelines[i].processors_count)
+            stop_component(share->part->processors[i][run->processor], &share->latch);
+}
+
+static void stop_senders(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_SENDERS);
+    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++) {
+        if (share->part->senders[i] == NULL)
+            continue;
+        stop_latch_hold(&share->latch);
+        sender_stop(share->part->senders[i], release, &share->latch);
+    }
+}
+
+static void stop_exporters(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_EXPORTERS);
+    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++)
+        stop_component(share->part->exporters[i], &share->latch);
+}
+
+static void stop_extensions(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_EXTENSIONS);
+    struct service *service = run->service;
+    if (share->part != &service->lanes[0])
+        return;
+    for (size_t i = service->config->extensions_count; i > 0; i--)
+        stop_component(service->extensions[i - 1], &share->latch);
+    if (service->telemetry != NULL) {
+        stop_latch_hold(&share->latch);
+        telemetry_stop(service->telemetry, release, &share->latch);
+    }
+}
+
+static void (*const stages[])(const struct stop_run *run, struct stop_lane *share) = {
+    [STOP_RECEIVERS] = stop_receivers,   [STOP_RINGS] = drain_pipelines,
+    [STOP_PROCESSORS] = stop_processors, [STOP_FANOUTS] = drain_pipelines,
+    [STOP_SENDERS] = stop_senders,       [STOP_EXPORTERS] = stop_exporters,
+    [STOP_EXTENSIONS] = stop_extensions,
+};
+
+static size_t most_processors(const struct config *config)
+{
+    assert(config != NULL);
+    size_t most = 0;
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (config->pipelines[i].processors_count > most)
+            most = config->pipelines[i].processors_count;
+    return most;
+}
+
+static void finish(struct stop_run *run)
+{
+    assert(run->done != NULL);
+    assert(lane_is_current(run->service->lanes[0].lane));
+    struct service *service = run->service;
+    void (*done)(bool, void *) = run->done;
+    void *arg = run->arg;
+    bool is_forced = run->is_forced;
+    service->abandoned_items = atomic_load(&run->abandoned_items);
+    lane_timer_stop(service->lanes[0].lane, &run->deadline);
+    service->stop_run = NULL;
+    /* Cut short: somebody may still hold a latch of this run, so it stays. */
+    if (!is_forced)
+        mem_free(run);
+    done(is_forced, arg);
+}
+
+static void next_stage(struct stop_run *run)
+{
+    assert(run->stage < STOP_DONE);
+    if (run->stage == STOP_PROCESSORS && ++run->processor < most_processors(run->service->config)) {
+        begin_stage(run);
+        return;
+    }
+    run->stage++;
+    if (run->stage == STOP_DONE)
+        finish(run);
+    else
+        begin_stage(run);
+}
+
+static void on_share_reported(struct lane_task *task)
+{
+    struct stop_lane *share = (struct stop_lane *)task;
+    struct stop_run *run = share->run;
+    if (run->is_forced)
+        return;
+    assert(run->lanes_pending > 0);
+    if (--run->lanes_pending == 0)
+        next_stage(run);
+}
+
+static void report(struct stop_lane *share)
+{
+    assert(share->latch.pending == 0);
+    share->task.fn = on_share_reported;
+    lane_post(share->run->service->lanes[0].lane, &share->task);
+}
+
+static void on_share_done(void *arg)
+{
+    struct stop_lane *share = arg;
+    assert(share->run != NULL);
+    report(share);
+}
+
+/* On the lane. The latch is held meanwhile, so that it cannot open before all have been asked. */
+static void on_share_begun(struct lane_task *task)
+{
+    struct stop_lane *share = (struct stop_lane *)task;
+    assert(lane_is_current(share->part->lane));
+    share->latch = (struct stop_latch){.fn = on_share_done, .arg = share};
+    stop_latch_hold(&share->latch);
+    stages[share->run->stage](share->run, share);
+    stop_latch_release(&share->latch);
+}
+
+static void begin_stage(struct stop_run *run)
+{
+    assert(run->stage < STOP_DONE);
+    assert(!run->is_forced);
+    run->lanes_pending = run->service->lanes_count;
+    for (unsigned i = 0; i < run->service->lanes_count; i++) {
+        run->lanes[i].task.fn = on_share_begun;
+        lane_post(run->lanes[i].part->lane, &run->lanes[i].task);
+    }
+}
+
+static void on_deadline(struct timer *timer, void *arg)
+{
+    assert(timer != NULL);
+    (void)timer;
+    service_force(arg);
+}
+
+void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg)
+{
+    assert(service != NULL);
+    assert(done != NULL);
+    assert(service->stop_run == NULL);
+    assert(lane_is_current(service->lanes[0].lane));
+    struct stop_run *run = mem_zalloc(sizeof(*run) + service->lanes_count * sizeof(run->lanes[0]));
+    run->service = service;
+    run->done = done;
+    run->arg = arg;
+    timer_init(&run->deadline, on_deadline, service);
+    for (unsigned i = 0; i < service->lanes_count; i++) {
+        run->lanes[i].run = run;
+        run->lanes[i].part = &service->lanes[i];
+    }
+    service->stop_run = run;
+    atomic_store(&service->state, SERVICE_STOPPING);
+    log_info(NULL, "Starting shutdown...");
+    lane_timer_start(service->lanes[0].lane, &run->deadline,
+                     service->config->service.drain_timeout_ns);
+    begin_stage(run);
+}
+
+/* Carries the end of the drain to a lane; apart from the stage's task, which may be under way. */
+struct abandon_task {
+    struct lane_task task;
+    struct stop_run *run;
+    struct service_lane *part;
+};
+
+static void on_abandoned(struct lane_task *task)
+{
+    struct abandon_task *abandon = (struct abandon_task *)task;
+    struct stop_run *run = abandon->run;
+    mem_free(abandon);
+    assert(run->lanes_pending > 0);
+    if (--run->lanes_pending == 0)
+        finish(run);
+}
+
+static void on_abandon(struct lane_task *task)
+{
+    struct abandon_task *abandon = (struct abandon_task *)task;
+    struct stop_run *run = abandon->run;
+    assert(lane_is_current(abandon->part->lane));
+    atomic_fetch_add(&run->abandoned_items, ledger_abandon(&abandon->part->ledger));
+    abandon->task.fn = on_abandoned;
+    lane_post(run->service->lanes[0].lane, &abandon->task);
+}
+
+void service_force(struct service *service)
+{
+    assert(service != NULL);
+    struct stop_run *run = service->stop_run;
+    if (run == NULL || run->is_forced)
+        return;
+    assert(lane_is_current(service->lanes[0].lane));
+    run->is_forced = true;
+    run->lanes_pending = service->lanes_count;
+    for (unsigned i = 0; i < service->lanes_count; i++) {
+        struct abandon_task *abandon = mem_zalloc(sizeof(*abandon));
+        abandon->task.fn = on_abandon;
+        abandon->run = run;
+        abandon->part = &service->lanes[i];
+        lane_post(abandon->part->lane, &abandon->task);
+    }
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the status pages, one function per table. Texts of the configuration and the log are
+ * escaped. Runs on the lane that answers. */
+#include "src/service/status_page.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/log_recent.h"
+#include "src/base/machine.h"
+#include "src/base/text_escape.h"
+#include "src/config/component_set.h"
+#include "src/pipeline/pipeline.h"
+#include "src/service/service_parts.h"
+
+static const struct {
+    const char *title;
+    const char *path;
+} pages[] = {
+    [STATUS_SERVICE] = {"Service", "servicez"},
+    [STATUS_PIPELINES] = {"Pipelines", "pipelinez"},
+    [STATUS_EXTENSIONS] = {"Extensions", "extensionz"},
+    [STATUS_FEATURES] = {"Feature Gates", "featurez"},
+};
+
+static void print_text(FILE *out, const char *text)
+{
+    assert(text != NULL);
+    text_escape_xml(out, slice_of_text(text));
+}
+
+static void print_head(FILE *out, enum status_page page)
+{
+    assert(page < STATUS_PAGES);
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+            "<title>spanflame: %s</title><style>body{font-family:sans-serif;margin:2em}"
+            "table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:.2em .6em;"
+            "text-align:left}pre{white-space:pre-wrap}</style></head><body>\n<p>",
+            pages[page].title);
+    for (size_t i = 0; i < STATUS_PAGES; i++)
+        fprintf(out, "<a href=\"/debug/%s\">%s</a> ", pages[i].path, pages[i].title);
+    fprintf(out, "</p>\n<h1>%s</h1>\n", pages[page].title);
+}
+
+static void print_row(FILE *out, const char *name, const char *value)
+{
+    assert(name != NULL);
+    fprintf(out, "<tr><th>%s</th><td>", name);
+    print_text(out, value);
+    fputs("</td></tr>\n", out);
+}
+
+static void print_number(FILE *out, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, value);
+    assert(text[0] != '\0');
+    print_row(out, name, text);
+}
+
+static void print_process(const struct service *service, FILE *out)
+{
+    struct process_figures process = machine_process();
+    char uptime[48];
+    double seconds = (double)(clock_now_ns() - service->started_ns) / NS_PER_S;
+    snprintf(uptime, sizeof(uptime), "%.1f s", seconds);
+    assert(service->lanes_count > 0);
+    fputs("<h2>Process</h2>\n<table>\n", out);
+    print_row(out, "Version", SPANFLAME_VERSION);
+    print_row(out, "State",
+              service->view.is_ready(&service->view) ? "ready" : "starting or stopping");
+    print_row(out, "Up since", uptime);
+    print_number(out, "Lanes", service->lanes_count);
+    print_number(out, "Resident bytes", process.rss_bytes);
+    fputs("</table>\n", out);
+}
+
+static void print_budget(const struct service *service, FILE *out)
+{
+    const struct budget *budget = &service->budget;
+    assert(out != NULL);
+    fputs("<h2>Budget</h2>\n<table>\n", out);
+    print_number(out, "Bytes in use", budget_used(budget));
+    print_number(out, "Limit", budget_limit(budget));
+    print_number(out, "High water", atomic_load(&budget->high_water));
+    print_number(out, "Refusals", atomic_load(&budget->refusals));
+    fputs("</table>\n", out);
+}
+
+static uint64_t sum(const counter *cells, size_t count)
+{
+    uint64_t total = 0;
+    assert(count > 0);
+    for (size_t i = 0; i < count; i++)
+        total += counter_read(&cells[i]);
+    return total;
+}
+
+/* received = delivered + rejected + dropped + in flight, over all lanes. */
+static void print_ledger(const struct service *service, FILE *out)
+{
+    fputs("<h2>Items</h2>\n<table>\n<tr><th>Signal</th><th>Received</th><th>Delivered</th>"
+          "<th>Rejected</th><th>Dropped</th><th>In flight</th></tr>\n",
+          out);
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+        uint64_t figures[5] = {0};
+        for (unsigned lane = 0; lane < service->lanes_count; lane++) {
+            const struct ledger_signal *row = &service->lanes[lane].ledger.signals[signal];
+            figures[0] += counter_read(&row->received);
+            figures[1] += counter_read(&row->delivered);
+            figures[2] += sum(row->rejected, LOSS_REASONS);
+            figures[3] += sum(row->dropped, LOSS_REASONS);
+            figures[4] += counter_read(&row->in_flight);
+        }
+        fprintf(out, "<tr><th>%s</th>", signal_name((enum signal_kind)signal));
+        for (size_t i = 0; i < 5; i++)
+            fprintf(out, "<td>%" PRIu64 "</td>", figures[i]);
+        fputs("</tr>\n", out);
+    }
+    fputs("</table>\n", out);
+    assert(ferror(out) == 0);
+}
+
+static void print_line(const char *line, void *arg)
+{
+    FILE *out = arg;
+    assert(out != NULL);
+    print_text(out, line);
+    fputc('\n', out);
+}
+
+static void print_service(const struct service *service, FILE *out)
+{
+    assert(service != NULL);
+    print_process(service, out);
+    print_budget(service, out);
+    print_ledger(service, out);
+    fputs("<h2>Last warnings and errors, newest first</h2>\n<pre>", out);
+    log_recent_visit(print_line, out);
+    fputs("</pre>\n", out);
+}
+
+static void print_ids(FILE *out, const struct config_component *const *components, size_t count)
+{
+    assert(components != NULL || count == 0);
+    fputs("<td>", out);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ", " : "", out);
+        print_text(out, components[i]->id);
+    }
+    fputs("</td>", out);
+}
+
+static void print_graph(const struct service *service, FILE *out)
+{
+    const struct config *config = service->config;
+    assert(config != NULL);
+    fputs("<table>\n<tr><th>Pipeline</th><th>Receivers</th><th>Processors</th><th>Exporters</th>"
+          "</tr>\n",
+          out);
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        fputs("<tr><th>", out);
+        print_text(out, pipeline->id);
+        fputs("</th>", out);
+        print_ids(out, pipeline->receivers, pipeline->receivers_count);
+        print_ids(out, pipeline->processors, pipeline->processors_count);
+        print_ids(out, pipeline->exporters, pipeline->exporters_count);
+        fputs("</tr>\n", out);
+    }
+    fputs("</table>\n", out);
+}
+
+struct ring_row {
+    const char *ring;
+    const char *signal; /* NULL: the owner's id says it */
+    const char *owner;
+    unsigned lane;
+};
+
+static void print_ring(FILE *out, const struct ring_row *row, struct ring_figures figures)
+{
+    assert(row->owner != NULL);
+    fprintf(out, "<tr><th>%s</th><td>", row->ring);
+    if (row->signal != NULL)
+        fprintf(out, "%s/", row->signal);
+    print_text(out, row->owner);
+    fprintf(out, "</td><td>%u</td><td>%zu</td><td>%zu</td><td>%zu</td><td>%" PRIu64 "</td></tr>\n",
+            row->lane, figures.depth, figures.high_water, figures.capacity, figures.refusals);
+}
+
+static void print_rings_of(const struct service *service, unsigned lane, FILE *out)
+{
+    const struct service_lane *part = &service->lanes[lane];
+    const struct config *config = service->config;
+    assert(part->lane != NULL);
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        print_ring(out, &(struct ring_row){"pipeline", NULL, config->pipelines[i].id, lane},
+                   pipeline_ring_figures(part->pipelines[i]));
+    for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++) {
+        const struct component *exporter = part->exporters[i];
+        if (exporter == NULL)
+            continue;
+        const struct ring_row row = {"sending_queue", signal_name(exporter->signal), exporter->id,
+                                     lane};
+        print_ring(out, &row, sender_ring_figures(part->senders[i]));
+    }
+}
+
+static void print_pipelines(const struct service *service, FILE *out)
+{
+    assert(service != NULL);
+    print_graph(service, out);
+    fputs("<h2>Rings</h2>\n<table>\n<tr><th>Ring</th><th>Of</th><th>Lane</th><th>Depth</th>"
+          "<th>High water</th><th>Capacity</th><th>Refusals</th></tr>\n",
+          out);
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        print_rings_of(service, lane, out);
+    fputs("</table>\n", out);
+}
+
+static void print_extensions(const struct service *service, FILE *out)
+{
+    const struct config *config = service->config;
+    assert(config->extensions_count == 0 || config->extensions != NULL);
+    fputs("<ul>\n", out);
+    for (size_t i = 0; i < config->extensions_count; i++) {
+        fputs("<li>", out);
+        print_text(out, config->extensions[i]->id);
+        fputs("</li>\n", out);
+    }
+    fputs("</ul>\n", out);
+}
+
+static void print_features(const struct service *service, FILE *out)
+{
+    assert(service != NULL);
+    fputs("<pre>", out);
+    feature_gates_print(&service->config->gates, NULL, out);
+    fputs("</pre>\n", out);
+}
+
+void status_page_print(const struct service *service, enum status_page page, FILE *out)
+{
+    static void (*const printers[])(const struct service *, FILE *) = {
+        [STATUS_SERVICE] = print_service,
+        [STATUS_PIPELINES] = print_pipelines,
+        [STATUS_EXTENSIONS] = print_extensions,
+        [STATUS_FEATURES] = print_features,
+    };
+    assert(page < STATUS_PAGES);
+    assert(out != NULL);
+    print_head(out, page);
+    printers[page](service, out);
+    fputs("</body></html>\n", out);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of the process: load, build, start, run the lanes, stop on a signal, load again on
+ * SIGHUP. A configuration that does not hold changes nothing. Main thread, which is also lane 0. */
+#include "src/service/supervisor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/core_dumps.h"
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/kept_objects.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/log.h"
+#include "src/base/machine.h"
+#include "src/base/mem.h"
+#include "src/config/config.h"
+#include "src/net/socket/kept_sockets.h"
+#include "src/service/service.h"
+
+enum end_reason { END_SIGNAL, END_RELOAD, END_FAILED };
+
+struct supervisor {
+    const struct config_request *request;
+    struct config *config;
+    struct config *next_config; /* checked and waiting for the old one to stop */
+    struct service *service;
+    unsigned lanes_count;
+    struct lane *lanes[LANES_MAX];
+    uv_signal_t signals[3];
+    enum end_reason end_reason;
+    bool is_stopping;
+    bool is_forced;
+    uint64_t signalled_ns; /* when it was told to end; 0: not yet */
+};
+
+static void print_problems(const struct config_problems *problems, bool is_running)
+{
+    assert(problems != NULL);
+    for (size_t i = 0; i < problems->count; i++) {
+        if (is_running)
+            log_error(NULL, "invalid configuration", log_text("error", problems->texts[i]));
+        else
+            fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems->texts[i]);
+    }
+}
+
+static void print_warnings(const struct config_problems *problems)
+{
+    assert(problems != NULL);
+    assert(problems->notices_count <= problems->warnings_count);
+    for (size_t i = 0; i + problems->notices_count < problems->warnings_count; i++)
+        fprintf(stderr, "Warning: %s\n", problems->warnings[i]);
+}
+
+static void log_warnings(const struct config_problems *problems)
+{
+    assert(problems != NULL);
+    for (size_t i = 0; i < problems->warnings_count; i++)
+        log_warn(NULL, problems->warnings[i]);
+}
+
+/* A descriptor, or a negative errno. */
+static int open_log(const char *path)
+{
+    assert(path != NULL);
+    if (strcmp(path, "stderr") == 0)
+        return STDERR_FILENO;
+    if (strcmp(path, "stdout") == 0)
+        return STDOUT_FILENO;
+    return fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
+}
+
+/* Lines go to other files, all of them, and those before, if they were ours, are closed. When none
+ * can be opened, lines go to stderr. */
+static void switch_log(const struct config_texts *paths, struct log_settings *settings)
+{
+    static int old_fds[LOG_OUTPUTS_MAX];
+    static size_t old_count;
+    int failed[LOG_OUTPUTS_MAX] = {0};
+    assert(settings != NULL && paths->count <= LOG_OUTPUTS_MAX);
+    settings->fds_count = 0;
+    for (size_t i = 0; i < paths->count; i++) {
+        int fd = open_log(paths->texts[i]);
+        failed[i] = fd < 0 ? -fd : 0;
+        if (fd >= 0)
+            settings->fds[settings->fds_count++] = fd;
+    }
+    if (settings->fds_count == 0)
+        settings->fds[settings->fds_count++] = STDERR_FILENO;
+    log_configure(settings);
+    for (size_t i = 0; i < old_count; i++)
+        if (old_fds[i] > STDERR_FILENO)
+            fileops()->close(old_fds[i]);
+    memcpy(old_fds, settings->fds, sizeof(old_fds));
+    old_count = settings->fds_count;
+    for (size_t i = 0; i < paths->count; i++)
+        if (failed[i] != 0)
+            log_error(NULL, "A log cannot be opened; its lines go to the others, or to stderr.",
+                      log_text("path", paths->texts[i]), log_text("error", strerror(failed[i])));
+}
+
+static const char *resource_value(const struct config_service *config, const char *key,
+                                  const char *standard)
+{
+    assert(key != NULL);
+    for (size_t i = 0; i < config->resource.count; i++)
+        if (strcmp(config->resource.pairs[i].key, key) == 0)
+            return config->resource.pairs[i].value;
+    return standard;
+}
+
+static void configure_log(const struct config_service *config)
+{
+    struct log_settings settings = log_settings_default();
+    assert(config->log_level >= LOG_DEBUG && config->log_level <= LOG_ERROR);
+    settings.level = (enum log_level)config->log_level;
+    settings.is_json = config->log_encoding == 1;
+    settings.has_caller = !config->log_disable_caller;
+    settings.is_sampled = config->log_is_sampled;
+    settings.sampling_tick_ns = config->log_sampling_tick_ns;
+    settings.sampling_initial = config->log_sampling_initial;
+    settings.sampling_thereafter = config->log_sampling_thereafter;
+    settings.service_name = resource_value(config, "service.name", settings.service_name);
+    settings.service_version = resource_value(config, "service.version", settings.service_version);
+    settings.service_instance_id = resource_value(config, "service.instance.id", "");
+    switch_log(&config->log_output_paths, &settings);
+}
+
+static const char no_loop[] = "cannot create an event loop: too many open files?";
+
+static unsigned lanes_wanted(const struct config *config)
+{
+    uint64_t wanted = config->service.lanes > 0 ? config->service.lanes : machine_cores();
+    assert(wanted > 0);
+    return wanted < LANES_MAX ? (unsigned)wanted : LANES_MAX;
+}
+
+static bool create_lanes(struct supervisor *self, struct error *error)
+{
+    unsigned wanted = lanes_wanted(self->config);
+    assert(self->lanes_count == 0);
+    for (; self->lanes_count < wanted; self->lanes_count++) {
+        self->lanes[self->lanes_count] = lane_create(self->lanes_count);
+        if (self->lanes[self->lanes_count] == NULL)
+            return error_set(error, "%s", no_loop);
+    }
+    return true;
+}
+
+static void destroy_lanes(struct supervisor *self)
+{
+    assert(self->lanes_count <= LANES_MAX);
+    for (unsigned i = 0; i < self->lanes_count; i++)
+        lane_destroy(self->lanes[i]);
+    self->lanes_count = 0;
+}
+
+/* Ends a lane from another one; freed on the lane. */
+struct end_task {
+    struct lane_task task;
+    struct lane *lane;
+};
+
+static void end_lane(struct lane_task *task)
+{
+    struct end_task *end = (struct end_task *)task;
+    assert(end->lane != NULL);
+    lane_end(end->lane);
+    mem_free(end);
+}
+
+static void end_lanes(struct supervisor *self)
+{
+    assert(self->lanes_count > 0);
+    for (unsigned i = 0; i < self->lanes_count; i++) {
+        struct end_task *end = mem_zalloc(sizeof(*end));
+        end->task.fn = end_lane;
+        end->lane = self->lanes[i];
+        lane_post(end->lane, &end->task);
+    }
+}
+
+static void on_stopped(bool is_forced, void *arg)
+{
+    struct supervisor *self = arg;
+    assert(self->is_stopping);
+    self->is_forced = is_forced;
+    end_lanes(self);
+}
+
+static void stop(struct supervisor *self, enum end_reason reason)
+{
+    assert(!self->is_stopping);
+    self->is_stopping = true;
+    self->end_reason = reason;
+    service_stop(self->service, on_stopped, self);
+}
+
+/* What loading is for decides who hears of it: `validate` prints errors and warnings, a running
+ * daemon logs them. */
+enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
+
+/* The new configuration is built on lanes of its own, which never run: what cannot be built is
+ * known before anything stops. */
+static bool can_build(const struct config *config, enum load_purpose purpose, struct error *error)
+{
+    struct lane *lane = lane_create(0);
+    assert(config != NULL);
+    if (lane == NULL)
+        return error_set(error, "%s", no_loop);
+    bool is_built = purpose == LOAD_TO_VALIDATE ? service_rehearse(config, lane, error)
+                                                : service_can_run(config, lane, error);
+    lane_destroy(lane);
+    return is_built;
+}
+
+static struct config *load(const struct config_request *request, enum load_purpose purpose)
+{
+    struct config_problems problems = {0};
+    struct error error = {.text = ""};
+    struct config *config = config_load(request, &problems);
+    if (config != NULL && purpose == LOAD_TO_START) {
+        core_dumps_allow(config->service.core_dumps);
+        configure_log(&config->service);
+    }
+    if (purpose == LOAD_TO_VALIDATE)
+        print_warnings(&problems);
+    else
+        log_warnings(&problems);
+    print_problems(&problems, purpose == LOAD_TO_RELOAD);
+    config_problems_clear(&problems);
+    if (config == NULL || can_build(config, purpose, &error))
+        return config;
+    if (purpose == LOAD_TO_RELOAD)
+        log_error(NULL, "invalid configuration", log_text("error", error.text));
+    else
+        fprintf(stderr, "Error: %s\n", error.text);
+    assert(error.text[0] != '\0');
+    config_destroy(config);
+    return NULL;
+}
+
+static void reload(struct supervisor *self)
+{
+    log_warn(NULL, "Config updated, restart service");
+    assert(self->next_config == NULL);
+    self->next_config = load(self->request, LOAD_TO_RELOAD);
+    if (self->next_config == NULL) {
+        log_error(NULL, "The new configuration does not hold: the old one keeps running.");
+        return;
+    }
+    kept_sockets_begin();
+    kept_objects_begin();
+    stop(self, END_RELOAD);
+}
+
+/* Supervisors and wrappers send the same signal more than once, so that only a person at the
+ * keyboard, who presses Ctrl-C again, gives up what is queued. */
+static void end_again(struct supervisor *self, int number)
+{
+    assert(self->is_stopping);
+    if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)
+        service_force(self->service);
+    else
+        log_info(NULL, "Shutdown is under way already; a later interrupt (Ctrl-C) cuts it short.");
+}
+
+static void end_by_signal(struct supervisor *self, int number)
+{
+    assert(number == SIGTERM || number == SIGINT);
+    if (self->signalled_ns != 0) {
+        end_again(self, number);
+        return;
+    }
+    self->signalled_ns = clock_now_ns();
+    if (!self->is_stopping)
+        stop(self, END_SIGNAL);
+    else if (self->end_reason == END_RELOAD)
+        self->end_reason = END_SIGNAL;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct supervisor *self = handle->data;
+    const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
+    assert(self->service != NULL);
+    log_info(NULL, "Received signal from OS", log_text("signal", name));
+    if (number != SIGHUP)
+        end_by_signal(self, number);
+    else if (!self->is_stopping)
+        reload(self);
+}
+
+static bool watch_signals(struct supervisor *self, struct error *error)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    assert(self->lanes_count > 0);
+    for (size_t i = 0; i < 3; i++) {
+        int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
+        if (failed != 0)
+            return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
+        self->signals[i].data = self;
+        uv_signal_start(&self->signals[i], on_signal, numbers[i]);
+    }
+    return true;
+}
+
+/* Without a thread for each lane nothing can be stopped in order either: the process ends. */
+static void run_lanes(struct supervisor *self)
+{
+    assert(self->lanes_count > 0);
+    for (unsigned i = 1; i < self->lanes_count; i++) {
+        int failed = lane_spawn(self->lanes[i]);
+        if (failed != 0) {
+            fprintf(stderr, "Error: cannot start a thread: %s\n", uv_strerror(failed));
+            _exit(1);
+        }
+    }
+    lane_run(self->lanes[0]);
+    for (unsigned i = 1; i < self->lanes_count; i++)
+        lane_join(self->lanes[i]);
+}
+
+/* Requests, timers and sockets may still be under way: the process ends around them. A reload means
+ * to go on, which it can in another one. */
+static void end_forced(const struct supervisor *self)
+{
+    assert(self->is_forced);
+    log_warn(NULL, "Shutdown was cut short.",
+             log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
+    if (self->end_reason == END_RELOAD) {
+        kept_sockets_end();
+        log_warn(NULL, "The process begins anew with the new configuration.");
+        return;
+    }
+    log_info(NULL, "Shutdown complete.");
+    _exit(self->end_reason == END_FAILED ? 1 : 0);
+}
+
+/* One configuration from start to stop. */
+static void run_once(struct supervisor *self)
+{
+    struct error error = {.text = ""};
+    self->is_stopping = false;
+    self->is_forced = false;
+    /* Signals before anything says that it is ready; they are answered once the loop turns. */
+    if (create_lanes(self, &error) && watch_signals(self, &error))
+        self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
+    bool is_started = self->service != NULL && service_start(self->service, &error);
+    kept_sockets_end();
+    kept_objects_end();
+    if (!is_started) {
+        assert(error.text[0] != '\0');
+        fprintf(stderr, "Error: %s\n", error.text);
+        self->end_reason = END_FAILED;
+    }
+    if (self->service != NULL) {
+        if (!is_started)
+            stop(self, END_FAILED);
+        run_lanes(self);
+    }
+    if (self->is_forced) {
+        end_forced(self);
+        return;
+    }
+    service_destroy(self->service);
+    self->service = NULL;
+    destroy_lanes(self);
+}
+
+/* As programs of Go do. The soft limit, often 1 024, is for programs that use select(); here each
+ * connection needs a descriptor, and one too many is refused. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        log_warn(NULL, "The limit of open files cannot be raised",
+                 log_text("error", strerror(errno)));
+}
+
+int supervisor_run(const struct config_request *request)
+{
+    struct supervisor self = {.request = request};
+    assert(request != NULL);
+    raise_descriptor_limit();
+    /* As in the Go collector, nobody's stray SIGUSR1 ends the process. */
+    static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        signal(ignored[i], SIG_IGN);
+    self.config = load(request, LOAD_TO_START);
+    if (self.config == NULL)
+        return 1;
+    log_info(NULL, "Starting spanflame...", log_text("Version", SPANFLAME_VERSION),
+             log_int("NumCPU", machine_cores()));
+    for (;;) {
+        run_once(&self);
+        if (self.is_forced)
+            return SUPERVISOR_BEGIN_ANEW;
+        if (self.end_reason != END_RELOAD)
+            break;
+        config_destroy(self.config);
+        self.config = self.next_config;
+        self.next_config = NULL;
+        configure_log(&self.config->service);
+    }
+    log_info(NULL, "Shutdown complete.");
+    config_destroy(self.next_config);
+    config_destroy(self.config);
+    return self.end_reason == END_FAILED ? 1 : 0;
+}
+
+int supervisor_validate(const struct config_request *request)
+{
+    struct config *config = load(request, LOAD_TO_VALIDATE);
+    assert(request != NULL);
+    config_destroy(config);
+    return config != NULL ? 0 : 1;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of the service: components' counters, rings, budget, ledger and process, under the names
+ * of the Go collector where it has them and as spanflame_… where it has not. Runs on lane 0. */
+#include "src/service/telemetry.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/machine.h"
+#include "src/base/mem.h"
+#include "src/base/mem_stats.h"
+#include "src/config/component_set.h"
+#include "src/config/shared/sender_config.h"
+#include "src/net/server/http_server.h"
+#include "src/net/syntax/http_url.h"
+#include "src/pipeline/pipeline.h"
+#include "src/service/metrics.h"
+#include "src/service/service_parts.h"
+
+struct telemetry {
+    struct service *service;
+    struct http_server *server;
+};
+
+static void add_budget(struct service *service, struct metrics *metrics)
+{
+    const struct metric_labels none = {0};
+    struct budget *budget = &service->budget;
+    assert(budget != NULL);
+    metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
+                "Bytes of requests that are charged to the budget now.", &none,
+                (double)budget_used(budget));
+    metrics_add(metrics, "spanflame_budget_limit_bytes", COUNTER_GAUGE,
+                "Bytes that may be charged to the budget.", &none, (double)budget_limit(budget));
+    metrics_add(metrics, "spanflame_budget_high_water_bytes", COUNTER_GAUGE,
+                "The most bytes that were ever charged.", &none,
+                (double)atomic_load(&budget->high_water));
+    metrics_add(metrics, "spanflame_budget_refusals", COUNTER_SUM,
+                "Charges that the budget was too short for.", &none,
+                (double)atomic_load(&budget->refusals));
+}
+
+static void add_ring(struct metrics *metrics, const char *ring, const char *owner,
+                     struct ring_figures figures)
+{
+    const struct metric_labels labels = {.pairs = {{"ring", ring}, {"owner", owner}}};
+    assert(owner != NULL);
+    metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Requests in the ring now.",
+                &labels, (double)figures.depth);
+    metrics_add(metrics, "spanflame_ring_high_water", COUNTER_GAUGE,
+                "The most requests that the ring ever held; a sum over lanes.", &labels,
+                (double)figures.high_water);
+    metrics_add(metrics, "spanflame_ring_capacity", COUNTER_GAUGE,
+                "Requests that the ring has places for now; it grows. A sum over lanes.", &labels,
+                (double)figures.capacity);
+    metrics_add(metrics, "spanflame_ring_refusals", COUNTER_SUM,
+                "Requests that the budget (pipeline) or the queue had no room for.", &labels,
+                (double)figures.refusals);
+}
+
+static void add_reasons(struct metrics *metrics, const char *name, const char *help,
+                        const char *signal, const counter *cells)
+{
+    assert(cells != NULL);
+    for (int reason = 0; reason < LOSS_REASONS; reason++) {
+        const struct metric_labels labels = {
+            .pairs = {{"signal", signal}, {"reason", loss_reason_name((enum loss_reason)reason)}}};
+        metrics_add(metrics, name, COUNTER_SUM, help, &labels,
+                    (double)counter_read(&cells[reason]));
+    }
+}
+
+/* received = delivered + rejected + dropped + in flight. */
+static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
+{
+    assert(metrics != NULL);
+    for (int s = 0; s < SIGNAL_KINDS; s++) {
+        const struct ledger_signal *row = &ledger->signals[s];
+        const char *signal = signal_name((enum signal_kind)s);
+        const struct metric_labels labels = {.pairs = {{"signal", signal}}};
+        if (counter_read(&row->received) == 0)
+            continue;
+        metrics_add(metrics, "spanflame_items_received", COUNTER_SUM,
+                    "Items that entered a pipeline, once for each of its exporters.", &labels,
+                    (double)counter_read(&row->received));
+        metrics_add(metrics, "spanflame_items_delivered", COUNTER_SUM,
+                    "Items that an exporter's destination took.", &labels,
+                    (double)counter_read(&row->delivered));
+        metrics_add(metrics, "spanflame_items_in_flight", COUNTER_GAUGE,
+                    "Items that are neither delivered, rejected nor dropped yet.", &labels,
+                    (double)counter_read(&row->in_flight));
+        add_reasons(metrics, "spanflame_items_rejected", "Items whose sender was told no.", signal,
+                    row->rejected);
+        add_reasons(metrics, "spanflame_items_dropped",
+                    "Items that were lost after their sender had been told OK.", signal,
+                    row->dropped);
+    }
+}
+
+static void add_instance(struct metrics *metrics, const struct component *component, int signal)
+{
+    assert(signal < SIGNAL_KINDS);
+    if (component == NULL || component->factory->counters == NULL)
+        return;
+    const struct metric_labels labels = {
+        .pairs = {{component_kind_name(component->factory->kind), component->id}}};
+    metrics_add_counters(metrics, component->factory->counters, component->counters, &labels,
+                         signal);
+}
+
+static void add_queue(const struct service *service, struct metrics *metrics, size_t slot,
+                      const struct component *exporter)
+{
+    const struct metric_labels labels = {
+        .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+    const struct budget *capacity = &service->shared[slot].capacity;
+    if (budget_limit(capacity) == UINT64_MAX)
+        return;
+    assert(exporter->id != NULL);
+    metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
+                "Current size of the sending queue, in units of its sizer.", &labels,
+                (double)budget_used(capacity));
+    metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
+                "Fixed capacity of the sending queue, in units of its sizer.", &labels,
+                (double)budget_limit(capacity));
+    metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
+                "Requests that the sending queue had no room for.", &labels,
+                (double)atomic_load(&capacity->refusals));
+}
+
+/* The labels point into url and port. */
+static void add_destination(const char *destination, struct http_url *url, char port[static 8],
+                            struct metric_labels *labels)
+{
+    char text[HTTP_URL_BYTES_MAX + 1];
+    struct error ignored;
+    bool is_grpc = strncmp(destination, "grpc://", strlen("grpc://")) == 0;
+    snprintf(text, sizeof(text), "%s%s", is_grpc ? "http" : "",
+             destination + (is_grpc ? strlen("grpc") : 0));
+    if (!http_url_parse(text, url, &ignored))
+        return;
+    snprintf(port, 8, "%u", url->port);
+    labels->pairs[1].key = "server_address";
+    labels->pairs[1].value = url->host;
+    labels->pairs[2].key = "server_port";
+    labels->pairs[2].value = port;
+    if (is_grpc)
+        return;
+    labels->pairs[3].key = "url_path";
+    labels->pairs[3].value = url->target;
+}
+
+/* At level detailed failures say what by, in the order of labels that the Go collector has. */
+static void add_failures(struct metrics *metrics, const struct component *exporter,
+                         const struct sender_counters *counters, const struct metric_labels *labels)
+{
+    char name[64];
+    assert(labels->pairs[METRIC_LABELS_MAX - 2].key == NULL);
+    snprintf(name, sizeof(name), "otelcol_exporter_send_failed_%s", signal_items(exporter->signal));
+    for (size_t i = 0; i < SENDER_FAILURES; i++)
+        for (size_t permanent = 0; permanent < 2; permanent++) {
+            uint64_t items = counter_read(&counters->failures[i][permanent]);
+            struct metric_labels all = {.pairs = {{"error_permanent", permanent ? "true" : "false"},
+                                                  {"error_type", sender_failure_name(i)}}};
+            memcpy(&all.pairs[2], labels->pairs, sizeof(all.pairs) - 2 * sizeof(all.pairs[0]));
+            if (items > 0)
+                metrics_add(metrics, name, COUNTER_SUM, sender_failed_rows[0].help, &all,
+                            (double)items);
+        }
+}
+
+/* Series of one exporter; those of its results name its destination, as the Go collector's do. */
+static void add_sender(struct metrics *metrics, const struct component *exporter,
+                       struct sender *sender)
+{
+    const struct sender_counters *counters = sender_counters(sender);
+    const struct sender_config *config = exporter->config;
+    int signal = (int)exporter->signal;
+    const struct metric_labels by_exporter = {.pairs = {{"exporter", exporter->id}}};
+    const struct metric_labels by_type = {
+        .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+    struct metric_labels by_destination = by_exporter;
+    struct http_url url = {0};
+    char port[8];
+    assert(exporter->id != NULL);
+    if (exporter->destination != NULL)
+        add_destination(exporter->destination, &url, port, &by_destination);
+    metrics_add_counters(metrics, sender_sent_rows, counters, &by_destination, signal);
+    if (metrics_shows(metrics, METRICS_DETAILED))
+        add_failures(metrics, exporter, counters, &by_destination);
+    else
+        metrics_add_counters(metrics, sender_failed_rows, counters, &by_destination, signal);
+    if (config->has_queue)
+        metrics_add_counters(metrics, sender_offer_rows, counters, &by_exporter, signal);
+    metrics_add_counters(metrics, sender_queue_rows, counters, &by_exporter, signal);
+    metrics_add_counters(metrics, sender_progress_rows, counters, &by_type, signal);
+    http_url_clear(&url);
+}
+
+static void add_exporters(const struct service *service, const struct service_lane *part,
+                          struct metrics *metrics)
+{
+    assert(service->lanes_count > 0);
+    for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
+        const struct component *exporter = part->exporters[i];
+        if (exporter == NULL)
+            continue;
+        char owner[1200];
+        snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
+        add_instance(metrics, exporter, (int)exporter->signal);
+        add_sender(metrics, exporter, part->senders[i]);
+        add_ring(metrics, "sending_queue", owner, sender_ring_figures(part->senders[i]));
+        if (part == &service->lanes[0])
+            add_queue(service, metrics, i, exporter);
+    }
+}
+
+static void add_lane(const struct service *service, const struct service_lane *part,
+                     struct metrics *metrics)
+{
+    const struct config *config = service->config;
+    assert(part->lane != NULL);
+    for (size_t i = 0; i < config->components_count; i++)
+        add_instance(metrics, part->receivers[i], -1);
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        add_ring(metrics, "pipeline", config->pipelines[i].id,
+                 pipeline_ring_figures(part->pipelines[i]));
+        for (size_t j = 0; j < config->pipelines[i].processors_count; j++)
+            add_instance(metrics, part->processors[i][j], (int)config->pipelines[i].signal);
+    }
+    add_exporters(service, part, metrics);
+    add_ledger(&part->ledger, metrics);
+}
+
+static void add_process(const struct service *service, struct metrics *metrics)
+{
+    const struct metric_labels none = {0};
+    struct process_figures process = machine_process();
+    struct mem_stats memory = mem_stats_read();
+    assert(service != NULL);
+    metrics_add(metrics, "otelcol_process_uptime", COUNTER_SUM, "Uptime of the process", &none,
+                (double)(clock_now_ns() - service->started_ns) / NS_PER_S);
+    metrics_add(metrics, "otelcol_process_cpu_seconds", COUNTER_SUM,
+                "Total CPU user and system time in seconds", &none, process.cpu_seconds);
+    metrics_add(metrics, "otelcol_process_memory_rss", COUNTER_GAUGE,
+                "Total physical memory (resident set size)", &none, (double)process.rss_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_heap_alloc_bytes", COUNTER_GAUGE,
+                "Bytes of allocated heap objects", &none, (double)memory.allocated_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_alloc_bytes", COUNTER_SUM,
+                "Bytes mapped by the allocator so far", &none, (double)memory.mapped_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_sys_memory_bytes", COUNTER_GAUGE,
+                "Total bytes of memory obtained from the OS", &none, (double)memory.resident_bytes);
+}
+
+static void add_target(const struct service *service, struct metrics *metrics)
+{
+    const struct config_pairs *resource = &service->config->service.resource;
+    static const char *const keys[][2] = {{"service.instance.id", "service_instance_id"},
+                                          {"service.name", "service_name"},
+                                          {"service.version", "service_version"}};
+    struct metric_labels labels = {0};
+    size_t count = 0;
+    assert(METRIC_LABELS_MAX >= 3);
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < resource->count; i++)
+            if (strcmp(resource->pairs[i].key, keys[k][0]) == 0) {
+                labels.pairs[count].key = keys[k][1];
+                labels.pairs[count++].value = resource->pairs[i].value;
+            }
+    metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
+}
+
+/* Nothing can go wrong that these count: they are here because scrapers of the Go collector alert
+ * on them. */
+static void add_handler(struct metrics *metrics)
+{
+    static const char *const causes[] = {"encoding", "gathering"};
+    assert(metrics != NULL);
+    for (size_t i = 0; i < 2; i++) {
+        const struct metric_labels labels = {.pairs = {{"cause", causes[i]}}};
+        metrics_add(metrics, "promhttp_metric_handler_errors_total", COUNTER_SUM,
+                    "Errors of this page.", &labels, 0);
+    }
+}
+
+void telemetry_print(struct service *service, enum metrics_level level, FILE *out)
+{
+    struct metrics *metrics = metrics_create(level);
+    const struct metrics_style style = {
+        .has_type_suffix = !service->config->service.metrics_without_type_suffix,
+        .has_units = !service->config->service.metrics_without_units,
+    };
+    assert(out != NULL);
+    add_target(service, metrics);
+    add_handler(metrics);
+    add_process(service, metrics);
+    add_budget(service, metrics);
+    for (unsigned i = 0; i < service->lanes_count; i++)
+        add_lane(service, &service->lanes[i], metrics);
+    metrics_print(metrics, &style, out);
+    metrics_destroy(metrics);
+}
+
+static void answer_text(struct http_request *request, unsigned status, const char *text)
+{
+    assert(status >= 400);
+    http_respond(request, &(struct http_response){
+                              .status = status,
+                              .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                              .body = slice_of_text(text),
+                          });
+}
+
+static void on_request(struct http_request *request, void *arg)
+{
+    struct telemetry *telemetry = arg;
+    char *page = NULL;
+    size_t size = 0;
+    struct slice method = http_request_method(request);
+    if (!slice_equal_text(http_request_path(request), "/metrics")) {
+        answer_text(request, 404, "404 page not found\n");
+        return;
+    }
+    if (!slice_equal_text(method, "GET") && !slice_equal_text(method, "HEAD")) {
+        answer_text(request, 405, "405 method not allowed, supported: [GET]\n");
+        return;
+    }
+    FILE *out = open_memstream(&page, &size);
+    assert(out != NULL);
+    const struct config *config = telemetry->service->config;
+    telemetry_print(telemetry->service, (enum metrics_level)config->service.metrics_level, out);
+    fclose(out);
+    http_respond(request,
+                 &(struct http_response){
+                     .status = 200,
+                     .headers = {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}},
+                     .body = slice_of(page, size),
+                 });
+    free(page);
+}
+
+static void on_body(struct http_request *request, void *arg)
+{
+    assert(arg != NULL);
+    (void)arg;
+    answer_text(request, 400, "no body expected\n");
+}
+
+static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
+{
+    assert(failure <= HTTP_BODY_TOO_SLOW);
+    (void)failure;
+    on_body(request, arg);
+}
+
+static const struct http_handler handler = {
+    .on_request = on_request,
+    .on_body = on_body,
+    .on_body_failed = on_body_failed,
+};
+
+struct telemetry *telemetry_create(struct service *service, struct error *error)
+{
+    const struct config_service *config = &service->config->service;
+    struct telemetry *telemetry = mem_zalloc(sizeof(*telemetry));
+    char endpoint[512];
+    assert(error != NULL);
+    telemetry->service = service;
+    telemetry->server = http_server_create(&(struct http_server_settings){
+        .lane = service->lanes[0].lane,
+        .budget = &service->budget,
+        .has_http1 = true,
+        .has_keep_alive = true,
+        .header_deadline_ns = HTTP_HEADER_DEADLINE_NS,
+        .idle_ns = HTTP1_IDLE_NS,
+        .handler = &handler,
+        .arg = telemetry,
+    });
+    bool is_v6 = strchr(config->metrics_host, ':') != NULL && config->metrics_host[0] != '[';
+    snprintf(endpoint, sizeof(endpoint), is_v6 ? "[%s]:%u" : "%s:%u", config->metrics_host,
+             (unsigned)config->metrics_port);
+    if (http_server_listen(&telemetry->server, 1, "tcp", endpoint, error))
+        return telemetry;
+    telemetry_destroy(telemetry);
+    return NULL;
+}
+
+void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg)
+{
+    assert(done != NULL);
+    assert(telemetry != NULL);
+    http_server_stop(telemetry->server, done, arg);
+}
+
+void telemetry_destroy(struct telemetry *telemetry)
+{
+    if (telemetry == NULL)
+        return;
+    assert(telemetry->server != NULL);
+    http_server_destroy(telemetry->server);
+    mem_free(telemetry);
+}

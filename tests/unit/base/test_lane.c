@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: order of what is posted, jobs at the end of the turn, timers on the fake clock, threads.
+ */
+#include "src/base/lane.h"
+
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { TASKS = 1000, POSTERS = 3 };
+
+static void settle(struct lane *lane)
+{
+    while (lane_turn(lane)) {
+    }
+}
+
+struct numbered_task {
+    struct lane_task task;
+    struct lane *lane;
+    unsigned poster;
+    unsigned number;
+};
+
+static unsigned next_number[POSTERS];
+static unsigned tasks_left;
+
+static void on_task(struct lane_task *task)
+{
+    struct numbered_task *own = (struct numbered_task *)task;
+    assert_true(lane_is_current(own->lane));
+    assert_int_equal(own->number, next_number[own->poster]++);
+    if (--tasks_left == 0)
+        lane_end(own->lane);
+}
+
+struct poster {
+    pthread_t thread;
+    struct numbered_task tasks[TASKS];
+};
+
+static void *post_all(void *arg)
+{
+    struct poster *poster = arg;
+    for (size_t i = 0; i < TASKS; i++)
+        lane_post(poster->tasks[i].lane, &poster->tasks[i].task);
+    return NULL;
+}
+
+static void tasks_of_one_sender_run_in_order(void **state)
+{
+    (void)state;
+    static struct poster posters[POSTERS];
+    struct lane *lane = lane_create(0);
+    tasks_left = POSTERS * TASKS;
+    for (unsigned i = 0; i < POSTERS; i++) {
+        for (unsigned j = 0; j < TASKS; j++)
+            posters[i].tasks[j] = (struct numbered_task){
+                .task = {.fn = on_task}, .lane = lane, .poster = i, .number = j};
+        assert_int_equal(pthread_create(&posters[i].thread, NULL, post_all, &posters[i]), 0);
+    }
+    lane_run(lane);
+    assert_int_equal(tasks_left, 0);
+    for (unsigned i = 0; i < POSTERS; i++)
+        pthread_join(posters[i].thread, NULL);
+    lane_destroy(lane);
+}
+
+struct counted {
+    struct lane *lane;
+    struct lane_job job;
+    unsigned runs;
+    bool repeats;
+};
+
+static void on_job(void *arg)
+{
+    struct counted *counted = arg;
+    counted->runs++;
+    if (counted->repeats)
+        lane_defer(counted->lane, &counted->job);
+}
+
+static void a_job_runs_once_however_often_it_is_deferred(void **state)
+{
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct counted first = {.lane = lane, .job = {.fn = on_job, .arg = &first}};
+    struct counted second = {.lane = lane, .job = {.fn = on_job, .arg = &second}};
+    lane_defer(lane, &first.job);
+    lane_defer(lane, &first.job);
+    lane_defer(lane, &second.job);
+    lane_defer_cancel(lane, &second.job);
+    lane_defer_cancel(lane, &second.job);
+    assert_int_equal(first.runs, 0);
+    settle(lane);
+    assert_int_equal(first.runs, 1);
+    assert_int_equal(second.runs, 0);
+    lane_defer(lane, &first.job);
+    settle(lane);
+    assert_int_equal(first.runs, 2);
+    lane_destroy(lane);
+}
+
+static void jobs_run_between_sockets_when_somebody_is_in_a_hurry(void **state)
+{
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct counted counted = {.lane = lane, .job = {.fn = on_job, .arg = &counted}};
+    lane_defer(lane, &counted.job);
+    lane_catch_up(lane);
+    assert_int_equal(counted.runs, 0);
+    lane_hurry(lane);
+    assert_int_equal(counted.runs, 0);
+    lane_catch_up(lane);
+    assert_int_equal(counted.runs, 1);
+    lane_defer(lane, &counted.job);
+    lane_catch_up(lane); /* the hurry is over */
+    assert_int_equal(counted.runs, 1);
+    settle(lane);
+    assert_int_equal(counted.runs, 2);
+    lane_destroy(lane);
+}
+
+static void a_job_that_defers_itself_does_not_hold_the_lane(void **state)
+{
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct counted counted = {.lane = lane, .repeats = true};
+    counted.job = (struct lane_job){.fn = on_job, .arg = &counted};
+    lane_defer(lane, &counted.job);
+    assert_true(lane_turn(lane));
+    assert_true(counted.runs <= 3 * LANE_JOBS_PER_TURN_MAX);
+    counted.repeats = false;
+    settle(lane);
+    lane_destroy(lane);
+}
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    assert_non_null(timer);
+    ++*(unsigned *)arg;
+}
+
+static void timers_follow_the_fake_clock(void **state)
+{
+    (void)state;
+    unsigned fired = 0;
+    struct timer timer;
+    clock_fake_start(5000, 0);
+    struct lane *lane = lane_create(0);
+    timer_init(&timer, on_timer, &fired);
+    lane_timer_start(lane, &timer, 100);
+    settle(lane);
+    clock_fake_advance(99);
+    settle(lane);
+    assert_int_equal(fired, 0);
+    clock_fake_advance(1);
+    settle(lane);
+    assert_int_equal(fired, 1);
+    lane_timer_start(lane, &timer, UINT64_MAX); /* beyond the end of time */
+    settle(lane);
+    assert_int_equal(fired, 1);
+    lane_timer_stop(lane, &timer);
+    lane_destroy(lane);
+    clock_fake_stop();
+}
+
+static void on_timer_end(struct timer *timer, void *arg)
+{
+    assert_false(timer_is_running(timer));
+    lane_end(arg);
+}
+
+static void a_running_lane_wakes_for_its_timer_and_belongs_to_its_thread(void **state)
+{
+    (void)state;
+    struct timer timer;
+    struct lane *lane = lane_create(3);
+    assert_int_equal(lane_index(lane), 3);
+    assert_true(lane_is_current(lane));
+    timer_init(&timer, on_timer_end, lane);
+    uint64_t before_ns = clock_now_ns();
+    lane_timer_start(lane, &timer, 2 * NS_PER_MS);
+    assert_int_equal(lane_spawn(lane), 0);
+    lane_join(lane);
+    lane_join(lane);
+    assert_true(clock_now_ns() - before_ns >= 2 * NS_PER_MS);
+    assert_true(lane_is_current(lane));
+    lane_destroy(lane);
+    lane_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_of_one_sender_run_in_order),
+        cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),
+        cmocka_unit_test(jobs_run_between_sockets_when_somebody_is_in_a_hurry),
+        cmocka_unit_test(a_job_that_defers_itself_does_not_hold_the_lane),
+        cmocka_unit_test(timers_follow_the_fake_clock),
+        cmocka_unit_test(a_running_lane_wakes_for_its_timer_and_belongs_to_its_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: zeroed, aligned for huge pages, whole to their last byte. */
+#include "src/base/mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 * 1024 * 1024)
+
+static void a_table_is_zeroed_and_may_be_written_to_its_end(void **state)
+{
+    static const size_t sizes[] = {1,
+                                   4096,
+                                   HUGE_PAGE_BYTES - 1,
+                                   HUGE_PAGE_BYTES,
+                                   HUGE_PAGE_BYTES + 1,
+                                   3 * HUGE_PAGE_BYTES + 4097};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        uint8_t *table = mem_try_map(sizes[i]);
+        assert_non_null(table);
+        assert_int_equal(table[0] | table[sizes[i] - 1], 0);
+        table[0] = 1;
+        table[sizes[i] - 1] = 1;
+        mem_unmap(table, sizes[i]);
+    }
+}
+
+static void a_large_table_begins_with_a_huge_page(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        size_t size = HUGE_PAGE_BYTES + i * 4096;
+        void *table = mem_try_map(size);
+        assert_non_null(table);
+        assert_int_equal((uintptr_t)table % HUGE_PAGE_BYTES, 0);
+        mem_unmap(table, size);
+    }
+}
+
+static void a_refused_try_gives_nothing(void **state)
+{
+    (void)state;
+    mem_refuse_nth(1);
+    assert_null(mem_try_map(4096));
+    mem_refuse_nth(0);
+    mem_unmap(NULL, 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_is_zeroed_and_may_be_written_to_its_end),
+        cmocka_unit_test(a_large_table_begins_with_a_huge_page),
+        cmocka_unit_test(a_refused_try_gives_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

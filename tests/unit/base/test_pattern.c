@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Patterns: Go's syntax, named groups, refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/error.h"
+#include "src/base/pattern.h"
+
+static void a_pattern_is_searched_anywhere(void **state)
+{
+    static const struct {
+        const char *pattern;
+        const char *text;
+        bool matches;
+    } rows[] = {
+        {"b+", "abbc", true},   {"^b", "abbc", false},        {"(?i)ABC", "xabcx", true},
+        {"", "anything", true}, {"^k8s\\.", "k8s.pod", true}, {"\\d{3}$", "a12", false},
+        {"^$", "", true},
+    };
+    struct error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pattern *pattern = pattern_create(rows[i].pattern, &error);
+        assert_non_null(pattern);
+        assert_int_equal(pattern_matches(pattern, slice_of_text(rows[i].text)), rows[i].matches);
+        pattern_destroy(pattern);
+    }
+}
+
+static void groups_have_names_and_content(void **state)
+{
+    struct slice groups[3];
+    struct error error;
+    (void)state;
+    struct pattern *pattern = pattern_create("(?P<year>\\d+)-(x)?(?<rest>.*)", &error);
+    assert_non_null(pattern);
+    assert_int_equal(pattern_groups(pattern), 3);
+    assert_string_equal(pattern_group_name(pattern, 1), "year");
+    assert_null(pattern_group_name(pattern, 2));
+    assert_string_equal(pattern_group_name(pattern, 3), "rest");
+    assert_true(pattern_find(pattern, slice_of_text("in 2026-11"), groups, 3));
+    assert_true(slice_equal_text(groups[0], "2026"));
+    assert_int_equal(groups[1].size, 0);
+    assert_true(slice_equal_text(groups[2], "11"));
+    assert_false(pattern_find(pattern, slice_of_text("never"), groups, 3));
+    pattern_destroy(pattern);
+}
+
+static void what_is_no_pattern_is_refused_with_its_reason(void **state)
+{
+    static const char *const rows[] = {"(", "a**", "(?P<x>a)(?P<x>b)", "[z-a]", "(?=x)", "\\1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct error error = {.text = ""};
+        assert_null(pattern_create(rows[i], &error));
+        assert_non_null(strstr(error.text, rows[i]));
+    }
+    pattern_destroy(NULL);
+}
+
+static void hard_patterns_take_linear_time(void **state)
+{
+    char text[4096];
+    struct error error;
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    struct pattern *pattern = pattern_create("(a*)*(a*)*(a*)*b", &error);
+    assert_non_null(pattern);
+    assert_false(pattern_matches(pattern, slice_of(text, sizeof(text))));
+    pattern_destroy(pattern);
+}
+
+static void matches_are_replaced_with_groups_in_them(void **state)
+{
+    static const struct {
+        const char *pattern;
+        const char *replacement;
+        const char *text;
+        const char *result; /* NULL: nothing matches */
+    } rows[] = {
+        {"b+", "x", "abbcb", "axcx"},
+        {"^b", "x", "ab", NULL},
+        {"(\\w+)@(\\w+)", "$2 at ${1}", "me@home", "home at me"},
+        {"(?P<user>\\w+)@", "<${user}>", "me@home", "<me>home"},
+        {"a", "$$1\\", "bab", "b$1\\b"},
+        {"a|b", "", "cab", "c"},
+        {".*", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "x",
+         "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"},
+    };
+    struct error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char room[11] = "";
+        size_t size = 0;
+        struct pattern *pattern = pattern_create(rows[i].pattern, &error);
+        struct pattern_replacement *replacement =
+            pattern_replacement_create(pattern, rows[i].replacement, &error);
+        assert_non_null(replacement);
+        bool matches = pattern_replace(pattern, replacement, slice_of_text(rows[i].text), room,
+                                       sizeof(room) - 1, &size);
+        assert_int_equal(matches, rows[i].result != NULL);
+        if (matches)
+            assert_true(slice_equal_text(slice_of(room, size), rows[i].result));
+        pattern_replacement_destroy(replacement);
+        pattern_destroy(pattern);
+    }
+}
+
+static void a_replacement_names_groups_that_there_are(void **state)
+{
+    static const char *const wrong[] = {"$2", "${name}", "$", "${1", "$1x"};
+    struct error error;
+    (void)state;
+    struct pattern *pattern = pattern_create("(a)", &error);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_null(pattern_replacement_create(pattern, wrong[i], &error));
+        assert_non_null(strstr(error.text, wrong[i]));
+    }
+    pattern_destroy(pattern);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_are_replaced_with_groups_in_them),
+        cmocka_unit_test(a_replacement_names_groups_that_there_are),
+        cmocka_unit_test(a_pattern_is_searched_anywhere),
+        cmocka_unit_test(groups_have_names_and_content),
+        cmocka_unit_test(what_is_no_pattern_is_refused_with_its_reason),
+        cmocka_unit_test(hard_patterns_take_linear_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger: every entry keeps the equation, a closed book is not written any more. */
+#include "src/core/ledger.h"
+
+#include "src/base/counter.h"
+#include "src/core/batch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t lost(const counter *cells)
+{
+    uint64_t items = 0;
+    for (int reason = 0; reason < LOSS_REASONS; reason++)
+        items += counter_read(&cells[reason]);
+    return items;
+}
+
+static void expect_balance(struct ledger *ledger)
+{
+    for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+        struct ledger_signal *row = &ledger->signals[signal];
+        assert_int_equal(counter_read(&row->received),
+                         counter_read(&row->delivered) + lost(row->rejected) + lost(row->dropped) +
+                             counter_read(&row->in_flight));
+    }
+}
+
+static void every_entry_keeps_the_equation(void **state)
+{
+    (void)state;
+    static struct ledger ledger;
+    struct batch *batch = batch_create(LOGS, 1);
+    batch->items = 7;
+    ledger_receive(&ledger, batch, 3);
+    expect_balance(&ledger);
+    ledger_deliver(&ledger, LOGS, 7);
+    expect_balance(&ledger);
+    ledger_reject(&ledger, batch, LOSS_BUSY, 1);
+    expect_balance(&ledger);
+    ledger_drop(&ledger, batch, LOSS_PERMANENT, 1);
+    expect_balance(&ledger);
+    struct ledger_signal *row = &ledger.signals[LOGS];
+    assert_int_equal(counter_read(&row->received), 21);
+    assert_int_equal(counter_read(&row->delivered), 7);
+    assert_int_equal(counter_read(&row->rejected[LOSS_BUSY]), 7);
+    assert_int_equal(counter_read(&row->dropped[LOSS_PERMANENT]), 7);
+    assert_int_equal(counter_read(&row->in_flight), 0);
+    assert_int_equal(counter_read(&ledger.signals[TRACES].received), 0);
+    batch_unref(batch);
+}
+
+static void abandoning_drops_what_is_in_flight_and_closes_the_book(void **state)
+{
+    (void)state;
+    static struct ledger ledger;
+    struct batch *traces = batch_create(TRACES, 1);
+    struct batch *profiles = batch_create(PROFILES, 1);
+    traces->items = 5;
+    profiles->items = 2;
+    ledger_receive(&ledger, traces, 2);
+    ledger_receive(&ledger, profiles, 1);
+    ledger_deliver(&ledger, TRACES, 5);
+    assert_int_equal(ledger_abandon(&ledger), 7);
+    expect_balance(&ledger);
+    assert_int_equal(counter_read(&ledger.signals[TRACES].dropped[LOSS_SHUTDOWN]), 5);
+    ledger_receive(&ledger, traces, 1);
+    ledger_deliver(&ledger, TRACES, 5);
+    ledger_reject(&ledger, traces, LOSS_BUSY, 1);
+    ledger_drop(&ledger, traces, LOSS_BUSY, 1);
+    expect_balance(&ledger);
+    assert_int_equal(counter_read(&ledger.signals[TRACES].received), 10);
+    assert_int_equal(ledger_abandon(&ledger), 0);
+    batch_unref(traces);
+    batch_unref(profiles);
+}
+
+static void every_reason_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < LOSS_REASONS; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(loss_reason_name((enum loss_reason)i),
+                                    loss_reason_name((enum loss_reason)j));
+}
+
+static void a_histogram_counts_each_value_in_its_cell(void **state)
+{
+    (void)state;
+    static const uint64_t bounds[] = {10, 100};
+    static const uint64_t values[] = {0, 10, 11, 100, 101, 5000};
+    struct histogram histogram = {0};
+    for (size_t i = 0; i < 6; i++)
+        histogram_record(&histogram, bounds, 2, values[i]);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(counter_read(&histogram.cells[i]), 2);
+    assert_int_equal(counter_read(&histogram.sum), 5222);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_entry_keeps_the_equation),
+        cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_book),
+        cmocka_unit_test(every_reason_has_a_name_of_its_own),
+        cmocka_unit_test(a_histogram_counts_each_value_in_its_cell),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
