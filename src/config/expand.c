@@ -100,6 +100,17 @@ static bool retrieve(const struct expansion *expansion, struct slice reference,
     return true;
 }
 
+/* Where the reference stands next, or NULL. From dollar to dollar: the sanitizers' memmem looks at
+ * all of the text each time. */
+static const char *find_occurrence(const char *text, struct slice reference)
+{
+    const char *at = strchr(text, '$');
+    assert(reference.data[0] == '$');
+    while (at != NULL && strncmp(at, (const char *)reference.data, reference.size) != 0)
+        at = strchr(at + 1, '$');
+    return at;
+}
+
 /* text with every occurrence of the reference replaced, or NULL. */
 static char *replace_all(const struct expansion *expansion, const char *text,
                          struct slice reference, struct slice replacement)
@@ -108,9 +119,7 @@ static char *replace_all(const struct expansion *expansion, const char *text,
     size_t text_size = strlen(text);
     const char *end = text + text_size;
     assert(reference.size > 0);
-    for (const char *at = text;
-         (at = memmem(at, (size_t)(end - at), reference.data, reference.size)) != NULL;
-         at += reference.size)
+    for (const char *at = text; (at = find_occurrence(at, reference)) != NULL; at += reference.size)
         count++;
     size_t size = text_size - count * reference.size + count * replacement.size;
     if (!charge(expansion, text_size) || !charge(expansion, size))
@@ -118,7 +127,7 @@ static char *replace_all(const struct expansion *expansion, const char *text,
     char *result = loader_zalloc(expansion->loader, size + 1);
     char *to = result;
     for (const char *from = text;;) {
-        const char *at = memmem(from, (size_t)(end - from), reference.data, reference.size);
+        const char *at = find_occurrence(from, reference);
         size_t kept = (size_t)((at != NULL ? at : end) - from);
         memcpy(to, from, kept);
         to += kept;
