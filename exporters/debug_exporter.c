@@ -33,8 +33,8 @@ struct debug_exporter_config {
     struct sender_config sender;
     int verbosity;
     int log_level;
-    uint64_t sampling_initial;
-    uint64_t sampling_thereafter;
+    int64_t sampling_initial;
+    int64_t sampling_thereafter;
     bool use_internal_logger;
     uint64_t top_functions;
     struct config_texts output_paths;
@@ -44,10 +44,10 @@ static const struct config_field debug_exporter_fields[] = {
     CONFIG_LEVEL(struct debug_exporter_config, verbosity, "verbosity", "basic", verbosities,
                  "basic: a line of figures for each batch; normal: a line per item; detailed: "
                  "every field."),
-    CONFIG_COUNT(struct debug_exporter_config, sampling_initial, "sampling_initial", "2", 0,
-                 INT64_MAX, "So many equal messages are printed in each second …"),
-    CONFIG_COUNT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1", 0,
-                 INT64_MAX, "… and then every so-manieth; 0: no more."),
+    CONFIG_INT(struct debug_exporter_config, sampling_initial, "sampling_initial", "2", INT64_MIN,
+               INT64_MAX, "So many equal messages are printed in each second; below 0: all …"),
+    CONFIG_INT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1",
+               INT64_MIN, INT64_MAX, "… and then every so-manieth; 0 or less: no more."),
     CONFIG_COUNT(struct debug_exporter_config, top_functions, "top_functions", "5", 0, 100,
                  "Profiles: the spans that samples belong to, each with so many of its hottest "
                  "functions; 0: none."),
@@ -97,9 +97,14 @@ static bool debug_exporter_check(const void *text, struct error *error)
 {
     const struct debug_exporter_config *config = text;
     assert(config != NULL);
-    if (config->use_internal_logger && config->output_paths.count > 0)
+    bool has_paths = config->output_paths.texts != NULL;
+    if (config->use_internal_logger && has_paths)
         return error_set(error, "output_paths is not supported when use_internal_logger is true; "
                                 "set use_internal_logger: false") ||
+               error_at(error, "output_paths");
+    if (has_paths && config->output_paths.count == 0)
+        return error_set(error, "output_paths must not be empty when use_internal_logger is false; "
+                                "name stdout, stderr or files, or remove the key") ||
                error_at(error, "output_paths");
     if (config->log_level != LEVEL_UNSET && config->verbosity != VERBOSITY_BASIC)
         return error_set(error, "'loglevel' and 'verbosity' are incompatible. Use only 'verbosity' "
@@ -129,10 +134,11 @@ static bool is_sampled(struct debug_exporter *exporter, const char *message)
         sample->count = 0;
     }
     uint64_t count = ++sample->count;
-    if (count <= config->sampling_initial)
+    if (config->sampling_initial < 0 || count <= (uint64_t)config->sampling_initial)
         return true;
-    return config->sampling_thereafter != 0 &&
-           (count - config->sampling_initial) % config->sampling_thereafter == 0;
+    return config->sampling_thereafter > 0 &&
+           (count - (uint64_t)config->sampling_initial) % (uint64_t)config->sampling_thereafter ==
+               0;
 }
 
 /* What cannot be written is dropped: the destination is a terminal or a log of last resort. */

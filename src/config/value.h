@@ -8,7 +8,7 @@
 
 struct config_texts {
     size_t count;
-    const char *const *texts;
+    const char *const *texts; /* NULL: not given, neither by the user nor by default */
 };
 
 struct config_pair {

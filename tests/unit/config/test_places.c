@@ -114,6 +114,9 @@ static const struct row rows[] = {
     {EXPORTER, WEB "@middlewares: [{id: x}]", "middlewares are not supported"},
     /* debug */
     {EXPORTER, "debug:\n    @output_paths: [stdout]", "output_paths is not supported"},
+    {EXPORTER, "debug:\n    @output_paths: []", "output_paths is not supported"},
+    {EXPORTER, "debug:\n    use_internal_logger: false\n    @output_paths: []",
+     "must not be empty"},
     {EXPORTER, "debug:\n    use_internal_logger: false\n    output_paths: [stdout, @/none/x]",
      "cannot open /none/x"},
     /* pyroscope */

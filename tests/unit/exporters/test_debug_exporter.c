@@ -122,6 +122,30 @@ static void sampling_keeps_the_first_and_every_third_of_a_second(void **state)
     tear_down(&fixture);
 }
 
+static void negative_sampling_is_as_in_the_go_collector(void **state)
+{
+    static const char line[] = "Traces\t{\"resource spans\": 1, \"spans\": 1}\n";
+    static const struct {
+        const char *options;
+        int printed; /* of 5 */
+    } rows[] = {
+        {"sampling_initial: -1, sampling_thereafter: 0", 5},
+        {"sampling_initial: 2, sampling_thereafter: -1", 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fixture;
+        char expected[512] = "";
+        set_up(&fixture, rows[i].options, TRACES);
+        for (int j = 0; j < 5; j++)
+            exporter_export(&fixture.exporter, span, 1);
+        for (int j = 0; j < rows[i].printed; j++)
+            strcat(expected, line);
+        check_output(&fixture, expected);
+        tear_down(&fixture);
+    }
+}
+
 static void large_text_reaches_the_log_whole(void **state)
 {
     enum { NAME_BYTES = 20000 };
@@ -208,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_verbosity_prints_its_form),
         cmocka_unit_test(sampling_keeps_the_first_and_every_third_of_a_second),
+        cmocka_unit_test(negative_sampling_is_as_in_the_go_collector),
         cmocka_unit_test(large_text_reaches_the_log_whole),
         cmocka_unit_test(nop_accepts_everything),
         cmocka_unit_test(configurations_are_checked),
