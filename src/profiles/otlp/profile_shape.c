@@ -20,6 +20,8 @@ enum {
     REQUEST_DICTIONARY = 2,
     MAPPING_FILENAME = 4,
     LOCATION_LINES = 3,
+    FUNCTION_NAME = 1,
+    FUNCTION_SYSTEM_NAME = 2,
     FUNCTION_FILENAME = 3,
     PROFILE_SAMPLES = 2,
     PROFILE_ID = 7,
@@ -122,19 +124,42 @@ static bool is_dropped(struct shaping *shaping, struct profile_index index)
     return drops;
 }
 
-/* A message with its texts, in the fields first to last, renamed. */
-static void put_renamed(struct shaping *shaping, struct slice content, uint32_t first,
-                        uint32_t last)
+/* Renamed strings of a message: each field that names one, with what the door has checked. A field
+ * that stands there more than once counts by its last value; only that one is an index. */
+struct renamed_field {
+    uint32_t number;
+    struct profile_index index;
+};
+
+static void put_renamed(struct shaping *shaping, struct slice content,
+                        const struct renamed_field *fields, size_t count)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    assert(first <= last);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t name = rename_string(shaping, fields[i].index);
+        if (name != 0)
+            put_number(&shaping->out, fields[i].number, name);
+    }
     while (wire_read_field(&reader, &field))
-        if (field.number >= first && field.number <= last && field.type == WIRE_VARINT)
-            put_number(&shaping->out, field.number,
-                       rename_string(shaping, profile_index_of(field.number_value)));
-        else
+        if (field.number < fields[0].number || field.number > fields[count - 1].number)
             profile_bytes_add(&shaping->out, field.whole);
+}
+
+static void put_function(struct shaping *shaping, struct slice content, struct profile_index index)
+{
+    struct profile_function function = profile_function_at(&shaping->from, index);
+    const struct renamed_field fields[] = {{FUNCTION_NAME, function.name},
+                                           {FUNCTION_SYSTEM_NAME, function.system_name},
+                                           {FUNCTION_FILENAME, function.filename}};
+    put_renamed(shaping, content, fields, 3);
+}
+
+static void put_mapping(struct shaping *shaping, struct slice content, struct profile_index index)
+{
+    struct profile_mapping mapping = profile_mapping_at(&shaping->from, index);
+    const struct renamed_field fields[] = {{MAPPING_FILENAME, mapping.filename}};
+    put_renamed(shaping, content, fields, 1);
 }
 
 static void put_location(struct shaping *shaping, struct slice content, uint32_t place)
@@ -204,7 +229,7 @@ static void put_attribute(struct shaping *shaping, struct slice content, uint32_
         profile_attribute_at(&shaping->from, profile_index_of(place));
     uint32_t key = profile_place(&shaping->from, PROFILE_STRINGS, attribute.key);
     uint64_t values_max = shaping->rules->label_values_max;
-    bool is_label = values_max > 0 && place > 0 && !shaping->is_protected[place];
+    bool is_label = values_max > 0 && !shaping->is_protected[place];
     if (!is_label || shaping->label_values[key]++ < values_max) {
         profile_bytes_add(&shaping->out, content);
         return;
@@ -218,26 +243,26 @@ static void put_attribute(struct shaping *shaping, struct slice content, uint32_
     profile_bytes_wrap(&shaping->out, begin, 2);
 }
 
+/* Entry 0 is empty in each table. */
 static void put_entry(struct shaping *shaping, enum profile_table table, uint32_t place)
 {
     struct profile_index index = profile_index_of(place);
-    struct slice content = shaping->from.counts[table] > 0 && place > 0
-                               ? profile_entry_at(&shaping->from, table, index)
-                               : slice_of("", 0);
     size_t begin = shaping->out.size;
-    assert(table < PROFILE_TABLES);
-    if (table == PROFILE_FUNCTIONS)
-        put_renamed(shaping, content, 1, FUNCTION_FILENAME);
-    else if (table == PROFILE_MAPPINGS)
-        put_renamed(shaping, content, MAPPING_FILENAME, MAPPING_FILENAME);
-    else if (table == PROFILE_LOCATIONS)
-        put_location(shaping, content, place);
-    else if (table == PROFILE_STACKS && place > 0)
-        put_stack(shaping, index);
-    else if (table == PROFILE_ATTRIBUTES && place > 0)
-        put_attribute(shaping, content, place);
-    else
-        profile_bytes_add(&shaping->out, content);
+    if (place > 0) {
+        struct slice content = profile_entry_at(&shaping->from, table, index);
+        if (table == PROFILE_FUNCTIONS)
+            put_function(shaping, content, index);
+        else if (table == PROFILE_MAPPINGS)
+            put_mapping(shaping, content, index);
+        else if (table == PROFILE_LOCATIONS)
+            put_location(shaping, content, place);
+        else if (table == PROFILE_STACKS)
+            put_stack(shaping, index);
+        else if (table == PROFILE_ATTRIBUTES)
+            put_attribute(shaping, content, place);
+        else
+            profile_bytes_add(&shaping->out, content);
+    }
     profile_bytes_wrap(&shaping->out, begin, (uint32_t)table + 1);
 }
 

@@ -221,6 +221,55 @@ static void names_that_grow_without_end_are_refused(void **state)
     profile_bytes_fini(&out);
 }
 
+static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, 16);
+    out->size += (size_t)(profile_put_number(at, number, value) - at);
+}
+
+static void put_string(struct profile_bytes *out, const char *string)
+{
+    size_t begin = out->size;
+    profile_bytes_add(out, slice_of_text(string));
+    profile_bytes_wrap(out, begin, 5);
+}
+
+/* The last value of a field counts; the ones before may be no index at all. */
+static void fields_that_stand_twice_count_by_their_last_value(void **state)
+{
+    struct profile_bytes out = {0};
+    struct budget budget;
+    struct profile_shape_figures figures;
+    struct error error;
+    (void)state;
+    put_string(&out, "");
+    put_string(&out, "work");
+    put_string(&out, "file");
+    for (uint32_t field = 1; field <= 3; field++) {
+        size_t begin = out.size;
+        put_number(&out, field, 70000000); /* an index beyond the table */
+        put_number(&out, field, UINT64_MAX);
+        put_number(&out, field, 1);
+        profile_bytes_wrap(&out, begin, 3);
+    }
+    size_t begin = out.size;
+    put_number(&out, 4, 70000000);
+    put_number(&out, 4, 2);
+    profile_bytes_wrap(&out, begin, 1);
+    profile_bytes_wrap(&out, 0, 2);
+    struct profile_rename rename = {.pattern = pattern_create("work|file", &error)};
+    rename.replacement = pattern_replacement_create(rename.pattern, "hidden", &error);
+    const struct profile_shape_rules rules = {.renames = &rename, .renames_count = 1};
+    budget_init(&budget, UINT64_MAX / 2);
+    struct buffer *shaped = profile_shape(&rules, slice_of(out.data, out.size), &budget, &figures);
+    assert_non_null(shaped);
+    buffer_unref(shaped);
+    budget_fini(&budget);
+    pattern_replacement_destroy(rename.replacement);
+    pattern_destroy(rename.pattern);
+    profile_bytes_fini(&out);
+}
+
 /* Nothing is read of it. */
 static void a_request_that_has_grown_beyond_32_bits_is_not_indexed(void **state)
 {
@@ -242,6 +291,7 @@ int main(void)
         cmocka_unit_test(values_of_a_label_beyond_the_limit_become_one),
         cmocka_unit_test(renamed_functions_and_files_are_gone_from_the_bytes),
         cmocka_unit_test(names_that_grow_without_end_are_refused),
+        cmocka_unit_test(fields_that_stand_twice_count_by_their_last_value),
         cmocka_unit_test(a_request_that_has_grown_beyond_32_bits_is_not_indexed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
