@@ -79,7 +79,7 @@ enum { MARGIN_PART = 16, MARGIN_BYTES = 256 * 1024 };
 /* Smaller blocks share pages with others, which are used again soon. */
 enum { RETIRED_BYTES_MIN = 4096, SLACK_PART = 64 };
 
-static void note_retired(struct budget *budget, uint64_t amount)
+void budget_note_freed(struct budget *budget, uint64_t amount)
 {
     if (budget->is_memory && amount >= RETIRED_BYTES_MIN)
         atomic_fetch_add_explicit(&budget->retired, amount, memory_order_relaxed);
@@ -267,7 +267,7 @@ static void give_back(struct budget *budget, uint64_t amount)
 void budget_return(struct budget *budget, uint64_t amount)
 {
     assert(budget != NULL);
-    note_retired(budget, amount);
+    budget_note_freed(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
     if (rest > 0 || amount == 0)
         give_back(budget, rest);

@@ -79,13 +79,19 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
     size_t more = capacity - buffer->capacity;
     struct budget *budget = buffer->budget;
     /* While it is copied both are there, but the end of the new one is not touched yet. */
-    if (!charge(budget, more))
+    size_t copied = sizeof(struct buffer) + buffer->size;
+    size_t meanwhile = copied > more ? copied - more : 0;
+    if (!charge(budget, more + meanwhile))
         return NULL;
+    uintptr_t before = (uintptr_t)buffer;
     struct buffer *moved = mem_try_resize(buffer, sizeof(struct buffer) + capacity);
     if (moved == NULL) {
-        uncharge(budget, more);
+        uncharge(budget, more + meanwhile);
         return NULL;
     }
+    uncharge(budget, meanwhile);
+    if (budget != NULL && (uintptr_t)moved != before)
+        budget_note_freed(budget, sizeof(struct buffer) + moved->capacity);
     moved->capacity = capacity;
     return moved;
 }
