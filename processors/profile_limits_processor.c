@@ -3,7 +3,9 @@
  * host. What it leaves out is counted, in its own counters and in the books, once the rest is
  * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane. */
 #include <assert.h>
+#include <stdio.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/counter.h"
 #include "src/base/error.h"
@@ -14,7 +16,6 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/otlp/rope.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_shape.h"
 
@@ -203,20 +204,23 @@ static bool profile_limits_create(struct component *component, struct error *err
     return make_renames(self, config, error) && make_drops(self, config, error);
 }
 
-/* The batch's bytes in one piece: a reference to its only buffer, or a copy. */
-static struct buffer *joined(const struct component *component, const struct batch *batch,
-                             struct slice *ret_bytes)
+/* Too large for the budget for now, or for good. */
+static void refuse(const struct component *component, const struct batch *batch,
+                   struct receipt *receipt, enum budget_answer answer)
 {
-    assert(batch->bytes <= UINT32_MAX / 2);
-    if (batch->parts_count == 1) {
-        *ret_bytes = batch->parts[0].bytes;
-        return buffer_ref(batch->parts[0].owner);
+    char text[200];
+    struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
+    outcome.reason = LOSS_MEMORY;
+    assert(answer != BUDGET_GIVEN);
+    (void)component;
+    if (answer == BUDGET_TOO_SMALL) {
+        snprintf(text, sizeof(text),
+                 "profiles of %llu bytes take more than the whole memory budget "
+                 "(service::budget_mib) to limit them; send less at a time",
+                 (unsigned long long)batch->bytes);
+        outcome = outcome_too_large(text);
     }
-    struct buffer *buffer = buffer_create(component->budget, (size_t)batch->bytes);
-    rope_copy(rope_of(batch), batch->bytes, buffer->data);
-    buffer->size = (size_t)batch->bytes;
-    *ret_bytes = buffer_slice(buffer);
-    return buffer;
+    receipt_resolve(receipt, &outcome);
 }
 
 /* What was left out goes the way of the rest: its sender was told OK, or was not. */
@@ -280,7 +284,7 @@ static void profile_limits_consume(struct component *component, struct batch *ba
     struct profile_limits *self = profile_limits_of(component);
     struct profile_limits_counters *counters = component->counters;
     struct profile_shape_figures figures;
-    struct slice bytes;
+    struct budget_reserve reserve;
     assert(batch->signal == PROFILES);
     counter_add(&counters->incoming[batch->signal], batch->items);
     if (batch->bytes > UINT32_MAX / 2) {
@@ -289,17 +293,25 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         receipt_resolve(receipt, &outcome);
         return;
     }
-    struct buffer *whole = joined(component, batch, &bytes);
-    /* It is written twice. What has been acknowledged goes on in any case. */
-    if (!batch->is_acknowledged && !profile_measure_fits(bytes, component->budget, 2)) {
-        struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
-        outcome.reason = LOSS_MEMORY;
-        buffer_unref(whole);
-        receipt_resolve(receipt, &outcome);
+    /* What has been acknowledged goes on in any case. */
+    if (!batch->is_acknowledged && batch->parts_count > 1 &&
+        !budget_has_room(component->budget, batch->bytes)) {
+        refuse(component, batch, receipt, BUDGET_FULL);
+        return;
+    }
+    struct batch *whole = batch_in_one_part(batch, component->budget);
+    struct slice bytes = whole->parts[0].bytes;
+    enum budget_answer answer =
+        profile_measure_reserve(bytes, profile_shape_bytes(bytes), component->budget, &reserve);
+    if (answer != BUDGET_GIVEN && !batch->is_acknowledged) {
+        batch_unref(whole);
+        refuse(component, batch, receipt, answer);
         return;
     }
     struct buffer *request = profile_shape(&self->rules, bytes, component->budget, &figures);
-    buffer_unref(whole);
+    if (answer == BUDGET_GIVEN)
+        budget_release(&reserve);
+    batch_unref(whole);
     if (request == NULL) {
         struct outcome outcome = outcome_refused(
             STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "

@@ -91,6 +91,10 @@ static void resource_consume(struct component *component, struct batch *batch,
         /* Passed on unedited it would say what an action was to take out. */
         struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
         outcome.reason = LOSS_MEMORY;
+        if (resource_edit_is_hopeless(&self->editor))
+            outcome =
+                outcome_too_large("editing the resources takes more than the whole memory budget "
+                                  "(service::budget_mib); send less at a time");
         receipt_resolve(receipt, &outcome);
         return;
     }

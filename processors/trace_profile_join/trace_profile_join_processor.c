@@ -345,7 +345,15 @@ static void join_consume(struct component *component, struct batch *batch, struc
     struct join_counters *counters = component->counters;
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
-    if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2)
+    bool is_short = batch->signal == PROFILES && batch->parts_count > 1 &&
+                    !budget_has_room(component->budget, batch->bytes);
+    if (is_short && !batch->is_acknowledged) {
+        struct outcome outcome = outcome_busy("the memory budget has no room to join profiles");
+        outcome.reason = LOSS_MEMORY;
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2 || is_short)
         component_consume(component->next, batch, receipt);
     else if (batch->signal == TRACES)
         consume_traces(self, batch, receipt);

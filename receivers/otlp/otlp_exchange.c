@@ -341,6 +341,10 @@ static void transcode_and_offer(struct otlp_exchange *exchange, struct slice tex
     case JSON_MALFORMED:
         refuse_malformed(exchange, reason);
         return;
+    case JSON_TOO_LARGE:
+        refuse_too_large(exchange, "the JSON text becomes more than the whole memory budget "
+                                   "(service::budget_mib) has as protobuf; send less at a time");
+        return;
     case JSON_NO_BUDGET:
         break;
     }

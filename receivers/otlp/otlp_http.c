@@ -309,6 +309,8 @@ void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outc
     };
     unsigned http_status =
         exchange->http_status > 0 ? exchange->http_status : rpc_code_to_http(outcome->code);
+    if (outcome_is_too_large(outcome))
+        http_status = OTLP_HTTP_TOO_LARGE;
     /* The Go collector's code for a body that is too large. */
     if (http_status == OTLP_HTTP_TOO_LARGE)
         status.code = STATUS_INVALID_ARGUMENT;

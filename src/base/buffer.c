@@ -109,11 +109,18 @@ struct buffer *buffer_shrink(struct buffer *buffer)
     return moved;
 }
 
+size_t buffer_charge(const struct buffer *buffer)
+{
+    assert(buffer != NULL);
+    return sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
+}
+
 enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
 {
     assert(is_movable(buffer));
     if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
-        return more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
+        return buffer_charge(buffer) + more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL
+                                                                           : BUDGET_FULL;
     buffer->charged_more += more;
     return BUDGET_GIVEN;
 }
@@ -136,7 +143,7 @@ void buffer_unref(struct buffer *buffer)
     if (old > 1)
         return;
     struct budget *budget = buffer->budget;
-    size_t total = sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
+    size_t total = buffer_charge(buffer);
     mem_free(buffer);
     uncharge(budget, total);
 }

@@ -41,6 +41,8 @@ struct buffer *buffer_shrink(struct buffer *buffer) __attribute__((warn_unused_r
  * budget_answer. The caller is its only holder. */
 enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
     __attribute__((warn_unused_result));
+/* What is charged for it. */
+size_t buffer_charge(const struct buffer *buffer);
 /* One more holder; each gives its reference back with buffer_unref. Returns buffer. */
 struct buffer *buffer_ref(struct buffer *buffer);
 /* The last one frees it and returns its charge. NULL is tolerated. */

@@ -61,6 +61,20 @@ struct outcome outcome_refused(enum status_code code, const char *message)
     };
 }
 
+struct outcome outcome_too_large(const char *message)
+{
+    struct outcome outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED, message);
+    outcome.reason = LOSS_TOO_LARGE;
+    return outcome;
+}
+
+bool outcome_is_too_large(const struct outcome *outcome)
+{
+    assert(outcome != NULL);
+    return outcome->verdict != ACCEPTED && outcome->is_permanent &&
+           outcome->code == STATUS_RESOURCE_EXHAUSTED && outcome->reason == LOSS_TOO_LARGE;
+}
+
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg)
 {
     assert(receipt != NULL);

@@ -81,6 +81,10 @@ extern const struct outcome outcome_accepted;
 struct outcome outcome_busy(const char *message);
 /* A permanent refusal (INTERNAL unless code says otherwise) that nobody has counted yet. */
 struct outcome outcome_refused(enum status_code code, const char *message);
+/* The same for what takes more memory than the whole budget: RESOURCE_EXHAUSTED, HTTP's 413. */
+struct outcome outcome_too_large(const char *message);
+/* Whether it is one. */
+bool outcome_is_too_large(const struct outcome *outcome);
 
 /* Expects one answer. fn may free the receipt. */
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg);

@@ -158,6 +158,10 @@ def resources(count):
     return message(1) * count + spans(1)
 
 
+def scopes(count):
+    return message(1, message(2, message(2)) * count)
+
+
 def values(count):
     """A list of empty values."""
     return message(
@@ -502,7 +506,7 @@ ROWS = [
             '{"histogram":{"dataPoints":[{"explicitBounds":[' + "1," * 9000000 + "1]}]}}",
             1,
         ),
-        {TAKEN, NEVER, LATER},
+        {NEVER},
     ),
     (
         "folded stacks",
@@ -528,6 +532,9 @@ ROWS = [
         lambda: push(20, message(1, number(1, 0)) + message(2) * 400000 + message(6)),
         {400, TAKEN, NEVER, LATER},
     ),
+    ("fewer empty profiles", PROFILES, lambda: empty_profiles(300000), {TAKEN}),
+    ("empty scopes", "/v1/traces", lambda: scopes(1500000), {NEVER}),
+    ("too many edited resources", "/v1/traces", lambda: resources(2200000), {NEVER}),
     ("edited resources", "/v1/traces", lambda: resources(1500000), {TAKEN, LATER}),
     ("fewer edited resources", "/v1/traces", lambda: resources(500000), {TAKEN, LATER}),
     ("marked spans", "/v1/traces", lambda: numbered_spans(450000), {TAKEN, LATER}),

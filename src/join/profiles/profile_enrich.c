@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/profile_orphans.h"
@@ -214,13 +215,26 @@ static void put_sample(struct profile_enricher *enricher, const struct profile_s
     assert(out->size <= out->capacity);
 }
 
+/* Whether the budget has room for one more changed sample, and for the batch with all of them. */
+static bool has_room(const struct profile_enricher *enricher, const struct profile_sample *sample)
+{
+    const struct splice_list *splices = &enricher->splices;
+    uint64_t indices =
+        profile_numbers_count_max(&sample->attributes.numbers) + JOIN_ATTRIBUTES_MAX + 1;
+    uint64_t bytes = sample->bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
+                     (uint64_t)2 * PROFILE_HEADER_BYTES_MAX;
+    return budget_has_room(splices->inserts.budget, splice_list_growth(splices, 2, bytes) +
+                                                        splices->inserts.size + bytes +
+                                                        enricher->links.from.request.size);
+}
+
 static void edit_sample(struct profile_enricher *enricher, const struct named_sample *named,
                         const struct join_link *link)
 {
     struct profile_sample sample;
     struct slice whole = named_sample_read(&enricher->links, named, &sample);
     assert(link->key.span != 0);
-    if (!changes(named, link, sample.link))
+    if (!changes(named, link, sample.link) || !has_room(enricher, &sample))
         return;
     size_t begin = enricher->splices.inserts.size;
     put_sample(enricher, &sample, named, link);

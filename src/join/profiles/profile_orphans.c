@@ -5,10 +5,12 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/unknown.h"
+#include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
 
 static struct batch *hand_out(struct profile_merge *merge, struct batch *batch)
@@ -26,11 +28,14 @@ struct batch *profile_without_orphans(struct batch *batch, struct budget *budget
 {
     struct profile_merge merge;
     struct profile_source source;
+    if (batch->parts_count > 1 && !budget_has_room(budget, batch->bytes))
+        return batch;
     struct batch *whole = batch_in_one_part(batch, budget);
     const struct otlp_limit limit = {.bytes_max = 2 * batch->bytes + PROFILE_MERGED_BYTES_MAX};
     struct batch *result = batch;
     profile_merge_init(&merge, budget);
     if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes) &&
+        profile_measure_fits(whole->parts[0].bytes, budget) &&
         profile_source_open(&source, whole->parts[0].bytes, &merge)) {
         bool is_whole = profile_merge_take(&merge, &source, limit) && merge.items == batch->items;
         if (is_whole)

@@ -8,5 +8,5 @@ struct budget;
 
 /* A request that has passed the door, with samples; takes the reference. A new one, which says the
  * same; the batch as it is when it has fields of later versions, which would be lost, or there is
- * no memory for an index. Charged to budget beyond its limit if need be. */
+ * no room in the budget for the work (NULL: there is). */
 struct batch *profile_without_orphans(struct batch *batch, struct budget *budget);

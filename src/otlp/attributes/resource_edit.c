@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_actions.h"
@@ -171,6 +172,7 @@ static void write_message(struct edit *edit, const struct rope_field *message,
     if (!edit->editor->list.may_exceed &&
         !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
         edit->has_failed = true;
+        edit->editor->missed_bytes += 2 * resource_bytes;
         return;
     }
     begin_writing(edit);
@@ -211,11 +213,13 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct rope rope = rope_of(batch);
     struct rope_field field;
     /* Its sender has been answered: refusing would lose it. */
+    editor->missed_bytes = 0;
     editor->list.may_exceed = batch->is_acknowledged;
     editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;
     while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field))
         if (field.number == RESOURCES)
             edit_message(&edit, &field);
+    editor->missed_bytes += batch->parts_count > 0 ? buffer_charge(batch->parts[0].owner) : 0;
     attribute_list_clear(&editor->list);
     if (edit.edited == NULL)
         return edit.has_failed ? NULL : batch_ref(batch);
@@ -224,6 +228,15 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     batch_writer_fini(&edit.writer);
     if (!edit.has_failed)
         return edit.edited;
+    editor->missed_bytes += edit.edited->bytes;
     batch_unref(edit.edited);
     return NULL;
+}
+
+bool resource_edit_is_hopeless(const struct resource_editor *editor)
+{
+    /* Pieces of what is written are not full. */
+    enum { WASTE_PART = 64 };
+    uint64_t limit = editor->budget != NULL ? budget_limit(editor->budget) : UINT64_MAX;
+    return editor->missed_bytes > limit - limit / WASTE_PART;
 }

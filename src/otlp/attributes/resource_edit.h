@@ -13,6 +13,7 @@ struct resource_editor {
     const struct attribute_actions *actions; /* borrowed */
     struct budget *budget;
     struct attribute_list list; /* of the Resource at hand */
+    uint64_t missed_bytes;      /* what the last edit had and wanted when it had no room */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
@@ -22,3 +23,5 @@ void resource_editor_fini(struct resource_editor *editor);
  * bytes that are not touched. NULL: the budget has no room for the edit, and nothing has changed.
  */
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);
+/* Whether the edit that had no room takes more than the whole budget. */
+bool resource_edit_is_hopeless(const struct resource_editor *editor);

@@ -21,12 +21,17 @@ enum {
 bool json_reader_grow(struct json_reader *reader, size_t bytes)
 {
     struct buffer *out = reader->out;
-    size_t capacity = out->size + bytes;
-    if (capacity < 2 * out->capacity)
-        capacity = 2 * out->capacity;
+    size_t least = out->size + out->size / 8 + bytes;
+    size_t capacity = least < 2 * out->capacity ? 2 * out->capacity : least;
     out = buffer_try_grow(out, capacity);
+    if (out == NULL && least > reader->out->capacity)
+        out = buffer_try_grow(reader->out, least);
     if (out == NULL) {
-        reader->result = JSON_NO_BUDGET;
+        /* While it is copied both are there, and the text. */
+        uint64_t needed = reader->text_bytes + reader->out->size + least;
+        const struct budget *budget = reader->out->budget;
+        bool is_hopeless = budget != NULL && needed > budget_limit(budget);
+        reader->result = is_hopeless ? JSON_TOO_LARGE : JSON_NO_BUDGET;
         return false;
     }
     reader->out = out;
@@ -401,6 +406,7 @@ enum json_result json_read(const struct otlp_message *message, struct slice text
     reader.result = JSON_READ;
     reader.depth = 0;
     reader.messages = 1;
+    reader.text_bytes = text.size;
     for (unsigned i = 0; i < JSON_DEPTH_MAX; i++)
         reader.frames[i].header_bytes = 0;
     reader.out = buffer_try_create(budget, text.size / 2 + OUTPUT_BYTES_FIRST);

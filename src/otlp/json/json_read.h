@@ -15,6 +15,7 @@ enum json_result {
     JSON_READ,
     JSON_MALFORMED, /* the reason says at which byte, what was found and what was expected */
     JSON_NO_BUDGET, /* no memory; later there may be */
+    JSON_TOO_LARGE, /* more than the whole budget has */
 };
 
 enum { JSON_REASON_BYTES_MAX = 512 };

@@ -36,6 +36,7 @@ struct json_reader {
     struct buffer *out;
     char *reason; /* JSON_REASON_BYTES_MAX */
     enum json_result result;
+    uint64_t text_bytes;
     unsigned depth;
     unsigned messages; /* that are open */
     struct json_frame frames[JSON_DEPTH_MAX];

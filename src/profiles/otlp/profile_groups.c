@@ -160,11 +160,12 @@ struct member_list {
 
 uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uint64_t profiles)
 {
-    /* Rows double: what they have, and the same before and after. */
-    enum { ROWS_COPIES = 3 };
+    uint64_t rows = ROWS_FIRST;
+    while (rows < profiles)
+        rows *= 2;
     return profile_set_bytes_max(resources) + profile_set_bytes_max(scopes) +
            (resources + scopes + 2) * sizeof(struct member_list) +
-           (ROWS_FIRST + profiles) * ROWS_COPIES * sizeof(struct profile_row);
+           (rows + rows / 2) * sizeof(struct profile_row); /* those before they grew as well */
 }
 
 static struct member_list *make_lists(const struct profile_groups *groups, uint32_t count)

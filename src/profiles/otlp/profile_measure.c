@@ -6,6 +6,7 @@
 
 #include "src/base/budget.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_groups.h"
 #include "src/profiles/otlp/profile_set.h"
 #include "src/profiles/otlp/profile_view.h"
@@ -13,11 +14,12 @@
 enum {
     /* First pieces of everything that grows. */
     FIRST_BYTES = 64 * 1024,
-    /* What is written lies in tables or body, and in the result; the body has room left, or what
+    /* What is written lies in tables or body, and in the result; the body has room left, and what
      * it had before it grew. */
-    COPIES = 3,
+    TABLES_COPIES = 2,
+    BODY_COPIES = 3,
     /* What a Profile gets beside what it has: its two types, if need be, and its header. */
-    PROFILE_MORE_BYTES = 16,
+    PROFILE_MORE_BYTES = 4,
     /* No byte of a request takes more than so many, whatever is in it. */
     GROWTH_MAX = 64,
     DICTIONARY = 2,
@@ -36,9 +38,27 @@ uint64_t profile_measure_merge(const struct profile_measure *measure)
             index_bytes = wire_varint_size(count);
     }
     bytes += profile_groups_index_bytes_max(measure->resources, measure->scopes, measure->profiles);
-    uint64_t written = measure->request_bytes * index_bytes + measure->inlined_bytes +
-                       measure->profiles * PROFILE_MORE_BYTES;
-    return bytes + COPIES * written + measure->inlined_bytes; /* the scratch has texts as well */
+    assert(measure->fixed_bytes <= measure->request_bytes);
+    assert(measure->tables_bytes <= measure->fixed_bytes);
+    uint64_t body = (measure->request_bytes - measure->fixed_bytes) * index_bytes +
+                    (measure->fixed_bytes - measure->tables_bytes) + measure->inlined_bytes +
+                    measure->profiles * PROFILE_MORE_BYTES;
+    uint64_t headers =
+        (measure->resources + measure->scopes + measure->profiles) * PROFILE_HEADER_BYTES_MAX;
+    /* The scratch has texts as well. */
+    return bytes + BODY_COPIES * body + TABLES_COPIES * measure->tables_bytes + headers +
+           measure->inlined_bytes;
+}
+
+/* Ids and payloads, which stay as they are. */
+static uint64_t payload_bytes(struct slice scope)
+{
+    struct wire_reader profiles = wire_reader_of(scope);
+    struct profile profile;
+    uint64_t bytes = 0;
+    while (profile_next_profile(&profiles, &profile))
+        bytes += profile.id.size + profile.payload.size;
+    return bytes;
 }
 
 static void count_entries(struct slice request, struct profile_measure *measure)
@@ -50,9 +70,15 @@ static void count_entries(struct slice request, struct profile_measure *measure)
         if (field.number != DICTIONARY || field.type != WIRE_BYTES)
             continue;
         struct wire_reader entries = wire_reader_of(field.bytes);
-        while (wire_next_field(&entries, &entry))
+        while (wire_next_field(&entries, &entry)) {
             if (entry.number >= 1 && entry.number <= PROFILE_TABLES)
                 measure->entries[entry.number - 1]++;
+            /* Texts and links have no indices. */
+            if (entry.number == PROFILE_STRINGS + 1 || entry.number == PROFILE_LINKS + 1) {
+                measure->fixed_bytes += entry.whole.size;
+                measure->tables_bytes += entry.whole.size;
+            }
+        }
     }
     assert(fields.failure == NULL);
 }
@@ -70,16 +96,29 @@ struct profile_measure profile_measure_of(struct slice request)
         while (profile_next_scope(&scopes, &scope)) {
             measure.scopes++;
             measure.profiles += scope.profiles_count;
+            measure.fixed_bytes += payload_bytes(scope.bytes);
         }
     }
     return measure;
 }
 
-bool profile_measure_fits(struct slice request, const struct budget *budget, unsigned times)
+enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
+                                           struct budget *budget, struct budget_reserve *reserve)
 {
-    assert(times > 0);
-    if (budget_has_room(budget, times * ((uint64_t)request.size * GROWTH_MAX + FIRST_BYTES)))
+    assert(reserve != NULL);
+    if (budget_has_room(budget, more + (uint64_t)request.size * GROWTH_MAX + FIRST_BYTES))
+        return budget_reserve(reserve, NULL, 0); /* as nearly always */
+    struct profile_measure measure = profile_measure_of(request);
+    more += profile_measure_merge(&measure);
+    enum budget_answer answer = budget_reserve(reserve, budget, more);
+    bool is_hopeless = answer == BUDGET_FULL && request.size + more > budget_limit(budget);
+    return is_hopeless ? BUDGET_TOO_SMALL : answer;
+}
+
+bool profile_measure_fits(struct slice request, const struct budget *budget)
+{
+    if (budget_has_room(budget, (uint64_t)request.size * GROWTH_MAX + FIRST_BYTES))
         return true; /* as nearly always */
     struct profile_measure measure = profile_measure_of(request);
-    return budget_has_room(budget, times * profile_measure_merge(&measure));
+    return budget_has_room(budget, profile_measure_merge(&measure));
 }

@@ -6,13 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/base/budget.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-
-struct budget;
 
 struct profile_measure {
     uint64_t request_bytes;
     uint64_t inlined_bytes; /* of texts in the place of references */
+    uint64_t fixed_bytes;   /* of the request, in which no index lies: they do not grow */
+    uint64_t tables_bytes;  /* of the request, at least: the dictionary */
     uint64_t resources;     /* ResourceProfiles messages, and so on */
     uint64_t scopes;
     uint64_t profiles;
@@ -24,5 +25,11 @@ struct profile_measure {
 uint64_t profile_measure_merge(const struct profile_measure *measure);
 /* Of a request that has passed profile_door. */
 struct profile_measure profile_measure_of(struct slice request);
-/* Whether the budget (NULL: yes) has room to merge such a request so many times at once. */
-bool profile_measure_fits(struct slice request, const struct budget *budget, unsigned times);
+/* Reserves what merging the request takes, and `more` bytes beside; budget_release gives back what
+ * is left. Of most requests this is sure to be less than the budget has, and nothing is reserved.
+ */
+enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
+                                           struct budget *budget, struct budget_reserve *reserve)
+    __attribute__((warn_unused_result));
+/* Whether the budget (NULL: yes) has room to merge such a request. */
+bool profile_measure_fits(struct slice request, const struct budget *budget);

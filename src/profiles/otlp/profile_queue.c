@@ -86,7 +86,7 @@ static struct slice join_first(struct profile_queue *queue)
 static bool open_first(struct profile_queue *queue)
 {
     struct slice request = join_first(queue);
-    if (profile_measure_fits(request, queue->budget, 1) &&
+    if (profile_measure_fits(request, queue->budget) &&
         profile_source_open(&queue->source, request, &queue->merge))
         return true;
     buffer_unref(queue->joined);

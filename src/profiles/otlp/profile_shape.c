@@ -12,6 +12,7 @@
 #include "src/base/limits.h"
 #include "src/base/pattern.h"
 #include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_upload.h"
 
@@ -189,7 +190,7 @@ static bool is_gone(const struct shaping *shaping, struct profile_index location
 }
 
 /* Locations that stay, leaf first; beyond the limit the leaves go, and a marker says so. */
-static void put_stack(struct shaping *shaping, struct profile_index index)
+static void put_stack(struct shaping *shaping, struct slice content, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(&shaping->from, index);
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
@@ -202,7 +203,7 @@ static void put_stack(struct shaping *shaping, struct profile_index index)
     bool is_cut = depth_max > 0 && depth > depth_max;
     uint64_t skipped = is_cut ? depth - depth_max + 1 : 0;
     shaping->figures->cut_stacks += is_cut;
-    size_t room = (size_t)(depth + 1) * WIRE_SHORT_VARINT_BYTES_MAX;
+    size_t room = content.size + WIRE_SHORT_VARINT_BYTES_MAX; /* numbers stay as they are */
     uint8_t *at = profile_bytes_room(&shaping->out, room);
     uint8_t *end = at;
     if (is_cut)
@@ -257,7 +258,7 @@ static void put_entry(struct shaping *shaping, enum profile_table table, uint32_
         else if (table == PROFILE_LOCATIONS)
             put_location(shaping, content, place);
         else if (table == PROFILE_STACKS)
-            put_stack(shaping, index);
+            put_stack(shaping, content, index);
         else if (table == PROFILE_ATTRIBUTES)
             put_attribute(shaping, content, place);
         else
@@ -384,6 +385,19 @@ static void *zeroed(struct arena *arena, size_t count, size_t size)
     return memory;
 }
 
+uint64_t profile_shape_bytes(struct slice request)
+{
+    /* What is written has room left. (What it had before it grew is gone when the merge begins.) */
+    enum { COPIES = 2, FIRST_BYTES = 64 * 1024 };
+    /* An entry takes two bytes at least; with its place, a text's new name and its count. */
+    enum { ENTRY_BYTES = sizeof(struct profile_entry) + 2 * sizeof(uint32_t) };
+    struct profile_measure measure = profile_measure_of(request);
+    uint64_t entries = PROFILE_TABLES;
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        entries += measure.entries[i];
+    return entries * ENTRY_BYTES + COPIES * (uint64_t)request.size + FIRST_BYTES;
+}
+
 static bool open_shaping(struct shaping *shaping, struct slice request)
 {
     struct arena *arena = &shaping->arena;
@@ -433,7 +447,7 @@ struct buffer *profile_shape(const struct profile_shape_rules *rules, struct sli
     *ret_figures = (struct profile_shape_figures){.samples = 0};
     shaping.out.budget = budget;
     shaping.strings.budget = budget;
-    arena_init(&shaping.arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&shaping.arena, PROFILE_INDEX_BYTES_MAX, budget);
     if (open_shaping(&shaping, request)) {
         protect_dictionary(&shaping);
         put_level(&shaping, request, 0);

@@ -7,6 +7,7 @@
 
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
+#include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_upload.h"
 
@@ -90,6 +91,8 @@ struct buffer *profile_strip(struct slice request, profile_choice choice, struct
 {
     struct chosen chosen = note_all(request, choice, NULL);
     assert(chosen.count > 0);
+    if (!profile_measure_fits(request, budget))
+        return NULL;
     uint8_t *bits = mem_zalloc(chosen.profiles / 8 + 1);
     note_all(request, choice, bits);
     struct buffer *rest = merge_rest(request, bits, budget);

@@ -19,7 +19,7 @@ typedef bool (*profile_choice)(const struct profile *profile);
 bool profile_choice_has(struct slice request, profile_choice choice);
 uint64_t profile_choice_items(struct slice request, profile_choice choice);
 /* The rest of a request that has some, without bytes when they are all there is; NULL: no memory to
- * read its index. */
+ * read its index, or no room in the budget to write it. */
 struct buffer *profile_strip(struct slice request, profile_choice choice, struct budget *budget)
     __attribute__((warn_unused_result));
 /* The same for uploads, each of which is one item. */

@@ -15,6 +15,8 @@
 #include "src/base/limits.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_measure.h"
+#include "src/profiles/otlp/profile_shape.h"
 #include "tests/support/memory_watch.h"
 
 /* What is neither charged nor grows with input: batches' heads, lists of chunks. */
@@ -296,6 +298,62 @@ static void what_is_allocated_was_charged_before(void **state)
                 (void)pass(shape, counts[i], limits[k]);
 }
 
+/* A request behind the door is limited: what is reserved before suffices, and is asked for once. */
+static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limit)
+{
+    const struct profile_shape_rules rules = {.depth_max = 100};
+    struct profile_shape_figures figures;
+    struct profile_bytes out = {0};
+    struct profile_passed passed;
+    struct budget budget;
+    struct budget_reserve reserve;
+    shapes[shape].put(&out, count);
+    struct buffer *request = buffer_create(NULL, out.size);
+    memcpy(request->data, out.data, out.size);
+    request->size = out.size;
+    profile_bytes_fini(&out);
+    enum profile_verdict verdict =
+        profile_door(request, buffer_slice(request), shapes[shape].layout, NULL, &passed);
+    buffer_unref(request);
+    assert_int_equal(verdict, PROFILES_TAKEN);
+    budget_init(&budget, limit);
+    memory_watch_begin();
+    enum budget_answer answer = profile_measure_reserve(
+        passed.request, profile_shape_bytes(passed.request), &budget, &reserve);
+    if (answer == BUDGET_GIVEN) {
+        struct buffer *shaped = profile_shape(&rules, passed.request, &budget, &figures);
+        budget_release(&reserve);
+        uint64_t charged = atomic_load(&budget.high_water);
+        if (shaped == NULL || memory_watch_peak() > charged + SLACK_BYTES || charged > limit)
+            fail_msg("%s x %zu, %zu bytes: %llu held, %llu charged of %llu", shapes[shape].name,
+                     count, passed.request.size, (unsigned long long)memory_watch_peak(),
+                     (unsigned long long)charged, (unsigned long long)limit);
+        buffer_unref(shaped);
+    }
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    buffer_unref(passed.owner);
+    return answer;
+}
+
+static void limiting_stays_within_what_was_reserved(void **state)
+{
+    static const uint64_t limits[] = {300 * KIB, 8 * MIB, 24 * MIB, 48 * MIB, 96 * MIB};
+    (void)state;
+    for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
+        for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+            (void)limit_within(shape, 20, limits[i]);
+}
+
+/* 300 000 empty profiles, in 600 KB, and as many other small ones. */
+static void many_small_profiles_are_limited_within_64_mib(void **state)
+{
+    (void)state;
+    for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
+        if (shapes[shape].put == empty_profiles)
+            assert_int_equal(limit_within(shape, 300000 / 4096 + 1, 60 * MIB), BUDGET_GIVEN);
+}
+
 static void what_expands_has_an_allowance(void **state)
 {
     (void)state;
@@ -319,6 +377,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_allocated_was_charged_before),
+        cmocka_unit_test(limiting_stays_within_what_was_reserved),
+        cmocka_unit_test(many_small_profiles_are_limited_within_64_mib),
         cmocka_unit_test(what_expands_has_an_allowance),
         cmocka_unit_test(what_the_budget_never_has_is_told_so),
     };
