@@ -335,7 +335,7 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
         if (field == NULL)
             continue;
         count_message(walk, field);
-        if (!walk_message(walk, field->message, content, depth + 1))
+        if (content.size > 0 && !walk_message(walk, field->message, content, depth + 1))
             return false;
     }
     return true;

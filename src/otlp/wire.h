@@ -25,12 +25,14 @@ enum {
     WIRE_SHORT_VARINT_BYTES_MAX = 5,
 };
 
+/* Number and type are not neighbours: compilers would compare both with one load, which has to wait
+ * until both stores have left the store buffer. That costs more than reading the field. */
 struct wire_field {
     uint32_t number;
-    enum wire_type type;
     uint64_t number_value; /* VARINT, FIXED64, FIXED32 */
-    struct slice bytes;    /* BYTES: the content */
-    struct slice whole;    /* tag and all */
+    enum wire_type type;
+    struct slice bytes; /* BYTES: the content */
+    struct slice whole; /* tag and all */
 };
 
 struct wire_reader {
@@ -46,16 +48,17 @@ bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
 /* The same, with the plain cases inline: one byte of tag, up to four of number or length. */
 static inline bool wire_next_field(struct wire_reader *reader, struct wire_field *ret_field)
 {
-    enum { LEFT_MIN = 5 };
+    enum { HEADER_BYTES_MIN = 2, HEADER_BYTES_MAX = 5 };
     const uint8_t *at = reader->at;
     size_t left = (size_t)(reader->end - at);
-    enum wire_type type = left < LEFT_MIN ? WIRE_GROUP_END : (enum wire_type)(at[0] & 7);
+    size_t most = left < HEADER_BYTES_MAX ? left : HEADER_BYTES_MAX;
+    enum wire_type type = left < HEADER_BYTES_MIN ? WIRE_GROUP_END : (enum wire_type)(at[0] & 7);
     if ((type != WIRE_BYTES && type != WIRE_VARINT) || at[0] >= 0x80 || at[0] < 8 ||
         reader->failure != NULL)
         return wire_read_field(reader, ret_field);
     size_t used = 2;
     uint32_t number = at[1] & 0x7f;
-    for (; at[used - 1] >= 0x80 && used < LEFT_MIN; used++)
+    for (; at[used - 1] >= 0x80 && used < most; used++)
         number |= (uint32_t)(at[used] & 0x7f) << 7 * (used - 1);
     size_t content = type == WIRE_BYTES ? number : 0;
     if (at[used - 1] >= 0x80 || content > left - used)

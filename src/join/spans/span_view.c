@@ -56,14 +56,16 @@ static uint64_t read_id(const uint8_t *data)
     return id;
 }
 
-/* Whether key and value lie as usual, each in a field of less than 128 bytes and nothing else, and
- * the key has a length that no wanted one has. */
+/* Whether it is too short to be wanted; or key and value lie as usual, each in a field of less than
+ * 128 bytes and nothing else, and the key has a length that no wanted one has. */
 static inline bool is_unwanted(const struct span_keys *keys, struct slice attribute)
 {
     enum { HEADERS_BYTES = 4 };
     const uint8_t *at = attribute.data;
     assert(keys->count > 0);
-    if (attribute.size < HEADERS_BYTES || at[0] != TAG_KEY)
+    if (attribute.size <= HEADERS_BYTES)
+        return true; /* no room for a key that has a text */
+    if (at[0] != TAG_KEY)
         return false;
     size_t left = attribute.size - HEADERS_BYTES;
     size_t key = at[1];

@@ -46,7 +46,7 @@ static enum pprof_upload_verdict inflate(struct pprof_upload *upload, struct gzi
     }
 }
 
-/* A failure may be that of the arena's cap: the next factor tells. */
+/* A failure of the arena's cap is tried again with the next factor. */
 static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct slice bytes,
                                              struct error *error)
 {
@@ -59,9 +59,12 @@ static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct
         arena_init(&upload->arena, room);
         if (pprof_read(&upload->arena, bytes, &upload->pprof, error))
             return PPROF_UPLOAD_OPEN;
+        bool was_full = upload->arena.refused_bytes > 0;
         arena_clear(&upload->arena);
         budget_return(upload->budget, room);
         upload->charged = 0;
+        if (!was_full)
+            break;
     }
     return PPROF_UPLOAD_REFUSED;
 }
