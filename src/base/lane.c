@@ -6,8 +6,10 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "src/base/clock.h"
+#include "src/base/helper.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
@@ -19,9 +21,10 @@ struct lane {
     uv_timer_t alarm;
     uv_idle_t idle; /* running while jobs are left over, so that the loop does not sleep */
     struct timers timers;
-    struct lane_job jobs; /* ring with a sentinel */
-    bool is_hurried;      /* the jobs do not wait for the end of the turn */
-    uint64_t done_count;  /* tasks, jobs and timers run so far */
+    struct lane_job jobs;  /* ring with a sentinel */
+    bool is_hurried;       /* the jobs do not wait for the end of the turn */
+    uint64_t done_count;   /* tasks, jobs and timers run so far */
+    struct helper *helper; /* NULL: not needed so far */
     _Atomic bool is_running;
     _Atomic bool is_spawned;
     pthread_t runner; /* who is inside lane_run; written before is_running */
@@ -158,6 +161,7 @@ void lane_destroy(struct lane *lane)
     if (lane == NULL)
         return;
     assert(!atomic_load(&lane->is_running));
+    helper_destroy(lane->helper);
     run_inbox(lane);
     run_jobs(lane);
     uv_walk(&lane->loop, close_handle, NULL);
@@ -238,7 +242,8 @@ bool lane_turn(struct lane *lane)
     uint64_t before = lane->done_count;
     lane->done_count += timers_fire(&lane->timers, clock_now_ns());
     run_jobs(lane);
-    uv_run(&lane->loop, UV_RUN_NOWAIT);
+    bool is_helped = lane->helper != NULL && helper_works(lane->helper) > 0;
+    uv_run(&lane->loop, is_helped && lane->done_count == before ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     run_jobs(lane);
     return lane->done_count != before;
 }
@@ -295,6 +300,27 @@ void lane_catch_up(struct lane *lane)
     assert(lane_is_current(lane));
     if (lane->is_hurried)
         run_jobs(lane);
+}
+
+static void run_here(struct lane_task *task)
+{
+    struct helper_work *work =
+        (struct helper_work *)((char *)task - offsetof(struct helper_work, task));
+    work->run(work);
+    work->done(work);
+}
+
+void lane_help(struct lane *lane, struct helper_work *work)
+{
+    assert(lane_is_current(lane));
+    if (lane->helper == NULL)
+        lane->helper = helper_create(lane);
+    if (lane->helper != NULL) {
+        helper_start(lane->helper, work);
+        return;
+    }
+    work->task = (struct lane_task){.fn = run_here};
+    lane_post(lane, &work->task);
 }
 
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns)

@@ -10,6 +10,7 @@
 
 #include "src/base/timer.h"
 
+struct helper_work;
 struct lane;
 
 /* Work posted from another thread; embedded by its sender, who keeps it alive until fn runs. */
@@ -43,8 +44,8 @@ int lane_spawn(struct lane *lane);
 void lane_join(struct lane *lane);
 /* Ends lane_run after this turn. On the lane. */
 void lane_end(struct lane *lane);
-/* Tests: one turn that does not block (due timers, ready sockets, jobs). Returns true while
- * anything was done. */
+/* Tests: one turn that does not block but for the helper (due timers, ready sockets, jobs, the end
+ * of a helper's work). Returns true while anything was done. */
 bool lane_turn(struct lane *lane);
 
 /* True on the lane's thread, and everywhere while it has not been started. */
@@ -62,6 +63,10 @@ void lane_hurry(struct lane *lane);
 /* On the lane: called when a socket has been read and nothing below the caller is under way, as at
  * the end of a turn. Runs the jobs if somebody is in a hurry. */
 void lane_catch_up(struct lane *lane);
+/* On the lane: runs the work on the lane's helper, a thread that is made when it is first needed,
+ * and then its done on the lane: from the loop, never from inside this call. Without a thread to be
+ * had both run on the lane. */
+void lane_help(struct lane *lane, struct helper_work *work);
 /* On the lane: (re)starts a timer that fires delay_ns from now; never when that is beyond the end
  * of time. */
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns);

@@ -4,6 +4,7 @@
 #include "src/base/lane.h"
 
 #include "src/base/clock.h"
+#include "src/base/helper.h"
 #include "src/base/limits.h"
 
 #include <pthread.h>
@@ -197,6 +198,53 @@ static void a_running_lane_wakes_for_its_timer_and_belongs_to_its_thread(void **
     lane_destroy(NULL);
 }
 
+struct numbered_work {
+    struct helper_work work; /* first */
+    struct lane *lane;
+    unsigned number;
+    pthread_t thread; /* who ran it */
+};
+
+static unsigned works_run; /* by the helper, one at a time */
+static unsigned works_done;
+
+static void on_work(struct helper_work *work)
+{
+    struct numbered_work *own = (struct numbered_work *)work;
+    own->thread = pthread_self();
+    assert_int_equal(own->number, works_run++);
+}
+
+static void on_work_done(struct helper_work *work)
+{
+    struct numbered_work *own = (struct numbered_work *)work;
+    assert_true(lane_is_current(own->lane));
+    assert_int_equal(own->number, works_done++);
+}
+
+static void the_helper_works_beside_the_lane(void **state)
+{
+    enum { WORKS = 100 };
+    static struct numbered_work works[WORKS];
+    (void)state;
+    struct lane *lane = lane_create(0);
+    works_run = 0;
+    works_done = 0;
+    for (unsigned i = 0; i < WORKS; i++) {
+        works[i] = (struct numbered_work){
+            .work = {.run = on_work, .done = on_work_done}, .lane = lane, .number = i};
+        lane_help(lane, &works[i].work);
+    }
+    assert_int_equal(works_done, 0);
+    settle(lane);
+    assert_int_equal(works_done, WORKS);
+    for (unsigned i = 0; i < WORKS; i++) {
+        assert_false(pthread_equal(works[i].thread, pthread_self()));
+        assert_true(pthread_equal(works[i].thread, works[0].thread));
+    }
+    lane_destroy(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_job_that_defers_itself_does_not_hold_the_lane),
         cmocka_unit_test(timers_follow_the_fake_clock),
         cmocka_unit_test(a_running_lane_wakes_for_its_timer_and_belongs_to_its_thread),
+        cmocka_unit_test(the_helper_works_beside_the_lane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
