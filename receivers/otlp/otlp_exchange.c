@@ -4,6 +4,7 @@
 #include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/buffer.h"
+#include "src/base/helper.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -16,6 +17,7 @@
 #include "src/otlp/check.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/schema.h"
+#include "src/otlp/split.h"
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_door.h"
 
@@ -30,7 +32,7 @@ static void release(struct otlp_exchange *exchange)
 {
     assert(exchange != NULL);
     struct otlp_receiver *receiver = exchange->receiver;
-    if (exchange->request != NULL || exchange->is_pending)
+    if (exchange->request != NULL || exchange->is_pending || exchange->is_helped)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
     client_info_unref(exchange->client);
@@ -196,14 +198,21 @@ void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_an
     client_info_unref(client);
 }
 
+static struct batch *batch_of(enum signal_kind signal, uint64_t items, struct buffer *owner,
+                              struct slice message)
+{
+    struct batch *batch = batch_create(signal, 1);
+    batch_append(batch, owner, message);
+    batch->items = items;
+    return batch;
+}
+
 static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
     assert(!exchange->is_pending);
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
     assert(outlet != NULL);
-    struct batch *batch = batch_create(exchange->signal, 1);
-    batch_append(batch, owner, message);
-    batch->items = exchange->items;
+    struct batch *batch = batch_of(exchange->signal, exchange->items, owner, message);
     batch->client =
         exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
     exchange->is_pending = true;
@@ -212,9 +221,99 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
     batch_unref(batch);
 }
 
+/* A request that would hold the lane: what it is cut into. */
+struct otlp_pieces {
+    struct otlp_exchange *exchange;
+    struct client_info *client; /* the request may have gone before the last one is offered */
+    struct timer turn;          /* the next one is offered in a turn of its own */
+    size_t count;
+    size_t offered;
+    size_t capacity;
+    struct batch **batches;
+};
+
+static void add_piece(struct otlp_pieces *pieces, struct batch *batch)
+{
+    if (pieces->count == pieces->capacity) {
+        pieces->capacity = pieces->capacity * 2 + 16;
+        pieces->batches = (struct batch **)mem_resize(
+            pieces->batches, pieces->capacity * sizeof(pieces->batches[0]));
+    }
+    pieces->batches[pieces->count++] = batch;
+}
+
+static void free_pieces(struct otlp_pieces *pieces)
+{
+    if (pieces == NULL)
+        return;
+    for (size_t i = pieces->offered; i < pieces->count; i++)
+        batch_unref(pieces->batches[i]);
+    client_info_unref(pieces->client);
+    mem_free(pieces->batches);
+    mem_free(pieces);
+}
+
+/* Pieces without items go nowhere, as requests without items. */
+static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct budget *budget)
+{
+    const struct otlp_limit limit = {.bytes_max = batch->bytes * DENSE_MESSAGES_MAX / messages,
+                                     .cuts_anywhere = true};
+    struct otlp_pieces *pieces = mem_zalloc(sizeof(*pieces));
+    struct batch *rest = batch;
+    while (rest != NULL) {
+        struct batch *head;
+        struct batch *tail;
+        otlp_split(rest, limit, budget, &head, &tail);
+        batch_unref(rest);
+        if (head->items > 0)
+            add_piece(pieces, head);
+        else
+            batch_unref(head);
+        rest = tail;
+    }
+    return pieces;
+}
+
+/* One a turn. Whatever becomes of one, the others are offered, too: the receipt, and so the client,
+ * gets the worst answer. */
+static void offer_piece(struct timer *timer, void *arg)
+{
+    struct otlp_pieces *pieces = arg;
+    assert(!timer_is_running(timer));
+    (void)timer;
+    struct otlp_exchange *exchange = pieces->exchange;
+    struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
+    struct batch *piece = pieces->batches[pieces->offered++];
+    bool is_last = pieces->offered == pieces->count;
+    piece->client = client_info_ref(pieces->client);
+    if (is_last) {
+        exchange->pieces = NULL;
+        free_pieces(pieces);
+    } else {
+        lane_timer_start(exchange->receiver->base.lane, &pieces->turn, DENSE_REST_NS);
+    }
+    outlet_offer(outlet, piece, &exchange->receipt);
+    batch_unref(piece);
+}
+
+static void offer_pieces(struct otlp_exchange *exchange, struct otlp_pieces *pieces)
+{
+    assert(!exchange->is_pending);
+    assert(pieces->count > 0);
+    pieces->exchange = exchange;
+    pieces->client =
+        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
+    timer_init(&pieces->turn, offer_piece, pieces);
+    exchange->pieces = pieces;
+    exchange->is_pending = true;
+    receipt_init(&exchange->receipt, on_receipt, exchange);
+    receipt_expect(&exchange->receipt, (unsigned)pieces->count - 1);
+    offer_piece(&pieces->turn, pieces);
+}
+
 static void refuse_malformed(struct otlp_exchange *exchange, const char *reason)
 {
-    char text[REASON_BYTES_MAX];
+    char text[JSON_REASON_BYTES_MAX + 64];
     snprintf(text, sizeof(text), "%s%s",
              exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "", reason);
     refuse(exchange, STATUS_INVALID_ARGUMENT, text);
@@ -240,39 +339,115 @@ static void count_profiles(struct otlp_exchange *exchange, const struct profile_
     counter_add(&counters->refused[exchange->transport][PROFILES], passed->rejected_samples);
 }
 
-/* Profiles without samples may have a payload: they count as nothing but go on. */
-static void check_and_offer_profiles(struct otlp_exchange *exchange, struct buffer *owner,
-                                     struct slice message)
-{
+/* Reading a body: what is read, and what was found. Touches nothing of the lane's, so that the
+ * helper can do it as well. */
+struct reading {
+    enum signal_kind signal;
+    enum otlp_encoding encoding;
+    enum profile_layout layout; /* of profiles: PROFILE_LAYOUTS to find it out */
+    struct budget *budget;
+    struct buffer *owner; /* of message */
+    bool is_owner_ours;   /* a reference that end_reading gives back */
+    struct slice message;
+    enum { READ, MALFORMED, TOO_LARGE, BUSY } result;
+    bool has_passed; /* profiles: the door, so that `passed` and `verdict` are there */
+    struct otlp_figures figures;
+    struct otlp_pieces *pieces; /* of a dense request; NULL: it goes on whole */
     struct profile_passed passed;
-    const struct otlp_receiver *receiver = exchange->receiver;
-    /* The names of fields in JSON are those of the current layout. */
-    enum profile_layout layout = exchange->encoding == OTLP_JSON ? LAYOUT_1_10 : receiver->layout;
-    enum profile_verdict verdict =
-        profile_door(owner, message, layout, receiver->base.budget, &passed);
-    count_profiles(exchange, &passed, verdict);
-    if (verdict == PROFILES_REFUSED) {
-        refuse_malformed(exchange, passed.reason);
-        return;
+    enum profile_verdict verdict;
+    char reason[JSON_REASON_BYTES_MAX]; /* MALFORMED, TOO_LARGE */
+};
+
+static void set_reason(struct reading *reading, const char *reason)
+{
+    snprintf(reading->reason, sizeof(reading->reason), "%s", reason);
+}
+
+/* JSON becomes protobuf, and goes the way of all protobuf. */
+static bool transcode(struct reading *reading)
+{
+    struct buffer *encoded;
+    switch (json_read(otlp_request(reading->signal), reading->message, reading->budget, &encoded,
+                      reading->reason)) {
+    case JSON_READ:
+        if (reading->is_owner_ours)
+            buffer_unref(reading->owner);
+        reading->owner = encoded;
+        reading->is_owner_ours = true;
+        reading->message = buffer_slice(encoded);
+        return true;
+    case JSON_MALFORMED:
+        reading->result = MALFORMED;
+        return false;
+    case JSON_TOO_LARGE:
+        reading->result = TOO_LARGE;
+        set_reason(reading, "the JSON text becomes more than the whole memory budget "
+                            "(service::budget_mib) has as protobuf; send less at a time");
+        return false;
+    case JSON_NO_BUDGET:
+        break;
     }
-    if (verdict == PROFILES_TOO_LARGE) {
-        refuse_too_large(exchange, passed.reason);
+    reading->result = BUSY;
+    return false;
+}
+
+static void read_profiles(struct reading *reading)
+{
+    struct profile_passed *passed = &reading->passed;
+    reading->verdict =
+        profile_door(reading->owner, reading->message, reading->layout, reading->budget, passed);
+    reading->has_passed = true;
+    switch (reading->verdict) {
+    case PROFILES_TAKEN:
         return;
-    }
-    if (verdict == PROFILES_BUSY) {
-        struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
-        otlp_exchange_answer(exchange, &outcome);
+    case PROFILES_REFUSED:
+        reading->result = MALFORMED;
+        set_reason(reading, passed->reason);
         return;
+    case PROFILES_TOO_LARGE:
+        reading->result = TOO_LARGE;
+        set_reason(reading, passed->reason);
+        return;
+    case PROFILES_BUSY:
+        break;
     }
-    exchange->items = passed.samples;
-    exchange->rejected_profiles = passed.rejected_profiles;
-    if (passed.rejected_profiles > 0)
-        exchange->rejected_reason = mem_copy_text(passed.reason);
-    if (passed.profiles == 0)
+    reading->result = BUSY;
+}
+
+static bool is_dense(const struct otlp_figures *figures, size_t bytes)
+{
+    return figures->messages > DENSE_MESSAGES_MAX &&
+           bytes / figures->messages < DENSE_MESSAGE_BYTES_MAX;
+}
+
+static void read_message(struct reading *reading)
+{
+    const char *reason = NULL;
+    if (reading->encoding == OTLP_JSON && !transcode(reading))
+        return;
+    if (reading->signal == PROFILES) {
+        read_profiles(reading);
+    } else if (!otlp_check(reading->signal, reading->message, &reading->figures, &reason)) {
+        reading->result = MALFORMED;
+        set_reason(reading, reason);
+    } else if (reading->figures.items > 0 && is_dense(&reading->figures, reading->message.size)) {
+        reading->pieces =
+            cut(batch_of(reading->signal, reading->figures.items, reading->owner, reading->message),
+                reading->figures.messages, reading->budget);
+    }
+}
+
+/* Profiles without samples may have a payload: they count as nothing but go on. */
+static void offer_profiles(struct otlp_exchange *exchange, const struct profile_passed *passed)
+{
+    exchange->items = passed->samples;
+    exchange->rejected_profiles = passed->rejected_profiles;
+    if (passed->rejected_profiles > 0)
+        exchange->rejected_reason = mem_copy_text(passed->reason);
+    if (passed->profiles == 0)
         otlp_exchange_answer(exchange, &outcome_accepted);
     else
-        offer(exchange, passed.owner, passed.request);
-    buffer_unref(passed.owner);
+        offer(exchange, passed->owner, passed->request);
 }
 
 /* Messages without content cost those who edit or index them more than their two bytes. False: the
@@ -304,62 +479,113 @@ static bool charge_messages(struct otlp_exchange *exchange, struct buffer *owner
     return false;
 }
 
-/* message is protobuf and lies in owner. */
-static void check_and_offer(struct otlp_exchange *exchange, struct buffer *owner,
-                            struct slice message)
+static void offer_message(struct otlp_exchange *exchange, struct reading *reading)
 {
-    struct otlp_figures figures = {.items = 0};
-    const char *reason = NULL;
-    if (exchange->signal == PROFILES) {
-        check_and_offer_profiles(exchange, owner, message);
-        return;
-    }
-    if (!otlp_check(exchange->signal, message, &figures, &reason)) {
-        refuse_malformed(exchange, reason);
-        return;
-    }
-    exchange->items = figures.items;
-    if (figures.items == 0)
+    exchange->items = reading->figures.items;
+    if (reading->figures.items == 0) {
         otlp_exchange_answer(exchange, &outcome_accepted);
-    else if (charge_messages(exchange, owner, message, &figures))
-        offer(exchange, owner, message);
+    } else if (charge_messages(exchange, reading->owner, reading->message, &reading->figures)) {
+        if (reading->pieces != NULL)
+            offer_pieces(exchange, reading->pieces);
+        else
+            offer(exchange, reading->owner, reading->message);
+        reading->pieces = NULL;
+    }
 }
 
-/* JSON becomes protobuf, and goes the way of all protobuf. */
-static void transcode_and_offer(struct otlp_exchange *exchange, struct slice text)
+/* What was read goes on, or is refused. */
+static void take_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
-    struct buffer *encoded;
-    struct outcome outcome;
-    char reason[JSON_REASON_BYTES_MAX];
-    assert(exchange->encoding == OTLP_JSON);
-    switch (json_read(otlp_request(exchange->signal), text, exchange->receiver->base.budget,
-                      &encoded, reason)) {
-    case JSON_READ:
-        check_and_offer(exchange, encoded, buffer_slice(encoded));
-        buffer_unref(encoded);
+    struct outcome busy = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    switch (reading->result) {
+    case READ:
+        if (reading->signal == PROFILES)
+            offer_profiles(exchange, &reading->passed);
+        else
+            offer_message(exchange, reading);
         return;
-    case JSON_MALFORMED:
-        refuse_malformed(exchange, reason);
+    case MALFORMED:
+        refuse_malformed(exchange, reading->reason);
         return;
-    case JSON_TOO_LARGE:
-        refuse_too_large(exchange, "the JSON text becomes more than the whole memory budget "
-                                   "(service::budget_mib) has as protobuf; send less at a time");
+    case TOO_LARGE:
+        refuse_too_large(exchange, reading->reason);
         return;
-    case JSON_NO_BUDGET:
+    case BUSY:
         break;
     }
-    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_answer(exchange, &busy);
 }
 
-/* message has been inflated and lies in owner. */
+/* Gives back what the reading holds, which may be all that is left of a request that has gone. */
+static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
+{
+    if (reading->has_passed)
+        count_profiles(exchange, &reading->passed, reading->verdict);
+    if (exchange->request != NULL && !exchange->is_answered)
+        take_reading(exchange, reading);
+    if (reading->has_passed && reading->verdict == PROFILES_TAKEN)
+        buffer_unref(reading->passed.owner);
+    free_pieces(reading->pieces);
+    if (reading->is_owner_ours)
+        buffer_unref(reading->owner);
+}
+
+/* A reading that the helper does. */
+struct helped_reading {
+    struct helper_work work; /* first */
+    struct otlp_exchange *exchange;
+    struct reading reading;
+};
+
+static void on_help(struct helper_work *work)
+{
+    struct helped_reading *helped = (struct helped_reading *)work;
+    read_message(&helped->reading);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct helped_reading *helped = (struct helped_reading *)work;
+    struct otlp_exchange *exchange = helped->exchange;
+    exchange->is_helped = false;
+    bool is_gone = exchange->request == NULL;
+    end_reading(exchange, &helped->reading);
+    mem_free(helped);
+    if (is_gone)
+        release(exchange);
+}
+
+/* message has been inflated and lies in owner. What is large is read while the lane goes on. */
 static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
+    const struct otlp_receiver *receiver = exchange->receiver;
+    size_t helped_min = exchange->signal == PROFILES ? HELPED_PROFILES_BYTES_MIN : HELPED_BYTES_MIN;
     assert(exchange->encoding != OTLP_NO_ENCODING);
-    if (exchange->encoding == OTLP_JSON)
-        transcode_and_offer(exchange, message);
-    else
-        check_and_offer(exchange, owner, message);
+    struct reading reading;
+    reading.signal = exchange->signal;
+    reading.encoding = exchange->encoding;
+    /* The names of fields in JSON are those of the current layout. */
+    reading.layout = exchange->encoding == OTLP_JSON ? LAYOUT_1_10 : receiver->layout;
+    reading.budget = receiver->base.budget;
+    reading.owner = owner;
+    reading.is_owner_ours = false;
+    reading.message = message;
+    reading.result = READ;
+    reading.pieces = NULL;
+    reading.has_passed = false;
+    if (message.size < helped_min) {
+        read_message(&reading);
+        end_reading(exchange, &reading);
+        return;
+    }
+    struct helped_reading *helped = mem_alloc(sizeof(*helped));
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    helped->exchange = exchange;
+    helped->reading = reading;
+    helped->reading.owner = buffer_ref(owner);
+    helped->reading.is_owner_ours = true;
+    exchange->is_helped = true;
+    lane_help(receiver->base.lane, &helped->work);
 }
 
 static void answer_too_large(struct otlp_exchange *exchange, uint64_t bytes_max)

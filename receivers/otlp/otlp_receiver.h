@@ -24,6 +24,7 @@
 struct batch;
 struct buffer;
 struct client_info;
+struct otlp_pieces;
 
 enum { OTLP_HTTP_TOO_LARGE = 413, OTLP_HTTP_TOO_SLOW = 408 };
 
@@ -71,7 +72,9 @@ struct otlp_exchange {
     struct client_info *client;  /* who was let in; NULL: to be found out when it is asked for */
     unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
     bool is_answered;
-    bool is_pending; /* the receipt is with the pipeline */
+    bool is_pending;            /* the receipt is with the pipeline */
+    bool is_helped;             /* the lane's helper reads the body */
+    struct otlp_pieces *pieces; /* to be offered one by one; NULL: none */
     struct grpc_call call;
     uint64_t items;
     uint64_t rejected_profiles; /* Profile messages that were broken, and why the first of them */

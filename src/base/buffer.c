@@ -117,7 +117,7 @@ size_t buffer_charge(const struct buffer *buffer)
 
 enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
 {
-    assert(is_movable(buffer));
+    assert(buffer != NULL);
     if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
         return buffer_charge(buffer) + more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL
                                                                            : BUDGET_FULL;

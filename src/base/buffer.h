@@ -38,7 +38,7 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
  * is its only holder. */
 struct buffer *buffer_shrink(struct buffer *buffer) __attribute__((warn_unused_result));
 /* Charges more for what its bytes will cost those who work with them, up to the last unref; enum
- * budget_answer. The caller is its only holder. */
+ * budget_answer. No other thread holds it. */
 enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
     __attribute__((warn_unused_result));
 /* What is charged for it. */

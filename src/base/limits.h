@@ -14,8 +14,17 @@ enum {
     PIPELINE_RING_HURRY = 256, /* so many requests go on before the next socket is read */
     PARTITIONS_IDLE_MAX = 256, /* kept with nothing pending, of one processor or sender on a lane */
     PARTITION_IDLE_BYTES_MAX = 8192,
-    LANE_JOBS_PER_TURN_MAX = 10000
+    LANE_JOBS_PER_TURN_MAX = 10000,
+    /* Requests that are larger, once inflated, are read by the lane's helper: the worst of them
+     * would hold the lane for some 30 ms. */
+    HELPED_BYTES_MIN = 1024 * 1024,
+    HELPED_PROFILES_BYTES_MIN = 512 * 1024,
+    /* A request of so many messages, which are on average so short, goes through the pipelines in
+     * pieces of about so many messages, a turn for each. Real ones have 40 bytes per message. */
+    DENSE_MESSAGES_MAX = 65536,
+    DENSE_MESSAGE_BYTES_MAX = 16,
 };
+#define DENSE_REST_NS ((uint64_t)1 * NS_PER_MS) /* between the pieces */
 /* A partition with nothing pending gives way to another combination of values after this long. */
 #define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
 

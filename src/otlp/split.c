@@ -121,6 +121,15 @@ static bool fits(const struct cut *cut, uint64_t bytes)
     return cut->limit.bytes_max == 0 || head_bytes(cut, bytes) <= cut->limit.bytes_max;
 }
 
+/* Whether the head has any children yet. */
+static bool is_begun(const struct cut *cut)
+{
+    for (unsigned i = 0; i <= cut->depth; i++)
+        if (cut->levels[i].before_bytes > 0)
+            return true;
+    return false;
+}
+
 /* Sums what is not a child. */
 static void measure_others(struct level *level)
 {
@@ -180,7 +189,7 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
         if (!fits(cut, ret_found->size)) {
             if (field != NULL && has_children(field, ret_found, sorted))
                 return true;
-            if (cut->items > 0)
+            if (cut->items > 0 || (cut->limit.cuts_anywhere && is_begun(cut)))
                 return false;
         }
         uint64_t items = field != NULL ? count_items(field, ret_found, sorted, items_left(cut)) : 0;

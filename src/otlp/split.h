@@ -4,6 +4,7 @@
  * batches; any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct batch;
@@ -12,6 +13,9 @@ struct budget;
 struct otlp_limit {
     uint64_t items_max; /* 0: none */
     uint64_t bytes_max; /* 0: none */
+    /* bytes_max also cuts before the first item, so that a part may have none; otherwise what has
+     * no items goes with the next item. */
+    bool cuts_anywhere;
 };
 
 /* Splits off the first part of batch that keeps the limit: *ret_head, and *ret_tail what is left

@@ -226,6 +226,12 @@ void fixture_turn(struct h2_peer *peer, unsigned times)
     h2_peer_turn(peer);
 }
 
+void fixture_turn_alone(void)
+{
+    for (unsigned i = 0; i < TURNS_MAX && lane_turn(fixture.lane); i++)
+        clock_fake_advance(NS_PER_MS);
+}
+
 void fixture_turn_until_closed(struct h2_peer *peer, int32_t id)
 {
     for (unsigned i = 0; i < TURNS_MAX && !h2_peer_answer(peer, id)->is_closed; i++)

@@ -9,7 +9,7 @@
 #include "src/core/receipt.h"
 #include "tests/support/h2_peer.h"
 
-enum { OFFERS_MAX = 64, OFFER_BYTES_MAX = 1 << 16 };
+enum { OFFERS_MAX = 64, OFFER_BYTES_MAX = 1 << 18 };
 
 struct offered {
     enum signal_kind signal;
@@ -51,6 +51,8 @@ void fixture_begin_stop(void);
 /* Stops the receiver, checks that nothing is left, and clears the fixture. */
 void fixture_stop(void);
 void fixture_turn(struct h2_peer *peer, unsigned times);
+/* Until nothing is left to do. */
+void fixture_turn_alone(void);
 void fixture_turn_until_closed(struct h2_peer *peer, int32_t id);
 /* transport: the value of the metric's label; "": it has none. signal TRACES: it has no signals. */
 uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal);

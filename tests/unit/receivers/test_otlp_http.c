@@ -10,6 +10,7 @@
 #include "src/codec/codec.h"
 #include "src/core/batch.h"
 #include "src/net/server/http_server.h"
+#include "src/profiles/otlp/profile_bytes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -396,6 +397,132 @@ static void an_answer_waits_for_the_receipt(void **state)
     h2_peer_close(peer);
 }
 
+/* With the standard limit of bodies. */
+static void start_large(void)
+{
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0'}}}");
+}
+
+/* Spans of no bytes in one scope. */
+static size_t empty_spans(struct profile_bytes *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        profile_bytes_add(out, slice_of("\x12\0", 2));
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 1);
+    return gzip_body(out->data, out->size);
+}
+
+static const char gzipped[] = "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n";
+
+/* Sends what empty_spans made. Returns how many offers one turn made at most. */
+static unsigned ask_dense(size_t size)
+{
+    char head[256];
+    unsigned most = 0;
+    struct h2_peer *peer = h2_peer_connect_raw(fixture.http_address);
+    int used = snprintf(head, sizeof(head),
+                        "POST /v1/traces HTTP/1.1\r\nHost: h\r\n%sContent-Length: %zu\r\n\r\n",
+                        gzipped, size);
+    h2_peer_write(peer, head, (size_t)used);
+    h2_peer_write(peer, body, size);
+    for (unsigned i = 0; i < 10 * TURNS && peer->raw_size == 0; i++) {
+        unsigned before = fixture.offers;
+        fixture_turn(peer, 1);
+        clock_fake_advance(DENSE_REST_NS);
+        if (fixture.offers - before > most)
+            most = fixture.offers - before;
+    }
+    keep_answer(peer);
+    h2_peer_close(peer);
+    fixture_turn_alone();
+    return most;
+}
+
+/* Below and above what the lane reads itself. The first turn reads the request as well. */
+static void a_request_of_many_small_messages_does_not_hold_the_lane(void **state)
+{
+    static const size_t counts[] = {300000, 1200000};
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        uint64_t before = fixture_count("otelcol_receiver_accepted_%s", "http", TRACES);
+        out.size = 0;
+        fixture.offers = 0;
+        unsigned most = ask_dense(empty_spans(&out, counts[i]));
+        assert_answer("dense", "200 OK", "");
+        assert_in_range(most, 1, 2);
+        assert_in_range(fixture.offers, counts[i] / DENSE_MESSAGES_MAX,
+                        counts[i] / DENSE_MESSAGES_MAX * 2);
+        assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES) - before,
+                         counts[i]);
+    }
+    profile_bytes_fini(&out);
+}
+
+static void resources_without_items_go_nowhere(void **state)
+{
+    enum { COUNT = 300000 };
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    for (size_t i = 0; i < COUNT; i++)
+        profile_bytes_add(&out, slice_of("\x0a\0", 2));
+    profile_bytes_add(&out, slice_of("\x0a\4\x12\2\x12\0", 6));
+    ask_dense(gzip_body(out.data, out.size));
+    assert_answer("dense", "200 OK", "");
+    assert_int_equal(fixture.offers, 1);
+    assert_int_equal(fixture.last.items, 1);
+    profile_bytes_fini(&out);
+}
+
+/* The worst answer of the pieces is the request's. */
+static void a_dense_request_is_refused_when_a_piece_is(void **state)
+{
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    fixture.outcome = outcome_busy("full");
+    ask_dense(empty_spans(&out, 200000));
+    assert_answer("busy", "503", "full");
+    profile_bytes_fini(&out);
+}
+
+/* The helper still reads it when the client is gone. */
+static void a_client_that_leaves_meanwhile_leaves_nothing_behind(void **state)
+{
+    struct profile_bytes out = {0};
+    char head[256];
+    (void)state;
+    start_large();
+    size_t size = empty_spans(&out, 1200000);
+    int used = snprintf(head, sizeof(head),
+                        "POST /v1/traces HTTP/1.1\r\nHost: h\r\n%sContent-Length: %zu\r\n\r\n",
+                        gzipped, size);
+    struct h2_peer *peer = h2_peer_connect_raw(fixture.http_address);
+    h2_peer_write(peer, head, (size_t)used);
+    h2_peer_write(peer, body, size);
+    h2_peer_close(peer);
+    fixture_turn_alone();
+    profile_bytes_fini(&out);
+}
+
+static void large_requests_are_refused_as_small_ones(void **state)
+{
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    for (size_t i = 0; i < 600000; i++)
+        profile_bytes_add(&out, slice_of("\x0a\0", 2));
+    profile_bytes_add(&out, slice_of("\x0a\5", 2));
+    ask_dense(gzip_body(out.data, out.size));
+    assert_answer("torn", "400", "ExportTraceServiceRequest");
+    assert_int_equal(fixture.offers, 0);
+    profile_bytes_fini(&out);
+}
+
 static void http2_takes_the_same_requests(void **state)
 {
     static const char *const fields[] = {
@@ -524,6 +651,11 @@ int main(void)
         ROW(the_pipelines_answer_is_the_requests_answer),
         ROW(refusals_say_when_to_come_back),
         ROW(an_answer_waits_for_the_receipt),
+        ROW(a_request_of_many_small_messages_does_not_hold_the_lane),
+        ROW(resources_without_items_go_nowhere),
+        ROW(a_dense_request_is_refused_when_a_piece_is),
+        ROW(a_client_that_leaves_meanwhile_leaves_nothing_behind),
+        ROW(large_requests_are_refused_as_small_ones),
         ROW(http2_takes_the_same_requests),
         ROW(keys_change_what_is_taken),
         ROW(each_response_has_all_response_headers),
