@@ -20,7 +20,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { BODY_BYTES_FIRST = 4096 };
+enum { BODY_BYTES_FIRST = 4096, DEFLATE_RATIO_MAX = 1032 };
 
 static const char no_memory[] = "the memory budget is used up, try again later";
 
@@ -28,7 +28,7 @@ static void release(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
     if (exchange->request != NULL || exchange->is_pending || exchange->is_waiting ||
-        exchange->is_pumping || exchange->is_resting)
+        exchange->is_pumping || exchange->is_resting || exchange->is_helped)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
     batch_unref(exchange->batch);
@@ -170,11 +170,52 @@ static void offer(struct pyroscope_exchange *exchange)
                            &exchange->receipt, is_again);
 }
 
-/* One step of the walk. False: there is nothing to offer now. */
-static bool advance(struct pyroscope_exchange *exchange)
+static void pump(struct pyroscope_exchange *exchange);
+static bool conclude(struct pyroscope_exchange *exchange, enum pyroscope_step result);
+
+static struct pyroscope_exchange *exchange_of(struct helper_work *work)
 {
-    assert(exchange->batch == NULL);
-    switch (exchange->step(exchange)) {
+    return (struct pyroscope_exchange *)((char *)work - offsetof(struct pyroscope_exchange, work));
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct pyroscope_exchange *exchange = exchange_of(work);
+    exchange->work_result = exchange->step(exchange);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct pyroscope_exchange *exchange = exchange_of(work);
+    assert(exchange->is_helped);
+    exchange->is_helped = false;
+    if (conclude(exchange, exchange->work_result))
+        offer(exchange);
+    pump(exchange);
+}
+
+static void start_help(struct pyroscope_exchange *exchange)
+{
+    assert(!exchange->is_helped);
+    exchange->is_helped = true;
+    exchange->work = (struct helper_work){.run = on_help, .done = on_helped};
+    lane_help(exchange->receiver->base.lane, &exchange->work);
+}
+
+static void count_step(struct pyroscope_exchange *exchange)
+{
+    struct pyroscope_receiver_counters *counters = exchange->receiver->base.counters;
+    counter_add(&counters->negative, exchange->negative);
+    counter_add(&counters->empty, exchange->empty);
+    exchange->negative = 0;
+    exchange->empty = 0;
+}
+
+/* A step has been made. False: there is nothing to offer now. */
+static bool conclude(struct pyroscope_exchange *exchange, enum pyroscope_step result)
+{
+    count_step(exchange);
+    switch (result) {
     case PYROSCOPE_STEP_BATCH:
         return true;
     case PYROSCOPE_STEP_NONE:
@@ -186,11 +227,34 @@ static bool advance(struct pyroscope_exchange *exchange)
             exchange->has_ended = true;
         }
         return false;
+    case PYROSCOPE_STEP_HELP:
+        start_help(exchange);
+        return false;
     case PYROSCOPE_STEP_END:
         break;
     }
     exchange->has_ended = true;
     return false;
+}
+
+/* One step of the walk. False: there is nothing to offer now. */
+static bool advance(struct pyroscope_exchange *exchange)
+{
+    assert(exchange->batch == NULL);
+    return conclude(exchange, exchange->step(exchange));
+}
+
+bool pyroscope_exchange_needs_help(const struct pyroscope_exchange *exchange, size_t bytes,
+                                   bool may_be_gzip)
+{
+    uint64_t plain_max = (uint64_t)bytes * (may_be_gzip ? DEFLATE_RATIO_MAX : 1);
+    return !exchange->is_helped && plain_max >= HELPED_PROFILES_BYTES_MIN;
+}
+
+struct gzip *pyroscope_exchange_gzip(const struct pyroscope_exchange *exchange)
+{
+    const struct pyroscope_receiver *receiver = exchange->receiver;
+    return exchange->is_helped ? receiver->helper_gzip : receiver->gzip;
 }
 
 void pyroscope_exchange_worked(struct pyroscope_exchange *exchange, uint64_t plain_bytes)
@@ -211,7 +275,7 @@ static void rest(struct pyroscope_exchange *exchange)
 static bool can_go_on(const struct pyroscope_exchange *exchange)
 {
     return !exchange->is_pending && !exchange->is_waiting && !exchange->is_resting &&
-           !exchange->has_ended;
+           !exchange->is_helped && !exchange->has_ended;
 }
 
 /* Receipts may resolve from inside offer: the loop goes on then, whoever is called. */
@@ -395,7 +459,6 @@ enum pyroscope_step pyroscope_exchange_convert(struct pyroscope_exchange *exchan
                                                const struct pprof_upload *upload)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
-    struct pyroscope_receiver_counters *counters = receiver->base.counters;
     struct error error = {.text = ""};
     struct buffer *request = NULL;
     assert(exchange->batch == NULL);
@@ -406,8 +469,8 @@ enum pyroscope_step pyroscope_exchange_convert(struct pyroscope_exchange *exchan
     }
     if (!series_to_otlp(series, &upload->pprof, receiver->base.budget, &request))
         return PYROSCOPE_STEP_BUSY;
-    counter_add(&counters->negative, upload->negative);
-    counter_add(&counters->empty, request->size == 0);
+    exchange->negative += upload->negative;
+    exchange->empty += request->size == 0;
     if (request->size > 0)
         exchange->batch = pyroscope_exchange_batch(exchange, request, pprof_upload_items(upload));
     buffer_unref(request);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "receivers/pyroscope/pyroscope_receiver.h"
+#include "src/base/helper.h"
 #include "src/base/timer.h"
 #include "src/codec/codec.h"
 #include "src/core/receipt.h"
@@ -35,8 +36,11 @@ enum pyroscope_step {
     PYROSCOPE_STEP_BATCH, /* exchange->batch is to be offered */
     PYROSCOPE_STEP_NONE,  /* this one came to nothing, another may follow */
     PYROSCOPE_STEP_BUSY,  /* no memory: the same step again, later */
+    PYROSCOPE_STEP_HELP,  /* it would hold the lane: the same step again, on the helper */
     PYROSCOPE_STEP_END,
 };
+/* On the lane, or on its helper, where it may touch nothing of the lane's: of the exchange only
+ * what the walk through the body is about, of the receiver only what is constant. */
 typedef enum pyroscope_step (*pyroscope_step_fn)(struct pyroscope_exchange *exchange);
 
 /* One request. Lives until both its exchange has ended and what it holds has a taker. */
@@ -53,13 +57,18 @@ struct pyroscope_exchange {
     uint64_t waiting_bytes; /* the same */
     bool is_pumping;
     bool is_resting; /* other requests have their turn */
+    bool is_helped;  /* the lane's helper makes the step: see pyroscope_step_fn */
     bool has_ended;  /* there is nothing more to offer */
     struct grpc_call call;
     unsigned http_status; /* instead of the one that the code maps to; 0: that one */
     struct client_info *client;
     /* the walk through the body */
     pyroscope_step_fn step;
-    struct buffer *body; /* inflated */
+    struct helper_work work;         /* a step that the helper makes */
+    enum pyroscope_step work_result; /* of it */
+    uint64_t negative;               /* samples left out, not counted yet */
+    uint64_t empty;                  /* profiles without samples, not counted yet */
+    struct buffer *body;             /* inflated */
     struct slice message;
     struct wire_reader reader;
     struct push_series series;
@@ -96,6 +105,11 @@ void pyroscope_exchange_wait(struct pyroscope_exchange *exchange,
                              void (*again)(struct pyroscope_exchange *exchange));
 /* Takes what step makes, until it ends; then the answer follows. */
 void pyroscope_exchange_start(struct pyroscope_exchange *exchange, pyroscope_step_fn step);
+/* Whether a step that reads so many bytes is one for the helper, and is not there yet. */
+bool pyroscope_exchange_needs_help(const struct pyroscope_exchange *exchange, size_t bytes,
+                                   bool may_be_gzip);
+/* For profiles inside of the body, on the thread that makes the step. */
+struct gzip *pyroscope_exchange_gzip(const struct pyroscope_exchange *exchange);
 /* A profile of so many bytes, inflated, was read. */
 void pyroscope_exchange_worked(struct pyroscope_exchange *exchange, uint64_t plain_bytes);
 /* Of several refusals one that cannot be mended is told, and of these the first. */

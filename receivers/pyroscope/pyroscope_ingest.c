@@ -188,8 +188,8 @@ static enum pyroscope_step take_pprof(struct pyroscope_exchange *exchange, struc
     if (profile.size == 0)
         return PYROSCOPE_STEP_END;
     enum pprof_upload_verdict verdict =
-        pprof_upload_open(&upload, receiver->gzip, receiver->base.budget, profile,
-                          pyroscope_receiver_bytes_max(receiver->base.config), &error);
+        pprof_upload_open(&upload, pyroscope_exchange_gzip(exchange), receiver->base.budget,
+                          profile, pyroscope_receiver_bytes_max(receiver->base.config), &error);
     if (verdict == PPROF_UPLOAD_BUSY)
         return PYROSCOPE_STEP_BUSY;
     if (verdict == PPROF_UPLOAD_REFUSED)
@@ -224,8 +224,9 @@ static enum pyroscope_step take_stacks(struct pyroscope_exchange *exchange,
     struct buffer *profile = stack_profile_take(stacks);
     if (profile == NULL)
         return PYROSCOPE_STEP_BUSY;
-    enum pprof_upload_verdict verdict = pprof_upload_open(
-        &upload, receiver->gzip, receiver->base.budget, buffer_slice(profile), UINT32_MAX, &error);
+    enum pprof_upload_verdict verdict =
+        pprof_upload_open(&upload, pyroscope_exchange_gzip(exchange), receiver->base.budget,
+                          buffer_slice(profile), UINT32_MAX, &error);
     enum pyroscope_step step = PYROSCOPE_STEP_BUSY;
     if (verdict == PPROF_UPLOAD_REFUSED)
         step = refuse(exchange, error.text);
@@ -403,6 +404,9 @@ static enum pyroscope_step ingest_step(struct pyroscope_exchange *exchange)
     assert(exchange->batch == NULL);
     if (ingest->is_done)
         return PYROSCOPE_STEP_END;
+    bool may_be_gzip = ingest->is_multipart || is_gzip(exchange->message);
+    if (pyroscope_exchange_needs_help(exchange, exchange->message.size, may_be_gzip))
+        return PYROSCOPE_STEP_HELP;
     enum pyroscope_step step = take(exchange);
     ingest->is_done = step != PYROSCOPE_STEP_BUSY;
     return step;

@@ -204,8 +204,9 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange)
     struct error error = {.text = ""};
     enum pyroscope_step step = PYROSCOPE_STEP_BUSY;
     uint64_t bytes_max = pyroscope_receiver_bytes_max(receiver->base.config);
-    enum pprof_upload_verdict verdict = pprof_upload_open(
-        &upload, receiver->gzip, receiver->base.budget, exchange->profile, bytes_max, &error);
+    enum pprof_upload_verdict verdict =
+        pprof_upload_open(&upload, pyroscope_exchange_gzip(exchange), receiver->base.budget,
+                          exchange->profile, bytes_max, &error);
     if (verdict == PPROF_UPLOAD_REFUSED)
         step = refuse(exchange, &error);
     if (verdict == PPROF_UPLOAD_OPEN) {
@@ -254,6 +255,8 @@ static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
                                   "the profiles of this request inflate to more than 256 MiB");
         return PYROSCOPE_STEP_END;
     }
+    if (pyroscope_exchange_needs_help(exchange, exchange->profile.size, true))
+        return PYROSCOPE_STEP_HELP;
     return convert(exchange);
 }
 

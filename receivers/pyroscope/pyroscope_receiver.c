@@ -180,6 +180,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     struct pyroscope_receiver_counters *counters = component->counters;
     assert(error != NULL);
     self->gzip = gzip_create();
+    self->helper_gzip = gzip_create();
     self->codecs = codec_box_create(component->budget);
     budget_init(&self->reserve, reserve_bytes(component->budget));
     self->tls.logger = &component->logger;
@@ -257,6 +258,7 @@ static void pyroscope_receiver_destroy(struct component *component)
     listen_cors_fini(&self->cors);
     http_listen_config_free_headers(&self->response_headers);
     gzip_destroy(self->gzip);
+    gzip_destroy(self->helper_gzip);
     codec_box_destroy(self->codecs);
     budget_fini(&self->reserve);
 }

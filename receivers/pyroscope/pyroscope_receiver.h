@@ -42,6 +42,7 @@ struct pyroscope_receiver {
     struct listen_cors cors;
     struct http_common_headers response_headers;
     struct gzip *gzip; /* of profiles inside of bodies */
+    struct gzip *helper_gzip; /* the same, on the lane's helper */
     struct codec_box *codecs;
     struct budget reserve; /* for bodies that cannot wait to be read while the budget is short */
     unsigned exchanges;    /* requests, and batches that outlive them */

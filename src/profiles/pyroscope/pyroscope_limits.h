@@ -22,7 +22,7 @@ enum { PYROSCOPE_RESERVE_PART = 16 };
  * come to so much. Other requests have their turn after so much of it, each file counting as some
  * more for what reading it takes at least. */
 #define PYROSCOPE_INFLATED_BYTES_MAX (256 * MIB)
-#define PYROSCOPE_TURN_BYTES         (4 * MIB)
+#define PYROSCOPE_TURN_BYTES         (1 * MIB)
 #define PYROSCOPE_TURN_FILE_BYTES    (16 * KIB)
 #define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
 
