@@ -12,6 +12,8 @@
 #include "src/base/buffer.h"
 #include "src/base/counter.h"
 #include "src/base/error.h"
+#include "src/base/helper.h"
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/codec/codec.h"
@@ -55,6 +57,7 @@ struct otlp_http_exporter {
     struct http_client *client;
     enum codec codec; /* CODEC_NONE: bodies go as they are */
     struct codec_box *codecs;
+    struct codec_box *helper_codecs;     /* the same, on the helper of the lane */
     struct authenticator *authenticator; /* NULL: none */
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
@@ -69,6 +72,10 @@ struct attempt {
     struct batch *whole;       /* of profiles: the batch as it came; NULL: nobody needs it */
     uint64_t left_out;         /* items that are not sent */
     struct batch_part encoded; /* JSON, or compressed; owner NULL: the batch's own parts are sent */
+    struct http_post post;
+    struct helper_work work; /* when the helper encodes */
+    bool is_helped;
+    bool is_encoded; /* by it; false: no memory */
 };
 
 extern const struct component_factory otlp_http_exporter_factory;
@@ -188,9 +195,10 @@ static bool replace_encoded(struct attempt *attempt, struct buffer *output)
     return true;
 }
 
-static bool compress(struct attempt *attempt, struct http_post *post)
+static bool compress(struct attempt *attempt)
 {
     const struct otlp_http_exporter *exporter = attempt->exporter;
+    struct http_post *post = &attempt->post;
     const struct otlp_http_config *config = exporter->base.config;
     int level = (int)config->compression_params.level;
     struct buffer *output;
@@ -200,7 +208,8 @@ static bool compress(struct attempt *attempt, struct http_post *post)
         .parts_count = post->parts_count,
         .level = level == 0 ? -1 : level,
     };
-    if (codec_deflate(exporter->codecs, exporter->codec, &input, &output) != CODEC_OK ||
+    struct codec_box *codecs = attempt->is_helped ? exporter->helper_codecs : exporter->codecs;
+    if (codec_deflate(codecs, exporter->codec, &input, &output) != CODEC_OK ||
         !replace_encoded(attempt, output))
         return false;
     choose_parts(attempt, post);
@@ -208,10 +217,11 @@ static bool compress(struct attempt *attempt, struct http_post *post)
     return true;
 }
 
-/* False: no memory. */
-static bool encode(struct attempt *attempt, struct http_post *post)
+/* On the lane, or on its helper. False: no memory. */
+static bool encode(struct attempt *attempt)
 {
     const struct otlp_http_exporter *exporter = attempt->exporter;
+    struct http_post *post = &attempt->post;
     const struct otlp_http_config *config = exporter->base.config;
     bool is_json = config->encoding == OTLP_HTTP_JSON;
     assert(attempt->encoded.owner == NULL);
@@ -220,7 +230,35 @@ static bool encode(struct attempt *attempt, struct http_post *post)
         return false;
     choose_parts(attempt, post);
     post->content_type = is_json ? json_type : protobuf_type;
-    return exporter->codec == CODEC_NONE || compress(attempt, post);
+    return exporter->codec == CODEC_NONE || compress(attempt);
+}
+
+static void send_encoded(struct attempt *attempt, bool is_encoded)
+{
+    if (is_encoded) {
+        http_client_post(attempt->exporter->client, &attempt->post);
+        return;
+    }
+    struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
+    attempt_end(attempt, &outcome);
+}
+
+static struct attempt *attempt_of(struct helper_work *work)
+{
+    return (struct attempt *)((char *)work - offsetof(struct attempt, work));
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct attempt *attempt = attempt_of(work);
+    attempt->is_encoded = encode(attempt);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct attempt *attempt = attempt_of(work);
+    attempt->is_helped = false;
+    send_encoded(attempt, attempt->is_encoded);
 }
 
 static void send_otlp(struct component *self, struct batch *batch, struct receipt *receipt)
@@ -231,19 +269,21 @@ static void send_otlp(struct component *self, struct batch *batch, struct receip
     struct batch *sent = profile_outgoing_batch(&exporter->outgoing, batch, receipt);
     if (sent == NULL)
         return;
+    const struct otlp_http_config *config = self->config;
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
-    struct http_post post = {.done = on_done, .arg = attempt};
+    attempt->post = (struct http_post){.done = on_done, .arg = attempt};
     attempt->exporter = exporter;
     attempt->batch = sent;
     attempt->receipt = receipt;
     attempt->left_out = batch->items - sent->items;
     attempt->whole = exporter->road != NULL ? batch_ref(batch) : NULL;
-    if (!encode(attempt, &post)) {
-        struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
-        attempt_end(attempt, &outcome);
+    attempt->is_helped = config->encoding == OTLP_HTTP_JSON && sent->bytes >= HELPED_BYTES_MIN;
+    if (!attempt->is_helped) {
+        send_encoded(attempt, encode(attempt));
         return;
     }
-    http_client_post(exporter->client, &post);
+    attempt->work = (struct helper_work){.run = on_help, .done = on_helped};
+    lane_help(self->lane, &attempt->work);
 }
 
 static void otlp_http_exporter_consume(struct component *self, struct batch *batch,
@@ -302,6 +342,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     };
     exporter->codec = otlp_http_config_codec(config);
     exporter->codecs = codec_box_create(self->budget);
+    exporter->helper_codecs = codec_box_create(self->budget);
     return codec_prepare(exporter->codec, error) && open_road(exporter, error) &&
            exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
@@ -368,6 +409,7 @@ static void otlp_http_exporter_destroy(struct component *self)
     http_client_destroy(exporter->client);
     pyroscope_road_destroy(exporter->road);
     codec_box_destroy(exporter->codecs);
+    codec_box_destroy(exporter->helper_codecs);
     authenticator_destroy(exporter->authenticator);
     mem_free(exporter->url);
     mem_free(exporter->shown_url);
