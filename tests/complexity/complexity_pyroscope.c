@@ -222,33 +222,8 @@ static void run_pprof(struct slice profile)
 }
 
 static const struct work_stage pprof_stages[] = {
-    {.name = "pprof, read, checked, to OTLP", .run = run_pprof},
+    {.name = "pprof, read, checked, to OTLP", .run = run_pprof, .per_byte_max = 85},
 };
-
-static struct slice repeat(const char *head, const char *text, size_t n, const char *tail)
-{
-    struct profile_bytes out = {0};
-    profile_bytes_add(&out, slice_of_text(head));
-    for (size_t i = 0; i < n; i++)
-        profile_bytes_add(&out, slice_of_text(text));
-    profile_bytes_add(&out, slice_of_text(tail));
-    return message_done(&out);
-}
-
-static struct slice numbered(const char *head, const char *format_head, size_t n,
-                             const char *format_tail, const char *tail)
-{
-    struct profile_bytes out = {0};
-    char name[32];
-    profile_bytes_add(&out, slice_of_text(head));
-    for (size_t i = 0; i < n; i++) {
-        profile_bytes_add(&out, slice_of_text(format_head));
-        profile_bytes_add(&out, slice_of_text(name_of(name, i)));
-        profile_bytes_add(&out, slice_of_text(format_tail));
-    }
-    profile_bytes_add(&out, slice_of_text(tail));
-    return message_done(&out);
-}
 
 static struct slice equal_lines(size_t n)
 {
@@ -365,13 +340,14 @@ static void run_heap(struct slice body)
 }
 
 static const struct work_stage text_stages[] = {
-    {.name = "folded stacks", .run = run_folded},
-    {.name = "lines", .run = run_lines},
-    {.name = "trie", .run = run_trie},
-    {.name = "tree", .run = run_tree},
+    {.name = "folded stacks", .run = run_folded, .per_byte_max = 33},
+    {.name = "lines", .run = run_lines, .per_byte_max = 33},
+    {.name = "trie", .run = run_trie, .per_byte_max = 45},
+    {.name = "tree", .run = run_tree, .per_byte_max = 54},
 };
 
-static const struct work_stage heap_stages[] = {{.name = "heap profile", .run = run_heap}};
+static const struct work_stage heap_stages[] = {
+    {.name = "heap profile", .run = run_heap, .per_byte_max = 30}};
 
 static struct slice heap_samples(size_t n)
 {
@@ -422,6 +398,14 @@ static struct slice quotes(size_t n)
                   "\"\r\n\r\nx\r\n--b--\r\n");
 }
 
+/* Each byte could begin the boundary that is looked for. */
+static struct slice hyphens(size_t n)
+{
+    return repeat("---\r\n\r\nx", "--------", n, "");
+}
+
+static const struct work_shape hyphen_forms[] = {{"hyphens", hyphens}};
+
 static const struct work_shape forms[] = {
     {"empty parts", empty_parts},
     {"headers", headers_of_parts},
@@ -429,17 +413,31 @@ static const struct work_shape forms[] = {
     {"quotes", quotes},
 };
 
-static void run_form(struct slice body)
+static void read_form(const char *type, struct slice body)
 {
     struct multipart_part part;
     work_begin();
-    struct multipart form = multipart_of(slice_of_text("multipart/form-data; boundary=b"), body);
+    struct multipart form = multipart_of(slice_of_text(type), body);
     while (multipart_next(&form, &part)) {
     }
     work_end();
 }
 
-static const struct work_stage form_stages[] = {{.name = "multipart", .run = run_form}};
+static void run_form(struct slice body)
+{
+    read_form("multipart/form-data; boundary=b", body);
+}
+
+static void run_hyphen_form(struct slice body)
+{
+    read_form("multipart/form-data; boundary=-", body);
+}
+
+static const struct work_stage hyphen_form_stages[] = {
+    {.name = "multipart, boundary of a hyphen", .run = run_hyphen_form, .per_byte_max = 1}};
+
+static const struct work_stage form_stages[] = {
+    {.name = "multipart", .run = run_form, .per_byte_max = 0.2}};
 
 static struct slice label_names(size_t n)
 {
@@ -486,7 +484,8 @@ static void run_query(struct slice text)
     work_end();
 }
 
-static const struct work_stage query_stages[] = {{.name = "query of /ingest", .run = run_query}};
+static const struct work_stage query_stages[] = {
+    {.name = "query of /ingest", .run = run_query, .per_byte_max = 57}};
 
 /* PushRequest: 1 series {1 labels {1 name, 2 value}, 2 samples {1 profile}}. */
 static struct slice push_series(size_t n)
@@ -553,7 +552,8 @@ static void run_push(struct slice request)
     work_end();
 }
 
-static const struct work_stage push_stages[] = {{.name = "Push", .run = run_push}};
+static const struct work_stage push_stages[] = {
+    {.name = "Push", .run = run_push, .per_byte_max = 61}};
 
 static struct slice json_series(size_t n)
 {
@@ -606,7 +606,8 @@ static void run_push_json(struct slice text)
     budget_fini(&budget);
 }
 
-static const struct work_stage json_stages[] = {{.name = "Push, JSON", .run = run_push_json}};
+static const struct work_stage json_stages[] = {
+    {.name = "Push, JSON", .run = run_push_json, .per_byte_max = 20}};
 
 #define CHECK(stages, shapes)                                                                      \
     work_check(stages, sizeof(stages) / sizeof((stages)[0]), shapes,                               \
@@ -618,6 +619,7 @@ int main(int argc, char **argv)
     failed += CHECK(text_stages, texts);
     failed += CHECK(heap_stages, heaps);
     failed += CHECK(form_stages, forms);
+    failed += CHECK(hyphen_form_stages, hyphen_forms);
     failed += CHECK(query_stages, queries);
     failed += CHECK(push_stages, pushes);
     failed += CHECK(json_stages, jsons);

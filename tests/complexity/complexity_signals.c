@@ -578,23 +578,23 @@ static void run_partitions(struct slice request)
 }
 
 static const struct work_stage stages[] = {
-    {.name = "check", .run = run_check},
-    {.name = "JSON, written and read", .run = run_json},
-    {.name = "split by one item", .run = run_split_by_one},
-    {.name = "split by ten items", .run = run_split_by_ten},
-    {.name = "split by 100 bytes", .run = run_split_by_bytes},
-    {.name = "resource edits", .run = run_edit},
-    {.name = "debug, normal", .run = run_normal_text},
-    {.name = "debug, detailed", .run = run_detailed_text},
-    {.name = "spans into the index", .run = run_span_reader},
-    {.name = "marks on spans", .run = run_span_marks},
+    {.name = "check", .run = run_check, .per_byte_max = 14},
+    {.name = "JSON, written and read", .run = run_json, .per_byte_max = 30},
+    {.name = "split by one item", .run = run_split_by_one, .per_byte_max = 880},
+    {.name = "split by ten items", .run = run_split_by_ten, .per_byte_max = 300},
+    {.name = "split by 100 bytes", .run = run_split_by_bytes, .per_byte_max = 230},
+    {.name = "resource edits", .run = run_edit, .per_byte_max = 96},
+    {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
+    {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
+    {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},
+    {.name = "marks on spans", .run = run_span_marks, .per_byte_max = 180},
 };
 
 /* For these the shape does not matter but for its size. */
 static const struct work_stage gatherings[] = {
-    {.name = "gather", .run = run_gather},
+    {.name = "gather", .run = run_gather, .per_byte_max = 43},
     /* Beyond those that are kept when they are idle. */
-    {.name = "partitions", .run = run_partitions, .n = 4 * WORK_N},
+    {.name = "partitions", .run = run_partitions, .n = 4 * WORK_N, .per_byte_max = 25},
 };
 
 int main(int argc, char **argv)

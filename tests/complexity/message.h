@@ -58,3 +58,30 @@ static inline struct slice message_done(struct profile_bytes *out)
     profile_bytes_room(out, 1);
     return slice_of(out->data, out->size);
 }
+
+/* head, n times text, tail. */
+static inline struct slice repeat(const char *head, const char *text, size_t n, const char *tail)
+{
+    struct profile_bytes out = {0};
+    profile_bytes_add(&out, slice_of_text(head));
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text(text));
+    profile_bytes_add(&out, slice_of_text(tail));
+    return message_done(&out);
+}
+
+/* The same with a name between two texts, which differs each time. */
+static inline struct slice numbered(const char *head, const char *format_head, size_t n,
+                                    const char *format_tail, const char *tail)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    profile_bytes_add(&out, slice_of_text(head));
+    for (size_t i = 0; i < n; i++) {
+        profile_bytes_add(&out, slice_of_text(format_head));
+        profile_bytes_add(&out, slice_of_text(name_of(name, i)));
+        profile_bytes_add(&out, slice_of_text(format_tail));
+    }
+    profile_bytes_add(&out, slice_of_text(tail));
+    return message_done(&out);
+}

@@ -144,7 +144,7 @@ static double ratio(uint64_t twice, uint64_t once)
     return once > 0 ? (double)twice / (double)once : 1;
 }
 
-/* True: it grows too fast. */
+/* True: it grows too fast, or is too much. */
 static bool check_pair(const struct work_stage *stage, const struct work_shape *shape,
                        bool is_verbose)
 {
@@ -164,12 +164,15 @@ static bool check_pair(const struct work_stage *stage, const struct work_shape *
         return true;
     }
     bool is_too_fast = growth > most && twice_units > NOISE;
-    if (is_too_fast || is_verbose)
+    double per_byte = (double)twice_units / (double)(twice.input + twice.output);
+    bool is_too_much = per_byte > stage->per_byte_max;
+    if (is_too_fast || is_too_much || is_verbose)
         printf("%-28s %-40s %10" PRIu64 " %10" PRIu64 " growth %5.2f, at most %.2f; %" PRIu64
-               " bytes%s\n",
+               " bytes, %.1f per byte, at most %.1f%s%s\n",
                stage->name, shape->name, once_units, twice_units, growth, most, once.input,
-               is_too_fast ? "  TOO FAST" : "");
-    return is_too_fast;
+               per_byte, stage->per_byte_max, is_too_fast ? "  TOO FAST" : "",
+               is_too_much ? "  TOO MUCH" : "");
+    return is_too_fast || is_too_much;
 }
 
 int work_check(const struct work_stage *stages, size_t stages_count,
@@ -182,6 +185,6 @@ int work_check(const struct work_stage *stages, size_t stages_count,
         for (size_t k = 0; k < shapes_count; k++)
             if (only == NULL || strstr(stages[i].name, only) != NULL)
                 failed += check_pair(&stages[i], &shapes[k], is_verbose);
-    printf("%zu stages, %zu shapes, %d pairs grow too fast\n", stages_count, shapes_count, failed);
+    printf("%zu stages, %zu shapes, %d pairs are too much\n", stages_count, shapes_count, failed);
     return failed;
 }

@@ -10,7 +10,11 @@
  *
  * Each stage is given each shape at n and at 2n. The work for a tiny one is taken off both; what is
  * left may grow by WORK_GROWTH_MAX at the most. Stages whose output repeats parts of the input, as
- * each piece of a cut request repeats its resource, may do work in proportion to their output. */
+ * each piece of a cut request repeats its resource, may do work in proportion to their output.
+ *
+ * The constant is bounded, too: so many units per byte, for each stage. A unit is worth about a
+ * nanosecond. What the bounds come to for a whole request is what the lane's helper, and the pieces
+ * that dense requests are cut into, have to deal with (src/base/limits.h). */
 #pragma once
 
 #include <stddef.h>
@@ -33,6 +37,9 @@ struct work_stage {
     /* Does its work between work_begin and work_end. */
     void (*run)(struct slice input);
     size_t n; /* 0: WORK_N. For those whose output grows faster than their input */
+    /* Units per byte of input and output at the most, of any shape: what a request can cost beyond
+     * what it has to. A little above the worst shape of today. */
+    double per_byte_max;
 };
 
 void work_begin(void);

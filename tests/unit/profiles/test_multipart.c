@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -64,39 +63,6 @@ static void parts_are_found_where_they_lie(void **state)
     }
 }
 
-/* The fewest seconds of CPU time that looking for the end of a part takes in a few tries. */
-static double seconds_to_read(const char *type, struct slice body)
-{
-    enum { TRIES = 8 };
-    double best = 1e9;
-    for (unsigned i = 0; i < TRIES; i++) {
-        clock_t begin = clock();
-        struct multipart form = multipart_of(slice_of_text(type), body);
-        struct multipart_part part;
-        assert_false(multipart_next(&form, &part));
-        assert_non_null(form.failure);
-        double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
-}
-
-static void a_body_of_boundaries_takes_no_longer_than_another(void **state)
-{
-    enum { BYTES = 4 << 20 };
-    static char body[BYTES];
-    static const char head[] = "---\r\n\r\nx";
-    (void)state;
-    memset(body, '-', BYTES);
-    memcpy(body, head, sizeof(head) - 1);
-    double hyphens = seconds_to_read("multipart/form-data; boundary=-", slice_of(body, BYTES));
-    memset(body, 'x', BYTES);
-    memcpy(body, head, sizeof(head) - 1);
-    double letters = seconds_to_read("multipart/form-data; boundary=-", slice_of(body, BYTES));
-    if (hyphens > 8 * letters + 0.05)
-        fail_msg("%.3f s, and %.3f s without them", hyphens, letters);
-}
-
 static void parts_and_their_headers_are_bounded(void **state)
 {
     static char body[1 << 16];
@@ -129,7 +95,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_found_where_they_lie),
-        cmocka_unit_test(a_body_of_boundaries_takes_no_longer_than_another),
         cmocka_unit_test(parts_and_their_headers_are_bounded),
         cmocka_unit_test(content_types_of_forms_are_known),
     };
