@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long one request holds a lane: the CPU time of the longest turn of an event loop, in a release
+build with a full pipeline, against what the request's bytes cost at the benchmark's rate. Prints a
+line for each shape. Skipped for sanitized builds, whose times mean nothing."""
+
+import gzip
+import importlib
+import json
+import os
+import pathlib
+import random
+import sys
+import time
+import unittest
+
+from support import case, client, process
+from support.ports import free_port
+from support.turn_watch import TurnWatch
+
+bombs = importlib.import_module("61-memory-bombs")
+
+ALLOWED_MS = 50
+# Others on the same core cost a thread up to half of its speed; beyond is no accident.
+NOISE = 2
+BUDGET_MIB = 1024
+RESULTS = pathlib.Path(__file__).parents[1] / "bench" / "results.json"
+INGEST = f"/ingest?name=app&from={int(time.time()) - 10}&until={int(time.time())}&format="
+PUSH = "/push.v1.PusherService/Push"
+FIRST = bombs.number(1, 1)
+
+# What may be done with a body on its way, as rows of the benchmark.
+ROADS = {
+    "protobuf": ("json-out", "join-marks"),
+    "JSON": ("json", "json-out", "join-marks"),
+    "profiles": ("profiles-push", "join-profiles", "json-out"),
+}
+
+
+def rates():
+    """Nanoseconds per byte of each road."""
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+    measured = {row["name"]: row["systems"]["spanflame"]["ns_per_byte"] for row in rows}
+    return {road: sum(measured[name] for name in names) for road, names in ROADS.items()}
+
+
+def road_of(path, body):
+    if body[:1] == b"{":
+        return "JSON"
+    return "protobuf" if path.startswith("/v1/") else "profiles"
+
+
+def resources_of_attributes(count):
+    """Each with a name of its own and one span."""
+    span = bombs.message(2, bombs.message(2))
+    return b"".join(
+        bombs.message(1, bombs.message(1, bombs.message(1, b"\n\x04%04x" % (i % 65536))), span)
+        for i in range(count)
+    )
+
+
+def scopes(count):
+    return bombs.message(1, bombs.message(2) * count, bombs.message(2, bombs.message(2)))
+
+
+def events_and_links(count):
+    span = bombs.message(11) * count + bombs.message(13) * count
+    return bombs.message(1, bombs.message(2, bombs.message(2, span)))
+
+
+def unknown_fields(count):
+    return bombs.message(1, bombs.message(2, bombs.message(2, b"\xc0\x3e\x01" * count)))
+
+
+def wide_resource(count):
+    attributes = b"".join(bombs.message(1, b"\n\x05%05x\x12\0" % i) for i in range(count))
+    return bombs.message(1, bombs.message(1, attributes), bombs.message(2, bombs.message(2)))
+
+
+def stacks(count, depth):
+    chance = random.Random(1)
+    frames = [b"f%d" % i for i in range(1000)]
+    return b"".join(b";".join(chance.choices(frames, k=depth)) + b" 1\n" for _ in range(count))
+
+
+def pprof(samples):
+    texts = b"".join(bombs.message(6, text) for text in (b"", b"cpu", b"nanoseconds", b"f"))
+    kind = bombs.message(1, bombs.number(1, 1), bombs.number(2, 2))
+    one = bombs.message(2, bombs.number(1, 1), bombs.number(2, 7))
+    location = bombs.message(4, FIRST, bombs.message(4, FIRST))
+    function = bombs.message(5, FIRST, bombs.number(2, 3))
+    return kind + one * samples + location + function + texts
+
+
+SHAPES = [
+    ("resources of one attribute", "/v1/traces", lambda: resources_of_attributes(1000000)),
+    ("empty scopes", "/v1/traces", lambda: scopes(9000000)),
+    ("empty events and links", "/v1/traces", lambda: events_and_links(4500000)),
+    ("unknown fields", "/v1/traces", lambda: unknown_fields(6000000)),
+    ("a wide resource", "/v1/traces", lambda: wide_resource(1000000)),
+    ("folded stacks, 40 deep", INGEST + "folded", lambda: stacks(60000, 40)),
+    ("lines, 40 deep", INGEST + "lines", lambda: stacks(60000, 40).replace(b" 1", b"")),
+    ("a pprof of many samples", INGEST + "pprof", lambda: pprof(2000000)),
+    ("pushed pprofs", PUSH, lambda: bombs.push(4, pprof(500000))),
+    ("JSON of spaces", "/v1/traces", lambda: b"{" + b" " * 18000000 + b"}"),
+    ("JSON of lists", "/v1/traces", lambda: b'{"x":[' + b"[]," * 6000000 + b"1]}"),
+    ("JSON of escapes", "/v1/traces",
+     lambda: bombs.json_of("resourceSpans.scopeSpans.spans",
+                           '{"name":"%s"}' % ("\\u0041" * 3000000), 1)),
+]
+
+
+@unittest.skipIf(process.is_sanitized(), "sanitizers make times meaningless")
+class LaneHolds(case.Case):
+    def start(self):
+        watch = TurnWatch(os.environ["SPANFLAME_TURN_WATCH"])
+        self.addCleanup(watch.close)
+        self.http, self.pyroscope = free_port(), free_port()
+        back_end = self.sink()
+        receivers = (
+            f"receivers:\n  otlp:\n    protocols: {{http: {{endpoint: 'localhost:{self.http}'}}}}\n"
+            f"  pyroscope: {{endpoint: 'localhost:{self.pyroscope}'}}\n"
+        )
+        config = receivers + bombs.PIPELINES.format(
+            backend=back_end.url, budget=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"
+        )
+        # The debug exporter is no part of the promise: it prints everything for somebody who reads.
+        daemon = self.daemon(config.replace("[debug, ", "["), environment=watch.environment)
+        return daemon, watch
+
+    def send(self, path, body):
+        pushed = path.startswith(("/ingest", "/push"))
+        kind = "application/json" if body[:1] == b"{" else client.PROTOBUF
+        headers = {"Content-Type": "application/proto" if pushed else kind}
+        headers["Content-Encoding"] = "gzip"
+        port = self.pyroscope if pushed else self.http
+        if path.startswith("/ingest"):
+            del headers["Content-Encoding"], headers["Content-Type"]
+            return client.request(port, "POST", path, body, headers)
+        return client.request(port, "POST", path, gzip.compress(body, 1), headers)
+
+    def measure(self, name, path, body):
+        """One request, from its first byte to the end of the daemon, which brings all to an end."""
+        daemon, watch = self.start()
+        watch.reset()
+        answer = self.send(path, body)
+        self.assertEqual(daemon.stop(), 0)
+        road = road_of(path, body)
+        allowed_ms = ALLOWED_MS + len(body) * rates()[road] / 1e6
+        longest_ms = watch.longest_ms()
+        print(
+            f"{name:<32} {len(body) / 1e6:6.2f} MB {answer.status} "
+            f"longest turn {longest_ms:7.1f} ms ({longest_ms * 1e6 / len(body):6.2f} ns/B), allowed {allowed_ms:6.1f}, all turns "
+            f"{watch.total_ms():7.1f}",
+            file=sys.stderr,
+        )
+        self.assertGreater(watch.turns(), 0)
+        self.assertLessEqual(longest_ms, NOISE * allowed_ms, name)
+
+
+def add(name, path, make):
+    def test(self):
+        self.measure(name, path, make())
+
+    setattr(LaneHolds, "test_" + name.replace(" ", "_").replace(",", ""), test)
+
+
+for row in [*(row[:3] for row in bombs.ROWS), *SHAPES]:
+    add(*row)
+
+
+if __name__ == "__main__":
+    case.main()
