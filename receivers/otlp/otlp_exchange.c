@@ -496,7 +496,6 @@ static void offer_message(struct otlp_exchange *exchange, struct reading *readin
 /* What was read goes on, or is refused. */
 static void take_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
-    struct outcome busy = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
     switch (reading->result) {
     case READ:
         if (reading->signal == PROFILES)
@@ -513,7 +512,8 @@ static void take_reading(struct otlp_exchange *exchange, struct reading *reading
     case BUSY:
         break;
     }
-    otlp_exchange_answer(exchange, &busy);
+    struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    otlp_exchange_answer(exchange, &outcome);
 }
 
 /* Gives back what the reading holds, which may be all that is left of a request that has gone. */
