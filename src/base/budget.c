@@ -100,10 +100,12 @@ static void __attribute__((noinline)) return_retired(struct budget *budget, uint
 }
 
 /* Before memory is allocated that has just been taken, or drawn from a reserve. */
-static void make_room(struct budget *budget, uint64_t amount)
+static inline void make_room(struct budget *budget, uint64_t amount)
 {
+    if (amount < RETIRED_BYTES_MIN)
+        return;
     uint64_t retired = atomic_load_explicit(&budget->retired, memory_order_relaxed);
-    if (retired == 0 || amount < RETIRED_BYTES_MIN)
+    if (retired == 0)
         return;
     uint64_t used = budget_used(budget);
     uint64_t limit = budget_limit(budget);
@@ -267,7 +269,8 @@ static void give_back(struct budget *budget, uint64_t amount)
 void budget_return(struct budget *budget, uint64_t amount)
 {
     assert(budget != NULL);
-    budget_note_freed(budget, amount);
+    if (amount >= RETIRED_BYTES_MIN)
+        budget_note_freed(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
     if (rest > 0 || amount == 0)
         give_back(budget, rest);

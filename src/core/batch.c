@@ -97,10 +97,11 @@ void batch_unref(struct batch *batch)
     for (size_t i = 0; i < batch->parts_count; i++)
         buffer_unref(batch->parts[i].owner);
     client_info_unref(batch->client);
-    if (charge_of(batch) > 0)
-        budget_return(batch->budget, charge_of(batch));
-    if (batch->parts != &batch->first_part)
+    if (batch->parts != &batch->first_part) {
+        if (charge_of(batch) > 0)
+            budget_return(batch->budget, charge_of(batch));
         mem_free(batch->parts);
+    }
     mem_free(batch);
 }
 
