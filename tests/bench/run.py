@@ -23,7 +23,7 @@ usage: run.py --tools DIR [--spanflame FILE] [--output DIR] [--rounds N] [--shar
               [--only NAME,…] [--quick] [--record FILE]
 The results are printed and left in DIR as results.md, results.json and the configurations used.
 --record also writes them to FILE, with the commit: from tests/bench/results.json report.py writes
-the figures of the README."""
+the figures of README.md and docs/performance.md."""
 
 import argparse
 import dataclasses

@@ -71,22 +71,38 @@ class Report(unittest.TestCase):
     def test_every_row_says_whether_its_bound_is_met(self):
         self.assertEqual(self.verdict(result()), "yes")
         self.assertEqual(self.verdict(result(is_met=False)), "**no**")
-        self.assertIn("met", [report.HEADINGS[column] for column in report.README_COLUMNS])
+        self.assertEqual(report.summary_row(result(is_met=False))[3], "**no**")
+
+    def page(self, results, *names):
+        marks = [f"<!-- {name}:begin (x) -->\nold\n<!-- {name}:end -->\nkept\n" for name in names]
+        return report.with_figures("".join(marks), {"commit": "1", "conditions": ""} | results)
 
     def test_a_void_row_is_marked_with_its_reason(self):
         row = result(wrong=["spanflame: none was batched"])
         self.assertEqual(self.verdict(row), "**void**")
-        results = {"commit": "1", "conditions": "", "rows": [row], "figures": []}
-        readme = "<!-- figures:begin -->\nold\n<!-- figures:end -->"
-        made = report.with_figures(readme, results)
+        made = self.page({"rows": [row], "figures": []}, "rows", "summary")
         self.assertIn("- **void**, a row: spanflame: none was batched", made)
+        self.assertIn("| ≤ 1 | **void** | – | 1 | – |", made)
         self.assertNotIn("old", made)
+        self.assertEqual(made.count("kept"), 2)
+
+    def test_a_page_without_marks_or_with_unknown_ones_is_refused(self):
+        for text in ("nothing", "<!-- other:begin -->\n<!-- other:end -->",
+                     "<!-- rows:begin -->\n<!-- figures:end -->"):
+            with self.assertRaises(SystemExit):
+                report.with_figures(text, {"rows": [], "figures": []})
+
+    def test_the_summary_shows_missed_bounds(self):
+        self.assertGreaterEqual(len(report.SUMMARY_ROWS), 6)
+        self.assertLessEqual(set(report.SUMMARY_ROWS), {row.name for row in SCENARIOS})
+        made = self.page({"rows": [result(), result(is_met=False)], "figures": []}, "summary")
+        self.assertIn("1 of all 2 rows miss their bound", made)
 
     def test_a_figure_is_met_missed_or_void(self):
         base = {"title": "t", "text": "x", "required": "y", "is_met": True, "is_sound": True}
-        lines = report.figure_lines([base, base | {"is_met": False}, base | {"is_sound": False}])
-        self.assertEqual([line.rpartition("; ")[2] for line in lines],
-                         ["met)", "**not met**)", "**void**)"])
+        lines = report.figure_table([base, base | {"is_met": False}, base | {"is_sound": False}])
+        self.assertEqual(lines[2:], ["| t | x | y | yes |", "| t | x | y | **no** |",
+                                     "| t | x | y | **void** |"])
 
 
 class Rows(unittest.TestCase):
