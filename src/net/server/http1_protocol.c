@@ -3,7 +3,7 @@
  * use; what it cannot use yet waits in the stash, and reading rests until that is gone. Handlers
  * answer from inside take_all or later; neither way does an answer read on: the loop in take_all
  * does, or a job at the end of the turn. On the server's lane. */
-#include "src/net/server/http1_protocol.h"
+#include "src/net/server/http_connection.h"
 
 #include "src/base/buffer.h"
 #include "src/base/clock.h"

@@ -7,8 +7,6 @@
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/server/http1_protocol.h"
-#include "src/net/server/http2_connection.h"
 #include "src/net/server/http_secure.h"
 #include "src/net/server/http_server_state.h"
 #include "src/net/socket/endpoint.h"

@@ -49,6 +49,9 @@ struct http_protocol {
     void (*destroy)(void *state);
 };
 
+extern const struct http_protocol http1_protocol; /* http1_server.c */
+extern const struct http_protocol http2_protocol; /* http2_server.c */
+
 struct http_connection {
     uv_tcp_t tcp;
     struct http_server *server; /* NULL once closed */

@@ -4,8 +4,6 @@
 #include "src/net/server/http_connection.h"
 
 #include "src/base/limits.h"
-#include "src/net/server/http1_protocol.h"
-#include "src/net/server/http2_connection.h"
 #include "src/net/server/http_secure.h"
 #include "src/net/server/http_server_state.h"
 

@@ -8,8 +8,6 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/server/http1_protocol.h"
-#include "src/net/server/http2_connection.h"
 #include "src/net/server/http_connection.h"
 #include "src/net/server/http_server_state.h"
 #include "src/net/tls/tls_channel.h"

@@ -2,14 +2,13 @@
 /* Bodies over HTTP/2 are whole, wherever their frames were read to: in order, mixed, padded,
  * shorter and longer than announced, cut by the socket anywhere. Over loopback, on a hand-turned
  * lane. */
-#include "src/net/server/http2_connection.h"
+#include "src/net/server/http_server.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
-#include "src/net/server/http_server.h"
 #include "tests/support/h2_peer.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/2 server over loopback sockets, on a hand-turned lane and a fake clock. */
-#include "src/net/server/http2_connection.h"
+#include "src/net/server/http_server.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -10,7 +10,6 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
-#include "src/net/server/http_server.h"
 #include "tests/support/h2_peer.h"
 
 #include <setjmp.h>
