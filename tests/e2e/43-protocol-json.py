@@ -277,10 +277,12 @@ class Meaning(case.Case):
             yield name, "traces", text
 
     def test_both_read_the_same(self):
-        go, ours = self.start(peers.otelcol()), self.start()
-        for name, signal, text in self.rows():
+        ours = self.start()
+        found = [self.arrived(ours, signal, text) for _, signal, text in self.rows()]
+        go = self.start(peers.otelcol())
+        for (name, signal, text), said in zip(self.rows(), found, strict=True):
             with self.subTest(name):
-                self.assertEqual(self.arrived(ours, signal, text), self.arrived(go, signal, text))
+                self.assertEqual(said, self.arrived(go, signal, text))
 
     def test_scopes_under_their_old_name_arrive(self):
         """The Go collector answers 200 and forgets them."""
@@ -300,14 +302,17 @@ class Meaning(case.Case):
 
     def test_both_write_the_same(self):
         extra = "    encoding: json\n"
-        go, ours = self.start(peers.otelcol(), extra), self.start(extra=extra)
-        plain = self.start()
-        for name, signal, text in self.rows():
+        plain, ours = self.start(), self.start(extra=extra)
+        found = []
+        for _, signal, text in self.rows():
+            before = len(plain[0].accepted())
+            self.assertEqual(post(plain[1], signal, text).status, 200)
+            body = plain[0].accepted()[before].payload
+            found.append((body, self.written(ours, signal, body)))
+        go = self.start(peers.otelcol(), extra)
+        for (name, signal, _), (body, said) in zip(self.rows(), found, strict=True):
             with self.subTest(name):
-                before = len(plain[0].accepted())
-                self.assertEqual(post(plain[1], signal, text).status, 200)
-                body = plain[0].accepted()[before].payload
-                self.assertEqual(self.written(ours, signal, body), self.written(go, signal, body))
+                self.assertEqual(said, self.written(go, signal, body))
 
     def test_there_and_back(self):
         """spanflame -> JSON -> collector -> JSON -> spanflame."""

@@ -288,7 +288,7 @@ class Unnamed(case.Case):
         return server.log()
 
     def test_a_section_without_a_name_is_an_error(self):
-        for executable in (None, peers.otelcol()):
+        for executable in peers.systems():
             for section in ("{}", "{authenticator: }", "{authenticator: '${env:NOT_SET}'}"):
                 self.assertIn('failed to resolve authenticator ""', self.check(section, executable))
             self.assertIn("authenticator", self.check("{authenticator: ''}", executable))

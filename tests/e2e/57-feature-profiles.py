@@ -2,7 +2,7 @@
 """Profiles from socket to socket: gRPC and HTTP in, merged and split, every sample the same at the
 back-end; async-profiler's files of every layout; the public example configuration."""
 
-from support import async_profiler, case, certificates, client, example, metrics, otlp, profiles
+from support import async_profiler, case, certificates, client, example, metrics, otlp, peers, profiles
 from support.ports import free_port
 from support.sink import Reply
 
@@ -126,6 +126,9 @@ class Whole(case.Case):
 class AsyncProfiler(case.Case):
     """Two layouts from one program."""
 
+    def setUp(self):
+        peers.need("async-profiler")
+
     def test_every_release_arrives_in_the_native_layout(self):
         sink = self.sink()
         grpc, http, figures = free_port(), free_port(), free_port()
@@ -148,7 +151,6 @@ class AsyncProfiler(case.Case):
         seen = metrics.Metrics(figures)
         for layout in ("1.7", "1.9"):
             self.assertEqual(seen.sum("spanflame_profiles_received", layout=layout), 2, layout)
-
 
     def test_every_release_reaches_a_pyroscope_by_otlp_http(self):
         """Its OTLP endpoint refuses what has no period type; what it then gets is a Push."""

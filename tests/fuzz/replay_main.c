@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replays the corpus of a fuzz target: each argument is a file or a folder of files. Fails when a
- * folder is empty. */
+ * folder is empty or an input cannot be read. */
 #include <assert.h>
 #include <dirent.h>
 #include <stdint.h>
@@ -13,25 +13,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int replay_file(const char *path)
 {
+    struct stat info;
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
+    if (file == NULL || fstat(fileno(file), &info) != 0)
         return perror(path), -1;
-    assert(fseek(file, 0, SEEK_END) == 0);
-    long size = ftell(file);
-    assert(size >= 0);
-    rewind(file);
-    uint8_t *data = malloc((size_t)size + 1);
+    if (!S_ISREG(info.st_mode))
+        return fprintf(stderr, "%s: not a file\n", path), fclose(file), -1;
+    size_t size = (size_t)info.st_size;
+    uint8_t *data = malloc(size + 1);
     assert(data != NULL);
-    size_t got = fread(data, 1, (size_t)size, file);
+    size_t got = fread(data, 1, size, file);
     fclose(file);
-    LLVMFuzzerTestOneInput(data, got);
+    if (got == size)
+        LLVMFuzzerTestOneInput(data, got);
+    else
+        fprintf(stderr, "%s: read %zu of %zu bytes\n", path, got, size);
     free(data);
-    return 0;
+    return got == size ? 0 : -1;
 }
 
 static int replay_folder(const char *path)
 {
     int replayed = 0;
+    int unreadable = 0;
     DIR *folder = opendir(path);
     if (folder == NULL)
         return perror(path), -1;
@@ -40,13 +44,14 @@ static int replay_folder(const char *path)
         if (entry->d_name[0] == '.')
             continue;
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (replay_file(name) != 0)
-            break;
-        replayed++;
+        if (replay_file(name) == 0)
+            replayed++;
+        else
+            unreadable++;
     }
     closedir(folder);
-    printf("%s: %d inputs\n", path, replayed);
-    return replayed > 0 ? 0 : -1;
+    printf("%s: %d inputs, %d unreadable\n", path, replayed, unreadable);
+    return replayed > 0 && unreadable == 0 ? 0 : -1;
 }
 
 int main(int count, char **arguments)

@@ -37,6 +37,13 @@ def otelcol():
     return os.path.join(_directory(), "otelcol", "otelcol")
 
 
+def systems():
+    """For tests of spanflame and of the Go collector, by executable: None is spanflame, which comes
+    first; where the Go collector is missing the test is skipped after that."""
+    yield None
+    yield otelcol()
+
+
 def pprof():
     """Go's own reader of pprof files."""
     need("pprof")

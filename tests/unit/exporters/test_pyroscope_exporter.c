@@ -11,6 +11,7 @@
 #include "src/core/client_info.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
+#include "tests/support/skip.h"
 #include "tests/unit/exporters/support.h"
 
 #include <setjmp.h>
@@ -792,10 +793,8 @@ static void a_real_server_stores_what_is_sent(void **state)
     struct exporter_fixture exporter;
     char yaml[512];
     (void)state;
-    if (url == NULL) {
-        print_message("   skipped: PYROSCOPE_URL is not set\n");
-        skip();
-    }
+    if (url == NULL)
+        skip_because("PYROSCOPE_URL is not set");
     struct lane *lane = lane_create(0);
     struct sketch_profile profiles[3];
     memcpy(profiles, three_profiles, sizeof(profiles));

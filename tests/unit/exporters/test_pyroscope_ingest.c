@@ -10,6 +10,7 @@
 #include "src/profiles/otlp/profile_upload.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
+#include "tests/support/skip.h"
 #include "tests/unit/exporters/support.h"
 
 #include <setjmp.h>
@@ -593,10 +594,8 @@ static void a_real_server_takes_every_type_at_ingest(void **state)
 {
     const char *url = getenv("PYROSCOPE_URL");
     (void)state;
-    if (url == NULL) {
-        print_message("   skipped: PYROSCOPE_URL is not set\n");
-        skip();
-    }
+    if (url == NULL)
+        skip_because("PYROSCOPE_URL is not set");
     struct exporter_fixture exporter;
     struct lane *lane = lane_create(0);
     char yaml[512];

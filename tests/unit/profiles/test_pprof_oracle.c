@@ -83,7 +83,7 @@ int main(void)
     const char *peers = getenv("SPANFLAME_PEERS");
     snprintf(peer, sizeof(peer), "%s/pprof/pprof", peers != NULL ? peers : ".");
     if (access(peer, X_OK) != 0) {
-        printf("skipped: the peer pprof is not built: %s\n", peer);
+        printf("SKIPPED: the peer pprof is not built: %s\n", peer);
         return SKIPPED;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(go_tells_the_same_of_every_profile)};
