@@ -165,7 +165,7 @@ static void converse(const uint8_t *data, size_t size, const uint16_t *cuts, siz
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "no socket pair");
     output->size = 0;
-    http_connection_open(server, pair[0], &nobody);
+    server->member.adopt(server, pair[0], &nobody);
     size_t at = 0;
     for (size_t i = 0; i < cuts_count; i++) {
         size_t piece = size - at == 0 ? 0 : cuts[i] % (size - at + 1);

@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <nghttp2/nghttp2.h>
+
 enum { HELD_MAX = HTTP2_STREAMS_MAX, BODY_MAX = 10000, TURNS = 4, CLOSING_TURNS_MAX = 100 };
 
 /* CUTS_GROW: each piece is twice as large as the one before. */
@@ -163,8 +165,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begun = ended = 0;
     int failed = socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair);
     assert(failed == 0);
-    http_connection_open(server, pair[0], &(struct sockaddr){.sa_family = AF_UNIX});
-    (void)send(pair[1], "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HTTP_PREFACE_SIZE, MSG_NOSIGNAL);
+    server->member.adopt(server, pair[0], &(struct sockaddr){.sa_family = AF_UNIX});
+    (void)send(pair[1], NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN, MSG_NOSIGNAL);
     turn(pair[1]);
     send_pieces(pair[1], data + 1, size - 1);
     if ((mode & PASSES_TIME) != 0)

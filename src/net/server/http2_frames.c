@@ -2,8 +2,6 @@
 /* What a client's frames say of its streams, in the order of the wire. On the connection's lane. */
 #include "src/net/server/http2_frames.h"
 
-#include "src/net/server/http_connection.h"
-
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
@@ -147,7 +145,7 @@ static bool is_head_complete(const struct http2_frames *frames)
 void http2_frames_init(struct http2_frames *frames)
 {
     assert(frames != NULL);
-    *frames = (struct http2_frames){.skip = HTTP_PREFACE_SIZE};
+    *frames = (struct http2_frames){.skip = NGHTTP2_CLIENT_MAGIC_LEN};
 }
 
 size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_t size,

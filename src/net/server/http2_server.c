@@ -18,7 +18,6 @@
 #include "src/net/server/http2_frames.h"
 #include "src/net/server/http2_guard.h"
 #include "src/net/server/http_exchange.h"
-#include "src/net/server/http_server_state.h"
 #include "src/net/syntax/http2_memory.h"
 
 #include <assert.h>

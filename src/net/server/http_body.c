@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer of one request body: charged before it is filled, doubled while its size is unknown,
- * shrunk when it is whole. On the connection's lane. */
+ * shrunk when it is complete. On the connection's lane. */
 #include "src/net/server/http_body.h"
 
 #include "src/base/budget.h"
@@ -10,19 +10,17 @@
 #include <assert.h>
 #include <string.h>
 
-/* What a body of unknown size starts with: less where its first bytes will announce the size. */
+/* The first allocation of a body of unknown size; smaller if its first bytes announce the size. */
 enum { FIRST_PIECE_BYTES = 4096, FIRST_PEEK_BYTES = 64 };
 
 static bool fail(enum http_failure *ret_failure, enum http_failure failure)
 {
-    assert(ret_failure != NULL);
     *ret_failure = failure;
     return false;
 }
 
 size_t http_body_size(const struct http_body *body)
 {
-    assert(body != NULL);
     return body->buffer == NULL ? 0 : body->buffer->size;
 }
 
@@ -78,7 +76,7 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
     bool has_room = body->buffer != NULL && needed <= body->buffer->capacity;
     if (!has_room && !grow(body, grown_capacity(body, needed), ret_failure))
         return false;
-    /* It may have been read there. */
+    /* The bytes may have been read there. */
     uint8_t *room = body->buffer->data + body->buffer->size;
     if (size > 0 && data != room)
         memmove(room, data, size);
@@ -88,7 +86,6 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
 
 uint8_t *http_body_room(struct http_body *body, size_t *ret_size)
 {
-    assert(ret_size != NULL);
     *ret_size = 0;
     if (body->buffer == NULL)
         return NULL;
@@ -98,7 +95,6 @@ uint8_t *http_body_room(struct http_body *body, size_t *ret_size)
 
 void http_body_advance(struct http_body *body, size_t size)
 {
-    assert(body->buffer != NULL);
     assert(size <= body->buffer->capacity - body->buffer->size);
     body->buffer->size += size;
 }
@@ -115,13 +111,11 @@ bool http_body_announce(struct http_body *body, uint64_t size_total, enum http_f
 
 bool http_body_is_announced(const struct http_body *body)
 {
-    assert(body != NULL);
     return body->has_peeked || body->plan.peek_bytes == 0;
 }
 
 bool http_body_wants_peek(struct http_body *body, size_t size)
 {
-    assert(body != NULL);
     if (http_body_is_announced(body) || size < body->plan.peek_bytes)
         return false;
     body->has_peeked = true;
@@ -130,18 +124,16 @@ bool http_body_wants_peek(struct http_body *body, size_t size)
 
 void http_body_finish(struct http_body *body)
 {
-    assert(body != NULL);
     if (body->buffer == NULL)
         body->buffer = buffer_create(body->budget, 0);
     assert(body->buffer->size <= body->buffer->capacity);
-    /* It may wait in a queue for long: room that a quarter of it would not need is given back. */
+    /* The body may wait in a queue: unused room of more than a quarter of it is returned. */
     if (body->buffer->capacity - body->buffer->size > body->buffer->size / 4)
         body->buffer = buffer_shrink(body->buffer);
 }
 
 void http_body_clear(struct http_body *body)
 {
-    assert(body != NULL);
     buffer_unref(body->buffer);
     body->buffer = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects one request body into one buffer: charged to the byte budget before bytes are read, by
- * its declared size or growing as they come. Embedded in struct http_request, on its lane. */
+/* Collects one request body in one buffer, charged to the byte budget before it is read: its
+ * declared size, or growing with the input. Embedded in struct http_request, on its lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,32 +14,31 @@
 struct http_body {
     struct http_body_plan plan;
     struct budget *budget;
-    struct buffer *buffer; /* NULL until there is something to put in */
+    struct buffer *buffer; /* NULL until the first bytes */
     bool has_peeked;
 };
 
-/* Takes the plan and allocates: size_declared bytes (checked against the plan), or a first piece
- * when it is HTTP_SIZE_UNKNOWN; but nothing when the first bytes will announce the size. False:
- * *ret_failure says why, nothing is held. */
+/* Allocates size_declared bytes (checked against the plan); of HTTP_SIZE_UNKNOWN a first piece, or
+ * nothing when the first bytes will announce the size. False: *ret_failure has the reason, nothing
+ * is allocated. */
 bool http_body_begin(struct http_body *body, struct budget *budget,
                      const struct http_body_plan *plan, uint64_t size_declared,
                      enum http_failure *ret_failure);
-/* Copies bytes in, unless they were read into http_body_room already, growing the buffer where its
- * size was not known. False: *ret_failure says why; what had come is kept until http_body_clear. */
+/* Appends bytes, growing the buffer if the size was not known; data may be http_body_room itself.
+ * False: *ret_failure has the reason; the buffer stays until http_body_clear. */
 bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
                       enum http_failure *ret_failure);
-/* The free end of the buffer, for a read straight into it; http_body_advance says how much came. */
+/* The free end of the buffer, to read straight into; http_body_advance then adds what was read. */
 uint8_t *http_body_room(struct http_body *body, size_t *ret_size);
 void http_body_advance(struct http_body *body, size_t size);
-/* Makes room for size_total bytes in all, now that the body has announced its size. */
+/* Makes room for the announced size_total. */
 bool http_body_announce(struct http_body *body, uint64_t size_total,
                         enum http_failure *ret_failure);
-/* True when nothing has to be peeked at any more: its room is what it is said to need. */
+/* True once nothing is left to peek at: the room is the final one, if the size is known. */
 bool http_body_is_announced(const struct http_body *body);
-/* True once, when the bytes that the plan wants to peek at are there: the body has begun with so
- * many. */
+/* True once, when the first size bytes are enough for the plan to peek at. */
 bool http_body_wants_peek(struct http_body *body, size_t size);
-/* The body is whole: room that it did not need is given back. */
+/* The body is complete: returns unused room to the budget. */
 void http_body_finish(struct http_body *body);
 /* Bytes collected so far. */
 size_t http_body_size(const struct http_body *body);

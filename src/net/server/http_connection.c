@@ -1,28 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One accepted connection: socket, sniffing, writes, deadlines, closing. uv_close is the first
- * phase; the second, in its callback, tells the protocol, and the memory goes with the last request
- * that refers to it. On the server's lane. */
+/* The HTTP server of one lane and its connections: accepting, choosing the protocol, reading,
+ * writing, deadlines, closing and stopping. A connection closes in two phases: uv_close first; its
+ * callback tells the protocol, and the memory is freed with the last request that refers to it.
+ * What a request is comes in http_exchange.c. On the server's lane. */
 #include "src/net/server/http_connection.h"
 
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/server/http_secure.h"
-#include "src/net/server/http_server_state.h"
 #include "src/net/socket/endpoint.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* What the socket did not take at once. */
+#include <nghttp2/nghttp2.h>
+
+/* Begins HTTP/2 (RFC 9113 §3.4), and is no HTTP/1 request. */
+static const char preface_text[] = NGHTTP2_CLIENT_MAGIC;
+
+/* Output that the socket did not take at once. */
 struct late_write {
     uv_write_t request;
     struct http_connection *connection;
     size_t size;
     char data[];
 };
+
+/* The server is done once it neither listens nor has connections; done() is called at the end of
+ * the turn. */
+static void check_done(struct http_server *server)
+{
+    if (!server->is_stopping || server->is_done)
+        return;
+    if (server->connections == NULL && server->member.listener == NULL)
+        lane_defer(server->settings.lane, &server->done_job);
+}
+
+void http_server_count_abort(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    server->figures.aborted_total++;
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->connections_aborted, 1);
+}
+
+void http_server_count_reset(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    server->figures.reset_total++;
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->streams_reset, 1);
+}
+
+const char *http_server_date(struct http_server *server)
+{
+    time_t second = (time_t)(clock_wall_ns() / NS_PER_S);
+    if (second == server->date_second)
+        return server->date_text;
+    struct tm utc;
+    gmtime_r(&second, &utc);
+    size_t size = strftime(server->date_text, HTTP_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+    assert(size == HTTP_DATE_SIZE - 1);
+    (void)size;
+    server->date_second = second;
+    return server->date_text;
+}
 
 static uv_stream_t *stream_of(struct http_connection *connection)
 {
@@ -42,7 +87,7 @@ static void arm_timer(struct http_connection *connection)
     timer_start(lane_timers(connection->server->settings.lane), &connection->timer, due_ns);
 }
 
-/* A write deadline that the user set is for the whole answer; ours asks for progress only. */
+/* A configured write deadline is for the whole response; the default one is for progress. */
 static void start_write_deadline(struct http_connection *connection)
 {
     assert(connection->writes_waiting > 0);
@@ -71,11 +116,11 @@ static void expire(struct http_connection *connection)
         return;
     }
     if (connection->tls != NULL)
-        http_secure_expire(connection);
+        server_tls_expire(connection);
     http_connection_abort(connection);
 }
 
-/* The timer may be early: deadlines that move away do not move it. */
+/* The timer may fire early: a deadline that moves later does not restart it. */
 static void on_timer(struct timer *timer, void *arg)
 {
     struct http_connection *connection = arg;
@@ -92,10 +137,9 @@ static void on_timer(struct timer *timer, void *arg)
         arm_timer(connection);
 }
 
-bool http_connection_choose(struct http_connection *connection,
-                            const struct http_protocol *protocol)
+/* Creates the protocol's state. False: the connection is closed instead. */
+static bool choose(struct http_connection *connection, const struct http_protocol *protocol)
 {
-    assert(protocol->create != NULL);
     assert(connection->protocol == NULL);
     connection->state = protocol->create(connection);
     if (connection->state == NULL) {
@@ -140,7 +184,7 @@ static void on_late_write(uv_write_t *request, int status)
     if (connection->writes_waiting > 0)
         return;
     connection->write_deadline_ns = UINT64_MAX;
-    if (connection->tls != NULL && !http_secure_flush(connection))
+    if (connection->tls != NULL && !server_tls_flush(connection))
         return;
     if (connection->protocol != NULL)
         connection->protocol->written(connection->state);
@@ -152,9 +196,18 @@ static void on_closed(uv_handle_t *handle)
     assert(connection->is_closing);
     if (connection->protocol != NULL)
         connection->protocol->closed(connection->state);
-    http_secure_end_all(connection);
-    http_server_unlink(connection->server, connection);
+    server_tls_closed(connection);
+    struct http_server *server = connection->server;
+    if (connection->prev != NULL)
+        connection->prev->next = connection->next;
+    else
+        server->connections = connection->next;
+    if (connection->next != NULL)
+        connection->next->prev = connection->prev;
     connection->server = NULL;
+    server->figures.connections--;
+    atomic_fetch_sub_explicit(&server->member.open_count, 1, memory_order_relaxed);
+    check_done(server);
     http_connection_unref(connection);
 }
 
@@ -166,10 +219,9 @@ static size_t parts_size(const uv_buf_t *parts, unsigned count)
     return size;
 }
 
-/* Copies what stands behind the first skip bytes. */
+/* Copies what follows the first skip bytes. */
 static void copy_parts(char *target, const uv_buf_t *parts, unsigned count, size_t skip)
 {
-    assert(target != NULL);
     for (unsigned i = 0; i < count; i++) {
         size_t skipped = skip < parts[i].len ? skip : parts[i].len;
         size_t rest = parts[i].len - skipped;
@@ -206,50 +258,9 @@ static void write_later(struct http_connection *connection, const uv_buf_t *part
         start_write_deadline(connection);
 }
 
-void http_connection_begin(struct http_connection *connection, const struct http_protocol *protocol)
-{
-    assert(connection->protocol == NULL);
-    const struct http_server_settings *settings = &connection->server->settings;
-    http_connection_set_deadline(connection, settings->header_deadline_ns);
-    if (protocol == NULL && !settings->has_http1)
-        protocol = &http2_protocol;
-    if (protocol == NULL && !settings->has_http2)
-        protocol = &http1_protocol;
-    if (protocol != NULL && !http_connection_choose(connection, protocol))
-        return;
-    http_connection_resume(connection);
-}
-
-void http_connection_open(struct http_server *server, int fd, const struct sockaddr *peer)
-{
-    assert(fd >= 0);
-    assert(lane_is_current(server->settings.lane));
-    struct http_connection *connection = mem_zalloc(sizeof(*connection));
-    connection->server = server;
-    connection->refs = 1;
-    connection->deadline_ns = UINT64_MAX;
-    connection->write_deadline_ns = UINT64_MAX;
-    timer_init(&connection->timer, on_timer, connection);
-    endpoint_print_host(peer, connection->peer);
-    http_server_link(server, connection);
-    int failed = uv_tcp_init(lane_loop(server->settings.lane), &connection->tcp);
-    assert(failed == 0);
-    connection->tcp.data = connection;
-    failed = uv_tcp_open(&connection->tcp, fd);
-    if (failed != 0)
-        close(fd);
-    if (failed != 0 || server->is_stopping)
-        http_connection_close(connection);
-    else if (server->settings.tls != NULL)
-        http_secure_begin(connection);
-    else
-        http_connection_begin(connection, NULL);
-}
-
 const struct http_server_settings *http_connection_settings(
     const struct http_connection *connection)
 {
-    assert(connection->server != NULL);
     return &connection->server->settings;
 }
 
@@ -278,7 +289,7 @@ bool http_connection_write(struct http_connection *connection, uv_buf_t *parts, 
     if (connection->is_closing)
         return false;
     if (connection->tls != NULL)
-        return http_secure_write(connection, parts, count);
+        return server_tls_write(connection, parts, count);
     return http_connection_send(connection, parts, count);
 }
 
@@ -291,7 +302,7 @@ void http_connection_shutdown(struct http_connection *connection)
 {
     assert(connection->writes_waiting == 0);
     uv_os_fd_t fd;
-    if (connection->tls != NULL && !connection->is_closing && !http_secure_end(connection))
+    if (connection->tls != NULL && !connection->is_closing && !server_tls_end(connection))
         return;
     if (!connection->is_closing && uv_fileno((uv_handle_t *)&connection->tcp, &fd) == 0)
         shutdown(fd, SHUT_WR);
@@ -311,13 +322,15 @@ static bool has_input(const struct http_connection *connection)
     uv_os_fd_t fd;
     int size = 0;
     assert(!connection->is_closing);
-    if (connection->is_reading && connection->tls != NULL && http_secure_has_input(connection))
+    if (connection->is_reading && connection->tls != NULL && server_tls_has_input(connection))
         return true;
     return connection->is_reading && uv_fileno((const uv_handle_t *)&connection->tcp, &fd) == 0 &&
            ioctl(fd, FIONREAD, &size) == 0 && size > 0;
 }
 
-void http_connection_stop(struct http_connection *connection)
+/* The server stops: closes what is idle. A request that the socket holds already is read first: to
+ * close would reset the connection, and the client could not know what became of the request. */
+static void stop_connection(struct http_connection *connection)
 {
     assert(lane_is_current(connection->server->settings.lane));
     if (connection->is_closing)
@@ -333,7 +346,7 @@ void http_connection_close(struct http_connection *connection)
     if (connection->is_closing)
         return;
     if (connection->tls != NULL)
-        http_secure_close(connection);
+        server_tls_close(connection);
     connection->is_closing = true;
     timer_stop(lane_timers(connection->server->settings.lane), &connection->timer);
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
@@ -368,4 +381,277 @@ void http_connection_unref(struct http_connection *connection)
     if (connection->protocol != NULL)
         connection->protocol->destroy(connection->state);
     mem_free(connection);
+}
+
+/* Chooses the protocol by the first bytes. */
+static void sniff(struct http_connection *connection, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    assert(connection->protocol == NULL);
+    size_t seen = connection->preface_size;
+    size_t wanted = NGHTTP2_CLIENT_MAGIC_LEN - seen;
+    size_t fresh = size < wanted ? size : wanted;
+    bool is_http2 = memcmp(preface_text + seen, data, fresh) == 0;
+    if (is_http2 && fresh < wanted) {
+        connection->preface_size = (uint8_t)(seen + fresh);
+        return;
+    }
+    if (!choose(connection, is_http2 ? &http2_protocol : &http1_protocol))
+        return;
+    if (seen > 0)
+        connection->protocol->receive(connection->state, (const uint8_t *)preface_text, seen);
+    if (!connection->is_closing)
+        connection->protocol->receive(connection->state, data, size);
+}
+
+void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room)
+{
+    bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
+    uint8_t *data = NULL;
+    size_t size = 0;
+    if (offers_room)
+        connection->protocol->room(connection->state, &data, &size);
+    if (size == 0) {
+        /* Body bytes that are read along with a head must be copied: read few of them. */
+        bool is_head = offers_room || connection->protocol == NULL;
+        data = connection->server->read_buffer;
+        size = is_head ? HTTP1_HEAD_READ_BYTES : LANE_READ_BYTES;
+    }
+    *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
+}
+
+/* Whether the protocol reads itself this time. */
+static bool is_expecting(const struct http_connection *connection)
+{
+    return connection->protocol != NULL && connection->tls == NULL &&
+           connection->protocol->expects != NULL && !connection->is_closing &&
+           connection->protocol->expects(connection->state);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
+{
+    struct http_connection *connection = handle->data;
+    (void)suggested;
+    if (is_expecting(connection))
+        *ret_room = uv_buf_init(NULL, 0);
+    else if (connection->tls != NULL)
+        *ret_room = uv_buf_init((char *)connection->server->cipher_buffer, TLS_READ_BYTES);
+    else
+        http_connection_room(connection, ret_room);
+}
+
+void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size)
+{
+    assert(!connection->is_closing);
+    if (connection->protocol == NULL)
+        sniff(connection, data, size);
+    else
+        connection->protocol->receive(connection->state, data, size);
+}
+
+void http_connection_end_input(struct http_connection *connection)
+{
+    assert(!connection->is_closing);
+    if (connection->protocol == NULL) {
+        http_connection_close(connection);
+        return;
+    }
+    http_connection_pause(connection);
+    connection->protocol->end_of_input(connection->state);
+}
+
+static void read_expected(struct http_connection *connection)
+{
+    uv_os_fd_t fd;
+    int failed = uv_fileno((const uv_handle_t *)&connection->tcp, &fd);
+    assert(failed == 0);
+    ssize_t count = connection->protocol->read_expected(connection->state, fd);
+    if (count == 0 && !connection->is_closing)
+        http_connection_end_input(connection);
+    else if (count < 0 && count != -EAGAIN)
+        http_connection_close(connection);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct http_connection *connection = stream->data;
+    struct lane *lane;
+    assert(connection->is_closing || connection->server != NULL);
+    if (connection->is_closing || count == 0)
+        return;
+    lane = connection->server->settings.lane;
+    if (count == UV_ENOBUFS)
+        read_expected(connection); /* on_alloc gave no buffer */
+    else if (count == UV_EOF)
+        http_connection_end_input(connection);
+    else if (count < 0)
+        http_connection_close(connection);
+    else if (connection->tls != NULL)
+        server_tls_receive(connection, (const uint8_t *)room->base, (size_t)count);
+    else
+        http_connection_take(connection, (const uint8_t *)room->base, (size_t)count);
+    http_connection_input_taken(connection);
+    lane_catch_up(lane);
+}
+
+void http_connection_pause(struct http_connection *connection)
+{
+    assert(connection->refs > 0);
+    if (!connection->is_reading)
+        return;
+    connection->is_reading = false;
+    uv_read_stop(stream_of(connection));
+}
+
+void http_connection_resume(struct http_connection *connection)
+{
+    assert(connection->refs > 0);
+    if (connection->is_reading || connection->is_closing)
+        return;
+    if (uv_read_start(stream_of(connection), on_alloc, on_read) == 0)
+        connection->is_reading = true;
+    else
+        http_connection_close(connection);
+    if (connection->tls != NULL && !connection->is_closing)
+        server_tls_resume(connection);
+}
+
+void http_connection_begin(struct http_connection *connection, const struct http_protocol *protocol)
+{
+    assert(connection->protocol == NULL);
+    const struct http_server_settings *settings = &connection->server->settings;
+    http_connection_set_deadline(connection, settings->header_deadline_ns);
+    if (protocol == NULL && !settings->has_http1)
+        protocol = &http2_protocol;
+    if (protocol == NULL && !settings->has_http2)
+        protocol = &http1_protocol;
+    if (protocol != NULL && !choose(connection, protocol))
+        return;
+    http_connection_resume(connection);
+}
+
+/* The listener's callback: takes over an accepted socket, and closes it on failure. */
+static void adopt(void *arg, int fd, const struct sockaddr *peer)
+{
+    struct http_server *server = arg;
+    assert(fd >= 0);
+    assert(lane_is_current(server->settings.lane));
+    struct http_connection *connection = mem_zalloc(sizeof(*connection));
+    connection->server = server;
+    connection->refs = 1;
+    connection->deadline_ns = UINT64_MAX;
+    connection->write_deadline_ns = UINT64_MAX;
+    timer_init(&connection->timer, on_timer, connection);
+    endpoint_print_host(peer, connection->peer);
+    if (server->read_buffer == NULL)
+        server->read_buffer = mem_alloc(LANE_READ_BYTES);
+    connection->next = server->connections;
+    if (connection->next != NULL)
+        connection->next->prev = connection;
+    server->connections = connection;
+    server->figures.connections++;
+    server->figures.connections_total++;
+    int failed = uv_tcp_init(lane_loop(server->settings.lane), &connection->tcp);
+    assert(failed == 0);
+    connection->tcp.data = connection;
+    failed = uv_tcp_open(&connection->tcp, fd);
+    if (failed != 0)
+        close(fd);
+    if (failed != 0 || server->is_stopping)
+        http_connection_close(connection);
+    else if (server->settings.tls != NULL)
+        server_tls_begin(connection);
+    else
+        http_connection_begin(connection, NULL);
+}
+
+static void on_done_job(void *arg)
+{
+    struct http_server *server = arg;
+    assert(server->is_stopping && !server->is_done);
+    server->is_done = true;
+    server->done(server->done_arg);
+}
+
+static void on_left(void *arg)
+{
+    check_done(arg);
+}
+
+struct http_server *http_server_create(const struct http_server_settings *settings)
+{
+    assert(settings->has_http1 || settings->has_http2);
+    struct http_server *server = mem_zalloc(sizeof(*server));
+    server->settings = *settings;
+    if (server->settings.header_deadline_ns == 0)
+        server->settings.header_deadline_ns = HTTP_HEADER_DEADLINE_NS;
+    if (server->settings.idle_ns == 0)
+        server->settings.idle_ns = HTTP1_IDLE_NS;
+    server->member.lane = settings->lane;
+    server->member.adopt = adopt;
+    server->member.left = on_left;
+    server->member.arg = server;
+    server->done_job.fn = on_done_job;
+    server->done_job.arg = server;
+    server->date_second = -1;
+    return server;
+}
+
+void http_server_destroy(struct http_server *server)
+{
+    if (server == NULL)
+        return;
+    assert(server->connections == NULL);
+    assert(server->member.listener == NULL);
+    lane_defer_cancel(server->settings.lane, &server->done_job);
+    mem_free(server->read_buffer);
+    mem_free(server->cipher_buffer);
+    mem_free(server);
+}
+
+bool http_server_listen(struct http_server *const *servers, size_t count, const char *transport,
+                        const char *endpoint, struct error *error)
+{
+    assert(count > 0 && count <= LANES_MAX);
+    struct listener_member *members[LANES_MAX];
+    for (size_t i = 0; i < count; i++) {
+        assert(!servers[i]->is_stopping);
+        members[i] = &servers[i]->member;
+    }
+    return listener_open(members, count, CONNECTIONS_MAX, transport, endpoint, error);
+}
+
+const char *http_server_address(const struct http_server *server)
+{
+    return listener_address(server->member.listener);
+}
+
+void http_server_stop(struct http_server *server, void (*done)(void *arg), void *arg)
+{
+    assert(lane_is_current(server->settings.lane));
+    assert(!server->is_stopping);
+    server->is_stopping = true;
+    server->done = done;
+    server->done_arg = arg;
+    if (server->member.listener != NULL)
+        listener_leave(&server->member);
+    for (struct http_connection *c = server->connections; c != NULL; c = c->next)
+        stop_connection(c);
+    check_done(server);
+}
+
+void http_server_abort(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    for (struct http_connection *c = server->connections; c != NULL; c = c->next)
+        http_connection_close(c);
+}
+
+struct http_server_figures http_server_figures(const struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    struct http_server_figures figures = server->figures;
+    if (server->member.listener != NULL)
+        figures.refused_total = listener_refused(server->member.listener);
+    return figures;
 }

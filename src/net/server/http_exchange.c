@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a request between its protocol and its handler, and what a handler may ask of it. On
- * the connection's lane. */
+/* The life of a request between its protocol and its handler, and the handler's accessors. On the
+ * connection's lane. */
 #include "src/net/server/http_exchange.h"
 
 #include "src/base/buffer.h"
 #include "src/net/server/http_connection.h"
-#include "src/net/server/http_server_state.h"
 
 #include <assert.h>
 
@@ -21,7 +20,7 @@ bool http_response_sends_common(const struct http_response *response, size_t ind
     return true;
 }
 
-static void bury(struct http_request *request)
+static void request_finish(struct http_request *request)
 {
     assert(request->is_ended);
     assert(!request->is_with_handler);
@@ -33,7 +32,8 @@ static void bury(struct http_request *request)
     http_connection_unref(connection);
 }
 
-/* The body begins with data. False when the handler answered, or the body announced too much. */
+/* Lets the handler peek at the first bytes. False: the handler has responded, or the announced size
+ * is too large. */
 static bool peek(struct http_request *request, const uint8_t *data, size_t size)
 {
     assert(request->is_reading);
@@ -43,7 +43,7 @@ static bool peek(struct http_request *request, const uint8_t *data, size_t size)
     uint64_t size_total = request->body.plan.on_peek(request, data, request->arg);
     request->is_peeking = false;
     if (request->is_ended) {
-        bury(request);
+        request_finish(request);
         return false;
     }
     if (request->is_answered)
@@ -55,18 +55,9 @@ static bool peek(struct http_request *request, const uint8_t *data, size_t size)
     return false;
 }
 
-/* The same for what has been collected. */
-static bool peek_whole(struct http_request *request)
-{
-    assert(request->body.buffer != NULL);
-    return peek(request, request->body.buffer->data, request->body.buffer->size);
-}
-
 void http_exchange_init(struct http_request *request, const struct http_request_ops *ops,
                         struct http_connection *connection)
 {
-    assert(ops != NULL);
-    assert(connection->server != NULL);
     const struct http_server_settings *settings = http_connection_settings(connection);
     *request = (struct http_request){
         .ops = ops,
@@ -80,7 +71,6 @@ void http_exchange_init(struct http_request *request, const struct http_request_
 
 void http_exchange_begin(struct http_request *request)
 {
-    assert(request->handler->on_request != NULL);
     assert(!request->is_with_handler);
     assert(!request->is_ended);
     request->connection->server->figures.requests_total++;
@@ -93,11 +83,11 @@ bool http_exchange_receive(struct http_request *request, const uint8_t *data, si
     assert(request->is_reading);
     assert(!request->is_answered);
     enum http_failure failure;
-    /* Where it came to, so that the buffer is made as large as it will have to be. */
+    /* Before the buffer exists, so that it gets its final size at once. */
     if (http_body_size(&request->body) == 0 && !peek(request, data, size))
         return false;
     if (http_body_append(&request->body, data, size, &failure))
-        return peek_whole(request);
+        return peek(request, request->body.buffer->data, request->body.buffer->size);
     http_exchange_fail_body(request, failure);
     return false;
 }
@@ -107,7 +97,7 @@ bool http_exchange_received(struct http_request *request, size_t size)
     assert(request->is_reading);
     assert(!request->is_answered);
     http_body_advance(&request->body, size);
-    return peek_whole(request);
+    return peek(request, request->body.buffer->data, request->body.buffer->size);
 }
 
 void http_exchange_finish_body(struct http_request *request)
@@ -136,30 +126,26 @@ void http_exchange_end(struct http_request *request)
     request->is_ended = true;
     request->is_reading = false;
     if (!request->is_with_handler && !request->is_peeking)
-        bury(request);
+        request_finish(request);
 }
 
 struct slice http_request_method(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->method;
 }
 
 struct slice http_request_path(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->path;
 }
 
 struct slice http_request_query(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->query;
 }
 
 struct slice http_request_header(const struct http_request *request, const char *name)
 {
-    assert(name != NULL);
     struct slice wanted = slice_of_text(name);
     struct slice found;
     struct slice value;
@@ -172,60 +158,51 @@ struct slice http_request_header(const struct http_request *request, const char 
 bool http_request_header_at(const struct http_request *request, size_t index,
                             struct slice *ret_name, struct slice *ret_value)
 {
-    assert(request->ops->header_at != NULL);
     return request->ops->header_at(request, index, ret_name, ret_value);
 }
 
 uint64_t http_request_size_declared(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->size_declared == HTTP_SIZE_UNKNOWN ? UINT64_MAX : request->size_declared;
 }
 
 struct slice http_request_host(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->host;
 }
 
 const char *http_request_peer_address(const struct http_request *request)
 {
-    assert(request->connection != NULL);
     return request->connection->peer;
 }
 
 bool http_request_is_http2(const struct http_request *request)
 {
-    assert(request->ops != NULL);
     return request->ops->is_http2;
 }
 
 bool http_request_is_gone(const struct http_request *request)
 {
-    assert(request->connection != NULL);
     return request->is_ended || http_connection_is_closing(request->connection);
 }
 
 void http_request_set_context(struct http_request *request, void *context)
 {
-    assert(request != NULL);
     request->context = context;
 }
 
 void *http_request_context(const struct http_request *request)
 {
-    assert(request != NULL);
     return request->context;
 }
 
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan)
 {
-    assert(plan != NULL);
     assert(request->is_with_handler);
     assert(!request->is_answered);
     request->is_with_handler = false;
     if (request->is_ended) {
-        bury(request);
+        request_finish(request);
         return;
     }
     request->is_reading = true;
@@ -240,7 +217,6 @@ void http_request_read_body(struct http_request *request, const struct http_body
 
 struct buffer *http_request_body(const struct http_request *request)
 {
-    assert(request->body.buffer != NULL);
     return request->body.buffer;
 }
 
@@ -253,7 +229,7 @@ void http_respond(struct http_request *request, const struct http_response *resp
     request->is_with_handler = false;
     request->is_reading = false;
     if (request->is_ended)
-        bury(request);
+        request_finish(request);
     else if (!http_connection_is_closing(request->connection))
         request->ops->respond(request, response);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an HTTP/1 and an HTTP/2 request share: struct http_request, which each protocol embeds first
- * in a struct of its own, and the one life cycle between protocol and handler. On the connection's
- * lane.
+/* What HTTP/1 and HTTP/2 requests share: struct http_request, the first member of each protocol's
+ * own struct, and its life cycle between protocol and handler. On the connection's lane.
  *
- * A request is with the handler (after on_request, on_body, on_body_failed) or with the protocol
- * (while the body is read, and after http_respond). It ends when the protocol says so with
- * http_exchange_end, once the answer is written or the client has gone. If the handler has it at
- * that moment, it lives on, gone, until the handler gives it back with http_respond or
- * http_request_read_body, which then only end it. on_end is always the last call. */
+ * The handler owns a request after on_request, on_body and on_body_failed; the protocol owns it
+ * while the body is read, and after http_respond. It ends with http_exchange_end, once the response
+ * is written or the client has gone. If the handler owns it at that moment, it stays valid until
+ * the handler calls http_respond or http_request_read_body, which then only end it. on_end is
+ * always the last call. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,14 +24,14 @@ struct http_request_ops {
     bool is_http2;
     bool (*header_at)(const struct http_request *request, size_t index, struct slice *ret_name,
                       struct slice *ret_value);
-    /* The plan stands and its bytes are charged: let the body come (100 Continue, WINDOW_UPDATE,
-     * read on). A body that is there already may be completed from inside. */
+    /* The body's memory is charged: receive it (100 Continue, WINDOW_UPDATE, read on). May complete
+     * a body that was received already. */
     void (*read_body)(struct http_request *request);
-    /* Sends the answer. Calls http_exchange_end when it is written, now or later; what is left of
-     * the body is the protocol's to discard. */
+    /* Sends the response, and calls http_exchange_end when it is written, now or later. The
+     * protocol discards the rest of the body. */
     void (*respond)(struct http_request *request, const struct http_response *response);
-    /* The very end: frees the struct that embeds the request. Its connection may have closed; the
-     * memory of the connection is still there. */
+    /* Frees the struct that embeds the request. The connection may be closed, but is still valid.
+     */
     void (*destroy)(struct http_request *request);
 };
 
@@ -52,29 +51,29 @@ struct http_request {
     bool is_reading;  /* between http_request_read_body and the end of the body */
     bool is_peeking;  /* inside on_peek */
     bool is_answered; /* http_respond was called */
-    bool is_ended;    /* http_exchange_end was called: answer written, or client gone */
+    bool is_ended;    /* http_exchange_end was called: response written, or client gone */
 };
 
-/* Whether row index of response->common is sent: headers has none of that name. */
+/* Whether response->common.rows[index] is sent: not if headers has one of that name. */
 bool http_response_sends_common(const struct http_response *response, size_t index);
 
-/* Clears the struct and holds a reference to the connection until destroy has returned. The
- * protocol then fills method, path, query, host and size_declared. */
+/* Clears the struct, and references the connection until destroy has returned. The protocol then
+ * sets method, path, query, host and size_declared. */
 void http_exchange_init(struct http_request *request, const struct http_request_ops *ops,
                         struct http_connection *connection);
-/* Headers are complete: counts the request and calls on_request. The request may be freed when this
- * returns, as after each function below. */
+/* The headers are complete: counts the request and calls on_request. This and each function below
+ * may free the request. */
 void http_exchange_begin(struct http_request *request);
-/* Body bytes came: collects them, peeks. False when that ended the reading: failed, answered from
- * on_peek, or gone; the caller then touches the request no more. */
+/* Collects bytes of the body, and peeks. False: reading has ended (failed, response sent from
+ * on_peek, or client gone), and the request must not be used any more. */
 bool http_exchange_receive(struct http_request *request, const uint8_t *data, size_t size)
     __attribute__((warn_unused_result));
-/* The same for size bytes that were read straight into http_body_room. */
+/* The same for bytes that were read straight into http_body_room. */
 bool http_exchange_received(struct http_request *request, size_t size)
     __attribute__((warn_unused_result));
-/* The body is whole: on_body. */
+/* The body is complete: on_body. */
 void http_exchange_finish_body(struct http_request *request);
-/* The body will not become whole: on_body_failed. */
+/* The body cannot be completed: on_body_failed. */
 void http_exchange_fail_body(struct http_request *request, enum http_failure failure);
-/* The exchange is over on the wire. Ends the request, at once or when the handler gives it back. */
+/* The exchange is over on the wire. Ends the request, now or when the handler returns it. */
 void http_exchange_end(struct http_request *request);

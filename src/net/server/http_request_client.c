@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers into metadata. On the request's lane. */
+/* Converts headers to metadata. On the request's lane. */
 #include "src/net/server/http_request_client.h"
 
 #include "src/base/limits.h"
@@ -12,12 +12,11 @@
 
 enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 2 };
 
-/* Headers that grpc-go keeps to itself. */
+/* Headers that grpc-go does not pass on. */
 static bool is_of_protocol(struct slice name)
 {
     static const char *const names[] = {"te",           "grpc-encoding", "grpc-timeout",
                                         "grpc-message", "grpc-status",   "grpc-message-type"};
-    assert(name.data != NULL);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (slice_equal_text(name, names[i]))
             return true;
@@ -26,16 +25,14 @@ static bool is_of_protocol(struct slice name)
 
 static char *put_row(struct client_metadata *row, const char *name, struct slice value, char *text)
 {
-    assert(name != NULL);
     *row = (struct client_metadata){name, text};
     return text + sprintf(text, "%.*s", (int)value.size, (const char *)value.data) + 1;
 }
 
-/* Names and values with terminators, as client_info_create wants them. */
+/* Fills rows, and text with their zero-terminated strings. Returns the number of rows. */
 static size_t collect_metadata(const struct http_request *request, bool is_grpc,
                                struct client_metadata *rows, char *text)
 {
-    assert(rows != NULL && text != NULL);
     struct slice name;
     struct slice value;
     size_t count = 0;
@@ -57,7 +54,6 @@ static size_t collect_metadata(const struct http_request *request, bool is_grpc,
 
 static size_t metadata_bytes(const struct http_request *request)
 {
-    assert(request != NULL);
     struct slice name;
     struct slice value;
     size_t size = 2 * (http_request_host(request).size + 1);
@@ -68,7 +64,6 @@ static size_t metadata_bytes(const struct http_request *request)
 
 struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
 {
-    assert(request != NULL);
     struct client_metadata rows[METADATA_ROWS_MAX];
     char *text = mem_alloc(metadata_bytes(request));
     size_t count = collect_metadata(request, is_grpc, rows, text);

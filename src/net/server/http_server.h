@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP server of one lane: HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113; over TLS, or in cleartext with
- * prior knowledge) exchanges look alike to its handler. A body is charged to the budget before it
- * is read; the handler hears of a request when its headers are complete. Everything here runs on
- * the server's lane. */
+/* The HTTP server of one lane. Its handler sees no difference between HTTP/1.1 (RFC 9112) and
+ * HTTP/2 (RFC 9113; over TLS, or in cleartext with prior knowledge). The handler gets a request
+ * when its headers are complete; the body is charged to the budget before it is read. Implemented
+ * in http_connection.c (the server) and http_exchange.c (requests). On the server's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,30 +20,30 @@ struct http_request;
 struct lane;
 struct tls_context;
 
-/* Why a body did not become whole. The handler answers, in its protocol's form. */
+/* Why a body could not be completed. The handler responds, in the form of its protocol. */
 enum http_failure {
     HTTP_BODY_TOO_LARGE, /* more than max_bytes, declared or sent */
-    HTTP_BODY_NO_BUDGET, /* the byte budget is short: answer "try again later" */
+    HTTP_BODY_NO_BUDGET, /* the byte budget is exhausted: respond "try again later" */
     HTTP_BODY_MALFORMED, /* broken framing */
     HTTP_BODY_TOO_SLOW,  /* under the minimum rate, or past its deadline */
 };
 
 struct http_handler {
-    /* Headers are complete. Calls http_request_read_body or http_respond, now or later; HTTP/2
-     * data that comes before it has decided is refused (RST_STREAM: try again). */
+    /* The headers are complete. Calls http_request_read_body or http_respond, now or later; HTTP/2
+     * data that arrives before that is refused (RST_STREAM with REFUSED_STREAM). */
     void (*on_request)(struct http_request *request, void *arg);
-    /* The whole body is there: http_request_body. Then http_respond, now or later. */
+    /* The body is complete: http_request_body. Calls http_respond, now or later. */
     void (*on_body)(struct http_request *request, void *arg);
-    /* The body failed; answer with http_respond now. */
+    /* The body failed. Calls http_respond before it returns. */
     void (*on_body_failed)(struct http_request *request, enum http_failure failure, void *arg);
-    /* Optional, always the last call: answer written, or client gone. The request is dead when it
-     * returns. While the handler has the request (on_request, on_body and on_body_failed give it,
-     * http_request_read_body and http_respond take it back) a client that goes is not reported;
-     * http_respond is then a no-op that ends in on_end. */
+    /* Optional, always the last call: response written, or client gone. The request is freed when
+     * it returns. While the handler owns the request (from on_request, on_body or on_body_failed to
+     * http_request_read_body or http_respond) a lost client is not reported; http_respond then only
+     * calls on_end. */
     void (*on_end)(struct http_request *request, void *arg);
 };
 
-/* Of servers of one lane. */
+/* Of the servers of one lane. */
 struct http_server_counters {
     counter connections_aborted;
     counter streams_reset;
@@ -74,78 +74,76 @@ struct http_server_settings {
     uint64_t connection_age_max_ns;   /* HTTP/2: GOAWAY after so long, ±10 %; 0: never */
     uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
-    struct tls_context *tls; /* NULL: cleartext; of the server's lane, and outlives the server */
-    bool must_answer;        /* probes: TLS connections are taken when the budget is used up, too */
+    struct tls_context *tls; /* NULL: cleartext; of the server's lane, outlives the server */
+    bool must_answer;        /* for probes: responds even when the budget is exhausted */
     struct http_server_counters *counters; /* NULL: not counted */
     const struct http_handler *handler;
     void *arg;
 };
 
 struct http_server *http_server_create(const struct http_server_settings *settings);
-/* Must have stopped, or never got a connection. NULL is tolerated. */
+/* Must have stopped, or never had a connection. NULL is a no-op. */
 void http_server_destroy(struct http_server *server);
-/* Listens on endpoint ("localhost:4318", ":4318", "0.0.0.0:0", "[::1]:4318"; transport is "tcp",
- * "tcp4", "tcp6"; a path for "unix") and deals accepted connections round robin to the servers, one
- * per lane, servers[0] on the calling lane owning the listener. The error names the endpoint and
- * the reason as Go does: "listen tcp 127.0.0.1:4317: bind: address already in use". */
+/* Listens on endpoint ("localhost:4318", ":4318", "0.0.0.0:0", "[::1]:4318" for the transports
+ * "tcp", "tcp4", "tcp6"; a path for "unix") and distributes connections round robin to the servers,
+ * one per lane; servers[0], on the calling lane, owns the listener. The error names endpoint and
+ * reason as Go does: "listen tcp 127.0.0.1:4317: bind: address already in use". */
 bool http_server_listen(struct http_server *const *servers, size_t count, const char *transport,
                         const char *endpoint, struct error *error);
-/* "127.0.0.1:4318": where it really listens (port 0 resolved). Valid while listening. */
+/* "127.0.0.1:4318": the bound address (port 0 resolved). Valid while listening. */
 const char *http_server_address(const struct http_server *server);
-/* Stops accepting, ends idle connections (GOAWAY on HTTP/2), lets exchanges finish, then calls
- * done(arg) once, from a later turn of the loop. Legal without having listened. */
+/* Stops accepting, closes idle connections (GOAWAY on HTTP/2), lets exchanges finish, then calls
+ * done(arg) once, in a later turn of the loop. Allowed without having listened. */
 void http_server_stop(struct http_server *server, void (*done)(void *arg), void *arg);
-/* Closes every connection now; the done of http_server_stop still comes, from a later turn of the
- * loop. */
+/* Closes every connection now; done of http_server_stop is still called, in a later turn. */
 void http_server_abort(struct http_server *server);
-/* What the server has seen so far. On its lane: these are plain numbers. */
+/* Totals since the server was created. */
 struct http_server_figures {
     uint64_t connections;
     uint64_t connections_total;
-    uint64_t refused_total; /* over CONNECTIONS_MAX, or no descriptor left */
+    uint64_t refused_total; /* over CONNECTIONS_MAX, or no file descriptor left */
     uint64_t requests_total;
     uint64_t handshakes_failed_total;
-    uint64_t aborted_total; /* closed by us for abuse, slowness or malformed framing */
-    uint64_t reset_total;   /* HTTP/2 streams that we reset with an error */
+    uint64_t aborted_total; /* closed because of abuse, slowness or malformed framing */
+    uint64_t reset_total;   /* HTTP/2 streams reset by us with an error */
 };
 struct http_server_figures http_server_figures(const struct http_server *server);
 
-/* What was asked. Slices live until http_respond. */
+/* The request line. Slices are valid until http_respond. */
 struct slice http_request_method(const struct http_request *request);
 /* Path without query, as sent. */
 struct slice http_request_path(const struct http_request *request);
 struct slice http_request_query(const struct http_request *request);
-/* The first header of that (lower-case) name; data is NULL when there is none. */
+/* The first header of that lower-case name; data is NULL if there is none. */
 struct slice http_request_header(const struct http_request *request, const char *name);
-/* The index-th header in order, or false: for include_metadata. Names are lower case; no
- * pseudo-headers. */
+/* The index-th header in order, without pseudo-headers, its name in lower case; false after the
+ * last. */
 bool http_request_header_at(const struct http_request *request, size_t index,
                             struct slice *ret_name, struct slice *ret_value);
 struct slice http_request_host(const struct http_request *request);
-/* Content-Length, or UINT64_MAX when it is not known. */
+/* Content-Length, or UINT64_MAX if it is not known. */
 uint64_t http_request_size_declared(const struct http_request *request);
 /* "127.0.0.1", or "" for a unix socket. */
 const char *http_request_peer_address(const struct http_request *request);
 bool http_request_is_http2(const struct http_request *request);
-/* True when nobody waits for the answer any more. */
+/* True once the client has gone. */
 bool http_request_is_gone(const struct http_request *request);
 void http_request_set_context(struct http_request *request, void *context);
 void *http_request_context(const struct http_request *request);
 
-/* Reads the body into one buffer, charged before a byte is read (its declared size, or growing as
- * it comes). */
+/* How to read the body into one buffer, charged before it is read (its declared size, or growing
+ * with the input). */
 struct http_body_plan {
     uint64_t max_bytes;
     struct budget *budget; /* NULL: the server's */
-    /* Optional: once peek_bytes are there, on_peek sees them and returns the size of the whole body
-     * that they announce (0: unknown), or answers the request with http_respond. */
+    /* Optional: on_peek gets the first peek_bytes and returns the size of the whole body that they
+     * announce (0: unknown), or calls http_respond. */
     size_t peek_bytes;
     uint64_t (*on_peek)(struct http_request *request, const uint8_t *data, void *arg);
 };
-/* on_body or on_body_failed may come, and the request end, before it returns. */
+/* May call on_body or on_body_failed, and end the request, before it returns. */
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan);
-/* The whole body, in on_body and until http_respond; a holder who needs it longer takes a
- * reference. */
+/* The body, from on_body until http_respond; take a reference to keep it longer. */
 struct buffer *http_request_body(const struct http_request *request);
 
 struct http_header {
@@ -155,7 +153,7 @@ struct http_header {
 
 enum { HTTP_RESPONSE_HEADERS_MAX = 12, HTTP_COMMON_HEADERS_MAX = 64 };
 
-/* Headers that a server's responses have in common: at most HTTP_COMMON_HEADERS_MAX. */
+/* Headers that all responses of a server have: at most HTTP_COMMON_HEADERS_MAX. */
 struct http_common_headers {
     const struct http_header *rows;
     size_t count;
@@ -164,12 +162,12 @@ struct http_common_headers {
 struct http_response {
     unsigned status;
     struct http_header headers[HTTP_RESPONSE_HEADERS_MAX]; /* up to the first without name */
-    struct http_common_headers common; /* but those that headers has, Vary excepted: a list */
+    struct http_common_headers common; /* those not in headers; Vary, a list, in any case */
     struct slice body;                 /* copied */
-    struct http_header trailers[4];    /* HTTP/2 only; without a body it is "trailers-only" */
-    bool closes;                       /* close the connection afterwards (HTTP/1.1) */
+    struct http_header trailers[4];    /* HTTP/2 only; without a body: gRPC's "trailers-only" */
+    bool closes;                       /* HTTP/1.1: close the connection afterwards */
 };
-/* Answers, exactly once; the request is gone afterwards unless on_end is still to come.
- * Content-Length, Date and Connection are the server's. What is left of an unread body is
- * discarded, bounded, or the connection closed. */
+/* Sends the response, exactly once; do not use the request afterwards, except in on_end. The server
+ * adds Content-Length, Date and Connection. The rest of an unread body is discarded up to a limit,
+ * else the connection closes. */
 void http_respond(struct http_request *request, const struct http_response *response);

@@ -1,42 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves bytes between a socket, a TLS channel and a protocol. While the socket takes no more,
- * ciphertext waits in the channel; what a client makes us answer there is bounded by it. On the
- * server's lane. */
-#include "src/net/server/http_secure.h"
+ * ciphertext waits in the channel, which bounds it. On the server's lane. */
+#include "src/net/server/http_connection.h"
 
 #include "src/base/budget.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/server/http_connection.h"
-#include "src/net/server/http_server_state.h"
 #include "src/net/tls/tls_channel.h"
 #include "src/net/tls/tls_context.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* RFC 8446, 6. */
+/* RFC 8446 §6. */
 enum { ALERT_FATAL = 2, ALERT_INTERNAL_ERROR = 80 };
 
-/* What Go's HTTP server tells clients that forgot the s of https. */
-static const char cleartext_answer[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
-                                       "Client sent an HTTP request to an HTTPS server.\n";
+/* As Go's HTTP server responds to cleartext requests. */
+static const char cleartext_response[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
+                                         "Client sent an HTTP request to an HTTPS server.\n";
 
 static void report(struct http_connection *connection, const char *reason)
 {
     struct http_server *server = connection->server;
-    assert(reason != NULL);
     server->figures.handshakes_failed_total++;
     tls_context_handshake_failed(server->settings.tls, connection->peer, reason);
 }
 
-/* Has that much of the budget held for the connection. False: there is not so much. */
+/* Makes the connection's charge that large. False: the budget has no room. */
 static bool charge(struct http_connection *connection, uint64_t bytes)
 {
     const struct http_server_settings *settings = &connection->server->settings;
     uint64_t held = connection->tls_charge;
-    assert(settings->budget != NULL);
     if (bytes > held && settings->must_answer)
         budget_take(settings->budget, bytes - held);
     else if (bytes > held && !budget_try_take(settings->budget, bytes - held))
@@ -47,8 +42,8 @@ static bool charge(struct http_connection *connection, uint64_t bytes)
     return true;
 }
 
-/* The same while hands are shaken. Strangers get a part of the budget only, so that they cannot
- * keep it from those who send. NULL, or why not. */
+/* The same during the handshake. All unauthenticated handshakes share a part of the budget, so that
+ * they cannot starve requests. Returns NULL, or why not. */
 static const char *charge_handshake(struct http_connection *connection, uint64_t bytes)
 {
     struct http_server *server = connection->server;
@@ -56,7 +51,7 @@ static const char *charge_handshake(struct http_connection *connection, uint64_t
     assert(bytes >= connection->tls_charge);
     uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
     if (!server->settings.must_answer && server->handshakes_charge + more > part)
-        return "too many clients shake hands already";
+        return "too many handshakes at once";
     if (!charge(connection, bytes))
         return "the memory budget is used up";
     server->handshakes_charge += more;
@@ -70,18 +65,18 @@ static void end_handshake(struct http_connection *connection)
     server->handshakes_charge -= connection->tls_charge;
 }
 
-/* Clients that hear an alert come back later; those that hear nothing suspect the network. */
-static void refuse(struct http_connection *connection, const char *reason, bool is_unanswered)
+/* With an alert clients retry later; without one they suspect the network. */
+static void refuse(struct http_connection *connection, const char *reason, bool sends_alert)
 {
     char alert[] = {21, 3, 1, 0, 2, ALERT_FATAL, ALERT_INTERNAL_ERROR};
     uv_buf_t part = uv_buf_init(alert, sizeof(alert));
     report(connection, reason);
-    if (is_unanswered)
+    if (sends_alert)
         http_connection_send(connection, &part, 1);
     http_connection_abort(connection);
 }
 
-bool http_secure_flush(struct http_connection *connection)
+bool server_tls_flush(struct http_connection *connection)
 {
     assert(!connection->is_closing);
     if (connection->writes_waiting > 0)
@@ -95,29 +90,23 @@ bool http_secure_flush(struct http_connection *connection)
     return is_written;
 }
 
-static void answer_cleartext(struct http_connection *connection)
-{
-    assert(connection->writes_waiting == 0);
-    char text[sizeof(cleartext_answer)];
-    memcpy(text, cleartext_answer, sizeof(text));
-    uv_buf_t part = uv_buf_init(text, sizeof(text) - 1);
-    http_connection_send(connection, &part, 1);
-}
-
 static void fail(struct http_connection *connection)
 {
     struct tls_channel *tls = connection->tls;
     assert(!connection->is_closing);
     if (!tls_channel_is_open(tls))
         report(connection, tls_channel_error(tls));
-    if (tls_channel_met_http(tls) && connection->server->settings.has_http1)
-        answer_cleartext(connection);
-    else
-        http_secure_flush(connection); /* the alert */
+    if (tls_channel_met_http(tls) && connection->server->settings.has_http1) {
+        uv_buf_t part =
+            uv_buf_init((char *)(uintptr_t)cleartext_response, sizeof(cleartext_response) - 1);
+        http_connection_send(connection, &part, 1);
+    } else {
+        server_tls_flush(connection); /* the alert */
+    }
     http_connection_abort(connection);
 }
 
-/* As grpc-go, a server that speaks only HTTP/2 insists that it was agreed on. */
+/* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
 static void start_protocol(struct http_connection *connection)
 {
     const char *name = tls_channel_protocol(connection->tls);
@@ -135,7 +124,7 @@ static void start_protocol(struct http_connection *connection)
     }
 }
 
-/* One step; what tls_channel_read said. */
+/* One step. Returns what tls_channel_read returns. */
 static ptrdiff_t read_some(struct http_connection *connection)
 {
     uv_buf_t room;
@@ -166,7 +155,7 @@ static void pump(struct http_connection *connection)
     else if (count == TLS_CLOSED)
         http_connection_end_input(connection);
     if (!connection->is_closing)
-        http_secure_flush(connection);
+        server_tls_flush(connection);
     if (!connection->is_closing && !tls_channel_keep(connection->tls))
         http_connection_abort(connection);
 }
@@ -180,7 +169,7 @@ static void on_job(void *arg)
     http_connection_input_taken(connection);
 }
 
-void http_secure_begin(struct http_connection *connection)
+void server_tls_begin(struct http_connection *connection)
 {
     struct http_server *server = connection->server;
     struct error error;
@@ -203,12 +192,12 @@ void http_secure_begin(struct http_connection *connection)
     http_connection_resume(connection);
 }
 
-/* More came from a client that shakes hands still. False: the connection is closed. */
+/* Input during the handshake. False: the connection is closed. */
 static bool admit(struct http_connection *connection, size_t size)
 {
     assert(!tls_channel_is_open(connection->tls));
     if (connection->tls_input > TLS_HANDSHAKE_INPUT_MAX) {
-        report(connection, "the client sends more than a handshake has");
+        report(connection, "the client sends more than a handshake needs");
         http_connection_abort(connection);
         return false;
     }
@@ -221,7 +210,7 @@ static bool admit(struct http_connection *connection, size_t size)
     return false;
 }
 
-void http_secure_receive(struct http_connection *connection, const uint8_t *data, size_t size)
+void server_tls_receive(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(size > 0);
     if (!tls_channel_is_open(connection->tls) && !admit(connection, size))
@@ -230,7 +219,7 @@ void http_secure_receive(struct http_connection *connection, const uint8_t *data
     pump(connection);
 }
 
-bool http_secure_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
+bool server_tls_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
 {
     assert(!connection->is_closing);
     for (unsigned i = 0; i < count; i++) {
@@ -240,37 +229,36 @@ bool http_secure_write(struct http_connection *connection, uv_buf_t *parts, unsi
             return false;
         }
     }
-    return http_secure_flush(connection);
+    return server_tls_flush(connection);
 }
 
-bool http_secure_end(struct http_connection *connection)
+bool server_tls_end(struct http_connection *connection)
 {
     assert(!connection->is_closing);
     tls_channel_end(connection->tls);
-    return http_secure_flush(connection);
+    return server_tls_flush(connection);
 }
 
-void http_secure_resume(struct http_connection *connection)
+void server_tls_resume(struct http_connection *connection)
 {
     assert(connection->is_reading);
     if (tls_channel_has_input(connection->tls))
         lane_defer(connection->server->settings.lane, &connection->tls_job);
 }
 
-bool http_secure_has_input(const struct http_connection *connection)
+bool server_tls_has_input(const struct http_connection *connection)
 {
-    assert(connection->tls != NULL);
     return tls_channel_has_input(connection->tls);
 }
 
-void http_secure_expire(struct http_connection *connection)
+void server_tls_expire(struct http_connection *connection)
 {
     assert(connection->protocol == NULL);
     if (!tls_channel_is_open(connection->tls))
         report(connection, "the client did not finish the handshake in time");
 }
 
-void http_secure_close(struct http_connection *connection)
+void server_tls_close(struct http_connection *connection)
 {
     assert(!connection->is_closing);
     lane_defer_cancel(connection->server->settings.lane, &connection->tls_job);
@@ -281,7 +269,7 @@ void http_secure_close(struct http_connection *connection)
         uv_try_write((uv_stream_t *)&connection->tcp, &part, 1);
 }
 
-void http_secure_end_all(struct http_connection *connection)
+void server_tls_closed(struct http_connection *connection)
 {
     assert(connection->is_closing);
     if (connection->tls_charge == 0)

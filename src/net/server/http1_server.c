@@ -1,0 +1,884 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server side of HTTP/1.0 and HTTP/1.1 on one connection (RFC 9112): keep-alive, bounded
+ * pipelining, Content-Length and chunked bodies, 100-continue. http_server.c calls it with what was
+ * read; http1_parser.c parses heads, http1_chunks.c chunked bodies. In this order: the head of a
+ * response, the request while its head is received, responding, and reading.
+ *
+ * Input goes through take_all, which offers it to the present state. What the state cannot use yet
+ * waits in the stash, and reading pauses until the stash is empty. Handlers respond from inside
+ * take_all or later; responding never reads on itself: the loop in take_all does, or a job at the
+ * end of the turn. On the connection's lane. */
+#include "src/net/server/http_connection.h"
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/net/server/http1_chunks.h"
+#include "src/net/server/http1_parser.h"
+#include "src/net/server/http_exchange.h"
+#include "src/net/syntax/http1_chars.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    /* May come from the budget's margin, so that the handler refuses an ordinary request. */
+    KEEP_MARGIN_BYTES = 4096,
+    HEAD_FIRST_BYTES = 1024,
+    RESPONSE_HEAD_BYTES = 1024, /* longer heads are allocated */
+};
+
+enum http1_state {
+    HTTP1_HEAD,       /* idle without an exchange, else receiving its head */
+    HTTP1_HELD,       /* the handler has the request and has not asked for its body */
+    HTTP1_BODY,       /* receiving the body */
+    HTTP1_RESPONDING, /* the request is complete; the response is awaited or being written */
+    HTTP1_DISCARD,    /* the response is sent; the rest of the body is dropped */
+    HTTP1_LINGER,     /* the last response is sent; the peer is to close */
+};
+
+/* A request from its first byte: collects the head, then is the handler's struct http_request. */
+struct http1_exchange {
+    struct http_request request; /* first; set up once the head is whole */
+    struct http1 *http1;
+    struct buffer *head; /* as much as was received; names in lower case once it is complete */
+    bool has_begun;      /* the request is set up: it ends by http_exchange_end */
+    struct http1_parser parser;
+};
+
+struct http1 {
+    struct http_connection *connection;
+    struct lane *lane;
+    struct http1_exchange *exchange; /* NULL: idle, discarding, lingering */
+    enum http1_state state;
+    bool is_writing;        /* the response waits for the socket */
+    bool is_stopping;       /* the server stops */
+    bool closes;            /* after this response */
+    bool is_chunked;        /* the current body */
+    bool has_continued;     /* 100 Continue was sent, or is not expected */
+    bool has_ended;         /* the peer has half-closed */
+    bool has_served;        /* this is not the first request */
+    uint64_t body_left;     /* of a body without chunks */
+    uint64_t dropped_bytes; /* while lingering */
+    uint64_t read_until_ns; /* deadline of the whole request; UINT64_MAX: none */
+    uint64_t body_due_ns;   /* moves away as bytes arrive */
+    struct http1_chunks chunks;
+    struct buffer *stash; /* input that the state cannot use yet; NULL: none */
+    size_t stash_at;
+    struct lane_job stash_job;
+};
+
+/* The status line and headers of a response. */
+struct response_head {
+    char *data; /* inlined, or allocated */
+    size_t size;
+    size_t capacity;
+    char inlined[RESPONSE_HEAD_BYTES];
+};
+
+static const struct {
+    unsigned status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {413, "Request Entity Too Large"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {422, "Unprocessable Entity"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+};
+
+static const char *reason_of(unsigned status)
+{
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "";
+}
+
+static bool is_bodiless(unsigned status)
+{
+    return status == 204 || status == 304;
+}
+
+static char *room(struct response_head *head, size_t size)
+{
+    assert(head->size <= head->capacity);
+    if (head->capacity - head->size < size) {
+        size_t capacity = head->capacity * 2 + size;
+        char *larger = mem_alloc(capacity);
+        memcpy(larger, head->data, head->size);
+        if (head->data != head->inlined)
+            mem_free(head->data);
+        head->data = larger;
+        head->capacity = capacity;
+    }
+    return head->data + head->size;
+}
+
+static void append(struct response_head *head, const char *piece)
+{
+    size_t size = strlen(piece);
+    memcpy(room(head, size), piece, size);
+    head->size += size;
+}
+
+/* Names are lower case in here; they are sent as Go does: Content-Type. */
+static void append_name(struct response_head *head, const char *name)
+{
+    size_t size = strlen(name);
+    assert(http1_is_token(slice_of(name, size)));
+    char *target = room(head, size);
+    bool is_start = true;
+    for (size_t i = 0; i < size; i++) {
+        bool is_lower = name[i] >= 'a' && name[i] <= 'z';
+        target[i] = is_start && is_lower ? (char)(name[i] - 'a' + 'A') : name[i];
+        is_start = name[i] == '-';
+    }
+    head->size += size;
+}
+
+/* Bytes that could end the line become spaces. */
+static void append_value(struct response_head *head, const char *value)
+{
+    size_t size = strlen(value);
+    char *target = room(head, size);
+    for (size_t i = 0; i < size; i++)
+        target[i] = http1_is((uint8_t)value[i], HTTP1_VALUE) ? value[i] : ' ';
+    head->size += size;
+}
+
+static void append_header(struct response_head *head, const char *name, const char *value)
+{
+    append_name(head, name);
+    append(head, ": ");
+    append_value(head, value);
+    append(head, "\r\n");
+}
+
+/* connection: "close", "keep-alive", or NULL. */
+static void response_head_init(struct response_head *head, struct http_server *server,
+                               const struct http_response *response, const char *connection)
+{
+    head->data = head->inlined;
+    head->size = 0;
+    head->capacity = sizeof(head->inlined);
+    char line[64];
+    snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", response->status,
+             reason_of(response->status));
+    append(head, line);
+    size_t headers_max = sizeof(response->headers) / sizeof(response->headers[0]);
+    for (size_t i = 0; i < headers_max && response->headers[i].name != NULL; i++)
+        append_header(head, response->headers[i].name, response->headers[i].value);
+    for (size_t i = 0; i < response->common.count; i++)
+        if (http_response_sends_common(response, i))
+            append_header(head, response->common.rows[i].name, response->common.rows[i].value);
+    append_header(head, "date", http_server_date(server));
+    if (!is_bodiless(response->status)) {
+        snprintf(line, sizeof(line), "%zu", response->body.size);
+        append_header(head, "content-length", line);
+    }
+    if (connection != NULL)
+        append_header(head, "connection", connection);
+    append(head, "\r\n");
+}
+
+static void response_head_fini(struct response_head *head)
+{
+    if (head->data != head->inlined)
+        mem_free(head->data);
+    head->data = NULL;
+}
+
+static enum http1_result refuse_busy(struct http1_exchange *exchange)
+{
+    exchange->parser.status = 503;
+    exchange->parser.reason = "out of memory budget";
+    return HTTP1_REFUSED;
+}
+
+/* A charged copy of bytes that wait. NULL: the budget has no room. */
+static struct buffer *keep(struct budget *budget, const uint8_t *data, size_t size)
+{
+    assert(data != NULL || size == 0);
+    struct buffer *kept = buffer_try_create(budget, size);
+    if (kept == NULL && size <= KEEP_MARGIN_BYTES)
+        kept = buffer_try_create_margin(budget, size);
+    if (kept == NULL)
+        return NULL;
+    memcpy(kept->data, data, size);
+    kept->size = size;
+    return kept;
+}
+
+static struct http1_exchange *exchange_create(struct http1 *http1)
+{
+    struct http1_exchange *exchange = mem_try_alloc(sizeof(*exchange));
+    if (exchange == NULL)
+        return NULL;
+    exchange->http1 = http1;
+    exchange->head = NULL;
+    exchange->has_begun = false;
+    http1_parser_init(&exchange->parser);
+    return exchange;
+}
+
+static void exchange_destroy(struct http1_exchange *exchange)
+{
+    buffer_unref(exchange->head);
+    mem_free(exchange);
+}
+
+/* Parses the head where it lies, and copies it once. */
+static enum http1_result feed_first(struct http1_exchange *exchange, struct budget *budget,
+                                    const uint8_t *data, size_t size, size_t *ret_used)
+{
+    assert(exchange->head == NULL);
+    enum http1_result result = http1_parser_feed(&exchange->parser, data, size);
+    *ret_used = exchange->parser.position;
+    if (result == HTTP1_REFUSED)
+        return result;
+    exchange->head = keep(budget, data, *ret_used);
+    return exchange->head == NULL ? refuse_busy(exchange) : result;
+}
+
+/* False: the budget has no room. */
+static bool make_room(struct http1_exchange *exchange, struct budget *budget, size_t size)
+{
+    struct buffer *head = exchange->head;
+    if (size <= head->capacity)
+        return true;
+    size_t capacity = head->capacity * 2 > HEAD_FIRST_BYTES ? head->capacity * 2 : HEAD_FIRST_BYTES;
+    if (capacity < size)
+        capacity = size;
+    struct buffer *larger = buffer_try_create(budget, capacity);
+    if (larger == NULL && capacity <= KEEP_MARGIN_BYTES)
+        larger = buffer_try_create_margin(budget, capacity);
+    if (larger == NULL)
+        return false;
+    memcpy(larger->data, head->data, head->size);
+    larger->size = head->size;
+    buffer_unref(head);
+    exchange->head = larger;
+    return true;
+}
+
+static enum http1_result feed_more(struct http1_exchange *exchange, struct budget *budget,
+                                   const uint8_t *data, size_t size, size_t *ret_used)
+{
+    size_t old = exchange->head->size;
+    assert(old <= HTTP_HEADER_BLOCK_BYTES_MAX);
+    /* With one byte over the limit the parser refuses it. */
+    size_t most = HTTP_HEADER_BLOCK_BYTES_MAX + 1 - old;
+    size_t taken = size < most ? size : most;
+    *ret_used = taken;
+    if (!make_room(exchange, budget, old + taken))
+        return refuse_busy(exchange);
+    struct buffer *head = exchange->head;
+    memcpy(head->data + old, data, taken);
+    head->size = old + taken;
+    enum http1_result result = http1_parser_feed(&exchange->parser, head->data, head->size);
+    if (result != HTTP1_COMPLETE)
+        return result;
+    head->size = exchange->parser.position;
+    *ret_used = head->size - old;
+    return result;
+}
+
+/* Takes bytes up to the end of the head; *ret_used is their number. After HTTP1_REFUSED the parser
+ * has the status to respond with. */
+static enum http1_result exchange_feed(struct http1_exchange *exchange, struct budget *budget,
+                                       const uint8_t *data, size_t size, size_t *ret_used)
+{
+    assert(size > 0);
+    assert(!exchange->has_begun);
+    return exchange->head == NULL ? feed_first(exchange, budget, data, size, ret_used)
+                                  : feed_more(exchange, budget, data, size, ret_used);
+}
+
+static struct slice slice_of_span(const struct http1_exchange *exchange, struct http1_span span)
+{
+    assert(span.at + span.size <= exchange->head->size);
+    return slice_of(exchange->head->data + span.at, span.size);
+}
+
+static void lower_names(struct http1_exchange *exchange)
+{
+    assert(exchange->parser.header_count <= HTTP_HEADERS_MAX);
+    for (size_t i = 0; i < exchange->parser.header_count; i++) {
+        struct http1_span name = exchange->parser.headers[i].name;
+        uint8_t *text = exchange->head->data + name.at;
+        for (size_t j = 0; j < name.size; j++)
+            if (text[j] >= 'A' && text[j] <= 'Z')
+                text[j] |= 0x20;
+    }
+}
+
+static struct http1_exchange *exchange_of(const struct http_request *request)
+{
+    assert(!request->ops->is_http2);
+    return (struct http1_exchange *)(uintptr_t)request;
+}
+
+static bool header_at(const struct http_request *request, size_t index, struct slice *ret_name,
+                      struct slice *ret_value)
+{
+    const struct http1_exchange *exchange = exchange_of(request);
+    if (index >= exchange->parser.header_count)
+        return false;
+    *ret_name = slice_of_span(exchange, exchange->parser.headers[index].name);
+    *ret_value = slice_of_span(exchange, exchange->parser.headers[index].value);
+    return true;
+}
+
+/* Whether the rest of the current body is still to be received. */
+static bool has_rest(const struct http1 *http1)
+{
+    return http1->is_chunked ? http1->chunks.state != CHUNK_END : http1->body_left > 0;
+}
+
+static void drop_stash(struct http1 *http1)
+{
+    buffer_unref(http1->stash);
+    http1->stash = NULL;
+    http1->stash_at = 0;
+}
+
+/* After the state has changed: takes the stash at the end of the turn, reads on once the stash is
+ * empty, and closes when more input is needed than the peer will send. */
+static void settle(struct http1 *http1)
+{
+    assert(http1->stash == NULL || http1->stash_at <= http1->stash->size);
+    if (http_connection_is_closing(http1->connection))
+        return;
+    bool waits = http1->state == HTTP1_HELD || http1->state == HTTP1_RESPONDING;
+    if (http1->stash != NULL && !waits)
+        lane_defer(http1->lane, &http1->stash_job);
+    if (http1->stash != NULL)
+        http_connection_pause(http1->connection);
+    else if (!http1->has_ended)
+        http_connection_resume(http1->connection);
+    else if (!waits)
+        http_connection_close(http1->connection);
+}
+
+/* After the response, with the body received or discarded. */
+static void go_idle(struct http1 *http1)
+{
+    assert(http1->exchange == NULL);
+    assert(!has_rest(http1));
+    http1->state = HTTP1_HEAD;
+    http1->has_served = true;
+    if (http1->is_stopping && http1->stash == NULL)
+        http_connection_close(http1->connection);
+    else
+        http_connection_set_deadline(http1->connection,
+                                     http_connection_settings(http1->connection)->idle_ns);
+}
+
+/* Closing with unread input would reset the connection, and the response could be lost (RFC 9112
+ * §9.6). */
+static void go_linger(struct http1 *http1, bool has_unread)
+{
+    assert(http1->exchange == NULL);
+    uint64_t linger_ns = has_unread ? HTTP1_LINGER_BODY_NS : HTTP1_LINGER_NS;
+    http1->state = HTTP1_LINGER;
+    http1->dropped_bytes = 0;
+    drop_stash(http1);
+    http_connection_shutdown(http1->connection);
+    http_connection_set_deadline(http1->connection, linger_ns);
+}
+
+static void go_discard(struct http1 *http1)
+{
+    assert(!http1->is_chunked);
+    assert(http1->body_left <= HTTP_DISCARD_BYTES_MAX);
+    http1->state = HTTP1_DISCARD;
+    http_connection_set_deadline(http1->connection, BODY_GRACE_NS);
+}
+
+/* Frees the exchange, through its handler if that has the request. */
+static void end_exchange(struct http1_exchange *exchange)
+{
+    if (exchange->has_begun)
+        http_exchange_end(&exchange->request);
+    else
+        exchange_destroy(exchange);
+}
+
+/* The response is written. */
+static void finish_response(struct http1 *http1)
+{
+    struct http1_exchange *exchange = http1->exchange;
+    assert(http1->state == HTTP1_RESPONDING);
+    http1->exchange = NULL;
+    http1->is_writing = false;
+    if (http1->closes)
+        go_linger(http1, has_rest(http1) || !exchange->has_begun);
+    else if (has_rest(http1))
+        go_discard(http1);
+    else
+        go_idle(http1);
+    end_exchange(exchange);
+    settle(http1);
+}
+
+/* The rest of a body is dropped if it is short and sure to be sent; else the connection closes. */
+static bool must_close(const struct http1 *http1, const struct http_response *response)
+{
+    if (response->closes || http1->is_stopping)
+        return true;
+    if (http1->has_ended && http1->stash == NULL)
+        return true;
+    return has_rest(http1) && (http1->is_chunked || !http1->has_continued ||
+                               http1->body_left > HTTP_DISCARD_BYTES_MAX);
+}
+
+static void send_response(struct http1 *http1, const struct http_response *response)
+{
+    const struct http1_exchange *exchange = http1->exchange;
+    struct http_connection *connection = http1->connection;
+    assert(!http1->is_writing);
+    http1->closes = http1->closes || must_close(http1, response);
+    http1->state = HTTP1_RESPONDING;
+    bool is_1_0 = exchange->parser.version_minor == 0;
+    const char *option = http1->closes ? "close" : is_1_0 ? "keep-alive" : NULL;
+    struct response_head head;
+    response_head_init(&head, connection->server, response, option);
+    bool has_body = response->body.size > 0 && !is_bodiless(response->status) &&
+                    !(exchange->has_begun && slice_equal_text(exchange->request.method, "HEAD"));
+    uv_buf_t parts[2] = {
+        uv_buf_init(head.data, (unsigned)head.size),
+        uv_buf_init((char *)(uintptr_t)response->body.data, (unsigned)response->body.size),
+    };
+    http_connection_set_deadline(connection, UINT64_MAX);
+    bool is_written = http_connection_write(connection, parts, has_body ? 2 : 1);
+    response_head_fini(&head);
+    if (is_written)
+        finish_response(http1);
+    else
+        http1->is_writing = true;
+}
+
+/* Responds without the handler, to a broken or late head, and closes. */
+static void respond_plain(struct http1 *http1, unsigned status, const char *reason)
+{
+    assert(status >= 400);
+    char text[128];
+    int size = snprintf(text, sizeof(text), "%u %s: %s", status, reason_of(status), reason);
+    assert(size > 0 && (size_t)size < sizeof(text));
+    http1->closes = true;
+    http_server_count_abort(http1->connection->server);
+    send_response(http1, &(struct http_response){
+                             .status = status,
+                             .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                             .body = slice_of(text, (size_t)size),
+                         });
+}
+
+static struct http1 *http1_of(const struct http_request *request)
+{
+    return exchange_of(request)->http1;
+}
+
+static void set_no_deadline(struct http1 *http1)
+{
+    http_connection_set_deadline(http1->connection, UINT64_MAX);
+}
+
+/* Each byte extends the deadline at the minimum rate, to at most BODY_GRACE_NS from now. */
+static void extend_body_deadline(struct http1 *http1, size_t size)
+{
+    assert(http1->state == HTTP1_BODY);
+    uint64_t now_ns = clock_now_ns();
+    uint64_t due_ns = http1->body_due_ns + size * (NS_PER_S / BODY_RATE_MIN_BYTES_PER_S);
+    if (due_ns > now_ns + BODY_GRACE_NS)
+        due_ns = now_ns + BODY_GRACE_NS;
+    http1->body_due_ns = due_ns;
+    if (due_ns > http1->read_until_ns)
+        due_ns = http1->read_until_ns;
+    http_connection_set_deadline(http1->connection, due_ns > now_ns ? due_ns - now_ns : 0);
+}
+
+static void respond(struct http_request *request, const struct http_response *response)
+{
+    struct http1 *http1 = http1_of(request);
+    assert(&http1->exchange->request == request);
+    send_response(http1, response);
+}
+
+static void finish_body(struct http1 *http1)
+{
+    assert(http1->state == HTTP1_HELD || http1->state == HTTP1_BODY);
+    assert(!has_rest(http1));
+    http1->state = HTTP1_RESPONDING;
+    set_no_deadline(http1);
+    http_exchange_finish_body(&http1->exchange->request);
+}
+
+static void send_continue(struct http1 *http1)
+{
+    assert(!http1->has_continued);
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    http1->has_continued = true;
+    uv_buf_t part = uv_buf_init((char *)(uintptr_t)text, sizeof(text) - 1);
+    http_connection_write(http1->connection, &part, 1);
+}
+
+static void read_body(struct http_request *request)
+{
+    struct http1 *http1 = http1_of(request);
+    assert(http1->state == HTTP1_HELD);
+    if (!has_rest(http1)) {
+        finish_body(http1);
+        return;
+    }
+    http1->state = HTTP1_BODY;
+    http1->body_due_ns = UINT64_MAX / 2;
+    extend_body_deadline(http1, 0);
+    if (!http1->has_continued)
+        send_continue(http1);
+    settle(http1);
+}
+
+static void destroy_request(struct http_request *request)
+{
+    exchange_destroy(exchange_of(request));
+}
+
+static const struct http_request_ops http1_request_ops = {
+    .is_http2 = false,
+    .header_at = header_at,
+    .read_body = read_body,
+    .respond = respond,
+    .destroy = destroy_request,
+};
+
+static bool begin_head(struct http1 *http1)
+{
+    assert(http1->state == HTTP1_HEAD);
+    const struct http_server_settings *settings = http_connection_settings(http1->connection);
+    http1->exchange = exchange_create(http1);
+    if (http1->exchange == NULL) {
+        http_connection_abort(http1->connection);
+        return false;
+    }
+    http1->read_until_ns =
+        settings->read_deadline_ns == 0 ? UINT64_MAX : clock_now_ns() + settings->read_deadline_ns;
+    uint64_t delay_ns = settings->header_deadline_ns;
+    if (settings->read_deadline_ns != 0 && settings->read_deadline_ns < delay_ns)
+        delay_ns = settings->read_deadline_ns;
+    /* The deadline of the first head runs since the connection was opened. */
+    if (http1->has_served)
+        http_connection_set_deadline(http1->connection, delay_ns);
+    return true;
+}
+
+static void begin_request(struct http1 *http1)
+{
+    struct http1_exchange *exchange = http1->exchange;
+    const struct http1_parser *parser = &exchange->parser;
+    assert(http1->state == HTTP1_HEAD);
+    assert(!exchange->has_begun);
+    bool keeps_alive = parser->version_minor == 1 || parser->wants_keep_alive;
+    http1->closes = parser->wants_close || !keeps_alive ||
+                    !http_connection_settings(http1->connection)->has_keep_alive;
+    http1->is_chunked = parser->is_chunked;
+    http1->body_left = parser->content_length;
+    http1->has_continued = !parser->expects_continue;
+    http1_chunks_init(&http1->chunks);
+    http1->state = HTTP1_HELD;
+    set_no_deadline(http1);
+    if (exchange->head->data[parser->path.at] == '*') {
+        send_response(http1, &(struct http_response){.status = 200});
+        return;
+    }
+    struct http_request *request = &exchange->request;
+    http_exchange_init(request, &http1_request_ops, http1->connection);
+    exchange->has_begun = true;
+    lower_names(exchange);
+    request->method = slice_of_span(exchange, parser->method);
+    request->path = slice_of_span(exchange, parser->path);
+    request->query = slice_of_span(exchange, parser->query);
+    request->host = slice_of_span(exchange, parser->host);
+    request->size_declared = parser->is_chunked ? HTTP_SIZE_UNKNOWN : parser->content_length;
+    http_exchange_begin(request);
+}
+
+static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    assert(http1->state == HTTP1_HEAD);
+    if (http1->exchange == NULL && !begin_head(http1))
+        return size;
+    size_t used;
+    struct budget *budget = http_connection_settings(http1->connection)->budget;
+    enum http1_result result = exchange_feed(http1->exchange, budget, data, size, &used);
+    const struct http1_parser *parser = &http1->exchange->parser;
+    if (result == HTTP1_REFUSED)
+        respond_plain(http1, parser->status, parser->reason);
+    else if (result == HTTP1_COMPLETE)
+        begin_request(http1);
+    return used;
+}
+
+/* False: the body failed, or the handler has responded. */
+static bool deliver(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    struct http_request *request = &http1->exchange->request;
+    size_t room_size;
+    bool is_in_place = http_body_room(&request->body, &room_size) == data;
+    extend_body_deadline(http1, size);
+    bool goes_on = is_in_place ? http_exchange_received(request, size)
+                               : http_exchange_receive(request, data, size);
+    if (!goes_on && http1->state == HTTP1_BODY) {
+        http1->state = HTTP1_HELD;
+        set_no_deadline(http1);
+    }
+    return goes_on;
+}
+
+static size_t take_sized(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    assert(http1->body_left > 0);
+    size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
+    http1->body_left -= taken;
+    if (deliver(http1, data, taken) && http1->body_left == 0)
+        finish_body(http1);
+    return taken;
+}
+
+static void fail_body(struct http1 *http1, enum http_failure failure)
+{
+    assert(http1->state == HTTP1_BODY);
+    http1->closes = true;
+    http_server_count_abort(http1->connection->server);
+    http1->state = HTTP1_HELD;
+    set_no_deadline(http1);
+    http_exchange_fail_body(&http1->exchange->request, failure);
+}
+
+static size_t take_chunk(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    assert(http1->is_chunked);
+    size_t used;
+    struct slice payload;
+    enum http1_result result = http1_chunks_feed(&http1->chunks, data, size, &used, &payload);
+    if (result == HTTP1_REFUSED)
+        fail_body(http1, HTTP_BODY_MALFORMED);
+    else if (payload.size > 0)
+        (void)deliver(http1, payload.data, payload.size);
+    else if (result == HTTP1_COMPLETE)
+        finish_body(http1);
+    return used;
+}
+
+static size_t take_discard(struct http1 *http1, size_t size)
+{
+    assert(http1->exchange == NULL);
+    size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
+    http1->body_left -= taken;
+    if (http1->body_left == 0)
+        go_idle(http1);
+    return taken;
+}
+
+static size_t take_linger(struct http1 *http1, size_t size)
+{
+    assert(http1->state == HTTP1_LINGER);
+    http1->dropped_bytes += size;
+    if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
+        http_connection_abort(http1->connection);
+    return size;
+}
+
+/* Returns how many bytes the present state has used; 0: it must wait. */
+static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    switch (http1->state) {
+    case HTTP1_HEAD:
+        return take_head(http1, data, size);
+    case HTTP1_BODY:
+        return http1->is_chunked ? take_chunk(http1, data, size) : take_sized(http1, data, size);
+    case HTTP1_DISCARD:
+        return take_discard(http1, size);
+    case HTTP1_LINGER:
+        return take_linger(http1, size);
+    case HTTP1_HELD:
+    case HTTP1_RESPONDING:
+        break;
+    }
+    return 0;
+}
+
+static size_t take_all(struct http1 *http1, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    size_t used = 0;
+    while (used < size && !http_connection_is_closing(http1->connection)) {
+        size_t taken = take_some(http1, data + used, size - used);
+        assert(taken <= size - used);
+        if (taken == 0)
+            break;
+        used += taken;
+    }
+    return used;
+}
+
+static void on_stash_job(void *arg)
+{
+    struct http1 *http1 = arg;
+    assert(lane_is_current(http1->lane));
+    if (http1->stash == NULL || http_connection_is_closing(http1->connection))
+        return;
+    /* Lingering drops http1->stash inside take_all. */
+    struct buffer *stash = buffer_ref(http1->stash);
+    size_t at = http1->stash_at;
+    size_t used = take_all(http1, stash->data + at, stash->size - at);
+    buffer_unref(stash);
+    if (http1->stash != NULL) {
+        http1->stash_at = at + used;
+        if (http1->stash_at == http1->stash->size)
+            drop_stash(http1);
+    }
+    settle(http1);
+}
+
+static void *http1_create(struct http_connection *connection)
+{
+    struct http1 *http1 = mem_try_alloc(sizeof(*http1));
+    if (http1 == NULL)
+        return NULL;
+    *http1 = (struct http1){
+        .connection = connection,
+        .lane = http_connection_settings(connection)->lane,
+        .state = HTTP1_HEAD,
+        .stash_job = {.fn = on_stash_job, .arg = http1},
+    };
+    return http1;
+}
+
+static void http1_room(void *state, uint8_t **ret_data, size_t *ret_size)
+{
+    struct http1 *http1 = state;
+    *ret_size = 0;
+    if (http1->state != HTTP1_BODY || http1->is_chunked)
+        return;
+    *ret_data = http_body_room(&http1->exchange->request.body, ret_size);
+    if (*ret_size > http1->body_left)
+        *ret_size = (size_t)http1->body_left;
+}
+
+static void http1_receive(void *state, const uint8_t *data, size_t size)
+{
+    struct http1 *http1 = state;
+    assert(http1->stash == NULL);
+    size_t used = take_all(http1, data, size);
+    if (http_connection_is_closing(http1->connection))
+        return;
+    if (used < size) {
+        struct budget *budget = http_connection_settings(http1->connection)->budget;
+        http1->stash = keep(budget, data + used, size - used);
+        if (http1->stash == NULL)
+            http_connection_abort(http1->connection);
+    }
+    settle(http1);
+}
+
+static void http1_end_of_input(void *state)
+{
+    struct http1 *http1 = state;
+    assert(!http1->has_ended);
+    http1->has_ended = true;
+    settle(http1);
+}
+
+static void http1_written(void *state)
+{
+    struct http1 *http1 = state;
+    assert(!http1->is_writing || http1->exchange != NULL);
+    if (http1->is_writing)
+        finish_response(http1);
+}
+
+static void http1_expire(void *state)
+{
+    struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
+    if (http1->state == HTTP1_HEAD && http1->exchange != NULL)
+        respond_plain(http1, 408, "the request head took too long");
+    else if (http1->state == HTTP1_BODY)
+        fail_body(http1, HTTP_BODY_TOO_SLOW);
+    else
+        http_connection_close(http1->connection);
+}
+
+static void http1_stop(void *state)
+{
+    struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
+    http1->is_stopping = true;
+    /* A client that sends just fast enough must not delay the stop. */
+    uint64_t until_ns = clock_now_ns() + HTTP_STOP_READ_NS;
+    if (http1->read_until_ns > until_ns)
+        http1->read_until_ns = until_ns;
+    if (http1->state == HTTP1_BODY)
+        extend_body_deadline(http1, 0);
+    bool is_idle = http1->state == HTTP1_HEAD && http1->exchange == NULL && http1->stash == NULL;
+    if (is_idle || http1->state == HTTP1_DISCARD)
+        http_connection_close(http1->connection);
+}
+
+static void http1_closed(void *state)
+{
+    struct http1 *http1 = state;
+    assert(lane_is_current(http1->lane));
+    lane_defer_cancel(http1->lane, &http1->stash_job);
+    drop_stash(http1);
+    struct http1_exchange *exchange = http1->exchange;
+    http1->exchange = NULL;
+    if (exchange != NULL)
+        end_exchange(exchange);
+}
+
+static void http1_destroy(void *state)
+{
+    mem_free(state);
+}
+
+const struct http_protocol http1_protocol = {
+    .create = http1_create,
+    .room = http1_room,
+    .receive = http1_receive,
+    .end_of_input = http1_end_of_input,
+    .written = http1_written,
+    .expire = http1_expire,
+    .stop = http1_stop,
+    .closed = http1_closed,
+    .destroy = http1_destroy,
+};
