@@ -8,7 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/config/duration.h"
-#include "src/config/value.h"
+#include "src/config/field.h"
 #include "src/otlp/json/json_scan.h"
 
 /* Longest text in a body: a key, a word or a duration. */

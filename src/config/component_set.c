@@ -10,7 +10,6 @@
 #include "src/config/decode.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
-#include "src/config/place.h"
 #include "src/config/suggest.h"
 
 enum { VALID_VALUES_MAX = 512 };

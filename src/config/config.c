@@ -1,28 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading, step by step: texts, trees, one merged tree, references replaced, tables filled, graph
- * checked. A step that fails leaves its problems and lets the next one go on wherever it can, so
- * that all of them are told at once. Main thread. */
+/* Loading, step by step: read every location, merge them in their order, settings last; replace
+ * references; decode by the option tables; check the graph. A step that fails leaves its problems
+ * and lets the next one go on wherever it can, so that all of them are reported at once. Main
+ * thread. */
 #include "src/config/config.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/component_set.h"
-#include "src/config/extension_names.h"
+#include "src/config/expand.h"
 #include "src/config/loader.h"
+#include "src/config/location.h"
+#include "src/config/merge.h"
 #include "src/config/pipelines.h"
 #include "src/config/print.h"
-#include "src/config/resolve.h"
 #include "src/config/service_keys.h"
 #include "src/config/suggest.h"
+#include "src/config/yaml_tree.h"
+
+enum { SOURCE_NAME_MAX = 200 };
 
 /* What a struct config stands in. */
 struct loaded_config {
     struct config config;
     struct arena arena; /* of all that it points to */
 };
+
+static struct position start_of(const struct source *source)
+{
+    assert(source != NULL);
+    return (struct position){.source = source, .line = 1, .column = 1};
+}
+
+/* What problems call it: files by their name; texts up to their first value, which may be a secret.
+ */
+static const struct source *name_source(struct loader *loader, const char *argument)
+{
+    assert(argument != NULL);
+    char name[SOURCE_NAME_MAX];
+    size_t size = strlen(argument);
+    if (strncmp(argument, "yaml:", 5) == 0)
+        size = 5 + strcspn(argument + 5, " \n{[\"'");
+    const char *shown = argument;
+    if (strncmp(argument, "file:", 5) == 0) {
+        shown += 5;
+        size -= 5;
+    }
+    while (size > 0 && shown[size - 1] == ':')
+        size--;
+    snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : sizeof(name) - 1),
+             shown);
+    return loader_add_source(loader, name);
+}
+
+/* NULL: reported. */
+static struct node *read_location(struct loader *loader, const char *argument,
+                                  const struct source *source)
+{
+    assert(source != NULL);
+    struct retrieved retrieved;
+    struct error error;
+    struct yaml_failure failure;
+    struct yaml_origin origin = {.position = start_of(source)};
+    const char *uri = location_of_argument(loader, argument);
+    if (!location_retrieve(loader, uri, &retrieved, &error)) {
+        loader_problem(loader, origin.position, NULL, "%s", error.text);
+        return NULL;
+    }
+    struct node *node = yaml_tree_parse(loader, retrieved.bytes, &origin, &failure);
+    retrieved_release(&retrieved);
+    if (node == NULL) {
+        loader_problem(loader, failure.position, NULL, "%s", failure.error.text);
+        return NULL;
+    }
+    if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
+        loader_problem(loader, node->position, NULL,
+                       "found %s, expected a map with the keys receivers, exporters and service",
+                       node_describe_secret(node).text);
+        return NULL;
+    }
+    return merge_nested_keys(loader, node, 0);
+}
+
+/* "a.b=c" as the location "yaml:a::b: c". NULL: reported. */
+static struct node *read_setting(struct loader *loader, const char *setting)
+{
+    assert(setting != NULL);
+    char name[SOURCE_NAME_MAX];
+    size_t key_size = strcspn(setting, "=");
+    snprintf(name, sizeof(name), "--set=%.*s", (int)(key_size < 100 ? key_size : 100), setting);
+    const struct source *source = loader_add_source(loader, name);
+    if (setting[key_size] == '\0') {
+        loader_problem(loader, start_of(source), NULL,
+                       "missing equal sign; expected --set=key.of.the.option=value");
+        return NULL;
+    }
+    const char *value = setting + key_size + 1;
+    size_t key_start = strspn(setting, " \t\n\r");
+    char *location = loader_zalloc(loader, 2 * strlen(setting) + sizeof("yaml:: "));
+    char *to = stpcpy(location, "yaml:");
+    while (key_size > key_start && strchr(" \t\n\r", setting[key_size - 1]) != NULL)
+        key_size--;
+    for (size_t i = key_start; i < key_size; i++) {
+        if (setting[i] == '.')
+            to = stpcpy(to, "::");
+        else
+            *to++ = setting[i];
+    }
+    stpcpy(stpcpy(to, ": "), value + strspn(value, " \t\n\r"));
+    return read_location(loader, location, source);
+}
+
+/* False: there is nothing to merge, which is reported. */
+static bool merge_into(struct loader *loader, struct node **root, struct node *tree)
+{
+    assert(root != NULL);
+    if (tree != NULL && tree->kind == NODE_MAP)
+        *root = *root == NULL ? tree : merge_trees(loader, *root, tree);
+    return tree != NULL && tree->kind != NODE_BROKEN;
+}
+
+/* With no location at all there is no source, and problems need one. */
+static const struct source *command_line(struct loader *loader)
+{
+    assert(loader != NULL);
+    return loader_add_source(loader, "command line");
+}
+
+/* From the request's locations and settings to one tree without references. NULL when there is no
+ * tree at all: something could not be read, or it is empty; reported. */
+static struct node *resolve_request(struct loader *loader, const struct config_request *request)
+{
+    struct node *root = NULL;
+    const struct source *first = NULL;
+    bool is_complete = true;
+    assert(loader != NULL);
+    assert(request != NULL);
+    if (request->locations_count + request->settings_count == 0 ||
+        request->locations_count + request->settings_count > CONFIG_LOCATIONS_MAX) {
+        loader_problem(loader, start_of(command_line(loader)), NULL,
+                       "found %zu configurations, expected 1 to %d; at least one config flag must "
+                       "be provided",
+                       request->locations_count + request->settings_count, CONFIG_LOCATIONS_MAX);
+        return NULL;
+    }
+    for (size_t i = 0; i < request->locations_count; i++) {
+        const struct source *source = name_source(loader, request->locations[i]);
+        first = first == NULL ? source : first;
+        struct node *tree = read_location(loader, request->locations[i], source);
+        is_complete &= merge_into(loader, &root, tree);
+    }
+    for (size_t i = 0; i < request->settings_count; i++)
+        is_complete &= merge_into(loader, &root, read_setting(loader, request->settings[i]));
+    if (!is_complete)
+        return NULL; /* what is missing would be told as further problems */
+    if (root == NULL || root->count == 0) {
+        loader_problem(loader, start_of(first != NULL ? first : command_line(loader)), NULL,
+                       "empty configuration file");
+        return NULL;
+    }
+    return expand_tree(loader, root);
+}
 
 static void check_top_keys(struct loader *loader, const struct node *root)
 {
@@ -61,6 +204,60 @@ static void check_section_is_filled(struct loader *loader, const struct node *ro
                    "no %s configuration specified in config", component_kind_name(kind));
 }
 
+static bool is_listed(const struct config *config, const struct config_component *extension)
+{
+    assert(extension != NULL);
+    for (size_t i = 0; i < config->extensions_count; i++)
+        if (config->extensions[i] == extension)
+            return true;
+    return false;
+}
+
+static void report_undefined_extension(struct loader *loader, const struct component_set *set,
+                                       const struct extension_name *noted)
+{
+    struct suggestion suggestion = suggestion_for(noted->name);
+    assert(noted->name != NULL);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->kinds[i] == EXTENSION)
+            suggestion_consider(&suggestion, set->items[i].id);
+    loader_problem(loader, noted->position, noted->path,
+                   "failed to resolve authenticator \"%s\": authenticator not found; expected an "
+                   "extension that is defined below extensions%s",
+                   noted->name, suggestion_to_text(&suggestion).text);
+}
+
+static void check_extension_name(struct loader *loader, const struct component_set *set,
+                                 const struct config *config, const struct extension_name *noted)
+{
+    struct error error = {.text = ""};
+    const struct config_component *extension = component_set_find(set, EXTENSION, noted->name);
+    assert(noted->user != NULL);
+    if (!noted->user->is_used)
+        return;
+    if (extension == NULL)
+        report_undefined_extension(loader, set, noted);
+    else if (!is_listed(config, extension))
+        loader_problem(loader, noted->position, noted->path,
+                       "failed to resolve authenticator \"%s\": authenticator not found; the "
+                       "extension is defined but not started: add it to service::extensions",
+                       noted->name);
+    else if (extension->config != NULL && !noted->field->accepts(extension, &error))
+        loader_problem(loader, noted->position, noted->path, "%s", error.text);
+}
+
+/* Reports names of no listed extension, and of one that the field does not accept. Components that
+ * are not used may name anything, as in Go. */
+static void check_extension_names(struct loader *loader, const struct component_set *set,
+                                  const struct config *config)
+{
+    assert(loader != NULL);
+    assert(set != NULL && config != NULL);
+    for (const struct extension_name *noted = loader->extension_names; noted != NULL;
+         noted = noted->next)
+        check_extension_name(loader, set, config, noted);
+}
+
 static void check_tree(struct loader *loader, const struct node *root, struct config *config)
 {
     assert(root != NULL);
@@ -75,7 +272,7 @@ static void check_tree(struct loader *loader, const struct node *root, struct co
     service_keys_load(loader, service, &config->service);
     pipelines_load(loader, service != NULL ? service->value : NULL,
                    service != NULL ? service->position : root->position, &set, config);
-    extension_names_check(loader, &set, config);
+    check_extension_names(loader, &set, config);
 }
 
 /* True when all is well; *ret_root is then the resolved tree. */
@@ -104,7 +301,7 @@ struct config *config_load(const struct config_request *request, struct config_p
     bool is_fine = load(&loader, request, &loaded->config, &root);
     loaded->config.gates = request->gates != NULL ? *request->gates : feature_gates_default();
     loaded->arena = loader.arena;
-    problem_lists_take(&loader.problems, &loader.warnings, problems);
+    loader_take_problems(&loader, problems);
     if (is_fine)
         return &loaded->config;
     config_destroy(&loaded->config);
@@ -133,7 +330,22 @@ bool config_print(const struct config_request *request, bool is_unredacted, bool
         print_prepare(&loader, root, is_unredacted);
         is_fine = is_json ? print_json(root, out) : print_yaml(root, out);
     }
-    problem_lists_take(&loader.problems, &loader.warnings, problems);
+    loader_take_problems(&loader, problems);
     arena_clear(&loader.arena);
     return is_fine;
+}
+
+static void free_texts(char **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mem_free(texts[i]);
+    mem_free(texts);
+}
+
+void config_problems_clear(struct config_problems *problems)
+{
+    assert(problems != NULL);
+    free_texts(problems->texts, problems->count);
+    free_texts(problems->warnings, problems->warnings_count);
+    *problems = (struct config_problems){.count = 0};
 }

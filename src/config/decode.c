@@ -1,18 +1,552 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks option tables: defaults first, then what the map says, then the rules of its sections.
- * Recursion follows the tables. Main thread. */
+/* Decodes nodes into the structs that option tables describe: one setter per type, then sections:
+ * defaults first, then what the map sets, then the section's rules. YAML is taken strictly, as in
+ * the Go collector: a number is no string and a string no number; only substituted values adapt to
+ * the field. A written null is the type's zero. Recursion follows the tables. Main thread. */
 #include "src/config/decode.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "src/base/error.h"
-#include "src/config/extension_names.h"
+#include "src/config/byte_size.h"
+#include "src/config/duration.h"
 #include "src/config/loader.h"
-#include "src/config/place.h"
 #include "src/config/scalar.h"
 #include "src/config/suggest.h"
 #include "src/config/yaml_tree.h"
+
+enum { EXPECTED_TEXT_MAX = 512 };
+
+/* target is the field itself; an absent key is not set at all. */
+typedef void (*decode_setter_fn)(const struct site *site, const struct config_field *field,
+                                 const struct node *node, void *target);
+
+static void decode_map(const struct site *site, const struct config_field *section,
+                       const struct node *map, void *target);
+
+const char *decode_text_of(const struct node *node)
+{
+    assert(node != NULL);
+    if (node->verbatim != NULL)
+        return node->verbatim;
+    if (node->kind == NODE_NULL)
+        return "";
+    return node->kind == NODE_TEXT ? node->text : NULL;
+}
+
+static bool is_secret(const struct config_field *field)
+{
+    assert(field != NULL);
+    return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
+           field->type == CONFIG_TYPE_HEADERS;
+}
+
+/* Whether what stands there may be a secret: people write one where its section belongs, too. */
+static bool may_be_secret(const struct config_field *field)
+{
+    assert(field != NULL);
+    if (field->type != CONFIG_TYPE_SECTION)
+        return is_secret(field);
+    for (const struct config_field *inner = field->fields; inner != NULL && inner->key != NULL;
+         inner++)
+        if (inner->type == CONFIG_TYPE_SECRET || inner->type == CONFIG_TYPE_SECRETS)
+            return true;
+    return false;
+}
+
+static void report_mismatch(const struct site *site, const struct config_field *field,
+                            const struct node *node, const char *expected)
+{
+    assert(site != NULL && field != NULL);
+    assert(node != NULL && expected != NULL);
+    if (node->kind == NODE_BROKEN)
+        return;
+    struct node_description found =
+        may_be_secret(field) ? node_describe_secret(node) : node_describe(node);
+    loader_problem(site->loader, node->position, site->path, "found %s, expected %s", found.text,
+                   expected);
+}
+
+/* "without quotes", when that is what keeps a text from being what was expected. */
+static const char *quotes_hint(const struct node *node, enum node_kind kind)
+{
+    if (node->kind != NODE_TEXT || node->reference != NULL)
+        return "";
+    enum node_kind unquoted = text_to_scalar(node->text).kind;
+    return unquoted == kind ? " (without quotes)" : "";
+}
+
+static void decode_bool(const struct site *site, const struct config_field *field,
+                        const struct node *node, void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    bool *boolean = target;
+    assert(node != NULL && target != NULL);
+    if (node->kind == NODE_BOOL || node->kind == NODE_NULL) {
+        *boolean = node->kind == NODE_BOOL && node->boolean;
+        return;
+    }
+    snprintf(expected, sizeof(expected), "true or false%s", quotes_hint(node, NODE_BOOL));
+    report_mismatch(site, field, node, expected);
+}
+
+/* Doubles lose their fraction, as in the Go collector, which says nothing about it. */
+static bool take_whole(const struct site *site, const struct node *node, int64_t *ret_integer)
+{
+    assert(ret_integer != NULL);
+    if (node->kind == NODE_NULL)
+        *ret_integer = 0;
+    else if (node->kind == NODE_INT)
+        *ret_integer = node->integer;
+    else if (node->kind == NODE_DOUBLE && fabs(node->real) < 9e18)
+        *ret_integer = (int64_t)node->real;
+    else
+        return false;
+    if (node->kind == NODE_DOUBLE && (double)*ret_integer != node->real)
+        loader_warning(site->loader, node->position, site->path,
+                       "found %s, which is cut to %" PRIi64 "; expected a whole number",
+                       node_describe(node).text, *ret_integer);
+    return true;
+}
+
+static void describe_words(const struct config_field *field, char *text, size_t size)
+{
+    assert(size > 0);
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s\"%s\"", i > 0 ? ", " : "",
+                                   field->choices[i]);
+}
+
+static void describe_whole(const struct config_field *field, const struct node *node,
+                           char *expected, size_t size)
+{
+    assert(field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT);
+    char words[EXPECTED_TEXT_MAX / 2];
+    describe_words(field, words, sizeof(words));
+    size_t length = (size_t)snprintf(expected, size, "%s%sa whole number", words,
+                                     words[0] != '\0' ? " or " : "");
+    if (field->min == INT64_MIN && field->max == INT64_MAX)
+        snprintf(expected + length, size - length, "%s", quotes_hint(node, NODE_INT));
+    else if (field->max == INT64_MAX)
+        snprintf(expected + length, size - length, " of at least %" PRIi64 "%s", field->min,
+                 quotes_hint(node, NODE_INT));
+    else
+        snprintf(expected + length, size - length, " from %" PRIi64 " to %" PRIi64 "%s", field->min,
+                 field->max, quotes_hint(node, NODE_INT));
+}
+
+/* A word of the row stands for its index. */
+static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
+{
+    assert(ret_index != NULL);
+    if (field->choices == NULL || node->kind != NODE_TEXT)
+        return false;
+    for (size_t i = 0; field->choices[i] != NULL; i++) {
+        if (strcmp(field->choices[i], node->text) != 0)
+            continue;
+        *ret_index = (int64_t)i;
+        return true;
+    }
+    return false;
+}
+
+/* False: reported. */
+static bool take_in_range(const struct site *site, const struct config_field *field,
+                          const struct node *node, int64_t *ret_integer)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    int64_t integer = 0;
+    assert(field->min <= field->max);
+    if (take_word(field, node, ret_integer))
+        return true;
+    /* -0.5 is not cut to a count of 0. */
+    bool is_signed = field->type == CONFIG_TYPE_INT || node->kind != NODE_DOUBLE || node->real >= 0;
+    bool is_fitting = is_signed && take_whole(site, node, &integer) &&
+                      (site->is_off || (integer >= field->min && integer <= field->max));
+    if (is_fitting) {
+        *ret_integer = integer;
+        return true;
+    }
+    describe_whole(field, node, expected, sizeof(expected));
+    report_mismatch(site, field, node, expected);
+    return false;
+}
+
+static void decode_count(const struct site *site, const struct config_field *field,
+                         const struct node *node, void *target)
+{
+    int64_t integer;
+    uint64_t *count = target;
+    assert(node != NULL && target != NULL);
+    assert(field->min >= 0);
+    if (take_in_range(site, field, node, &integer))
+        *count = integer > 0 ? (uint64_t)integer : 0;
+}
+
+static void decode_int(const struct site *site, const struct config_field *field,
+                       const struct node *node, void *target)
+{
+    int64_t *integer = target;
+    assert(node != NULL && target != NULL);
+    take_in_range(site, field, node, integer);
+}
+
+static void decode_double(const struct site *site, const struct config_field *field,
+                          const struct node *node, void *target)
+{
+    double *real = target;
+    assert(node != NULL && target != NULL);
+    if (node->kind == NODE_NULL)
+        *real = 0;
+    else if (node->kind == NODE_INT)
+        *real = (double)node->integer;
+    else if (node->kind == NODE_DOUBLE)
+        *real = node->real;
+    else
+        report_mismatch(site, field, node, "a number");
+}
+
+/* problem may be NULL. */
+static void describe_durations(const struct config_field *field, const char *problem,
+                               char *expected, size_t size)
+{
+    size_t length;
+    assert(field->type == CONFIG_TYPE_DURATION);
+    if (field->max == INT64_MAX && field->min <= 0)
+        length = (size_t)snprintf(expected, size, "a duration such as \"200ms\" or \"1m30s\"");
+    else if (field->max == INT64_MAX)
+        length = (size_t)snprintf(expected, size, "a duration of at least %s",
+                                  duration_to_text(field->min).text);
+    else
+        length =
+            (size_t)snprintf(expected, size, "a duration from %s to %s",
+                             duration_to_text(field->min).text, duration_to_text(field->max).text);
+    if (problem != NULL && length < size)
+        snprintf(expected + length, size - length, " (%s)", problem);
+}
+
+/* NULL, or what is wrong with the text. */
+static const char *take_duration(const struct site *site, const struct node *node,
+                                 int64_t *ret_duration_ns)
+{
+    assert(ret_duration_ns != NULL);
+    if (node->kind == NODE_TEXT)
+        return text_to_duration_ns(node->text, ret_duration_ns);
+    if (!take_whole(site, node, ret_duration_ns))
+        return "";
+    if (*ret_duration_ns != 0)
+        loader_warning(site->loader, node->position, site->path,
+                       "found %s, which is taken as nanoseconds; expected a duration with its "
+                       "unit, such as \"%" PRIi64 "s\"",
+                       node_describe(node).text, *ret_duration_ns);
+    return NULL;
+}
+
+static void decode_duration(const struct site *site, const struct config_field *field,
+                            const struct node *node, void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    int64_t duration_ns = 0;
+    uint64_t *field_ns = target;
+    const char *problem = take_duration(site, node, &duration_ns);
+    bool is_fitting = site->is_off || (duration_ns >= field->min && duration_ns <= field->max);
+    assert(target != NULL);
+    assert(field->min <= field->max);
+    if (problem == NULL && is_fitting) {
+        *field_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
+        if (duration_ns < 0 && !site->is_off)
+            loader_warning(site->loader, node->position, site->path,
+                           "found %s; a negative duration is taken as 0", node_describe(node).text);
+        return;
+    }
+    describe_durations(field, problem != NULL && *problem != '\0' ? problem : NULL, expected,
+                       sizeof(expected));
+    report_mismatch(site, field, node, expected);
+}
+
+static void decode_bytes(const struct site *site, const struct config_field *field,
+                         const struct node *node, void *target)
+{
+    char expected[EXPECTED_TEXT_MAX];
+    uint64_t bytes = 0;
+    uint64_t *field_bytes = target;
+    bool is_number = node->kind == NODE_INT && node->integer >= 0;
+    bool is_size = is_number || node->kind == NODE_NULL ||
+                   (node->kind == NODE_TEXT && text_to_bytes(node->text, &bytes));
+    assert(target != NULL);
+    assert(field->min >= 0 && field->min <= field->max);
+    if (is_number)
+        bytes = (uint64_t)node->integer;
+    if (is_size &&
+        (site->is_off || (bytes >= (uint64_t)field->min && bytes <= (uint64_t)field->max))) {
+        *field_bytes = bytes;
+        return;
+    }
+    snprintf(expected, sizeof(expected), "a number of bytes from %s to %s, such as \"64MiB\"",
+             bytes_to_text((uint64_t)field->min).text, bytes_to_text((uint64_t)field->max).text);
+    report_mismatch(site, field, node, expected);
+}
+
+static void decode_text(const struct site *site, const struct config_field *field,
+                        const struct node *node, void *target)
+{
+    const char **text = target;
+    const char *found = decode_text_of(node);
+    assert(target != NULL);
+    if (field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0')
+        report_mismatch(site, field, node, "a text that is not empty, or no such key");
+    else if (found != NULL)
+        *text = field->refuses_empty && node->kind == NODE_NULL ? "" : found;
+    else
+        report_mismatch(site, field, node,
+                        node->kind == NODE_LIST || node->kind == NODE_MAP
+                            ? "a text"
+                            : "a text (put it in quotes)");
+}
+
+static bool is_choice(const struct config_field *field, int index, const char *text)
+{
+    assert(field->choices[index] != NULL);
+    return (field->is_level ? strcasecmp : strcmp)(field->choices[index], text) == 0;
+}
+
+static void decode_choice(const struct site *site, const struct config_field *field,
+                          const struct node *node, void *target)
+{
+    assert(target != NULL);
+    char words[EXPECTED_TEXT_MAX / 2];
+    char expected[EXPECTED_TEXT_MAX];
+    int *index = target;
+    bool is_unset = field->refuses_empty && node->kind == NODE_NULL;
+    bool is_empty = field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0';
+    const char *found = is_unset ? "" : is_empty ? NULL : decode_text_of(node);
+    struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
+    assert(field->choices != NULL);
+    if (field->is_level && node->kind == NODE_NULL) {
+        *index = 0;
+        return;
+    }
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        bool is_number = field->is_level && node->kind == NODE_INT && node->integer == i;
+        if (is_number || (found != NULL && is_choice(field, i, found))) {
+            *index = i;
+            return;
+        }
+        suggestion_consider(&suggestion, field->choices[i]);
+    }
+    describe_words(field, words, sizeof(words));
+    snprintf(expected, sizeof(expected), "one of %s%s", words,
+             suggestion_to_text(&suggestion).text);
+    report_mismatch(site, field, node, expected);
+}
+
+static size_t count_commas(const char *text)
+{
+    assert(text != NULL);
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += *text == ',' ? 1u : 0u;
+    return count;
+}
+
+/* "a,b" is a list of two, "" an empty one. */
+static void split_text(const struct site *site, const struct node *node, const char *text,
+                       struct config_texts *texts)
+{
+    struct loader *loader = site->loader;
+    assert(text != NULL && texts != NULL);
+    if (!loader_charge_expanded(loader, strlen(text))) {
+        loader_problem(loader, node->position, site->path, "found too many long lists");
+        return;
+    }
+    size_t count = *text != '\0' ? count_commas(text) + 1 : 0;
+    const char **parts = loader_zalloc(loader, count * sizeof(*parts));
+    char *rest = loader_copy_text(loader, text);
+    for (size_t i = 0; i < count; i++) {
+        parts[i] = rest;
+        rest += strcspn(rest, ",");
+        *rest++ = '\0';
+    }
+    *texts = (struct config_texts){.count = count, .texts = parts};
+}
+
+static void decode_texts(const struct site *site, const struct config_field *field,
+                         const struct node *node, void *target)
+{
+    struct config_texts *texts = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
+    if (node->kind == NODE_TEXT && field->type != CONFIG_TYPE_SECRETS) {
+        split_text(site, node, node->text, texts);
+        return;
+    }
+    if (node->kind == NODE_NULL) {
+        if (node->reference != NULL)
+            *texts = (struct config_texts){.count = 0};
+        return;
+    }
+    if (node->kind != NODE_LIST) {
+        report_mismatch(site, field, node, "a list of texts");
+        return;
+    }
+    const char **parts = loader_zalloc(site->loader, node->count * sizeof(*parts));
+    for (size_t i = 0; i < node->count; i++) {
+        struct path path = {.parent = site->path, .index = i};
+        struct site element = *site;
+        element.path = &path;
+        parts[i] = "";
+        decode_text(&element, field, node->entries[i].value, &parts[i]);
+    }
+    *texts = (struct config_texts){.count = node->count, .texts = parts};
+}
+
+static void decode_header_map(const struct site *site, const struct config_field *field,
+                              const struct node *map, struct config_pair *pairs)
+{
+    assert(map->count == 0 || pairs != NULL);
+    assert(map->kind == NODE_MAP);
+    for (size_t i = 0; i < map->count; i++) {
+        const struct node_entry *entry = &map->entries[i];
+        struct path path = {.parent = site->path, .key = entry->key};
+        struct site element = *site;
+        element.path = &path;
+        pairs[i] = (struct config_pair){.key = entry->key, .value = ""};
+        decode_text(&element, field, entry->value, &pairs[i].value);
+    }
+}
+
+/* One element {name: …, value: …}. */
+static void decode_header_element(const struct site *site, const struct config_field *field,
+                                  const struct node *node, struct config_pair *pair)
+{
+    assert(pair != NULL);
+    *pair = (struct config_pair){.key = "", .value = ""};
+    const struct node *name = node_value(node, "name");
+    const struct node *value = node_value(node, "value");
+    size_t known = (name != NULL ? 1u : 0u) + (value != NULL ? 1u : 0u);
+    if (node->kind != NODE_MAP || node->count != known || name == NULL) {
+        report_mismatch(site, field, node, "a map with the keys name and value");
+        return;
+    }
+    struct path name_path = {.parent = site->path, .key = "name"};
+    struct path value_path = {.parent = site->path, .key = "value"};
+    struct site inner = *site;
+    inner.path = &name_path;
+    decode_text(&inner, field, name, &pair->key);
+    inner.path = &value_path;
+    if (value != NULL)
+        decode_text(&inner, field, value, &pair->value);
+}
+
+static void decode_header_list(const struct site *site, const struct config_field *field,
+                               const struct node *list, struct config_pair *pairs)
+{
+    struct node names = {.kind = NODE_MAP};
+    assert(list->kind == NODE_LIST);
+    for (size_t i = 0; i < list->count; i++) {
+        struct path path = {.parent = site->path, .index = i};
+        struct site element = *site;
+        struct node *node = list->entries[i].value;
+        element.path = &path;
+        decode_header_element(&element, field, node, &pairs[i]);
+        if (pairs[i].key[0] == '\0')
+            continue;
+        if (node_find(&names, pairs[i].key) == NULL)
+            node_add(&site->loader->arena, &names,
+                     (struct node_entry){.key = pairs[i].key, .value = node});
+        else
+            loader_problem(site->loader, node->position, &path,
+                           "duplicate keys in map-style list: [%s]; expected each name once",
+                           pairs[i].key);
+    }
+}
+
+static void decode_headers(const struct site *site, const struct config_field *field,
+                           const struct node *node, void *target)
+{
+    struct config_pairs *headers = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
+    if (node->kind == NODE_NULL) {
+        if (node->reference != NULL)
+            *headers = (struct config_pairs){.count = 0};
+        return;
+    }
+    bool is_list = node->kind == NODE_LIST;
+    if (!is_list && node->kind != NODE_MAP) {
+        report_mismatch(site, field, node, "a map of texts, or a list of {name: …, value: …}");
+        return;
+    }
+    struct config_pair *pairs = loader_zalloc(site->loader, node->count * sizeof(*pairs));
+    if (is_list)
+        decode_header_list(site, field, node, pairs);
+    else
+        decode_header_map(site, field, node, pairs);
+    *headers = (struct config_pairs){.count = node->count, .pairs = pairs};
+}
+
+static void copy_value(struct loader *loader, const struct node *node, struct config_value *value)
+{
+    static const enum config_value_type types[] = {
+        [NODE_NULL] = CONFIG_VALUE_NULL,   [NODE_BOOL] = CONFIG_VALUE_BOOL,
+        [NODE_INT] = CONFIG_VALUE_INT,     [NODE_DOUBLE] = CONFIG_VALUE_DOUBLE,
+        [NODE_TEXT] = CONFIG_VALUE_TEXT,   [NODE_TIME] = CONFIG_VALUE_NULL,
+        [NODE_LIST] = CONFIG_VALUE_LIST,   [NODE_MAP] = CONFIG_VALUE_MAP,
+        [NODE_BROKEN] = CONFIG_VALUE_NULL,
+    };
+    assert(value != NULL);
+    *value = (struct config_value){.type = types[node->kind],
+                                   .boolean = node->boolean,
+                                   .integer = node->integer,
+                                   .real = node->real,
+                                   .text = node->kind == NODE_TEXT ? node->text : NULL,
+                                   .count = node->count};
+    if (node->count == 0)
+        return;
+    struct config_value *items = loader_zalloc(loader, node->count * sizeof(*items));
+    const char **keys = loader_zalloc(loader, node->count * sizeof(*keys));
+    for (size_t i = 0; i < node->count; i++) {
+        copy_value(loader, node->entries[i].value, &items[i]);
+        keys[i] = node->entries[i].key;
+    }
+    value->items = items;
+    value->keys = node->kind == NODE_MAP ? keys : NULL;
+}
+
+static void refuse_times(const struct site *site, const struct node *node)
+{
+    assert(node != NULL);
+    if (node->kind == NODE_TIME)
+        loader_problem(site->loader, node->position, site->path,
+                       "found %s, expected any other value; put it in quotes to make it a text",
+                       node_describe(node).text);
+    for (size_t i = 0; i < node->count; i++) {
+        struct path path = {.parent = site->path, .key = node->entries[i].key, .index = i};
+        struct site inner = *site;
+        inner.path = &path;
+        refuse_times(&inner, node->entries[i].value);
+    }
+}
+
+static void decode_value(const struct site *site, const struct config_field *field,
+                         const struct node *node, void *target)
+{
+    const struct config_value **value = target;
+    assert(site != NULL && node != NULL);
+    assert(target != NULL);
+    (void)field;
+    struct config_value *copy = loader_zalloc(site->loader, sizeof(*copy));
+    refuse_times(site, node);
+    copy_value(site->loader, node, copy);
+    *value = copy;
+}
 
 static void *field_at(const struct config_field *field, void *target)
 {
@@ -79,7 +613,7 @@ void decode_section(const struct site *site, const struct config_field *field,
     else if (node->kind == NODE_NULL && field->presence != CONFIG_ALWAYS)
         is_on = is_on_when_null(field, node);
     else if (node->kind != NODE_NULL && node->kind != NODE_MAP) {
-        decode_mismatch(site, field, node, "a map");
+        report_mismatch(site, field, node, "a map");
         return;
     }
     if (field->presence != CONFIG_ALWAYS)
@@ -97,7 +631,7 @@ static void decode_element(const struct site *site, const struct config_field *f
     assert(section != NULL);
     decode_defaults(site->loader, field->fields, section);
     if (node->kind != NODE_MAP) {
-        decode_mismatch(site, field, node, "a map");
+        report_mismatch(site, field, node, "a map");
         return;
     }
     size_t problems = loader_problems(site->loader);
@@ -114,7 +648,7 @@ static void decode_sections(const struct site *site, const struct config_field *
     if (node->kind == NODE_NULL)
         return;
     if (node->kind != NODE_LIST) {
-        decode_mismatch(site, field, node, "a list of maps");
+        report_mismatch(site, field, node, "a list of maps");
         return;
     }
     char *items = loader_zalloc(site->loader, node->count * field->section_size);
@@ -143,7 +677,7 @@ static void check_kind(const struct site *site, const struct config_field *field
 {
     assert(kind == NODE_MAP || kind == NODE_LIST);
     if (node->kind != kind && node->kind != NODE_NULL)
-        decode_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
+        report_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
 }
 
 /* Looks whether it could be stored, and forgets it. */
@@ -169,6 +703,48 @@ static void check_ignored(const struct site *site, const struct config_field *fi
     setters[typed.type](site, &typed, node, &unused);
 }
 
+/* Paths are chains on the stack. */
+static const struct path *copy_path(struct loader *loader, const struct path *path)
+{
+    assert(path != NULL);
+    struct path *copy = loader_zalloc(loader, sizeof(*copy));
+    struct path *last = copy;
+    *last = *path;
+    while (last->parent != NULL) {
+        struct path *parent = loader_zalloc(loader, sizeof(*parent));
+        *parent = *last->parent;
+        last->parent = parent;
+        last = parent;
+    }
+    return copy;
+}
+
+/* Notes that the component being decoded names an extension. */
+static void note_extension_name(const struct site *site, const struct config_field *field,
+                                const struct node *node, const char *name)
+{
+    struct loader *loader = site->loader;
+    assert(field->accepts != NULL);
+    if (site->is_off || loader->component == NULL)
+        return;
+    if (name[0] == '\0') {
+        if (node->kind == NODE_TEXT && node->reference == NULL)
+            loader_problem(loader, node->position, site->path,
+                           "found an empty text, expected the id of an extension");
+        return;
+    }
+    struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
+    *noted = (struct extension_name){
+        .next = loader->extension_names,
+        .user = loader->component,
+        .field = field,
+        .name = name,
+        .path = copy_path(loader, site->path),
+        .position = site->position,
+    };
+    loader->extension_names = noted;
+}
+
 static void set_field(const struct site *site, const struct config_field *field,
                       const struct node *node, void *owner)
 {
@@ -187,7 +763,7 @@ static void set_field(const struct site *site, const struct config_field *field,
     assert(setters[field->type] != NULL);
     setters[field->type](site, field, node, field_at(field, owner));
     if (field->accepts != NULL)
-        extension_names_note(site, field, node, *(const char **)field_at(field, owner));
+        note_extension_name(site, field, node, *(const char **)field_at(field, owner));
 }
 
 static void warn_of_texts(const struct site *site, const struct config_field *field,
@@ -289,9 +865,8 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
     }
 }
 
-static const struct config_field *find_field(const struct config_field *fields, const char *key)
+const struct config_field *decode_find_field(const struct config_field *fields, const char *key)
 {
-    assert(key != NULL);
     for (const struct config_field *field = fields; field != NULL && field->key != NULL; field++)
         if (strcmp(field->key, key) == 0)
             return field;
@@ -333,15 +908,15 @@ static void decode_absent(const struct site *site, const struct config_field *se
     }
 }
 
-void decode_map(const struct site *site, const struct config_field *section, const struct node *map,
-                void *target)
+static void decode_map(const struct site *site, const struct config_field *section,
+                       const struct node *map, void *target)
 {
     assert(site != NULL && section != NULL);
     assert(map != NULL && map->kind == NODE_MAP);
     bool is_optional = section->type == CONFIG_TYPE_SECTION && section->presence != CONFIG_ALWAYS;
     for (size_t i = 0; i < map->count; i++) {
         const struct node_entry *entry = &map->entries[i];
-        const struct config_field *field = find_field(section->fields, entry->key);
+        const struct config_field *field = decode_find_field(section->fields, entry->key);
         if (field == NULL && is_optional && strcmp(entry->key, "enabled") == 0)
             continue;
         if (field == NULL) {

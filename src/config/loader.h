@@ -1,19 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the steps of loading share: the memory of the tree and of its decoded form, the problems so
- * far, and what was spent of the limits. One per load, on the main thread. */
+ * far and where they are, and what was spent of the limits. One per load, on the main thread. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "src/base/arena.h"
+#include "src/base/error.h"
 #include "src/config/node.h"
-#include "src/config/problems.h"
 
 struct component_factory;
 struct config_component;
-struct extension_name;
+struct config_field;
+struct config_problems;
 struct feature_gates;
+
+/* Where in the tree: a chain on the stack, printed as receivers::otlp::protocols. */
+struct path {
+    const struct path *parent; /* NULL: the root, which has no key */
+    const char *key;           /* NULL: an element of a list */
+    size_t index;
+};
+
+enum { PATH_TEXT_MAX = 512 };
+struct path_text {
+    char text[PATH_TEXT_MAX]; /* cut when longer */
+};
+
+struct problem {
+    struct position position;
+    size_t sequence;
+    bool is_notice; /* sorted behind the others */
+    char *text;     /* complete, with position and path */
+};
+
+struct problem_list {
+    struct problem *items; /* CONFIG_ERRORS_MAX of them */
+    size_t count;
+    size_t dropped; /* beyond that many */
+};
+
+/* A component's reference to an extension: noted while the component is decoded, checked once it is
+ * known which extensions there are and which components are used. */
+struct extension_name {
+    struct extension_name *next;
+    const struct config_component *user;
+    const struct config_field *field;
+    const char *name;
+    const struct path *path;
+    struct position position;
+};
 
 struct loader {
     /* Bounded by construction: CONFIG_LOCATIONS_MAX files of CONFIG_FILE_BYTES_MAX,
@@ -50,3 +87,18 @@ void *loader_zalloc(struct loader *loader, size_t size) __attribute__((returns_n
 char *loader_copy_text(struct loader *loader, const char *text) __attribute__((returns_nonnull));
 /* False when the limit of substituted text is passed. */
 bool loader_charge_expanded(struct loader *loader, size_t bytes);
+/* Moves both lists, sorted by position, to ret_problems. */
+void loader_take_problems(struct loader *loader, struct config_problems *ret_problems);
+
+struct path_text path_to_text(const struct path *path);
+
+struct place {
+    struct position position;
+    const struct path *path; /* the section's own, or the last of paths */
+    struct path paths[ERROR_STEPS_MAX];
+};
+
+/* The value that the error is about. When it was not written, the position is that of the innermost
+ * section around it that was; position is the section's own, section may be no map. */
+void place_find(const struct error *error, const struct node *section, struct position position,
+                const struct path *path, struct place *ret_place);

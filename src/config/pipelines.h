@@ -4,7 +4,7 @@
 #pragma once
 
 #include "src/config/component_set.h"
-#include "src/config/config.h"
+#include "src/config/config_types.h"
 #include "src/config/node.h"
 
 struct loader;

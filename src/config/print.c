@@ -1,17 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which parts of a tree are secrets: the option tables say, for components by their type or alias.
- * Main thread. */
+/* print-config, in three steps: redact what is secret by the option tables, write the defaults out,
+ * and print the tree as YAML (through libyaml's emitter) or JSON. Main thread. */
 #include "src/config/print.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <yaml.h>
 
 #include "src/config/component_set.h"
-#include "src/config/field.h"
+#include "src/config/decode.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
-#include "src/config/print_defaults.h"
+#include "src/config/scalar.h"
 #include "src/config/service_keys.h"
+
+enum { NUMBER_TEXT_MAX = 40, INDENT = 4 };
+
+static void add_defaults(struct loader *loader, const struct config_field *fields,
+                         struct node *node);
+
+/* New nodes stand where the map stands that they complete. */
+static struct node *new_scalar(struct loader *loader, const struct node *map, const char *text,
+                               bool is_text)
+{
+    assert(text != NULL);
+    struct scalar scalar = text_to_scalar(text);
+    struct node *node = loader_try_node(loader, NODE_TEXT, map->position);
+    if (node == NULL)
+        return NULL;
+    node->text = text;
+    if (is_text || scalar.kind == NODE_TEXT)
+        return node;
+    node->kind = scalar.kind;
+    node->boolean = scalar.boolean;
+    node->integer = scalar.integer;
+    node->real = scalar.real;
+    return node;
+}
+
+static struct node *new_leaf(struct loader *loader, const struct node *map,
+                             const struct config_field *field)
+{
+    const char *text = field->default_text;
+    bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_CHOICE ||
+                   field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES ||
+                   field->type == CONFIG_TYPE_TEXTS;
+    assert(text != NULL);
+    if (field->type == CONFIG_TYPE_DURATION && strcmp(text, "0") == 0)
+        text = "0s";
+    struct node *leaf = new_scalar(loader, map, text, is_text);
+    bool is_many = strchr(text, ',') != NULL; /* the reader splits it */
+    if (leaf == NULL || field->type != CONFIG_TYPE_TEXTS || is_many)
+        return leaf;
+    struct node *list = loader_try_node(loader, NODE_LIST, map->position);
+    if (list != NULL)
+        node_append(&loader->arena, list, leaf);
+    return list;
+}
+
+static void add(struct loader *loader, struct node *map, const char *key, struct node *value)
+{
+    assert(map->kind == NODE_MAP);
+    if (value != NULL)
+        node_add(&loader->arena, map,
+                 (struct node_entry){.key = key, .hash = node_key_hash(key), .value = value});
+}
+
+/* Absent, but on: in full. */
+static struct node *new_section(struct loader *loader, const struct node *map,
+                                const struct config_field *field)
+{
+    assert(field->type == CONFIG_TYPE_SECTION);
+    bool is_optional = field->presence != CONFIG_ALWAYS;
+    bool is_on = field->presence != CONFIG_NULL_ENABLES && field->presence != CONFIG_NULL_IS_OFF;
+    struct node *section = is_on ? loader_try_node(loader, NODE_MAP, map->position) : NULL;
+    if (section != NULL && is_optional)
+        add(loader, section, "enabled", new_scalar(loader, map, "true", false));
+    if (section != NULL)
+        add_defaults(loader, field->fields, section);
+    return section != NULL && section->count > 0 ? section : NULL;
+}
+
+static void complete_section(struct loader *loader, const struct config_field *field,
+                             struct node *section)
+{
+    assert(field->type == CONFIG_TYPE_SECTION);
+    const struct node *enabled = node_value(section, "enabled");
+    bool is_off = section->kind == NODE_NULL &&
+                  (field->presence == CONFIG_NULL_IS_OFF || section->reference != NULL);
+    is_off |= field->presence != CONFIG_ALWAYS && enabled != NULL && !enabled->boolean;
+    if (!is_off)
+        add_defaults(loader, field->fields, section);
+}
+
+static void complete(struct loader *loader, const struct config_field *field, struct node *map)
+{
+    assert(map->kind == NODE_MAP);
+    struct node *value = node_value(map, field->key);
+    if (value == NULL && field->type == CONFIG_TYPE_SECTION)
+        add(loader, map, field->key, new_section(loader, map, field));
+    else if (value == NULL && field->default_text != NULL)
+        add(loader, map, field->key, new_leaf(loader, map, field));
+    else if (value != NULL && field->type == CONFIG_TYPE_SECTION)
+        complete_section(loader, field, value);
+    for (size_t i = 0; value != NULL && field->type == CONFIG_TYPE_SECTIONS && i < value->count;
+         i++)
+        add_defaults(loader, field->fields, value->entries[i].value);
+}
+
+static void add_defaults(struct loader *loader, const struct config_field *fields,
+                         struct node *node)
+{
+    assert(loader != NULL);
+    assert(fields != NULL);
+    if (node->kind == NODE_NULL)
+        node->kind = NODE_MAP;
+    for (; node->kind == NODE_MAP && fields->key != NULL; fields++)
+        complete(loader, fields, node);
+}
 
 static void redact_text(struct node *node)
 {
@@ -64,15 +174,6 @@ static void adapt_elements(struct node *node)
     }
 }
 
-static const struct config_field *find_field(const struct config_field *fields, const char *key)
-{
-    assert(key != NULL);
-    for (; fields != NULL && fields->key != NULL; fields++)
-        if (strcmp(fields->key, key) == 0)
-            return fields;
-    return NULL;
-}
-
 /* "scheme://user:password@host". */
 static bool has_userinfo(const struct node *node)
 {
@@ -117,7 +218,7 @@ static void prepare_map(const struct config_field *fields, struct node *map, boo
     assert(map != NULL);
     for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
         struct node *node = map->entries[i].value;
-        const struct config_field *field = find_field(fields, map->entries[i].key);
+        const struct config_field *field = decode_find_field(fields, map->entries[i].key);
         if (field == NULL) {
             prepare_unknown(node, is_unredacted);
             continue;
@@ -148,7 +249,7 @@ static void prepare_components(struct loader *loader, struct node *section,
         }
         prepare_map(factory->fields, node, is_unredacted);
         if (factory->fields != NULL)
-            print_defaults(loader, factory->fields, node);
+            add_defaults(loader, factory->fields, node);
     }
 }
 
@@ -161,11 +262,198 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
         struct node *section = root->entries[i].value;
         if (strcmp(root->entries[i].key, "service") == 0) {
             prepare_map(service_keys_fields, section, is_unredacted);
-            print_defaults(loader, service_keys_fields, section);
+            add_defaults(loader, service_keys_fields, section);
         } else if (section->kind == NODE_MAP && component_kind_find(root->entries[i].key, &kind)) {
             prepare_components(loader, section, kind, is_unredacted);
         } else {
             prepare_unknown(section, is_unredacted);
         }
     }
+}
+
+struct number_text {
+    char text[NUMBER_TEXT_MAX];
+};
+
+/* The shortest digits that read back as the same double. */
+static struct number_text double_to_text(double real)
+{
+    struct number_text result;
+    if (isnan(real) || isinf(real)) {
+        snprintf(result.text, sizeof(result.text), "%s",
+                 isnan(real) ? ".nan"
+                 : real > 0  ? ".inf"
+                             : "-.inf");
+        return result;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(result.text, sizeof(result.text), "%.*g", digits, real);
+        if (strtod(result.text, NULL) == real)
+            break;
+    }
+    return result;
+}
+
+static struct number_text scalar_to_text(const struct node *node)
+{
+    struct number_text result = {.text = "null"};
+    assert(node->kind != NODE_LIST && node->kind != NODE_MAP);
+    if (node->kind == NODE_BOOL)
+        snprintf(result.text, sizeof(result.text), "%s", node->boolean ? "true" : "false");
+    else if (node->kind == NODE_INT)
+        snprintf(result.text, sizeof(result.text), "%" PRIi64, node->integer);
+    else if (node->kind == NODE_DOUBLE)
+        result = double_to_text(node->real);
+    return result;
+}
+
+/* Texts that some reader of YAML, if not ours, takes for something else stand in quotes. */
+static bool needs_quotes(const char *text)
+{
+    assert(text != NULL);
+    static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcasecmp(words[i], text) == 0)
+            return true;
+    bool is_date = strspn(text, "0123456789") == 4 && text[4] == '-';
+    return is_date || text_to_scalar(text).kind != NODE_TEXT;
+}
+
+static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
+{
+    assert(text != NULL);
+    yaml_event_t event;
+    yaml_char_t bytes[] = "(not UTF-8)";
+    int is_plain = !is_text || !needs_quotes(text);
+    size_t size = strlen(text);
+    /* libyaml copies the value, though its parameter is not const. */
+    yaml_char_t *value = (yaml_char_t *)(uintptr_t)text;
+    if (!yaml_scalar_event_initialize(&event, NULL, NULL, value, (int)size, is_plain, 1,
+                                      YAML_ANY_SCALAR_STYLE) &&
+        !yaml_scalar_event_initialize(&event, NULL, NULL, bytes, sizeof(bytes) - 1, 1, 1,
+                                      YAML_ANY_SCALAR_STYLE))
+        return false;
+    return yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_start(yaml_emitter_t *emitter, const struct node *node)
+{
+    yaml_event_t event;
+    int is_ready =
+        node->kind == NODE_MAP
+            ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
+            : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                                   YAML_BLOCK_SEQUENCE_STYLE);
+    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
+    return is_ready && yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
+{
+    yaml_event_t event;
+    int is_ready = node->kind == NODE_MAP ? yaml_mapping_end_event_initialize(&event)
+                                          : yaml_sequence_end_event_initialize(&event);
+    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
+    return is_ready && yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
+{
+    assert(node != NULL);
+    if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
+        return emit_scalar(emitter, node->text, node->kind == NODE_TEXT);
+    if (node->kind != NODE_LIST && node->kind != NODE_MAP)
+        return emit_scalar(emitter, scalar_to_text(node).text, false);
+    if (!emit_start(emitter, node))
+        return false;
+    for (size_t i = 0; i < node->count; i++) {
+        if (node->kind == NODE_MAP && !emit_scalar(emitter, node->entries[i].key, true))
+            return false;
+        if (!emit_node(emitter, node->entries[i].value))
+            return false;
+    }
+    return emit_end(emitter, node);
+}
+
+static bool emit_document(yaml_emitter_t *emitter, const struct node *root)
+{
+    assert(root != NULL);
+    yaml_event_t event;
+    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+           yaml_emitter_emit(emitter, &event) && emit_node(emitter, root) &&
+           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
+           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+}
+
+bool print_yaml(const struct node *root, FILE *out)
+{
+    yaml_emitter_t emitter;
+    assert(root != NULL);
+    assert(out != NULL);
+    if (!yaml_emitter_initialize(&emitter))
+        return false;
+    yaml_emitter_set_output_file(&emitter, out);
+    yaml_emitter_set_indent(&emitter, INDENT);
+    yaml_emitter_set_unicode(&emitter, 1);
+    yaml_emitter_set_width(&emitter, -1);
+    bool is_fine = emit_document(&emitter, root);
+    yaml_emitter_delete(&emitter);
+    return is_fine && !ferror(out);
+}
+
+static void write_json_text(const char *text, FILE *out)
+{
+    assert(text != NULL);
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            fprintf(out, "\\%c", byte);
+        else if (byte == '\n')
+            fputs("\\n", out);
+        else if (byte < 0x20)
+            fprintf(out, "\\u%04x", byte);
+        else
+            fputc(byte, out);
+    }
+    fputc('"', out);
+}
+
+static void write_json(const struct node *node, int indent, FILE *out)
+{
+    assert(node != NULL);
+    bool is_map = node->kind == NODE_MAP;
+    assert(indent >= 0);
+    bool is_text = node->kind == NODE_TEXT || node->kind == NODE_TIME;
+    if (is_text || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {
+        write_json_text(is_text ? node->text : scalar_to_text(node).text, out);
+        return;
+    }
+    if (!is_map && node->kind != NODE_LIST) {
+        fputs(scalar_to_text(node).text, out);
+        return;
+    }
+    fputc(is_map ? '{' : '[', out);
+    for (size_t i = 0; i < node->count; i++) {
+        fprintf(out, "%s\n%*s", i > 0 ? "," : "", indent + INDENT, "");
+        if (is_map) {
+            write_json_text(node->entries[i].key, out);
+            fputs(": ", out);
+        }
+        write_json(node->entries[i].value, indent + INDENT, out);
+    }
+    if (node->count > 0)
+        fprintf(out, "\n%*s", indent, "");
+    fputc(is_map ? '}' : ']', out);
+}
+
+bool print_json(const struct node *root, FILE *out)
+{
+    assert(root != NULL);
+    assert(out != NULL);
+    write_json(root, 0, out);
+    fputc('\n', out);
+    return !ferror(out);
 }

@@ -1,14 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: by its option table; our own keys stand beside those of the Go collector. Main thread.
- */
+/* service: by its option table; our own keys stand beside those of the Go collector. Below it
+ * service::telemetry: what its rows fill in, and what that comes to. Main thread. */
 #include "src/config/service_keys.h"
 
 #include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
 
+#include "src/base/counter.h"
+#include "src/base/error.h"
 #include "src/base/limits.h"
+#include "src/base/log.h"
 #include "src/config/decode.h"
 #include "src/config/loader.h"
-#include "src/config/telemetry_keys.h"
+#include "src/config/suggest.h"
+
+struct telemetry_sampling {
+    uint64_t tick_ns;
+    uint64_t initial;
+    uint64_t thereafter;
+};
+
+struct telemetry_logs {
+    const struct config_value *level;
+    int encoding;
+    bool disable_caller;
+    bool is_sampled;
+    struct telemetry_sampling sampling;
+    struct config_texts output_paths;
+};
+
+struct telemetry_prometheus {
+    const char *host;
+    uint64_t port;
+    bool without_scope_info;
+    bool without_units;
+    bool without_type_suffix;
+};
+
+struct telemetry_exporter {
+    bool has_prometheus;
+    struct telemetry_prometheus prometheus;
+};
+
+struct telemetry_pull {
+    struct telemetry_exporter exporter;
+};
+
+struct telemetry_reader {
+    bool has_pull;
+    struct telemetry_pull pull;
+};
+
+struct telemetry_metrics {
+    const struct config_value *level;
+    const char *address;
+    struct config_sections readers; /* of struct telemetry_reader */
+};
+
+/* Accepted, without effect. */
+struct telemetry_traces {
+    char nothing;
+};
+
+struct telemetry_keys {
+    struct telemetry_logs logs;
+    struct telemetry_metrics metrics;
+    struct telemetry_traces traces;
+    const struct config_value *resource;
+};
 
 struct service_section {
     uint64_t lanes;
@@ -21,6 +85,120 @@ struct service_section {
     const struct config_value *pipelines;
 };
 
+static const char *const encodings[] = {"console", "json", NULL};
+
+static const struct config_field sampling_fields[] = {
+    CONFIG_DURATION(struct telemetry_sampling, tick_ns, "tick", "10s", 0, INT64_MAX,
+                    "Lines are counted per level and message over this long."),
+    CONFIG_COUNT(struct telemetry_sampling, initial, "initial", "10", 0, INT64_MAX,
+                 "So many equal lines pass per tick."),
+    CONFIG_COUNT(struct telemetry_sampling, thereafter, "thereafter", "100", 0, INT64_MAX,
+                 "Of those after, one in so many passes; 0 means none."),
+    CONFIG_END,
+};
+
+static const struct config_field logs_fields[] = {
+    CONFIG_VALUE(struct telemetry_logs, level, "level",
+                 "debug, info (the default), warn or error; dpanic, panic and fatal mean error."),
+    CONFIG_CHOICE(struct telemetry_logs, encoding, "encoding", "console", encodings,
+                  "The form of the lines."),
+    CONFIG_BOOL(struct telemetry_logs, disable_caller, "disable_caller", "false",
+                "Leave the place in the source out of the lines."),
+    CONFIG_OPTIONAL(struct telemetry_logs, sampling, struct telemetry_sampling, is_sampled,
+                    CONFIG_DEFAULT_ON, "sampling", sampling_fields, NULL, "Thin out equal lines."),
+    CONFIG_TEXTS(struct telemetry_logs, output_paths, "output_paths", "stderr",
+                 "Where the lines go: stderr, stdout or a file."),
+    CONFIG_IGNORED_TEXTS("error_output_paths", "Errors of the logger itself go to stderr."),
+    CONFIG_IGNORED_BOOL("development", "Changes stack traces in the Go collector."),
+    CONFIG_IGNORED_BOOL("disable_stacktrace", "There are no stack traces."),
+    CONFIG_IGNORED_BOOL("disable_zap_resource", "JSON lines carry the resource."),
+    CONFIG_IGNORED_MAP("initial_fields", "Lines carry no further fields."),
+    CONFIG_IGNORED_LIST("processors", "Lines are not exported over OTLP."),
+    CONFIG_END,
+};
+
+static const struct config_field prometheus_fields[] = {
+    CONFIG_TEXT(struct telemetry_prometheus, host, "host", "localhost",
+                "The address to listen on."),
+    CONFIG_COUNT(struct telemetry_prometheus, port, "port", "8888", 0, 65535,
+                 "The port to listen on; 0 takes a free one."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_scope_info, "without_scope_info", "true",
+                "Series carry no scope labels, whatever this says."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_units, "without_units", "true",
+                "Names without units, as in the Go collector since v0.152."),
+    CONFIG_BOOL(struct telemetry_prometheus, without_type_suffix, "without_type_suffix", "true",
+                "Counters without \"_total\", as in the Go collector since v0.152."),
+    CONFIG_IGNORED_MAP("with_resource_constant_labels", "The resource is in target_info alone."),
+    CONFIG_END,
+};
+
+static const struct config_field exporter_fields[] = {
+    CONFIG_OPTIONAL(struct telemetry_exporter, prometheus, struct telemetry_prometheus,
+                    has_prometheus, CONFIG_NULL_ENABLES, "prometheus", prometheus_fields, NULL,
+                    "Serve metrics to Prometheus."),
+    CONFIG_END,
+};
+
+static const struct config_field pull_fields[] = {
+    CONFIG_SECTION(struct telemetry_pull, exporter, struct telemetry_exporter, "exporter",
+                   exporter_fields, NULL, "How metrics are fetched."),
+    CONFIG_IGNORED("producers", "No further sources of metrics."),
+    CONFIG_IGNORED("cardinality_limits", "The number of series is fixed."),
+    CONFIG_END,
+};
+
+static bool check_reader(const void *section, struct error *error)
+{
+    const struct telemetry_reader *reader = section;
+    assert(reader != NULL);
+    if (!reader->has_pull || reader->pull.exporter.has_prometheus)
+        return true;
+    return error_set(error, "found a pull reader without exporter, expected "
+                            "pull: {exporter: {prometheus: {host: localhost, port: 8888}}}");
+}
+
+static const struct config_field reader_fields[] = {
+    CONFIG_OPTIONAL(struct telemetry_reader, pull, struct telemetry_pull, has_pull,
+                    CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL, "Metrics that are fetched."),
+    CONFIG_IGNORED_MAP("periodic", "Metrics are not exported over OTLP; scrape them."),
+    CONFIG_IGNORED_LIST("producers", "No further sources of metrics."),
+    CONFIG_END,
+};
+
+static const struct config_field metrics_fields[] = {
+    CONFIG_VALUE(struct telemetry_metrics, level, "level",
+                 "none, basic, normal (the default) or detailed."),
+    CONFIG_SECTIONS(struct telemetry_metrics, readers, struct telemetry_reader, "readers",
+                    reader_fields, check_reader,
+                    "Where metrics are served; absent: localhost:8888."),
+    CONFIG_TEXT(struct telemetry_metrics, address, "address", NULL,
+                "The older form of a reader, host:port; deprecated."),
+    CONFIG_IGNORED_LIST("views", "Only at level detailed; the series are fixed."),
+    CONFIG_END,
+};
+
+static const struct config_field traces_fields[] = {
+    CONFIG_IGNORED("level", "No effect."),
+    CONFIG_IGNORED_TEXTS("propagators", "No effect."),
+    CONFIG_IGNORED_LIST("processors", "No effect."),
+    CONFIG_IGNORED_MAP("limits", "No effect."),
+    CONFIG_IGNORED_MAP("sampler", "No effect."),
+    CONFIG_END,
+};
+
+static const struct config_field telemetry_fields[] = {
+    CONFIG_SECTION(struct telemetry_keys, logs, struct telemetry_logs, "logs", logs_fields, NULL,
+                   "The daemon's own log."),
+    CONFIG_SECTION(struct telemetry_keys, metrics, struct telemetry_metrics, "metrics",
+                   metrics_fields, NULL, "The daemon's own metrics."),
+    CONFIG_SECTION(struct telemetry_keys, traces, struct telemetry_traces, "traces", traces_fields,
+                   NULL, "The daemon makes no spans of its own."),
+    CONFIG_VALUE(struct telemetry_keys, resource, "resource",
+                 "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
+                 "null drops a default."),
+    CONFIG_END,
+};
+
 static const char *const lanes_words[] = {"auto", NULL};
 
 const struct config_field service_keys_fields[] = {
@@ -29,7 +207,7 @@ const struct config_field service_keys_fields[] = {
     CONFIG_VALUE(struct service_section, pipelines, "pipelines",
                  "By signal[/name]: lists of receivers, processors and exporters."),
     CONFIG_SECTION(struct service_section, telemetry, struct telemetry_keys, "telemetry",
-                   telemetry_keys_fields, NULL, "What the daemon says of itself."),
+                   telemetry_fields, NULL, "What the daemon says of itself."),
     CONFIG_COUNT_OR(struct service_section, lanes, "lanes", "1", 1, LANES_MAX, lanes_words,
                     "Threads that do the work; auto is one per core. Not in the Go collector."),
     CONFIG_COUNT(struct service_section, budget_mib, "budget_mib", "0", 0, 1 << 24,
@@ -42,6 +220,426 @@ const struct config_field service_keys_fields[] = {
                 "debuggers of the same user may attach. Not in the Go collector."),
     CONFIG_END,
 };
+
+struct word {
+    const char *text;
+    int value;
+};
+
+static const struct word log_levels[] = {
+    {"", LOG_INFO},        {"debug", LOG_DEBUG},
+    {"info", LOG_INFO},    {"warn", LOG_WARN},
+    {"error", LOG_ERROR},  {"warning", LOG_WARN},
+    {"dpanic", LOG_ERROR}, {"panic", LOG_ERROR},
+    {"fatal", LOG_ERROR},  {NULL, 0},
+};
+
+static const struct word metrics_levels[] = {
+    {"none", METRICS_NONE},
+    {"basic", METRICS_BASIC},
+    {"normal", METRICS_NORMAL},
+    {"detailed", METRICS_DETAILED},
+    {NULL, 0},
+};
+
+/* A key of telemetry: below the section of that name. */
+struct telemetry_key {
+    const struct site *site;
+    const struct node *section; /* may be NULL */
+    struct path section_path;
+    struct path path;
+    const struct node *node; /* NULL: absent */
+};
+
+static void find_key(struct telemetry_key *ret_key, const struct site *site,
+                     const struct node *telemetry, const char *section, const char *key)
+{
+    assert(ret_key != NULL && site != NULL);
+    ret_key->site = site;
+    ret_key->section = node_value(telemetry, section);
+    ret_key->section_path = (struct path){.parent = site->path, .key = section};
+    ret_key->path = (struct path){.parent = &ret_key->section_path, .key = key};
+    ret_key->node = node_value(ret_key->section, key);
+}
+
+static bool find_word(const struct word *words, const char *text, int *ret_value)
+{
+    assert(words != NULL && text != NULL);
+    for (; words->text != NULL; words++) {
+        if (strcasecmp(words->text, text) != 0)
+            continue;
+        *ret_value = words->value;
+        return true;
+    }
+    return false;
+}
+
+static void report_level(const struct telemetry_key *key, const char *expected)
+{
+    assert(key->node != NULL);
+    struct suggestion suggestion =
+        suggestion_for(key->node->kind == NODE_TEXT ? key->node->text : "");
+    const struct word *words = strstr(expected, "detailed") ? metrics_levels : log_levels;
+    for (; words->text != NULL; words++)
+        suggestion_consider(&suggestion, words->text);
+    loader_problem(key->site->loader, key->node->position, &key->path, "found %s, expected %s%s",
+                   node_describe(key->node).text, expected, suggestion_to_text(&suggestion).text);
+}
+
+/* Integers are zap's: -1 is debug, 2 and above are errors. */
+static int take_log_level(const struct telemetry_key *key)
+{
+    assert(key->site != NULL);
+    int level = LOG_INFO;
+    const struct node *node = key->node;
+    if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
+        return level;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 5)
+        return node->integer + 1 < LOG_ERROR ? (int)node->integer + 1 : LOG_ERROR;
+    if (node->kind != NODE_TEXT || !find_word(log_levels, node->text, &level))
+        report_level(key, "debug, info, warn or error");
+    return level;
+}
+
+/* Integers are the Go collector's: -1 is none, 2 detailed. */
+static int take_metrics_level(const struct telemetry_key *key)
+{
+    assert(key->site != NULL);
+    int level = METRICS_NORMAL;
+    const struct node *node = key->node;
+    if (node == NULL || node->kind == NODE_BROKEN)
+        return level;
+    if (node->kind == NODE_NULL)
+        return METRICS_NONE;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 2)
+        return (int)node->integer + 1;
+    if (node->kind != NODE_TEXT || !find_word(metrics_levels, node->text, &level))
+        report_level(key, "none, basic, normal or detailed");
+    return level;
+}
+
+/* host:port, [host]:port, :port */
+static bool take_address(struct loader *loader, const char *address, struct config_service *service)
+{
+    assert(address != NULL);
+    char *host = loader_copy_text(loader, address);
+    char *colon = strrchr(host, ':');
+    char *end = NULL;
+    if (colon == NULL || colon[1] < '0' || colon[1] > '9')
+        return false;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (*end != '\0' || port > 65535)
+        return false;
+    *colon = '\0';
+    size_t size = strlen(host);
+    if (size >= 2 && host[0] == '[' && host[size - 1] == ']') {
+        host[size - 1] = '\0';
+        host++;
+    }
+    service->metrics_host = *host != '\0' ? host : "0.0.0.0";
+    service->metrics_port = port;
+    return true;
+}
+
+static void resolve_address(const struct telemetry_key *key, const char *address,
+                            struct config_service *service)
+{
+    struct loader *loader = key->site->loader;
+    assert(address != NULL);
+    if (key->node == NULL || key->node->kind == NODE_NULL || key->node->kind == NODE_BROKEN)
+        return;
+    if (!take_address(loader, address, service)) {
+        loader_problem(loader, key->node->position, &key->path, "found %s, expected host:port",
+                       node_describe(key->node).text);
+        return;
+    }
+    service->has_metrics_reader = true;
+    loader_warning(loader, key->node->position, &key->path,
+                   "found a key that the Go collector no longer has; use readers: "
+                   "[{pull: {exporter: {prometheus: {host: \"%s\", port: %u}}}}]",
+                   service->metrics_host, (unsigned)service->metrics_port);
+}
+
+static void use_reader(const struct telemetry_prometheus *prometheus,
+                       struct config_service *service)
+{
+    assert(prometheus->host != NULL);
+    service->has_metrics_reader = true;
+    service->metrics_host = prometheus->host;
+    service->metrics_port = prometheus->port;
+    service->metrics_without_units = prometheus->without_units;
+    service->metrics_without_type_suffix = prometheus->without_type_suffix;
+}
+
+/* The first reader that Prometheus can scrape is served; the others are only told about. */
+static void resolve_readers(const struct telemetry_key *key,
+                            const struct telemetry_metrics *metrics, struct config_service *service)
+{
+    const struct telemetry_reader *readers = metrics->readers.items;
+    struct loader *loader = key->site->loader;
+    assert(key->node != NULL && key->node->kind == NODE_LIST);
+    service->has_metrics_reader = false;
+    if (metrics->readers.count == 0 && service->metrics_level != METRICS_NONE)
+        loader_problem(loader, key->node->position, &key->path,
+                       "collector telemetry metrics reader should exist when metric level is not "
+                       "none");
+    for (size_t i = 0; i < metrics->readers.count; i++) {
+        bool is_served = readers[i].has_pull && readers[i].pull.exporter.has_prometheus;
+        struct path path = {.parent = &key->path, .index = i};
+        if (is_served && !service->has_metrics_reader)
+            use_reader(&readers[i].pull.exporter.prometheus, service);
+        else if (is_served || !readers[i].has_pull) /* others are reported by their rows */
+            loader_warning(loader, key->node->entries[i].value->position, &path,
+                           "found a further or periodic reader, which has no effect here; the "
+                           "first pull reader for Prometheus has");
+    }
+}
+
+static void resolve_metrics(const struct site *site, const struct node *node,
+                            const struct telemetry_metrics *metrics, struct config_service *service)
+{
+    assert(service != NULL);
+    struct telemetry_key key;
+    static const struct telemetry_prometheus standard = {
+        .host = "localhost", .port = 8888, .without_units = true, .without_type_suffix = true};
+    find_key(&key, site, node, "metrics", "level");
+    service->metrics_level = take_metrics_level(&key);
+    use_reader(&standard, service);
+    find_key(&key, site, node, "metrics", "address");
+    resolve_address(&key, metrics->address, service);
+    find_key(&key, site, node, "metrics", "readers");
+    if (key.node != NULL && key.node->kind == NODE_LIST)
+        resolve_readers(&key, metrics, service);
+    find_key(&key, site, node, "metrics", "views");
+    bool has_views = key.node != NULL && key.node->kind == NODE_LIST;
+    if (has_views && service->metrics_level != METRICS_DETAILED)
+        loader_problem(site->loader, key.node->position, &key.path,
+                       "found views at a level below detailed; views can only be set at level "
+                       "detailed");
+    service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
+}
+
+static void check_log_outputs(const struct site *site, const struct node *node,
+                              const struct telemetry_logs *logs)
+{
+    struct telemetry_key key;
+    find_key(&key, site, node, "logs", "output_paths");
+    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
+        loader_problem(site->loader, key.node->position, &key.path,
+                       "found %zu paths, expected at most %d", logs->output_paths.count,
+                       LOG_OUTPUTS_MAX);
+}
+
+enum { DEFAULTS = 3, UUID_BYTES = 16, UUID_TEXT_BYTES = 37 };
+
+struct attributes {
+    struct loader *loader;
+    size_t count;
+    struct config_pair *pairs; /* room for the defaults and all that is written */
+};
+
+/* RFC 9562 version 4. An identity, not a secret: without entropy the clock's place is taken by
+ * zeros. */
+static const char *random_uuid(struct loader *loader)
+{
+    assert(loader != NULL);
+    uint8_t bytes[UUID_BYTES] = {0};
+    char *text = loader_zalloc(loader, UUID_TEXT_BYTES);
+    char *to = text;
+    if (getrandom(bytes, sizeof(bytes), GRND_NONBLOCK) < 0)
+        bytes[0] = 0;
+    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x40);
+    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *to++ = '-';
+        to += snprintf(to, 3, "%02x", bytes[i]);
+    }
+    return text;
+}
+
+static struct config_pair *find(const struct attributes *attributes, const char *key)
+{
+    assert(key != NULL);
+    for (size_t i = 0; i < attributes->count; i++)
+        if (strcmp(attributes->pairs[i].key, key) == 0)
+            return &attributes->pairs[i];
+    return NULL;
+}
+
+/* value NULL drops the attribute. */
+static void set(struct attributes *attributes, const char *key, const char *value)
+{
+    assert(key != NULL);
+    struct config_pair *pair = find(attributes, key);
+    if (value == NULL && pair != NULL)
+        *pair = attributes->pairs[--attributes->count];
+    else if (value != NULL && pair != NULL)
+        pair->value = value;
+    else if (value != NULL)
+        attributes->pairs[attributes->count++] = (struct config_pair){.key = key, .value = value};
+}
+
+/* False: reported. Numbers and booleans are taken as they are written. */
+static bool take_text(const struct site *site, const struct path *path, const struct node *node,
+                      const char **ret_text)
+{
+    assert(ret_text != NULL);
+    *ret_text = NULL;
+    if (node == NULL || node->kind == NODE_NULL || node->kind == NODE_BROKEN)
+        return true;
+    *ret_text = node->verbatim != NULL ? node->verbatim : node->text;
+    if (node->kind != NODE_LIST && node->kind != NODE_MAP)
+        return true;
+    loader_problem(site->loader, node->position, path, "found %s, expected a text",
+                   node_describe(node).text);
+    return false;
+}
+
+/* Legacy: the attributes themselves, texts or null. */
+static void take_map(const struct site *site, const struct path *path, const struct node *map,
+                     struct attributes *attributes)
+{
+    assert(map->kind == NODE_MAP);
+    for (size_t i = 0; i < map->count; i++) {
+        const char *text;
+        const struct node *value = map->entries[i].value;
+        struct path inner = {.parent = path, .key = map->entries[i].key};
+        if (decode_text_of(value) == NULL && value->kind != NODE_BROKEN)
+            loader_problem(site->loader, value->position, &inner,
+                           "found %s, expected a text (put it in quotes) or null",
+                           node_describe(value).text);
+        else if (take_text(site, &inner, value, &text))
+            set(attributes, map->entries[i].key, text);
+    }
+}
+
+static void take_list(const struct site *site, const struct path *path, const struct node *list,
+                      struct attributes *attributes)
+{
+    assert(list->kind == NODE_LIST);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *text;
+        const struct node *element = list->entries[i].value;
+        const struct node *name = node_value(element, "name");
+        struct path inner = {.parent = path, .index = i};
+        if (name == NULL || decode_text_of(name) == NULL) {
+            if (element->kind != NODE_BROKEN)
+                loader_problem(site->loader, element->position, &inner,
+                               "found %s, expected a map with the keys name and value",
+                               node_describe(element).text);
+            continue;
+        }
+        if (take_text(site, &inner, node_value(element, "value"), &text))
+            set(attributes, decode_text_of(name), text);
+    }
+}
+
+static bool is_declarative(const struct node *resource)
+{
+    static const char *const keys[] = {"attributes", "attributes_list", "schema_url", "detectors",
+                                       "detection/development"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (node_find(resource, keys[i]) != NULL)
+            return true;
+    return false;
+}
+
+static void check_kind(const struct site *site, const struct path *path,
+                       const struct node *resource, const char *key, enum node_kind kind)
+{
+    struct path inner = {.parent = path, .key = key};
+    const struct node *node = node_value(resource, key);
+    if (node == NULL || node->kind == NODE_NULL || node->kind == NODE_BROKEN)
+        return;
+    if (node->kind == kind || (kind == NODE_TEXT && decode_text_of(node) != NULL))
+        loader_warning(site->loader, node->position, &inner,
+                       "found a key that has no effect here: resources have attributes alone");
+    else
+        loader_problem(site->loader, node->position, &inner, "found %s, expected %s",
+                       node_describe(node).text, kind == NODE_MAP ? "a map" : "a text");
+}
+
+/* Keys of the declarative form besides attributes. */
+static void check_others(const struct site *site, const struct path *path,
+                         const struct node *resource)
+{
+    struct path inner = {.parent = path, .key = "attributes_list"};
+    const struct node *list = node_value(resource, inner.key);
+    check_kind(site, path, resource, "schema_url", NODE_TEXT);
+    check_kind(site, path, resource, "detectors", NODE_MAP);
+    if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN)
+        loader_problem(site->loader, list->position, &inner,
+                       "resource::attributes_list is not currently supported, please use "
+                       "resource::attributes");
+}
+
+static void take_resource(const struct site *site, const struct path *path,
+                          const struct node *resource, struct attributes *attributes)
+{
+    struct path inner = {.parent = path, .key = "attributes"};
+    assert(resource->kind == NODE_MAP);
+    if (!is_declarative(resource)) {
+        take_map(site, path, resource, attributes);
+        return;
+    }
+    check_others(site, path, resource);
+    const struct node *list = node_value(resource, "attributes");
+    if (list == NULL || list->kind == NODE_NULL || list->kind == NODE_BROKEN)
+        return;
+    if (list->kind == NODE_LIST)
+        take_list(site, &inner, list, attributes);
+    else
+        loader_problem(site->loader, list->position, &inner,
+                       "found %s, expected a list of {name: …, value: …}",
+                       node_describe(list).text);
+}
+
+static void resolve_resource(const struct site *site, const struct node *resource,
+                             struct config_service *service)
+{
+    assert(site != NULL);
+    assert(service != NULL);
+    struct path path = {.parent = site->path, .key = "resource"};
+    size_t written = resource != NULL ? resource->count : 0;
+    const struct node *list = node_value(resource, "attributes");
+    struct attributes attributes = {.loader = site->loader};
+    written += DEFAULTS + (list != NULL ? list->count : 0);
+    attributes.pairs = loader_zalloc(site->loader, written * sizeof(*attributes.pairs));
+    set(&attributes, "service.name", "spanflame");
+    set(&attributes, "service.version", SPANFLAME_VERSION);
+    set(&attributes, "service.instance.id", random_uuid(site->loader));
+    if (resource != NULL && resource->kind == NODE_MAP)
+        take_resource(site, &path, resource, &attributes);
+    else if (resource != NULL && resource->kind != NODE_NULL && resource->kind != NODE_BROKEN)
+        loader_problem(site->loader, resource->position, &path, "found %s, expected a map",
+                       node_describe(resource).text);
+    service->resource = (struct config_pairs){.count = attributes.count, .pairs = attributes.pairs};
+}
+
+static void resolve_telemetry(const struct site *site, const struct node *node,
+                              const struct telemetry_keys *telemetry,
+                              struct config_service *service)
+{
+    struct telemetry_key key;
+    const struct telemetry_logs *logs = &telemetry->logs;
+    assert(site != NULL);
+    assert(service != NULL);
+    find_key(&key, site, node, "logs", "level");
+    service->log_level = take_log_level(&key);
+    service->log_encoding = logs->encoding;
+    service->log_disable_caller = logs->disable_caller;
+    service->log_is_sampled = logs->is_sampled;
+    service->log_sampling_tick_ns = logs->sampling.tick_ns;
+    service->log_sampling_initial = logs->sampling.initial;
+    service->log_sampling_thereafter = logs->sampling.thereafter;
+    service->log_output_paths = logs->output_paths;
+    check_log_outputs(site, node, logs);
+    resolve_metrics(site, node, &telemetry->metrics, service);
+    find_key(&key, site, node, "traces", "level");
+    take_metrics_level(&key);
+    resolve_resource(site, node_value(node, "resource"), service);
+}
 
 void service_keys_load(struct loader *loader, const struct node_entry *service,
                        struct config_service *ret_service)
@@ -66,5 +664,5 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
     ret_service->drain_timeout_ns = section.drain_timeout_ns;
     ret_service->core_dumps = section.core_dumps;
     site.path = &telemetry_path;
-    telemetry_keys_resolve(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
+    resolve_telemetry(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
 }

@@ -3,7 +3,7 @@
  * configuration is loaded. */
 #pragma once
 
-#include "src/config/config.h"
+#include "src/config/config_types.h"
 #include "src/config/node.h"
 
 struct loader;

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "src/base/error.h"
-#include "src/config/config.h"
+#include "src/config/component_set.h"
 #include "src/core/component.h"
 
 static bool accepts(const struct config_component *extension, enum auth_side side,

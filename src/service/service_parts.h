@@ -7,7 +7,7 @@
 
 #include "src/base/budget.h"
 #include "src/base/timer.h"
-#include "src/config/config.h"
+#include "src/config/config_types.h"
 #include "src/core/component.h"
 #include "src/core/ledger.h"
 #include "src/pipeline/sender.h"

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     node->text = rest;
     assert(expand_tree(&loader, node) != NULL);
     assert(loader.expanded_bytes <= CONFIG_EXPANDED_BYTES_MAX);
-    problem_lists_take(&loader.problems, &loader.warnings, &problems);
+    loader_take_problems(&loader, &problems);
     config_problems_clear(&problems);
     arena_clear(&loader.arena);
     memory_files_set(NULL);

@@ -2,7 +2,7 @@
 /* What a back-end repeats of a request's secrets is taken out, in each form that it is sent in. */
 #include "src/net/client/request_secrets.h"
 
-#include "src/config/value.h"
+#include "src/config/field.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

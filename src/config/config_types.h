@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loaded configuration as plain data: what the files, flags and environment say, checked whole,
+ * decoded into the components' structs. Immutable once loaded; shared by all lanes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/signal_kind.h"
+#include "src/config/feature_gates.h"
+#include "src/config/field.h"
+
+struct component_factory;
+struct node_entry;
+
+/* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
+struct config_component {
+    const struct component_factory *factory;
+    const char *id;                  /* "otlp/profiles": as the user wrote it, trimmed */
+    const void *config;              /* factory->config_size bytes */
+    bool is_used;                    /* some pipeline, or service::extensions, names it */
+    const char *alias;               /* the deprecated type name that the user wrote, or NULL */
+    const struct node_entry *origin; /* where it was written; lives as long as the configuration */
+};
+
+struct config_pipeline {
+    const char *id; /* "traces/slow" */
+    enum signal_kind signal;
+    size_t receivers_count;
+    const struct config_component *const *receivers;
+    size_t processors_count;
+    const struct config_component *const *processors;
+    size_t exporters_count;
+    const struct config_component *const *exporters;
+};
+
+/* service::telemetry and our own keys below service:. */
+struct config_service {
+    uint64_t lanes;      /* 0: auto, one per core */
+    uint64_t budget_mib; /* 0: from the machine */
+    uint64_t drain_timeout_ns;
+    bool core_dumps;
+    /* telemetry::logs */
+    int log_level;    /* enum log_level */
+    int log_encoding; /* 0 console, 1 json */
+    bool log_disable_caller;
+    bool log_is_sampled;
+    uint64_t log_sampling_tick_ns;
+    uint64_t log_sampling_initial;
+    uint64_t log_sampling_thereafter;
+    struct config_texts log_output_paths;
+    /* telemetry::metrics */
+    int metrics_level; /* enum metrics_level */
+    bool has_metrics_reader;
+    const char *metrics_host;
+    uint64_t metrics_port;
+    bool metrics_without_units;
+    bool metrics_without_type_suffix;
+    /* telemetry::resource */
+    struct config_pairs resource; /* service.name, service.version, service.instance.id resolved */
+};
+
+struct config {
+    struct config_service service;
+    struct feature_gates gates;
+    size_t components_count;
+    const struct config_component *components; /* all kinds, in file order */
+    size_t extensions_count;
+    const struct config_component *const *extensions; /* as service::extensions lists them */
+    size_t pipelines_count;
+    const struct config_pipeline *pipelines;
+};
+
+struct config_request {
+    const char *const *locations; /* --config, in order */
+    size_t locations_count;
+    const char *const *settings; /* --set, in order, "a.b=c" */
+    size_t settings_count;
+    const struct component_factory *const *factories; /* NULL-ended: everything built in */
+    const struct feature_gates *gates;                /* NULL: the defaults */
+    bool skips_checks; /* config_print only: also prints what would not load */
+};
+
+/* Everything that is wrong, at once, in file order. */
+struct config_problems {
+    size_t count;
+    char **texts; /* "file:line:column: path: what was found, what was expected (did you mean …)" */
+    size_t warnings_count;
+    /* Integer durations, unset environment variables, keys without effect; and behind them, so many
+     * as notices_count says, what only a running daemon tells: deprecated names. */
+    char **warnings;
+    size_t notices_count;
+};
