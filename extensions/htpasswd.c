@@ -5,6 +5,7 @@
 
 #include "src/base/base64.h"
 #include "src/base/digest.h"
+#include "src/base/dynlib.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/base/secret.h"
@@ -12,11 +13,7 @@
 #include <assert.h>
 #include <crypt.h>
 #include <ctype.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
-
-static const char library_name[] = "libcrypt.so.1";
 
 enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
 
@@ -34,22 +31,19 @@ struct htpasswd {
     struct entry *entries;
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static __typeof__(&crypt_r) crypt_function;
-
-static void load(void)
-{
-    void *library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-    assert(crypt_function == NULL);
-    if (library != NULL)
-        *(void **)&crypt_function = dlsym(library, "crypt_r");
-}
+static struct functions {
+    DYNLIB_MEMBER(crypt_r)
+} functions;
+static struct dynlib libcrypt = {
+    .name = "libcrypt.so.1",
+    .symbols = (const struct dynlib_symbol[]){DYNLIB_ROW(struct functions, crypt_r), {NULL, 0}},
+    .functions = &functions};
 
 static bool matches_crypt(const struct entry *entry, const char *password)
 {
     struct crypt_data *data = mem_zalloc(sizeof(*data));
-    assert(crypt_function != NULL);
-    const char *hashed = crypt_function(password, entry->stored, data);
+    assert(functions.crypt_r != NULL);
+    const char *hashed = functions.crypt_r(password, entry->stored, data);
     bool is_equal = hashed != NULL && hashed[0] != '*' &&
                     secret_equal(slice_of_text(hashed), slice_of_text(entry->stored));
     explicit_bzero(data, sizeof(*data));
@@ -306,10 +300,9 @@ bool htpasswd_check(struct slice text, struct error *error)
 struct htpasswd *htpasswd_create(struct error *error)
 {
     assert(error != NULL);
-    pthread_once(&once, load);
-    if (crypt_function == NULL) {
+    if (!dynlib_load(&libcrypt)) {
         error_set(error, "passwords need %s, which cannot be loaded; install the package libcrypt1",
-                  library_name);
+                  libcrypt.name);
         return NULL;
     }
     return digest_prepare(error) ? mem_zalloc(sizeof(struct htpasswd)) : NULL;

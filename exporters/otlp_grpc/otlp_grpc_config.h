@@ -9,7 +9,7 @@
 #include "exporters/shared/exporter_auth.h"
 #include "src/codec/codec.h"
 #include "src/config/shared/sender_config.h"
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 
 struct otlp_grpc_keepalive_config {
     uint64_t time_ns;

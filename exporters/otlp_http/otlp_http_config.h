@@ -12,7 +12,7 @@
 #include "src/codec/codec.h"
 #include "src/config/field.h"
 #include "src/config/shared/sender_config.h"
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 
 struct error;
 

@@ -8,7 +8,7 @@
 
 #include "exporters/shared/exporter_auth.h"
 #include "src/config/shared/sender_config.h"
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 
 enum pyroscope_mode { PYROSCOPE_PUSH, PYROSCOPE_INGEST, PYROSCOPE_OTLP };
 enum pyroscope_compression { PYROSCOPE_GZIP, PYROSCOPE_PLAIN };

@@ -2,7 +2,7 @@
 /* Settings that exporters over HTTP share. Pure functions; any thread. */
 #include "exporters/shared/http_settings.h"
 
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/client/http_client.h"
 
 #include <assert.h>

@@ -3,43 +3,36 @@
 #include "src/base/digest.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <openssl/evp.h>
-#include <pthread.h>
 
+#include "src/base/dynlib.h"
 #include "src/base/error.h"
 
-static const char library_name[] = "libcrypto.so.3";
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static __typeof__(EVP_Q_digest) *q_digest;
-
-static void load(void)
-{
-    void *library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-    assert(q_digest == NULL);
-    if (library != NULL)
-        *(void **)&q_digest = dlsym(library, "EVP_Q_digest");
-}
+static struct functions {
+    DYNLIB_MEMBER(EVP_Q_digest)
+} functions;
+static struct dynlib libcrypto = {
+    .name = "libcrypto.so.3",
+    .symbols =
+        (const struct dynlib_symbol[]){DYNLIB_ROW(struct functions, EVP_Q_digest), {NULL, 0}},
+    .functions = &functions};
 
 bool digest_prepare(struct error *error)
 {
-    assert(error != NULL);
-    pthread_once(&once, load);
-    if (q_digest != NULL)
+    if (dynlib_load(&libcrypto))
         return true;
     return error_set(error,
                      "hashing needs OpenSSL, and %s cannot be loaded; install the package libssl3",
-                     library_name);
+                     libcrypto.name);
 }
 
 static void compute(const char *name, struct slice input, uint8_t *ret_digest, size_t size)
 {
     static const uint8_t nothing;
     size_t written = 0;
-    assert(q_digest != NULL);
-    int is_done = q_digest(NULL, name, NULL, input.size > 0 ? input.data : &nothing, input.size,
-                           ret_digest, &written);
+    assert(functions.EVP_Q_digest != NULL);
+    int is_done = functions.EVP_Q_digest(NULL, name, NULL, input.size > 0 ? input.data : &nothing,
+                                         input.size, ret_digest, &written);
     assert(is_done == 1 && written == size);
     (void)is_done;
     (void)size;

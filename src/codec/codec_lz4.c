@@ -3,12 +3,11 @@
  * the budget while they are there. Texts are those of github.com/pierrec/lz4. Any thread. */
 #include "src/codec/codec_lz4.h"
 
+#include "src/base/dynlib.h"
 #include "src/base/limits.h"
-#include "src/codec/codec_library.h"
 #include "src/core/batch.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 
 #include <lz4frame.h>
@@ -33,28 +32,18 @@ enum {
     X(LZ4F_isError)
 
 struct functions {
-    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+    FUNCTIONS(DYNLIB_MEMBER)
 };
 
-#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
-static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+#define ROW(function) DYNLIB_ROW(struct functions, function),
 static struct functions library;
-static bool is_loaded;
-
-static void load(void)
-{
-    assert(!is_loaded);
-    is_loaded = codec_library_load("liblz4.so.1", symbols, &library);
-}
+static struct dynlib dynlib = {.name = "liblz4.so.1",
+                               .symbols = (const struct dynlib_symbol[]){FUNCTIONS(ROW){NULL, 0}},
+                               .functions = &library};
 
 bool codec_lz4_is_there(void)
 {
-    int failed = pthread_once(&once, load);
-    assert(failed == 0);
-    (void)failed;
-    return is_loaded;
+    return dynlib_load(&dynlib);
 }
 
 static enum codec_result failed(struct codec_job *job, size_t code)

@@ -4,12 +4,11 @@
 #include "src/codec/codec_snappy.h"
 
 #include "src/base/buffer.h"
+#include "src/base/dynlib.h"
 #include "src/base/mem.h"
-#include "src/codec/codec_library.h"
 #include "src/core/batch.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 
 #include <isa-l/crc.h>
@@ -30,28 +29,18 @@ enum {
     X(snappy_uncompressed_length)
 
 struct functions {
-    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+    FUNCTIONS(DYNLIB_MEMBER)
 };
 
-#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
-static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+#define ROW(function) DYNLIB_ROW(struct functions, function),
 static struct functions library;
-static bool is_loaded;
-
-static void load(void)
-{
-    assert(!is_loaded);
-    is_loaded = codec_library_load("libsnappy.so.1", symbols, &library);
-}
+static struct dynlib dynlib = {.name = "libsnappy.so.1",
+                               .symbols = (const struct dynlib_symbol[]){FUNCTIONS(ROW){NULL, 0}},
+                               .functions = &library};
 
 bool codec_snappy_is_there(void)
 {
-    int failed = pthread_once(&once, load);
-    assert(failed == 0);
-    (void)failed;
-    return is_loaded;
+    return dynlib_load(&dynlib);
 }
 
 enum chunk_type {

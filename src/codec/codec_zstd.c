@@ -4,13 +4,12 @@
  * there, and not kept. On the lane of its user. */
 #include "src/codec/codec_zstd.h"
 
+#include "src/base/dynlib.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/codec/codec_library.h"
 #include "src/core/batch.h"
 
 #include <assert.h>
-#include <pthread.h>
 
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -41,28 +40,18 @@ enum {
     X(ZSTD_sizeof_DCtx)
 
 struct functions {
-    FUNCTIONS(CODEC_LIBRARY_MEMBER)
+    FUNCTIONS(DYNLIB_MEMBER)
 };
 
-#define ROW(function) CODEC_LIBRARY_ROW(struct functions, function),
-static const struct codec_symbol symbols[] = {FUNCTIONS(ROW){NULL, 0}};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+#define ROW(function) DYNLIB_ROW(struct functions, function),
 static struct functions library;
-static bool is_loaded;
-
-static void load(void)
-{
-    assert(!is_loaded);
-    is_loaded = codec_library_load("libzstd.so.1", symbols, &library);
-}
+static struct dynlib dynlib = {.name = "libzstd.so.1",
+                               .symbols = (const struct dynlib_symbol[]){FUNCTIONS(ROW){NULL, 0}},
+                               .functions = &library};
 
 bool codec_zstd_is_there(void)
 {
-    int failed = pthread_once(&once, load);
-    assert(failed == 0);
-    (void)failed;
-    return is_loaded;
+    return dynlib_load(&dynlib);
 }
 
 struct codec_zstd {

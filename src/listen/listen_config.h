@@ -10,7 +10,7 @@
 #include "src/base/slice.h"
 #include "src/codec/codec.h"
 #include "src/config/field.h"
-#include "src/config/shared/tls_server_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/server/http_server.h"
 
 struct component;

@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/log.h"
-#include "src/base/startup_pages.h"
+#include "src/base/rss_trim.h"
 #include "src/config/component_set.h"
 #include "src/service/service_parts.h"
 #include "src/service/telemetry.h"
@@ -89,7 +89,7 @@ bool service_start(struct service *service, struct error *error)
     service->ready_wall_ns = clock_wall_ns();
     atomic_store(&service->state, SERVICE_READY);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
-    startup_pages_release();
+    rss_trim();
     return true;
 }
 

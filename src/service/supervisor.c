@@ -16,7 +16,7 @@
 #include "src/base/core_dumps.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
-#include "src/base/kept_objects.h"
+#include "src/base/reload_state.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -259,7 +259,7 @@ static void reload(struct supervisor *self)
         return;
     }
     kept_sockets_begin();
-    kept_objects_begin();
+    reload_state_begin();
     stop(self, END_RELOAD);
 }
 
@@ -357,7 +357,7 @@ static void run_once(struct supervisor *self)
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
     kept_sockets_end();
-    kept_objects_end();
+    reload_state_end();
     if (!is_started) {
         assert(error.text[0] != '\0');
         fprintf(stderr, "Error: %s\n", error.text);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/base/kept_objects.h"
+#include "src/base/reload_state.h"
 
 /* Whether a sample is joined at once after a reload with its span before it. */
 static bool is_known_after(const char *before, const char *after, unsigned lanes)
@@ -16,10 +16,10 @@ static bool is_known_after(const char *before, const char *after, unsigned lanes
     struct harness *h = join_start(before);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
-    kept_objects_begin();
+    reload_state_begin();
     harness_destroy(h);
     h = join_start_on(after, lanes);
-    kept_objects_end();
+    reload_state_end();
     struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     bool is_known = exporter->held_count == 1;
@@ -59,7 +59,7 @@ static void nothing_is_kept_without_a_reload(void **state)
     struct harness *h = join_start(JOIN(""));
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     harness_destroy(h);
-    assert_null(kept_objects_take("trace_profile_join"));
+    assert_null(reload_state_take("trace_profile_join"));
 }
 
 /* Its memory would be nobody's. */
@@ -67,10 +67,10 @@ static void what_nobody_takes_is_given_back(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    kept_objects_begin();
+    reload_state_begin();
     harness_destroy(h);
-    kept_objects_end();
-    assert_null(kept_objects_take("trace_profile_join"));
+    reload_state_end();
+    assert_null(reload_state_take("trace_profile_join"));
 }
 
 int main(void)

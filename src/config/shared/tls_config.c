@@ -1,18 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of tls sections. Constants and pure functions but for the look at a file; the main thread
- * runs them. */
+/* The tls sections of clients and servers: names of cipher suites and curves, option tables, rules.
+ * Constants and pure functions, but tls_client_check_files reads files; the main thread runs them.
+ */
 #include "src/config/shared/tls_config.h"
+
+#include <assert.h>
+#include <string.h>
 
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/config/shared/tls_names.h"
 
-#include <assert.h>
-#include <string.h>
+struct tls_name {
+    const char *go;
+    const char *openssl; /* "": of TLS 1.3, always on; NULL: known, and not to be had */
+    bool is_insecure;
+};
 
-const struct config_field tls_tpm_fields[] = {
+static const struct tls_name suites[] = {
+    {"TLS_AES_128_GCM_SHA256", "", false},
+    {"TLS_AES_256_GCM_SHA384", "", false},
+    {"TLS_CHACHA20_POLY1305_SHA256", "", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256", false},
+    {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384", false},
+    {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384", false},
+    {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305", false},
+    {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA", false},
+    {"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", "ECDHE-RSA-AES128-SHA", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", "ECDHE-ECDSA-AES256-SHA", false},
+    {"TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA", "ECDHE-RSA-AES256-SHA", false},
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", "ECDHE-ECDSA-AES128-SHA256", true},
+    {"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA-AES128-SHA256", true},
+    {"TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256", true},
+    {"TLS_RSA_WITH_AES_256_GCM_SHA384", "AES256-GCM-SHA384", true},
+    {"TLS_RSA_WITH_AES_128_CBC_SHA256", "AES128-SHA256", true},
+    {"TLS_RSA_WITH_AES_128_CBC_SHA", "AES128-SHA", true},
+    {"TLS_RSA_WITH_AES_256_CBC_SHA", "AES256-SHA", true},
+    {"TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA", NULL, true},
+    {"TLS_RSA_WITH_3DES_EDE_CBC_SHA", NULL, true},
+    {"TLS_ECDHE_ECDSA_WITH_RC4_128_SHA", NULL, true},
+    {"TLS_ECDHE_RSA_WITH_RC4_128_SHA", NULL, true},
+    {"TLS_RSA_WITH_RC4_128_SHA", NULL, true},
+    {.go = NULL},
+};
+
+static const struct tls_name curves[] = {
+    {"P256", "P-256", false},
+    {"P384", "P-384", false},
+    {"P521", "P-521", false},
+    {"X25519", "X25519", false},
+    {"X25519MLKEM768", "X25519MLKEM768", false},
+    {.go = NULL},
+};
+
+static const struct tls_name *find_name(const struct tls_name *table, const char *name)
+{
+    assert(table != NULL);
+    for (const struct tls_name *row = table; row->go != NULL; row++)
+        if (strcmp(row->go, name) == 0)
+            return row;
+    return NULL;
+}
+
+/* Adds a name unless the list has it, so that a list never outgrows the table. */
+static void append_name(char list[TLS_LIST_BYTES_MAX], const char *name)
+{
+    size_t size = strlen(name);
+    size_t used = strlen(list);
+    assert(size > 0);
+    for (const char *at = list; *at != '\0'; at += strspn(at, ":")) {
+        size_t length = strcspn(at, ":");
+        if (length == size && memcmp(at, name, size) == 0)
+            return;
+        at += length;
+    }
+    assert(used + 1 + size < TLS_LIST_BYTES_MAX);
+    if (used > 0)
+        list[used++] = ':';
+    memcpy(list + used, name, size + 1);
+}
+
+static bool check_suite(const struct tls_name *suite, const char *name, bool takes_insecure,
+                        struct error *error)
+{
+    assert(name != NULL);
+    if (suite == NULL)
+        return error_set(error,
+                         "invalid TLS cipher suite: \"%s\"; Go's names are expected, such as "
+                         "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                         name);
+    if (suite->is_insecure && !takes_insecure)
+        return error_set(error,
+                         "invalid TLS cipher suite: \"%s\" is insecure; remove it, or set "
+                         "include_insecure_cipher_suites: true",
+                         name);
+    if (suite->openssl == NULL)
+        return error_set(error,
+                         "invalid TLS cipher suite: OpenSSL has no \"%s\" any more; "
+                         "remove it",
+                         name);
+    return true;
+}
+
+bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
+                          char ret_list[TLS_LIST_BYTES_MAX], struct error *error)
+{
+    assert(names != NULL);
+    assert(error != NULL);
+    ret_list[0] = '\0';
+    for (const struct tls_name *row = suites; names->count == 0 && row->go != NULL; row++)
+        if (!row->is_insecure && row->openssl[0] != '\0')
+            append_name(ret_list, row->openssl);
+    for (size_t i = 0; i < names->count; i++) {
+        const struct tls_name *suite = find_name(suites, names->texts[i]);
+        if (!check_suite(suite, names->texts[i], takes_insecure, error))
+            return error_at_index(error, i);
+        if (suite->openssl[0] != '\0')
+            append_name(ret_list, suite->openssl);
+    }
+    return true;
+}
+
+bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LIST_BYTES_MAX],
+                          struct error *error)
+{
+    assert(names != NULL);
+    assert(error != NULL);
+    ret_list[0] = '\0';
+    for (size_t i = 0; i < names->count; i++) {
+        const struct tls_name *curve = find_name(curves, names->texts[i]);
+        if (curve == NULL)
+            return error_set(error,
+                             "invalid curve type: \"%s\"; P256, P384, P521, X25519 or "
+                             "X25519MLKEM768 are expected",
+                             names->texts[i]) ||
+                   error_at_index(error, i);
+        append_name(ret_list, curve->openssl);
+    }
+    return true;
+}
+
+static const struct config_field tls_tpm_fields[] = {
     CONFIG_BOOL(struct tls_tpm_config, enabled, "enabled", "false",
                 "Not supported: true is an error."),
     CONFIG_UNUSED_TEXT(struct tls_tpm_config, path, "path", "Path of the TPM device."),
@@ -110,7 +241,7 @@ static bool names_check(const struct tls_config *tls, struct error *error)
     return true;
 }
 
-bool tls_config_check(const struct tls_config *tls, struct error *error)
+static bool check_common(const struct tls_config *tls, struct error *error)
 {
     assert(tls != NULL);
     if (!sources_check(tls, error) || !versions_check(tls, error) || !names_check(tls, error))
@@ -139,4 +270,94 @@ bool tls_config_check_file(const char *key, const char *path, struct error *erro
         return error_set(error, "tls::%s: %s holds no PEM block (-----BEGIN …)", key, path) ||
                error_at(error, key) || error_at(error, "tls");
     return true;
+}
+
+/* The rows of a table that fills owner, whose member field is a struct tls_config. */
+#define TLS_ROWS(owner, field)                                                                     \
+    CONFIG_TEXT(owner, field.cert_file, "cert_file", NULL, "File with our certificate."),          \
+        CONFIG_TEXT(owner, field.cert_pem, "cert_pem", NULL, "The same as PEM text."),             \
+        CONFIG_TEXT(owner, field.key_file, "key_file", NULL,                                       \
+                    "File with the key of our certificate."),                                      \
+        CONFIG_SECRET(owner, field.key_pem, "key_pem", "The same as PEM text."),                   \
+        CONFIG_TEXT(owner, field.min_version, "min_version", NULL,                                 \
+                    "Lowest version: \"1.0\" to \"1.3\"; \"1.2\" when unset."),                    \
+        CONFIG_TEXT(owner, field.max_version, "max_version", NULL,                                 \
+                    "Highest version; \"1.3\" when unset."),                                       \
+        CONFIG_TEXTS(owner, field.cipher_suites, "cipher_suites", NULL,                            \
+                     "Suites up to TLS 1.2 by Go's names, best first; unset: Go's safe ones. "     \
+                     "Those of TLS 1.3 are always on."),                                           \
+        CONFIG_BOOL(owner, field.include_insecure_cipher_suites, "include_insecure_cipher_suites", \
+                    "false", "Let cipher_suites name insecure suites too."),                       \
+        CONFIG_TEXTS(owner, field.curve_preferences, "curve_preferences", NULL,                    \
+                     "Curves of the key exchange, best first: P256, P384, P521, X25519, "          \
+                     "X25519MLKEM768 (from OpenSSL 3.5)."),                                        \
+        CONFIG_SECTION(owner, field.tpm, struct tls_tpm_config, "tpm", tls_tpm_fields, NULL,       \
+                       "Not supported.")
+
+const struct config_field tls_client_fields[] = {
+    CONFIG_BOOL(struct tls_client_config, insecure, "insecure", "false",
+                "Connect in cleartext. An https URL uses TLS all the same."),
+    CONFIG_BOOL(struct tls_client_config, insecure_skip_verify, "insecure_skip_verify", "false",
+                "Accept any certificate of the server."),
+    CONFIG_TEXT(struct tls_client_config, server_name_override, "server_name_override", NULL,
+                "Name that the server's certificate is checked for, instead of the URL's host."),
+    CONFIG_TEXT(struct tls_client_config, common.ca_file, "ca_file", NULL,
+                "File with the certificates of the authorities that are trusted; the system's when "
+                "unset."),
+    CONFIG_TEXT(struct tls_client_config, common.ca_pem, "ca_pem", NULL, "The same as PEM text."),
+    CONFIG_BOOL(struct tls_client_config, common.include_system_ca_certs_pool,
+                "include_system_ca_certs_pool", "false",
+                "Trust the system's authorities beside ca_file or ca_pem."),
+    TLS_ROWS(struct tls_client_config, common),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct tls_client_config, common.reload_interval_ns, "reload_interval", "0",
+        "How often certificate and key may be read again. HTTP reads them for each "
+        "connection."),
+    CONFIG_END,
+};
+
+bool tls_client_check(const void *section, struct error *error)
+{
+    const struct tls_client_config *tls = section;
+    assert(tls != NULL);
+    return check_common(&tls->common, error);
+}
+
+bool tls_client_check_files(const struct tls_client_config *tls, struct error *error)
+{
+    assert(tls != NULL);
+    return tls_config_check_file("ca_file", tls->common.ca_file, error) &&
+           tls_config_check_file("cert_file", tls->common.cert_file, error) &&
+           tls_config_check_file("key_file", tls->common.key_file, error);
+}
+
+const struct config_field tls_server_fields[] = {
+    TLS_ROWS(struct tls_server_config, common),
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct tls_server_config, common.reload_interval_ns, "reload_interval", "0",
+        "The first connection after this long reads certificate and key again; a pair "
+        "that is no good changes nothing. 0: never."),
+    CONFIG_TEXT(struct tls_server_config, client_ca_file, "client_ca_file", NULL,
+                "File with certificates of authorities: clients must have a certificate of one."),
+    CONFIG_BOOL(struct tls_server_config, client_ca_file_reload, "client_ca_file_reload", "false",
+                "Look once a second at most, when somebody connects, whether that file changed."),
+    CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_file, "ca_file",
+                       "Servers have client_ca_file for this."),
+    CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_pem, "ca_pem",
+                       "Servers have client_ca_file for this."),
+    CONFIG_IGNORED_BOOL("include_system_ca_certs_pool", "Of servers only client_ca_file counts."),
+    CONFIG_END,
+};
+
+bool tls_server_check(const void *section, struct error *error)
+{
+    const struct tls_server_config *tls = section;
+    assert(tls != NULL);
+    const struct tls_config *common = &tls->common;
+    bool has_any = is_set(common->cert_file) || is_set(common->cert_pem) ||
+                   is_set(common->key_file) || is_set(common->key_pem);
+    if (!has_any)
+        return error_set(error, "TLS configuration must include both certificate and key for "
+                                "server connections");
+    return check_common(common, error);
 }

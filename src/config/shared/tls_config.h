@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tls sections of servers and clients have in common: struct, option rows and rules.
+/* The tls sections of everything that connects or listens: structs, option tables and rules.
  * Constants and pure functions; the main thread runs them while it loads the configuration. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/config/field.h"
@@ -30,34 +31,55 @@ struct tls_config {
     struct tls_tpm_config tpm;
 };
 
-extern const struct config_field tls_tpm_fields[];
+struct tls_client_config {
+    struct tls_config common;
+    bool insecure; /* cleartext; an https URL uses TLS all the same */
+    bool insecure_skip_verify;
+    const char *server_name_override;
+};
 
-/* The rows of a table that fills owner, whose member field is a struct tls_config. */
-#define TLS_ROWS(owner, field)                                                                     \
-    CONFIG_TEXT(owner, field.cert_file, "cert_file", NULL, "File with our certificate."),          \
-        CONFIG_TEXT(owner, field.cert_pem, "cert_pem", NULL, "The same as PEM text."),             \
-        CONFIG_TEXT(owner, field.key_file, "key_file", NULL,                                       \
-                    "File with the key of our certificate."),                                      \
-        CONFIG_SECRET(owner, field.key_pem, "key_pem", "The same as PEM text."),                   \
-        CONFIG_TEXT(owner, field.min_version, "min_version", NULL,                                 \
-                    "Lowest version: \"1.0\" to \"1.3\"; \"1.2\" when unset."),                    \
-        CONFIG_TEXT(owner, field.max_version, "max_version", NULL,                                 \
-                    "Highest version; \"1.3\" when unset."),                                       \
-        CONFIG_TEXTS(owner, field.cipher_suites, "cipher_suites", NULL,                            \
-                     "Suites up to TLS 1.2 by Go's names, best first; unset: Go's safe ones. "     \
-                     "Those of TLS 1.3 are always on."),                                           \
-        CONFIG_BOOL(owner, field.include_insecure_cipher_suites, "include_insecure_cipher_suites", \
-                    "false", "Let cipher_suites name insecure suites too."),                       \
-        CONFIG_TEXTS(owner, field.curve_preferences, "curve_preferences", NULL,                    \
-                     "Curves of the key exchange, best first: P256, P384, P521, X25519, "          \
-                     "X25519MLKEM768 (from OpenSSL 3.5)."),                                        \
-        CONFIG_SECTION(owner, field.tpm, struct tls_tpm_config, "tpm", tls_tpm_fields, NULL,       \
-                       "Not supported.")
+extern const struct config_field tls_client_fields[];
 
-/* Rules across the fields: certificate and key together, file or PEM, versions, known names. */
-bool tls_config_check(const struct tls_config *tls, struct error *error);
-/* Whether the file that key names can be read and holds PEM: at start, where it can still be said
- * well. "" is fine. */
+/* Rules across the fields; section is a struct tls_client_config. */
+bool tls_client_check(const void *section, struct error *error);
+/* False: a file that it names cannot be read now, or holds no PEM. Checked at start, where the
+ * error still has its place in the configuration. */
+bool tls_client_check_files(const struct tls_client_config *tls, struct error *error);
+
+#define TLS_CLIENT_ROW(owner, field)                                                               \
+    CONFIG_SECTION(owner, field, struct tls_client_config, "tls", tls_client_fields,               \
+                   tls_client_check, "TLS towards the server.")
+
+struct tls_server_config {
+    struct tls_config common;
+    const char *client_ca_file; /* set: clients must have a certificate of these authorities */
+    bool client_ca_file_reload;
+};
+
+extern const struct config_field tls_server_fields[];
+
+/* Rules across the fields; section is a struct tls_server_config. */
+bool tls_server_check(const void *section, struct error *error);
+
+/* flag is a bool field of owner: is TLS on? */
+#define TLS_SERVER_ROW(owner, field, flag)                                                         \
+    CONFIG_OPTIONAL(owner, field, struct tls_server_config, flag, CONFIG_NULL_IS_OFF, "tls",       \
+                    tls_server_fields, tls_server_check,                                           \
+                    "TLS towards clients; cleartext when "                                         \
+                    "unset.")
+
+/* The same for one file, the value of key. "" is fine. */
 bool tls_config_check_file(const char *key, const char *path, struct error *error);
 /* 0 for "" and NULL, 1 to 4 for "1.0" to "1.3", -1 for anything else. */
 int tls_config_version(const char *text);
+
+enum { TLS_LIST_BYTES_MAX = 1024 }; /* room for every name there is, once each */
+
+/* Cipher suites up to TLS 1.2 by Go's names as OpenSSL and libcurl read them, in the order written:
+ * "ECDHE-RSA-AES128-GCM-SHA256:…"; for an empty list all safe ones. Suites of TLS 1.3 are accepted
+ * and left out, since they cannot be chosen: "" when there are no others. */
+bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
+                          char ret_list[TLS_LIST_BYTES_MAX], struct error *error);
+/* The same for curves: "X25519:P-256:…"; "" for an empty list. */
+bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LIST_BYTES_MAX],
+                          struct error *error);

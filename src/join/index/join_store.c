@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "src/base/kept_objects.h"
+#include "src/base/reload_state.h"
 #include "src/base/mem.h"
 
 uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
@@ -94,7 +94,7 @@ static bool is_made_for(const struct join_store *store, const struct join_settin
 struct join_store *join_store_open(const char *id, const struct join_settings *settings,
                                    unsigned lanes)
 {
-    struct join_store *store = kept_objects_take(id);
+    struct join_store *store = reload_state_take(id);
     if (store != NULL && is_made_for(store, settings, lanes)) {
         store->settings = *settings;
         keep_switch_init(&store->keep, &settings->keep);
@@ -119,6 +119,6 @@ static void destroy_kept(void *object)
 void join_store_close(struct join_store *store)
 {
     assert(atomic_load(&store->held_bytes) == 0);
-    if (store->id == NULL || !kept_objects_put(store->id, store, destroy_kept))
+    if (store->id == NULL || !reload_state_put(store->id, store, destroy_kept))
         join_store_destroy(store);
 }

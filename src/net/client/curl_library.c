@@ -3,40 +3,36 @@
  * do not survive being unloaded. Any thread; the first one does the work. */
 #include "src/net/client/curl_library.h"
 
+#include "src/base/dynlib.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char library_name[] = "libcurl.so.4";
-
 #define SYMBOL(name)                                                                               \
     {                                                                                              \
         "curl_" #name, offsetof(struct curl_library, name)                                         \
     }
 
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
+static const struct dynlib_symbol symbols[] = {
     SYMBOL(global_init_mem),  SYMBOL(easy_init),           SYMBOL(easy_cleanup),
     SYMBOL(easy_reset),       SYMBOL(easy_setopt),         SYMBOL(easy_getinfo),
     SYMBOL(easy_strerror),    SYMBOL(slist_append),        SYMBOL(slist_free_all),
     SYMBOL(multi_init),       SYMBOL(multi_cleanup),       SYMBOL(multi_setopt),
     SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_socket_action),
-    SYMBOL(multi_assign),     SYMBOL(multi_info_read),
+    SYMBOL(multi_assign),     SYMBOL(multi_info_read),     {NULL, 0},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct curl_library library;
+static struct dynlib dynlib = {.name = "libcurl.so.4", .symbols = symbols, .functions = &library};
 static bool is_loaded;
-static char failure[256];
+static char failure[DYNLIB_FAILURE_BYTES_MAX];
 
 /* libcurl takes NULL for an answer, so it is given the entry that may refuse. */
 static void *on_calloc(size_t count, size_t size)
@@ -49,31 +45,12 @@ static void *on_calloc(size_t count, size_t size)
     return memory;
 }
 
-static bool symbols_find(void *handle)
-{
-    assert(handle != NULL);
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        if (symbol == NULL) {
-            snprintf(failure, sizeof(failure), "%s has no %s", library_name, symbols[i].name);
-            return false;
-        }
-        memcpy((char *)&library + symbols[i].offset, &symbol, sizeof(symbol));
-    }
-    return true;
-}
-
 static void load(void)
 {
-    assert(!is_loaded);
-    void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        const char *words = dlerror();
-        snprintf(failure, sizeof(failure), "%s", words == NULL ? "unknown error" : words);
+    if (!dynlib_load(&dynlib)) {
+        memcpy(failure, dynlib.failure, sizeof(failure));
         return;
     }
-    if (!symbols_find(handle))
-        return;
     CURLcode code = library.global_init_mem(CURL_GLOBAL_DEFAULT, mem_try_alloc, mem_free,
                                             mem_try_resize, mem_copy_text, on_calloc);
     is_loaded = code == CURLE_OK;

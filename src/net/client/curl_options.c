@@ -7,7 +7,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/client/curl_tls.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/http_request_head.h"

@@ -5,8 +5,7 @@
 #include "src/net/client/curl_tls.h"
 
 #include "src/base/error.h"
-#include "src/config/shared/tls_client_config.h"
-#include "src/config/shared/tls_names.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/tls/tls_context.h"
 
 #include <assert.h>

@@ -6,7 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/limits.h"
-#include "src/config/shared/tls_names.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/tls/tls_pem.h"
 
 #include <assert.h>

@@ -9,8 +9,7 @@
 #include "src/base/fileops.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/config/shared/tls_client_config.h"
-#include "src/config/shared/tls_server_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/tls/tls_context_state.h"
 
 #include <assert.h>

@@ -11,6 +11,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "src/base/dynlib.h"
+
 struct error;
 
 /* What is used of libssl.so.3. */
@@ -85,11 +87,9 @@ struct error;
     X(X509_free)                                                                                   \
     X(X509_verify_cert_error_string)
 
-#define TLS_LIBRARY_MEMBER(name) __typeof__(&name) name;
-
 struct tls_library {
-    TLS_LIBRARY_SSL(TLS_LIBRARY_MEMBER)
-    TLS_LIBRARY_CRYPTO(TLS_LIBRARY_MEMBER)
+    TLS_LIBRARY_SSL(DYNLIB_MEMBER)
+    TLS_LIBRARY_CRYPTO(DYNLIB_MEMBER)
 };
 
 /* Loads it once per process; NULL, with the loader's words, when it is missing. */

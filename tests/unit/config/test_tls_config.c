@@ -3,9 +3,6 @@
 #include "src/config/shared/tls_config.h"
 
 #include "src/base/error.h"
-#include "src/config/shared/tls_client_config.h"
-#include "src/config/shared/tls_names.h"
-#include "src/config/shared/tls_server_config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #include "src/base/fileops.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
-#include "src/config/shared/tls_client_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/core/batch.h"
 #include "tests/support/skip.h"
 

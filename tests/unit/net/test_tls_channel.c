@@ -7,8 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/config/shared/tls_client_config.h"
-#include "src/config/shared/tls_server_config.h"
+#include "src/config/shared/tls_config.h"
 #include "src/net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 

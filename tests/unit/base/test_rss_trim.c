@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of code go and come back as they were. */
-#include "src/base/startup_pages.h"
+#include "src/base/rss_trim.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void what_was_resident_is_not_and_still_works(void **state)
     (void)state;
     qsort(numbers, 3, sizeof(numbers[0]), compare);
     long before = resident_file_kib();
-    startup_pages_release();
+    rss_trim();
     long after = resident_file_kib();
     assert_true(after < before);
     numbers[0] = 9;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks the loaded objects and drops the pages of segments that cannot be written: those are clean
- * copies of files. Any thread. */
-#include "src/base/startup_pages.h"
+/* Walks the loaded objects and drops the pages of read-only segments: those are clean copies of
+ * files. Any thread. */
+#include "src/base/rss_trim.h"
 
 #include <assert.h>
 #include <link.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Objects with relocations in their code have written to pages that look read-only. */
+/* Objects with relocations in their code wrote to pages that look read-only. */
 static bool has_text_relocations(const struct dl_phdr_info *object)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -19,7 +19,6 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
         if (segment->p_type != PT_DYNAMIC)
             continue;
         const ElfW(Dyn) *entry = (const void *)(object->dlpi_addr + segment->p_vaddr);
-        assert(entry != NULL);
         for (; entry->d_tag != DT_NULL; entry++)
             if (entry->d_tag == DT_TEXTREL ||
                 (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0))
@@ -28,7 +27,7 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
     return false;
 }
 
-/* The kernel refuses what is no file, such as its own vdso: nothing is lost by that. */
+/* madvise fails for the vdso, which is no file; that is harmless. */
 static void release_segment(uintptr_t start, uintptr_t end)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -43,20 +42,19 @@ static int release_object(struct dl_phdr_info *object, size_t size, void *arg)
 {
     (void)size;
     (void)arg;
-    assert(object != NULL);
     if (has_text_relocations(object))
         return 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
-        /* What is read-only after relocation lies in a segment that is writable by its header. */
+        /* RELRO lies in a segment that is writable by its header. */
         if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) == 0)
             release_segment(start, start + segment->p_memsz);
     }
     return 0;
 }
 
-void startup_pages_release(void)
+void rss_trim(void)
 {
     assert(sysconf(_SC_PAGESIZE) > 0);
     dl_iterate_phdr(release_object, NULL);
