@@ -149,6 +149,23 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
     add_entry(gather, receipt, batch->items);
 }
 
+/* capacity: how many may come at most. */
+static void add_receipt(struct piece *piece, struct receipt *receipt, size_t capacity)
+{
+    struct receipt *first = piece->receipts.one;
+    if (piece->receipts_count == 0) {
+        piece->receipts.one = receipt;
+    } else {
+        if (piece->receipts_count == 1) {
+            piece->receipts.many =
+                (struct receipt **)mem_alloc(capacity * sizeof(struct receipt *));
+            piece->receipts.many[0] = first;
+        }
+        piece->receipts.many[piece->receipts_count] = receipt;
+    }
+    piece->receipts_count++;
+}
+
 /* Attributes the first `items` of what was gathered to the piece, in order of arrival. The last
  * request waits for what is left, if only for parts without items, as large empty profiles are. */
 static void attribute(struct gather *gather, struct piece *piece, uint64_t items, bool is_last)
@@ -157,7 +174,7 @@ static void attribute(struct gather *gather, struct piece *piece, uint64_t items
     size_t whole = 0;     /* entries of which the piece has all that was left */
     uint64_t covered = 0; /* their items */
     assert(gather->entries_count > 0);
-    assert(piece->receipts == NULL);
+    assert(piece->receipts_count == 0);
     while (whole < gather->entries_count &&
            (is_last || (whole + 1 < gather->entries_count && (covered < items || whole == 0) &&
                         covered + entries[whole].items <= items)))
@@ -165,13 +182,11 @@ static void attribute(struct gather *gather, struct piece *piece, uint64_t items
     bool has_rest = !is_last && (covered < items || whole == 0);
     size_t used = whole + has_rest;
     assert(used <= gather->entries_count);
-    piece->receipts = (struct receipt **)mem_alloc((used + 1) * sizeof(struct receipt *));
-    for (size_t i = 0; i < used; i++) {
-        if (entries[i].receipt == NULL)
-            continue;
-        receipt_expect(entries[i].receipt, i < whole ? 0 : 1);
-        piece->receipts[piece->receipts_count++] = entries[i].receipt;
-    }
+    for (size_t i = 0; i < used; i++)
+        if (entries[i].receipt != NULL) {
+            receipt_expect(entries[i].receipt, i < whole ? 0 : 1);
+            add_receipt(piece, entries[i].receipt, used);
+        }
     if (has_rest)
         entries[whole].items -=
             items - covered < entries[whole].items ? items - covered : entries[whole].items;
@@ -242,13 +257,22 @@ struct piece gather_cut(struct gather *gather, struct otlp_limit limit)
     return piece;
 }
 
+struct piece piece_of(struct batch *batch, struct receipt *receipt)
+{
+    return (struct piece){.batch = batch, .receipts_count = 1, .receipts = {.one = receipt}};
+}
+
+struct receipt *const *piece_receipts(const struct piece *piece)
+{
+    return piece->receipts_count > 1 ? piece->receipts.many : &piece->receipts.one;
+}
+
 void piece_resolve(struct piece *piece, const struct outcome *outcome)
 {
-    assert(piece != NULL);
-    assert(outcome != NULL);
     for (size_t i = 0; i < piece->receipts_count; i++)
-        receipt_resolve(piece->receipts[i], outcome);
-    mem_free((void *)piece->receipts);
+        receipt_resolve(piece_receipts(piece)[i], outcome);
+    if (piece->receipts_count > 1)
+        mem_free((void *)piece->receipts.many);
     batch_unref(piece->batch);
     *piece = (struct piece){0};
 }

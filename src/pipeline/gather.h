@@ -40,9 +40,12 @@ struct gather {
 
 /* One piece to send on, and who waits for it. */
 struct piece {
-    struct batch *batch;       /* owned */
-    struct receipt **receipts; /* owned array, borrowed receipts */
+    struct batch *batch; /* owned */
     size_t receipts_count;
+    union {
+        struct receipt *one;   /* borrowed */
+        struct receipt **many; /* owned array, when there are more than one */
+    } receipts;
 };
 
 /* Takes a reference to client, which may be NULL. */
@@ -57,5 +60,9 @@ void gather_add(struct gather *gather, struct batch *batch, struct receipt *rece
 /* Cuts the first piece that keeps the limit off what is pending, which must be something. */
 struct piece gather_cut(struct gather *gather, struct otlp_limit limit);
 
-/* One answer for everyone who waits for the piece, whose array and batch are given back. */
+/* A batch as it is, and the one that waits for it. Takes over the caller's reference. */
+struct piece piece_of(struct batch *batch, struct receipt *receipt);
+/* receipts_count of them. */
+struct receipt *const *piece_receipts(const struct piece *piece);
+/* One outcome for all who wait for the piece; frees what the piece owns. */
 void piece_resolve(struct piece *piece, const struct outcome *outcome);

@@ -1,40 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending queue of one exporter on one lane: admission, the ring, gathering, consumer slots,
- * drain. A request in the queue is an element; its receipt joins the answers of the pieces that
- * carry its items. Runs on the exporter's lane. */
+/* The queue of one exporter on one lane: admission, the ring, batching, consumer slots, attempts
+ * and retries, the ledger's last word, drain. Runs on the exporter's lane. */
 #include "src/pipeline/sender.h"
 
 #include <assert.h>
-#include <string.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 
+#include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/config/shared/sender_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
-#include "src/pipeline/send.h"
+#include "src/pipeline/gather.h"
+#include "src/pipeline/retry.h"
 #include "src/pipeline/sender_batch.h"
 
-struct element {
+enum { ERROR_TEXT_MAX = 1024, INTERVAL_TEXT_MAX = 64, ADVICE_MAX = 256 };
+
+/* A batch on its way to the back-end: attempts and back-off. */
+struct export
+{
+    struct sender *sender;
+    struct export *next;
+    struct export *prev;
+    struct piece piece;
+    struct receipt attempt;
+    struct retry retry;
+    struct timer timer; /* running: waits for its next attempt */
+    bool is_embedded;   /* in the one request that it carries */
+};
+
+/* A request in the queue. Its receipt joins the results of the exports that carry its items. */
+struct request {
     struct receipt receipt;
     struct receipt *upstream; /* who waits for the result; NULL: answered */
     struct sender *sender;
-    struct batch *batch; /* until a piece or a gathering holds its bytes */
-    uint64_t units;      /* of the queue's capacity, held until the element is done */
+    struct batch *batch;  /* until an export or the batching holds its bytes */
+    uint64_t units;       /* of the queue's capacity, held until the request is done */
+    struct export export; /* absent with sending_queue::batch */
 };
 
 struct sender {
     struct component *exporter;
     const struct sender_config *config;
     struct sender_shared *shared;
-    struct ring *ring;              /* NULL without a queue */
-    struct sender_batch *gathering; /* NULL without sending_queue::batch */
-    struct sends sends;
+    struct ring *ring;             /* NULL without a queue */
+    struct sender_batch *batching; /* NULL without sending_queue::batch */
+    struct export *exports;        /* under way */
+    uint64_t exports_count;
+    uint64_t requests_count; /* taken and not done */
     struct lane_job job;
     struct budget_waiter slot_waiter;
-    uint64_t elements; /* taken and not done */
     counter refused_requests;
+    bool is_out_of_retries; /* a shutdown has begun: what fails now is lost */
     bool is_stopping;
     void (*done)(void *arg);
     void *done_arg;
@@ -98,7 +121,6 @@ const char *sender_failure_name(size_t failure)
 /* As the Go collector, whether the queue takes it or not. */
 static void count_offer(struct sender *sender, const struct batch *batch)
 {
-    assert(batch != NULL);
     if (sender->ring == NULL)
         return;
     histogram_record(&sender->counters.offered_items, item_bounds,
@@ -110,21 +132,18 @@ static void count_offer(struct sender *sender, const struct batch *batch)
 void sender_shared_init(struct sender_shared *shared, const void *config)
 {
     const struct sender_config *sender = config;
-    assert(sender != NULL);
     budget_init(&shared->capacity, sender->has_queue ? sender->queue.queue_size : UINT64_MAX);
     budget_init(&shared->consumers, sender->has_queue ? sender->queue.num_consumers : UINT64_MAX);
 }
 
 void sender_shared_fini(struct sender_shared *shared)
 {
-    assert(shared != NULL);
     budget_fini(&shared->capacity);
     budget_fini(&shared->consumers);
 }
 
 static uint64_t units_of(const struct sender *sender, const struct batch *batch)
 {
-    assert(batch != NULL);
     switch (sender_queue_sizer(&sender->config->queue)) {
     case SENDER_ITEMS:
         return batch->items;
@@ -137,19 +156,13 @@ static uint64_t units_of(const struct sender *sender, const struct batch *batch)
     }
 }
 
-static bool holds_slots(const struct sender *sender)
-{
-    return sender->config->has_queue;
-}
-
 static bool is_drained(const struct sender *sender)
 {
-    return sender->elements == 0 && sender->sends.count == 0;
+    return sender->requests_count == 0 && sender->exports_count == 0;
 }
 
 static void report_stop(struct sender *sender)
 {
-    assert(sender != NULL);
     if (!sender->is_stopping || sender->done == NULL || !is_drained(sender))
         return;
     void (*done)(void *) = sender->done;
@@ -157,94 +170,291 @@ static void report_stop(struct sender *sender)
     done(sender->done_arg);
 }
 
-static void on_send_end(void *arg)
+/* The client had an OK already: from the queue, or from a stage before. */
+static bool is_acknowledged(const struct sender *sender, const struct batch *batch)
 {
-    struct sender *sender = arg;
-    assert(lane_is_current(sender->exporter->lane));
-    if (holds_slots(sender))
+    return batch->is_acknowledged ||
+           (sender->config->has_queue && !sender->config->queue.wait_for_result);
+}
+
+/* The end of "Exporting failed. Dropping data.", as in the Go collector: what would have helped; ""
+ * when queue and retries are on. */
+static const char *advice(const struct sender_config *config)
+{
+#define TRY_RETRY " Try enabling retry_on_failure config option to retry on retryable errors."
+#define TRY_QUEUE " Try enabling sending_queue to survive temporary failures."
+    static const char *const texts[2][2] = {{"", TRY_QUEUE}, {TRY_RETRY, TRY_RETRY TRY_QUEUE}};
+    return texts[!config->has_retry][!config->has_queue];
+}
+
+static void count_delivery(struct sender *sender, const struct batch *batch, uint64_t items)
+{
+    assert(items <= batch->items);
+    counter_add(&sender->counters.sent[batch->signal], items);
+    ledger_deliver(sender->exporter->ledger, batch->signal, items);
+}
+
+static void count_loss(struct sender *sender, const struct batch *batch, uint64_t items,
+                       const struct outcome *outcome)
+{
+    assert(items <= batch->items);
+    struct sender_counters *counters = &sender->counters;
+    size_t failure = outcome->cause == FAILURE_STATUS
+                         ? (size_t)outcome->code
+                         : SENDER_STATUSES + (size_t)outcome->cause - 1;
+    counter_add(&counters->send_failed[batch->signal], items);
+    counter_add(&counters->failures[failure][outcome->is_permanent], items);
+    ledger_lose(sender->exporter->ledger, batch->signal, items, outcome->reason,
+                !is_acknowledged(sender, batch));
+}
+
+/* Items of a delivered batch that did not arrive: no status goes with them. */
+static void count_left_out(struct sender *sender, const struct batch *batch, uint64_t items,
+                           enum loss_reason reason)
+{
+    const struct outcome lost = {
+        .verdict = LOST, .cause = FAILURE_OTHER, .reason = reason, .is_permanent = true};
+    if (items > 0)
+        count_loss(sender, batch, items, &lost);
+}
+
+static void log_loss(struct sender *sender, uint64_t items, const char *why,
+                     const struct outcome *outcome)
+{
+    const struct sender_config *config = sender->config;
+    char text[ERROR_TEXT_MAX];
+    char message[ADVICE_MAX];
+    snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
+    snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
+             config->has_queue ? "Dropping" : "Rejecting", advice(config));
+    log_error(&sender->exporter->logger, message, log_text("error", text),
+              log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
+}
+
+/* Counts and logs a piece that will not be sent any more, and resolves its receipts. Takes over the
+ * piece. */
+static void lose(struct sender *sender, struct piece *piece, const char *why,
+                 const struct outcome *outcome)
+{
+    struct outcome lost = *outcome;
+    assert(outcome->delivered_items <= piece->batch->items);
+    uint64_t items = piece->batch->items - outcome->delivered_items;
+    lost.verdict = LOST;
+    /* As in the Go collector, clients get the hint of a gRPC back-end only; others are for our own
+     * back-off. */
+    if (!outcome->is_hint_for_all)
+        lost.retry_after_ns = 0;
+    log_loss(sender, items, why, outcome);
+    count_delivery(sender, piece->batch, outcome->delivered_items);
+    count_loss(sender, piece->batch, items, outcome);
+    piece_resolve(piece, &lost);
+}
+
+/* Gives the export back; its piece is the caller's, whose receipts may free the request that embeds
+ * it. */
+static struct piece end(struct export *export)
+{
+    struct sender *sender = export->sender;
+    struct piece piece = export->piece;
+    assert(sender->exports_count > 0);
+    if (export->prev != NULL)
+        export->prev->next = export->next;
+    else
+        sender->exports = export->next;
+    if (export->next != NULL)
+        export->next->prev = export->prev;
+    sender->exports_count--;
+    counter_set(&sender->counters.in_flight, sender->exports_count);
+    if (!export->is_embedded)
+        mem_free(export);
+    if (sender->config->has_queue)
         budget_return(&sender->shared->consumers, 1);
     lane_defer(sender->exporter->lane, &sender->job);
-}
-
-/* All pieces of the element have an answer: its room in the queue is free again. */
-static void on_element_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct element *element = arg;
-    struct sender *sender = element->sender;
-    assert(receipt == &element->receipt);
-    (void)receipt;
-    assert(sender->elements > 0);
-    sender->elements--;
-    if (sender->ring != NULL)
-        budget_return(&sender->shared->capacity, element->units);
-    receipt_resolve(element->upstream, outcome);
-    mem_free(element);
-    lane_defer(sender->exporter->lane, &sender->job);
-}
-
-static struct piece piece_of_element(struct element *element)
-{
-    assert(element->batch != NULL);
-    struct piece piece = {.batch = element->batch, .receipts_count = 1};
-    piece.receipts = (struct receipt **)mem_alloc(sizeof(struct receipt *));
-    piece.receipts[0] = &element->receipt;
-    element->batch = NULL;
     return piece;
 }
 
-/* The next piece that is due, from the gathering or straight from the ring. */
-static bool next_piece(struct sender *sender, struct piece *ret_piece)
+static void deliver(struct export *export, const struct outcome *outcome)
 {
-    assert(sender->ring != NULL);
-    assert(ret_piece != NULL);
-    if (sender->gathering == NULL) {
-        struct element *element = ring_pop(sender->ring);
-        if (element != NULL)
-            *ret_piece = piece_of_element(element);
-        return element != NULL;
+    struct sender *sender = export->sender;
+    struct piece piece = end(export);
+    const struct batch *batch = piece.batch;
+    uint64_t left_out = outcome->invalid_items + outcome->too_large_items;
+    assert(left_out <= outcome->rejected_items);
+    assert(outcome->rejected_items <= batch->items);
+    count_delivery(sender, batch, batch->items - outcome->rejected_items);
+    count_left_out(sender, batch, outcome->invalid_items, LOSS_INVALID);
+    count_left_out(sender, batch, outcome->too_large_items, LOSS_TOO_LARGE);
+    count_left_out(sender, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
+    piece_resolve(&piece, outcome);
+}
+
+static void give_up(struct export *export, const char *why, enum loss_reason reason,
+                    const struct outcome *outcome)
+{
+    struct sender *sender = export->sender;
+    struct outcome final = *outcome;
+    final.reason = reason;
+    if (reason == LOSS_SHUTDOWN)
+        final.cause = FAILURE_SHUTDOWN;
+    struct piece piece = end(export);
+    lose(sender, &piece, why, &final);
+}
+
+/* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
+static void print_interval(char text[static INTERVAL_TEXT_MAX], uint64_t interval_ns)
+{
+    uint64_t minutes = interval_ns / NS_PER_S / 60;
+    double seconds = (double)(interval_ns % (60 * (uint64_t)NS_PER_S)) / NS_PER_S;
+    if (interval_ns > 0 && interval_ns < NS_PER_S)
+        snprintf(text, INTERVAL_TEXT_MAX, "%.9gms", (double)interval_ns / NS_PER_MS);
+    else if (minutes == 0)
+        snprintf(text, INTERVAL_TEXT_MAX, "%.11gs", seconds);
+    else if (minutes < 60)
+        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "m%.11gs", minutes, seconds);
+    else
+        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "h%" PRIu64 "m%.11gs", minutes / 60,
+                 minutes % 60, seconds);
+}
+
+static void back_off(struct export *export, const struct outcome *outcome)
+{
+    struct sender *sender = export->sender;
+    const struct sender_config *config = sender->config;
+    uint64_t delay_ns = 0;
+    if (sender->is_out_of_retries) {
+        give_up(export, "interrupted due to shutdown: ", LOSS_SHUTDOWN, outcome);
+    } else if (!config->has_retry) {
+        give_up(export, "", LOSS_RETRIES_OVER, outcome);
+    } else if (!retry_next(&export->retry, &config->retry, clock_now_ns(), outcome->retry_after_ns,
+                           random_uniform(), &delay_ns)) {
+        give_up(export, "no more retries left: ", LOSS_RETRIES_OVER, outcome);
+    } else {
+        char interval[INTERVAL_TEXT_MAX];
+        counter_add(&sender->counters.retries, 1);
+        print_interval(interval, delay_ns);
+        log_info(&sender->exporter->logger,
+                 "Exporting failed. Will retry the request after interval.",
+                 log_text("error", outcome->message != NULL ? outcome->message : ""),
+                 log_text("interval", interval));
+        lane_timer_start(sender->exporter->lane, &export->timer, delay_ns);
     }
-    for (;;) {
-        if (sender_batch_next(sender->gathering, ret_piece))
-            return true;
-        struct element *element = ring_pop(sender->ring);
-        if (element == NULL)
+}
+
+static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct export *export = arg;
+    assert(receipt == &export->attempt);
+    if (outcome->verdict == ACCEPTED)
+        deliver(export, outcome);
+    else if (outcome->is_permanent)
+        give_up(export, "not retryable error: ",
+                outcome->reason == LOSS_BUSY ? LOSS_PERMANENT : outcome->reason, outcome);
+    else
+        back_off(export, outcome);
+}
+
+static void attempt(struct timer *timer, void *arg)
+{
+    struct export *export = arg;
+    struct component *exporter = export->sender->exporter;
+    assert(timer == &export->timer);
+    receipt_init(&export->attempt, on_attempt_done, export);
+    exporter->factory->consume(exporter, export->piece.batch, &export->attempt);
+}
+
+/* Begins the first attempt; takes over the piece. */
+static void start_export(struct sender *sender, struct export *export, const struct piece *piece)
+{
+    export->sender = sender;
+    export->piece = *piece;
+    export->next = sender->exports;
+    if (export->next != NULL)
+        export->next->prev = export;
+    sender->exports = export;
+    sender->exports_count++;
+    counter_set(&sender->counters.in_flight, sender->exports_count);
+    retry_init(&export->retry, clock_now_ns());
+    timer_init(&export->timer, attempt, export);
+    attempt(&export->timer, export);
+}
+
+/* Retries end: whoever waits for one is tried at once, for the last time. */
+static void end_retries(struct sender *sender)
+{
+    sender->is_out_of_retries = true;
+    for (struct export *export = sender->exports; export != NULL; export = export->next)
+        if (timer_is_running(&export->timer))
+            lane_timer_start(sender->exporter->lane, &export->timer, 0);
+}
+
+/* Every export that carries items of the request has ended: its room in the queue is free again. */
+static void on_request_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct request *request = arg;
+    struct sender *sender = request->sender;
+    assert(receipt == &request->receipt);
+    assert(sender->requests_count > 0);
+    sender->requests_count--;
+    if (sender->ring != NULL)
+        budget_return(&sender->shared->capacity, request->units);
+    receipt_resolve(request->upstream, outcome);
+    mem_free(request);
+    lane_defer(sender->exporter->lane, &sender->job);
+}
+
+static void export_request(struct request *request)
+{
+    struct piece piece = piece_of(request->batch, &request->receipt);
+    request->batch = NULL;
+    request->export = (struct export){.is_embedded = true};
+    start_export(request->sender, &request->export, &piece);
+}
+
+/* False: nothing is due. */
+static bool export_next_batch(struct sender *sender)
+{
+    struct piece piece;
+    while (!sender_batch_next(sender->batching, &piece)) {
+        struct request *request = ring_pop(sender->ring);
+        if (request == NULL)
             return false;
-        sender_batch_add(sender->gathering, element->batch, &element->receipt);
-        batch_unref(element->batch);
-        element->batch = NULL;
+        sender_batch_add(sender->batching, request->batch, &request->receipt);
+        batch_unref(request->batch);
+        request->batch = NULL;
     }
+    if (sender_batch_is_oversized(&sender->config->queue, piece.batch)) {
+        struct outcome too_large = outcome_refused(
+            STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
+        too_large.reason = LOSS_TOO_LARGE;
+        lose(sender, &piece, "", &too_large);
+        budget_return(&sender->shared->consumers, 1);
+        return true;
+    }
+    start_export(sender, mem_zalloc(sizeof(struct export)), &piece);
+    return true;
 }
 
 static bool has_work(const struct sender *sender)
 {
-    assert(sender->ring != NULL);
     return ring_depth(sender->ring) > 0 ||
-           (sender->gathering != NULL && sender_batch_is_due(sender->gathering));
+           (sender->batching != NULL && sender_batch_is_due(sender->batching));
 }
 
+/* Begins exports while there is work and a consumer for it. */
 static void dispatch(void *arg)
 {
     struct sender *sender = arg;
-    assert(lane_is_current(sender->exporter->lane));
-    struct piece piece;
     while (sender->ring != NULL && has_work(sender)) {
         if (!budget_try_take(&sender->shared->consumers, 1)) {
             budget_wait(&sender->shared->consumers, &sender->slot_waiter, 1);
             break;
         }
-        if (!next_piece(sender, &piece)) {
+        if (sender->batching == NULL) {
+            export_request(ring_pop(sender->ring));
+        } else if (!export_next_batch(sender)) {
             budget_return(&sender->shared->consumers, 1);
             break;
         }
-        if (sender_batch_is_oversized(&sender->config->queue, piece.batch)) {
-            struct outcome too_large = outcome_refused(
-                STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
-            too_large.reason = LOSS_TOO_LARGE;
-            sends_refuse(&sender->sends, &piece, &too_large);
-            budget_return(&sender->shared->consumers, 1);
-            continue;
-        }
-        sends_start(&sender->sends, &piece);
     }
     report_stop(sender);
 }
@@ -252,26 +462,21 @@ static void dispatch(void *arg)
 static void wake(void *arg)
 {
     struct sender *sender = arg;
-    assert(sender->exporter != NULL);
     lane_defer(sender->exporter->lane, &sender->job);
 }
 
 struct sender *sender_create(struct component *exporter, struct sender_shared *shared)
 {
-    assert(exporter->factory->consume != NULL);
-    assert(shared != NULL);
-    assert(exporter->config != NULL);
     struct sender *sender = mem_zalloc(sizeof(*sender));
     sender->exporter = exporter;
     sender->config = exporter->config;
     sender->shared = shared;
     sender->job = (struct lane_job){.fn = dispatch, .arg = sender};
     sender->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = sender};
-    sends_init(&sender->sends, exporter, &sender->counters, on_send_end, sender);
     if (sender->config->has_queue)
         sender->ring = ring_create();
     if (sender->config->has_queue && sender->config->queue.has_batch)
-        sender->gathering = sender_batch_create(&sender->config->queue, exporter, wake, sender);
+        sender->batching = sender_batch_create(&sender->config->queue, exporter, wake, sender);
     return sender;
 }
 
@@ -282,7 +487,7 @@ void sender_destroy(struct sender *sender)
     assert(is_drained(sender));
     lane_defer_cancel(sender->exporter->lane, &sender->job);
     budget_wait_cancel(&sender->shared->consumers, &sender->slot_waiter);
-    sender_batch_destroy(sender->gathering);
+    sender_batch_destroy(sender->batching);
     ring_destroy(sender->ring);
     mem_free(sender);
 }
@@ -291,8 +496,7 @@ void sender_note_refusal(struct sender *sender, const struct batch *batch,
                          const struct outcome *refusal)
 {
     assert(refusal->verdict == REFUSED);
-    assert(refusal->message != NULL);
-    char message[SEND_ADVICE_MAX];
+    char message[ADVICE_MAX];
     if (sender->is_stopping)
         return;
     counter_add(&sender->refused_requests, 1);
@@ -302,16 +506,14 @@ void sender_note_refusal(struct sender *sender, const struct batch *batch,
         return;
     counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
     snprintf(message, sizeof(message), "Exporting failed. Rejecting data.%s",
-             sends_advice(sender->sends.config));
+             advice(sender->config));
     log_error(&sender->exporter->logger, message, log_text("error", refusal->message),
               log_int("rejected_items", (int64_t)batch->items));
 }
 
 bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome)
 {
-    assert(sender != NULL);
     assert(batch->signal == sender->exporter->signal);
-    assert(ret_outcome != NULL);
     if (sender->is_stopping) {
         *ret_outcome = outcome_busy("the exporter is shutting down");
         return false;
@@ -334,31 +536,29 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
 
 void sender_cancel(struct sender *sender, const struct batch *batch)
 {
-    assert(sender != NULL);
     if (sender->ring != NULL)
         budget_return(&sender->shared->capacity, units_of(sender, batch));
 }
 
 void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt)
 {
-    assert(sender != NULL);
-    assert(batch != NULL);
     assert(!sender->is_stopping);
-    struct element *element = mem_zalloc(sizeof(*element));
     bool waits = sender->ring == NULL || sender->config->queue.wait_for_result;
-    receipt_init(&element->receipt, on_element_done, element);
-    element->sender = sender;
-    element->upstream = waits ? receipt : NULL;
-    element->batch = batch_ref(batch);
-    sender->elements++;
+    struct request *request = mem_alloc(sender->batching != NULL ? offsetof(struct request, export)
+                                                                 : sizeof(struct request));
+    receipt_init(&request->receipt, on_request_done, request);
+    request->sender = sender;
+    request->upstream = waits ? receipt : NULL;
+    request->batch = batch_ref(batch);
+    request->units = 0;
+    sender->requests_count++;
     if (sender->ring == NULL) {
-        struct piece piece = piece_of_element(element);
-        sends_start(&sender->sends, &piece);
+        export_request(request);
         return;
     }
-    element->units = units_of(sender, batch);
+    request->units = units_of(sender, batch);
     count_offer(sender, batch);
-    ring_push(sender->ring, element);
+    ring_push(sender->ring, request);
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
     lane_defer(sender->exporter->lane, &sender->job);
@@ -382,7 +582,6 @@ void sender_lose(struct sender *sender, const struct batch *batch, struct receip
 
 bool sender_blocks(const struct sender *sender, const struct batch *batch)
 {
-    assert(sender != NULL);
     return sender->config->has_queue && sender->config->queue.block_on_overflow &&
            !sender->is_stopping &&
            units_of(sender, batch) <= budget_limit(&sender->shared->capacity);
@@ -390,34 +589,28 @@ bool sender_blocks(const struct sender *sender, const struct batch *batch)
 
 void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter)
 {
-    assert(waiter != NULL);
-    assert(sender->ring != NULL);
     budget_wait(&sender->shared->capacity, waiter, units_of(sender, batch));
 }
 
 void sender_hasten(struct sender *sender)
 {
-    assert(sender != NULL);
-    sends_hurry(&sender->sends);
+    end_retries(sender);
 }
 
 void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)
 {
-    assert(sender != NULL);
     assert(!sender->is_stopping);
-    assert(done != NULL);
     sender->is_stopping = true;
     sender->done = done;
     sender->done_arg = arg;
-    if (sender->gathering != NULL)
-        sender_batch_flush(sender->gathering);
-    sends_hurry(&sender->sends);
+    if (sender->batching != NULL)
+        sender_batch_flush(sender->batching);
+    end_retries(sender);
     lane_defer(sender->exporter->lane, &sender->job);
 }
 
 struct ring_figures sender_ring_figures(const struct sender *sender)
 {
-    assert(sender != NULL);
     if (sender->ring == NULL)
         return (struct ring_figures){0};
     struct ring_figures figures = ring_figures(sender->ring);
@@ -427,6 +620,5 @@ struct ring_figures sender_ring_figures(const struct sender *sender)
 
 struct sender_counters *sender_counters(struct sender *sender)
 {
-    assert(sender != NULL);
     return &sender->counters;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands before every exporter: sending queue (a ring), its batching, the slots of its
- * consumers, retries and the bookkeeping of what became of each request. One per exporter instance,
- * so per lane and signal; what the user limits (queue_size, num_consumers) is shared by the lanes.
+/* The queue in front of every exporter: sending_queue (a ring), its batching and consumers,
+ * retries, and the books on each request. One per exporter instance, so per lane and signal; what
+ * the user limits (queue_size, num_consumers) is shared by the lanes. Runs on the exporter's lane.
  */
 #pragma once
 

@@ -54,7 +54,7 @@ static void see(uint64_t number, void *arg)
 {
     const struct piece *piece = arg;
     for (size_t i = 0; i < piece->receipts_count; i++) {
-        struct request *request = request_of(piece->receipts[i]);
+        struct request *request = request_of(piece_receipts(piece)[i]);
         if (number < request->first || number >= request->first + request->items)
             continue;
         assert_int_equal(number, request->first + request->seen); /* in order, none twice */
@@ -71,8 +71,8 @@ static void cut(struct gather *gather, struct otlp_limit limit)
     assert_true(limit.bytes_max == 0 || piece.batch->bytes <= limit.bytes_max ||
                 piece.batch->items <= 1);
     for (size_t i = 0; i < piece.receipts_count; i++) {
-        assert_true(i == 0 || piece.receipts[i] != piece.receipts[i - 1]);
-        request_of(piece.receipts[i])->unanswered++;
+        assert_true(i == 0 || piece_receipts(&piece)[i] != piece_receipts(&piece)[i - 1]);
+        request_of(piece_receipts(&piece)[i])->unanswered++;
     }
     numbered_read(piece.batch, see, &piece);
     assert_true(pieces_count < PIECES_MAX);
@@ -85,7 +85,7 @@ static void answer(size_t index)
     if (random() % 4 == 0)
         outcome = (struct outcome){.verdict = LOST, .is_permanent = true, .message = "no"};
     for (size_t i = 0; i < pieces[index].receipts_count; i++) {
-        struct request *request = request_of(pieces[index].receipts[i]);
+        struct request *request = request_of(piece_receipts(&pieces[index])[i]);
         request->unanswered--;
         request->has_failed |= outcome.verdict == LOST;
     }
