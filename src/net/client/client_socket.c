@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket of a client. What the kernel takes at once goes out in calls of writev, which libuv
- * cuts at IOV_MAX parts; the rest is libuv's to send, and holds references to its bytes. Runs on
- * its owner's lane. */
+/* The socket of a client, and the TLS in front of it. What the kernel takes at once is written with
+ * writev, which libuv cuts at IOV_MAX parts; libuv writes the rest, and holds references to its
+ * bytes. With TLS, ciphertext waits in the channel while the socket takes no more. On the owner's
+ * lane. */
 #include "src/net/client/client_socket.h"
 
 #include "src/base/buffer.h"
+#include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
-#include "src/net/client/client_socket_state.h"
 #include "src/net/socket/endpoint.h"
 #include "src/net/tls/tls_channel.h"
 
@@ -17,22 +18,62 @@
 #include <string.h>
 #include <sys/un.h>
 
-/* Reads of all sockets of a thread end in one buffer: each read is used up before the next. */
-enum { READ_BYTES = 16 * 1024, WRITE_PARTS_MAX = 1024, WORDS_MAX = 256 };
+#include <uv.h>
+
+enum {
+    READ_BYTES = 16 * 1024,
+    RECORD_BYTES = 16 * 1024, /* the largest record of TLS */
+    WRITE_PARTS_MAX = 1024,
+    ERROR_BYTES_MAX = 512,
+    RECORD_ALERT = 21,
+    RECORD_HANDSHAKE = 22,
+};
+
+/* Shared by all sockets of a thread: each read is processed before the next. */
 static _Thread_local char read_buffer[READ_BYTES];
 
-/* Parts that libuv has yet to write. */
+enum client_socket_state {
+    SOCKET_CONNECTING,
+    SOCKET_HANDSHAKE, /* of TLS */
+    SOCKET_OPEN,
+    SOCKET_ENDED, /* on_end was called */
+    SOCKET_CLOSING,
+};
+
+struct client_socket {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    };
+    struct lane *lane;
+    const struct client_socket_events *events;
+    void *owner;
+    enum client_socket_state state;
+    uv_connect_t connect;
+    int connect_error; /* found at once, reported later */
+    struct sockaddr_storage address;
+    struct timer timer;      /* of connecting and the handshake */
+    bool is_writing;         /* libuv has waiting bytes */
+    bool has_waiting_writer; /* on_drained is due */
+    struct tls_context *tls; /* NULL: cleartext */
+    const char *server_name;
+    struct tls_channel *channel;
+    bool has_heard; /* a byte of the handshake was received */
+};
+
+/* Parts that libuv will write. */
 struct waiting_write {
     uv_write_t request;
     struct client_socket *socket;
     size_t owners_count;
     struct buffer **owners;
-    uint8_t copied[]; /* the bytes of parts without owner */
+    uint8_t copied[]; /* bytes of parts without owner */
 };
 
 void client_socket_dial_words(const struct sockaddr *address, int error, char *text, size_t size)
 {
-    assert(address != NULL);
     assert(error < 0);
     bool is_late = error == UV_ETIMEDOUT;
     const char *step = is_late ? "" : "connect: ";
@@ -47,9 +88,8 @@ void client_socket_dial_words(const struct sockaddr *address, int error, char *t
     snprintf(text, size, "dial tcp %s: %s%s", where, step, words);
 }
 
-void client_socket_end(struct client_socket *socket, const char *reason)
+static void socket_end(struct client_socket *socket, const char *reason)
 {
-    assert(reason != NULL);
     assert(socket->state != SOCKET_CLOSING);
     if (socket->state == SOCKET_ENDED)
         return;
@@ -58,58 +98,7 @@ void client_socket_end(struct client_socket *socket, const char *reason)
     socket->events->on_end(socket->owner, reason);
 }
 
-static void end_dialling(struct client_socket *socket, int error)
-{
-    assert(socket->state == SOCKET_CONNECTING);
-    char words[WORDS_MAX];
-    client_socket_dial_words((const struct sockaddr *)&socket->address, error, words,
-                             sizeof(words));
-    client_socket_end(socket, words);
-}
-
-static void on_timer(struct timer *timer, void *arg)
-{
-    struct client_socket *socket = arg;
-    assert(timer == &socket->timer);
-    (void)timer;
-    if (socket->state == SOCKET_SHAKING)
-        client_secure_give_up(socket, "context deadline exceeded");
-    else
-        end_dialling(socket, socket->connect_error != 0 ? socket->connect_error : UV_ETIMEDOUT);
-}
-
-static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
-{
-    assert(ret_buffer != NULL);
-    (void)handle;
-    (void)suggested;
-    *ret_buffer = uv_buf_init(read_buffer, sizeof(read_buffer));
-}
-
-static void end_reading(struct client_socket *socket, const char *reason)
-{
-    if (socket->state == SOCKET_SHAKING)
-        client_secure_give_up(socket, reason);
-    else
-        client_socket_end(socket, reason);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
-{
-    struct client_socket *socket = stream->data;
-    assert(socket->events != NULL);
-    bool is_open = socket->state == SOCKET_OPEN || socket->state == SOCKET_SHAKING;
-    if (!is_open || size == 0)
-        return;
-    if (size < 0)
-        end_reading(socket, size == UV_EOF ? "EOF" : uv_strerror((int)size));
-    else if (socket->channel != NULL)
-        client_secure_receive(socket, slice_of(buffer->base, (size_t)size));
-    else
-        socket->events->on_bytes(socket->owner, (const uint8_t *)buffer->base, (size_t)size);
-}
-
-void client_socket_opened(struct client_socket *socket)
+static void socket_opened(struct client_socket *socket)
 {
     assert(socket->state < SOCKET_OPEN);
     lane_timer_stop(socket->lane, &socket->timer);
@@ -117,57 +106,15 @@ void client_socket_opened(struct client_socket *socket)
     socket->events->on_connected(socket->owner);
 }
 
-static void on_connect(uv_connect_t *request, int status)
-{
-    struct client_socket *socket = request->data;
-    assert(request == &socket->connect);
-    if (socket->state != SOCKET_CONNECTING)
-        return;
-    if (status == 0)
-        status = uv_read_start(&socket->stream, on_allocate, on_read);
-    if (status != 0)
-        end_dialling(socket, status);
-    else if (socket->tls != NULL)
-        client_secure_begin(socket);
-    else
-        client_socket_opened(socket);
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    struct client_socket *socket = handle->data;
-    assert(socket->state == SOCKET_CLOSING);
-    socket->events->on_closed(socket->owner);
-    tls_channel_destroy(socket->channel);
-    mem_free(socket);
-}
-
 static void waiting_free(struct waiting_write *waiting)
 {
-    assert(waiting->owners != NULL);
     for (size_t i = 0; i < waiting->owners_count; i++)
         buffer_unref(waiting->owners[i]);
     mem_free((void *)waiting->owners);
     mem_free(waiting);
 }
 
-static void on_waiting_written(uv_write_t *request, int status)
-{
-    struct waiting_write *waiting = (struct waiting_write *)request;
-    struct client_socket *socket = waiting->socket;
-    assert(socket != NULL);
-    waiting_free(waiting);
-    socket->is_writing = false;
-    if (socket->state != SOCKET_OPEN && socket->state != SOCKET_SHAKING)
-        return;
-    if (status != 0)
-        end_reading(socket, uv_strerror(status));
-    else if ((socket->channel == NULL || client_secure_flush(socket)) &&
-             socket->has_waiting_writer) {
-        socket->has_waiting_writer = false;
-        socket->events->on_drained(socket->owner);
-    }
-}
+static void on_waiting_written(uv_write_t *request, int status);
 
 static size_t ownerless_bytes(const struct batch_part *parts, size_t count)
 {
@@ -178,8 +125,8 @@ static size_t ownerless_bytes(const struct batch_part *parts, size_t count)
     return bytes;
 }
 
-/* Leaves the parts to libuv, less the first `skip` bytes. A socket that refuses them is told by the
- * reading side, which first sees what the peer had to say. */
+/* Leaves the parts, without the first skip bytes, to libuv. Errors are left to the reading side,
+ * which first gets what the peer has sent. */
 static void write_later(struct client_socket *socket, const struct batch_part *parts, size_t count,
                         size_t skip)
 {
@@ -210,13 +157,13 @@ static void write_later(struct client_socket *socket, const struct batch_part *p
     socket->is_writing = true;
 }
 
-/* How many bytes the kernel takes now, or a libuv error. */
+/* Returns how many bytes the kernel took, or a libuv error. */
 static int write_now(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
     assert(count > 0 && count <= WRITE_PARTS_MAX);
     uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
     for (size_t i = 0; i < count; i++)
-        /* libuv's buffers serve reading too, hence no const; writing leaves the bytes alone. */
+        /* uv_buf_t is not const because it is for reading, too. */
         buffers[i] =
             uv_buf_init((char *)(uintptr_t)parts[i].bytes.data, (unsigned)parts[i].bytes.size);
     int written = uv_try_write(&socket->stream, buffers, (unsigned)count);
@@ -224,9 +171,8 @@ static int write_now(struct client_socket *socket, const struct batch_part *part
     return written == UV_EAGAIN ? 0 : written;
 }
 
-bool client_socket_send(struct client_socket *socket, const struct batch_part *parts, size_t count)
+static bool send_parts(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
-    assert(parts != NULL);
     assert(!socket->is_writing);
     int written = write_now(socket, parts, count);
     if (written < 0)
@@ -242,14 +188,236 @@ bool client_socket_send(struct client_socket *socket, const struct batch_part *p
     return count == 0;
 }
 
+static void fail_handshake(struct client_socket *socket, const char *reason, const char *advice)
+{
+    char words[ERROR_BYTES_MAX];
+    assert(socket->state == SOCKET_HANDSHAKE);
+    snprintf(words, sizeof(words), "transport: authentication handshake failed: %s%s", reason,
+             advice);
+    socket_end(socket, words);
+}
+
+static void give_up_handshake(struct client_socket *socket, const char *reason)
+{
+    fail_handshake(socket, reason,
+                   socket->has_heard
+                       ? ""
+                       : ": the server does not shake hands; if it speaks cleartext, set tls: "
+                         "{insecure: true}");
+}
+
+static bool tls_flush(struct client_socket *socket)
+{
+    if (socket->is_writing)
+        return false;
+    struct slice output = tls_channel_output(socket->channel);
+    if (output.size == 0)
+        return true;
+    const struct batch_part part = {.bytes = output};
+    bool is_sent = send_parts(socket, &part, 1);
+    tls_channel_sent(socket->channel, output.size);
+    return is_sent;
+}
+
+static void tls_begin(struct client_socket *socket)
+{
+    struct error error;
+    assert(socket->channel == NULL);
+    socket->state = SOCKET_HANDSHAKE;
+    socket->channel = tls_channel_create(socket->tls, socket->server_name, &error);
+    if (socket->channel == NULL)
+        fail_handshake(socket, error.text, "");
+    else
+        tls_flush(socket);
+}
+
+static void finish_handshake(struct client_socket *socket)
+{
+    assert(socket->state == SOCKET_HANDSHAKE);
+    if (strcmp(tls_channel_protocol(socket->channel), "h2") == 0)
+        socket_opened(socket);
+    else
+        fail_handshake(socket, "credentials: cannot check peer: missing selected ALPN property",
+                       ": the server speaks TLS, but not HTTP/2, which gRPC needs");
+}
+
+static void pump(struct client_socket *socket)
+{
+    uint8_t *room = mem_alloc(RECORD_BYTES);
+    ptrdiff_t count = 1;
+    while (count > 0 && (socket->state == SOCKET_HANDSHAKE || socket->state == SOCKET_OPEN)) {
+        count = tls_channel_read(socket->channel, room, RECORD_BYTES);
+        if (socket->state == SOCKET_HANDSHAKE && tls_channel_is_open(socket->channel))
+            finish_handshake(socket);
+        if (count > 0 && socket->state == SOCKET_OPEN)
+            socket->events->on_bytes(socket->owner, room, (size_t)count);
+    }
+    mem_free(room);
+    if (socket->state >= SOCKET_ENDED)
+        return;
+    tls_flush(socket);
+    if (count == TLS_CLOSED)
+        socket_end(socket, "EOF");
+    else if (count == TLS_FAILED && socket->state == SOCKET_HANDSHAKE)
+        fail_handshake(socket, tls_channel_error(socket->channel), "");
+    else if (count == TLS_FAILED)
+        socket_end(socket, tls_channel_error(socket->channel));
+    else if (!tls_channel_keep(socket->channel))
+        socket_end(socket, "no memory left for TLS");
+}
+
+static void tls_receive(struct client_socket *socket, struct slice ciphertext)
+{
+    assert(ciphertext.size > 0);
+    bool is_record = socket->has_heard || ciphertext.data[0] == RECORD_HANDSHAKE ||
+                     ciphertext.data[0] == RECORD_ALERT;
+    socket->has_heard = true;
+    if (!is_record) {
+        fail_handshake(socket, "tls: first record does not look like a TLS handshake",
+                       ": the server speaks cleartext; to send to it without TLS, set tls: "
+                       "{insecure: true}");
+        return;
+    }
+    tls_channel_feed(socket->channel, ciphertext);
+    pump(socket);
+}
+
+/* Fills records, whatever the sizes of the parts. */
+static bool tls_write(struct client_socket *socket, const struct batch_part *parts, size_t count)
+{
+    uint8_t *room = mem_alloc(RECORD_BYTES);
+    size_t used = 0;
+    bool is_well = true;
+    assert(socket->state == SOCKET_OPEN);
+    for (size_t i = 0; i < count && is_well; i++) {
+        struct slice left = parts[i].bytes;
+        while (left.size > 0 && is_well) {
+            size_t step = RECORD_BYTES - used < left.size ? RECORD_BYTES - used : left.size;
+            memcpy(room + used, left.data, step);
+            left = slice_of(left.data + step, left.size - step);
+            used += step;
+            if (used < RECORD_BYTES)
+                continue;
+            is_well = tls_channel_write(socket->channel, slice_of(room, used));
+            used = 0;
+        }
+    }
+    if (is_well && used > 0)
+        is_well = tls_channel_write(socket->channel, slice_of(room, used));
+    mem_free(room);
+    /* The reading side reports a failed channel. */
+    return tls_flush(socket) && is_well;
+}
+
+static void tls_close(struct client_socket *socket)
+{
+    if (socket->channel == NULL)
+        return;
+    tls_channel_end(socket->channel);
+    struct slice output = tls_channel_output(socket->channel);
+    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+    if (output.size > 0 && !socket->is_writing)
+        (void)uv_try_write(&socket->stream, &part, 1);
+}
+
+static void end_reading(struct client_socket *socket, const char *reason)
+{
+    if (socket->state == SOCKET_HANDSHAKE)
+        give_up_handshake(socket, reason);
+    else
+        socket_end(socket, reason);
+}
+
+static void on_waiting_written(uv_write_t *request, int status)
+{
+    struct waiting_write *waiting = (struct waiting_write *)request;
+    struct client_socket *socket = waiting->socket;
+    waiting_free(waiting);
+    socket->is_writing = false;
+    if (socket->state != SOCKET_OPEN && socket->state != SOCKET_HANDSHAKE)
+        return;
+    if (status != 0)
+        end_reading(socket, uv_strerror(status));
+    else if ((socket->channel == NULL || tls_flush(socket)) && socket->has_waiting_writer) {
+        socket->has_waiting_writer = false;
+        socket->events->on_drained(socket->owner);
+    }
+}
+
+static void end_dialling(struct client_socket *socket, int error)
+{
+    assert(socket->state == SOCKET_CONNECTING);
+    char words[ERROR_BYTES_MAX];
+    client_socket_dial_words((const struct sockaddr *)&socket->address, error, words,
+                             sizeof(words));
+    socket_end(socket, words);
+}
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    struct client_socket *socket = arg;
+    assert(timer == &socket->timer);
+    (void)timer;
+    if (socket->state == SOCKET_HANDSHAKE)
+        give_up_handshake(socket, "context deadline exceeded");
+    else
+        end_dialling(socket, socket->connect_error != 0 ? socket->connect_error : UV_ETIMEDOUT);
+}
+
+static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
+{
+    (void)handle;
+    (void)suggested;
+    *ret_buffer = uv_buf_init(read_buffer, sizeof(read_buffer));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct client_socket *socket = stream->data;
+    bool is_open = socket->state == SOCKET_OPEN || socket->state == SOCKET_HANDSHAKE;
+    if (!is_open || size == 0)
+        return;
+    if (size < 0)
+        end_reading(socket, size == UV_EOF ? "EOF" : uv_strerror((int)size));
+    else if (socket->channel != NULL)
+        tls_receive(socket, slice_of(buffer->base, (size_t)size));
+    else
+        socket->events->on_bytes(socket->owner, (const uint8_t *)buffer->base, (size_t)size);
+}
+
+static void on_connect(uv_connect_t *request, int status)
+{
+    struct client_socket *socket = request->data;
+    assert(request == &socket->connect);
+    if (socket->state != SOCKET_CONNECTING)
+        return;
+    if (status == 0)
+        status = uv_read_start(&socket->stream, on_allocate, on_read);
+    if (status != 0)
+        end_dialling(socket, status);
+    else if (socket->tls != NULL)
+        tls_begin(socket);
+    else
+        socket_opened(socket);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct client_socket *socket = handle->data;
+    assert(socket->state == SOCKET_CLOSING);
+    socket->events->on_closed(socket->owner);
+    tls_channel_destroy(socket->channel);
+    mem_free(socket);
+}
+
 bool client_socket_write(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
     assert(count > 0 && count <= WRITE_PARTS_MAX);
     assert(!socket->has_waiting_writer);
     if (socket->state != SOCKET_OPEN)
         return false;
-    bool is_sent = socket->channel != NULL ? client_secure_write(socket, parts, count)
-                                           : client_socket_send(socket, parts, count);
+    bool is_sent = socket->channel != NULL ? tls_write(socket, parts, count)
+                                           : send_parts(socket, parts, count);
     socket->has_waiting_writer = !is_sent;
     return is_sent;
 }
@@ -286,8 +454,6 @@ static int connect_tcp(struct client_socket *socket)
 struct client_socket *client_socket_create(const struct client_socket_settings *settings)
 {
     assert(lane_is_current(settings->lane));
-    assert(settings->address != NULL);
-    assert(settings->events != NULL);
     struct client_socket *socket = mem_zalloc(sizeof(*socket));
     socket->lane = settings->lane;
     socket->events = settings->events;
@@ -300,7 +466,7 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     socket->connect_error =
         settings->address->sa_family == AF_UNIX ? connect_unix(socket) : connect_tcp(socket);
     socket->handle.data = socket;
-    /* What is refused at once comes to on_end through the timer: one path for the owner. */
+    /* Immediate failures are reported by the timer, too: one path for the owner. */
     lane_timer_start(socket->lane, &socket->timer,
                      socket->connect_error == 0 ? settings->connect_timeout_ns : 0);
     return socket;
@@ -308,10 +474,9 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
 
 void client_socket_close(struct client_socket *socket)
 {
-    assert(socket != NULL);
     if (socket->state == SOCKET_CLOSING)
         return;
-    client_secure_close(socket);
+    tls_close(socket);
     socket->state = SOCKET_CLOSING;
     lane_timer_stop(socket->lane, &socket->timer);
     uv_close(&socket->handle, on_closed);

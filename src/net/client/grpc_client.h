@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC client of one exporter on one lane, for unary calls: resolves its target, keeps one HTTP/2
- * connection to each address (or to one of them), reconnects with gRPC's back-off, and hands calls
- * to connections in the order in which they came. Everything here runs on the client's lane. */
+ * connection to each address (or to one of them), reconnects with gRPC's back-off, and starts calls
+ * in the order in which they were posted. On the client's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 
 #include "src/base/slice.h"
 #include "src/core/receipt.h"
+#include "src/net/client/grpc_response.h"
 #include "src/net/client/http2_client.h"
 #include "src/net/client/request_credentials.h"
 
@@ -25,33 +26,23 @@ struct grpc_client_settings {
     const struct grpc_target *target;
     const char *authority;
     struct tls_context *tls; /* NULL: cleartext */
-    const char *server_name; /* with TLS: whom the server must prove to be */
+    const char *server_name; /* with TLS: the name in the server's certificate */
     const char *user_agent;
     const struct config_pair *headers; /* metadata of every call */
     size_t headers_count;
     struct request_credentials credentials;
-    const char *encoding; /* grpc-encoding of messages that are compressed; NULL: none is */
-    uint64_t timeout_ns;  /* of a call, from posting to the end of the answer; 0: none */
+    const char *encoding; /* grpc-encoding of compressed messages; NULL: none is compressed */
+    uint64_t timeout_ns;  /* of a call, from posting to the end of the response; 0: none */
     struct http2_keepalive keepalive;
     bool is_pick_first;   /* one connection, not one per address */
-    bool waits_for_ready; /* calls wait while no connection can be had, instead of failing */
+    bool waits_for_ready; /* calls wait for a connection instead of failing */
 };
 
-struct grpc_result {
-    enum status_code code;
-    unsigned wire_code;    /* as the peer wrote it, maybe none that we know */
-    const char *message;   /* what the peer said, or what happened to the connection */
-    struct slice details;  /* grpc-status-details-bin: a google.rpc.Status; empty: none */
-    struct slice encoding; /* grpc-encoding of body */
-    struct slice body;     /* of the first message; of an answer that is OK */
-    bool is_compressed;
-    bool is_cut; /* the body is larger than RESPONSE_BYTES_MAX, torn or missing */
-};
 typedef void (*grpc_done_fn)(const struct grpc_result *result, void *arg);
 
 struct grpc_post {
     const char *path;               /* "/package.Service/Method" */
-    const struct batch_part *parts; /* the message; each part has an owner, which is kept */
+    const struct batch_part *parts; /* the message; each part has an owner, which is referenced */
     size_t parts_count;             /* the array is borrowed until done */
     uint64_t bytes;                 /* sum of the parts, less than 4 GiB */
     bool is_compressed;             /* by settings->encoding */
@@ -59,12 +50,12 @@ struct grpc_post {
     void *arg;
 };
 
-/* Begins to connect. What settings points to stays as long as the client. */
+/* Starts to connect. What settings points to must outlive the client. */
 struct grpc_client *grpc_client_create(const struct grpc_client_settings *settings);
-/* Copies post. Not once closing has begun. */
+/* Copies post. Not after grpc_client_close. */
 void grpc_client_post(struct grpc_client *client, const struct grpc_post *post);
-/* Aborts what is under way (done is called with CANCELLED), closes connections, then calls
- * closed(arg) once, from a later turn of the loop. */
+/* Aborts calls (done gets CANCELLED), closes connections, then calls closed(arg) once, in a later
+ * turn of the loop. */
 void grpc_client_close(struct grpc_client *client, void (*closed)(void *arg), void *arg);
-/* After closed. NULL is tolerated. */
+/* After closed. NULL is a no-op. */
 void grpc_client_destroy(struct grpc_client *client);

@@ -1,24 +1,408 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection of an HTTP/2 client: feeds nghttp2, writes its output once per turn, asks silent
- * peers with pings whether they live, and ends. Closing is in two phases, so that nothing is freed
- * below a callback. Runs on the owner's lane. */
+/* The client side of HTTP/2 on one connection (RFC 9113), through nghttp2. In this order: the data,
+ * output (one write per turn; bodies are pointed to where they are), streams and nghttp2's
+ * callbacks, and the connection: keepalive pings, GOAWAY, the end. Closing has two phases, and a
+ * callback frees no more than a stream that nghttp2 forgets. On the owner's lane. */
 #include "src/net/client/http2_client.h"
 
+#include "src/base/buffer.h"
 #include "src/base/clock.h"
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/client/http2_client_state.h"
+#include "src/core/batch.h"
+#include "src/net/client/client_socket.h"
+#include "src/net/syntax/nghttp2_session.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 512 };
+enum {
+    ERROR_BYTES_MAX = 512,
+    FRAME_HEAD_BYTES = 9,
+    FRAME_BYTES_MAX = FRAME_HEAD_BYTES + 16384, /* larger limits of peers are not used */
+    OUTPUT_BYTES = 4 * FRAME_BYTES_MAX,
+    OUTPUT_PARTS = 256,
+    COPY_BYTES_MAX = 256, /* shorter parts are copied, not pointed to */
+};
 
-/* All streams end, then the owner knows. */
+/* One write: frame headers and small parts in bytes, large parts where they are. */
+struct http2_output {
+    size_t used; /* of bytes */
+    size_t parts_count;
+    bool is_full; /* a DATA frame waits for the next write */
+    struct batch_part parts[OUTPUT_PARTS];
+    uint8_t bytes[OUTPUT_BYTES];
+};
+
+struct http2_client_stream {
+    struct http2_client *client;
+    int32_t id;
+    struct http2_client_stream *next; /* in client->streams, until nghttp2 forgets it */
+    struct http2_client_stream *prev;
+    const struct http2_stream_events
+        *events; /* NULL: on_end was called, or the stream is cancelled */
+    void *arg;
+    bool is_sent;  /* its HEADERS are sent: the peer may have processed it */
+    uint64_t left; /* bytes of the body not yet written */
+    size_t at;     /* the part with the next byte … */
+    size_t offset; /* … and its offset there */
+    size_t parts_count;
+    struct batch_part *parts;
+    uint8_t prefix[HTTP2_REQUEST_PREFIX_MAX];
+};
+
+enum http2_client_state {
+    HTTP2_CLIENT_CONNECTING,
+    HTTP2_CLIENT_GREETING, /* connected, waiting for the peer's SETTINGS */
+    HTTP2_CLIENT_READY,
+    HTTP2_CLIENT_DRAINING,
+    HTTP2_CLIENT_ENDED, /* on_end was called */
+    HTTP2_CLIENT_CLOSING,
+};
+
+struct http2_client {
+    struct http2_client_owner owner;
+    struct lane *lane;
+    const struct http2_client_events *events;
+    struct http2_keepalive keepalive;
+    uint64_t greeting_timeout_ns;
+    enum http2_client_state state;
+    struct client_socket *socket;
+    nghttp2_session *nghttp2;
+    struct http2_client_stream *streams;
+    size_t streams_count;
+    struct http2_output *output;         /* only inside output_gather */
+    struct http2_client_stream *stalled; /* has a DATA frame that waits for room */
+    struct lane_job job;                 /* writes the output of this turn */
+    struct timer timer;                  /* greeting, then keepalive */
+    uint64_t heard_ns;                   /* when the last byte was received */
+    uint64_t asked_ns;                   /* when the unanswered ping was sent; 0: none */
+    const char *failure;                 /* why nghttp2 failed; a constant string */
+    bool is_blocked;                     /* a write is waiting */
+    bool has_too_many_pings;             /* reported by the peer in GOAWAY */
+    bool has_goaway;                     /* set by callbacks of nghttp2, like has_news */
+    bool has_news;                       /* a stream ended, or SETTINGS were received */
+    bool is_secure;                      /* over TLS */
+    bool has_heard;
+};
+
+static void flush_later(struct http2_client *client)
+{
+    lane_defer(client->lane, &client->job);
+}
+
+static bool has_room(const struct http2_output *output)
+{
+    return OUTPUT_BYTES - output->used >= FRAME_BYTES_MAX && output->parts_count + 2 < OUTPUT_PARTS;
+}
+
+/* Extends the last part if that is a copy, too. */
+static void append_copy(struct http2_output *output, const uint8_t *data, size_t size)
+{
+    assert(size <= OUTPUT_BYTES - output->used);
+    uint8_t *room = output->bytes + output->used;
+    memcpy(room, data, size);
+    output->used += size;
+    size_t count = output->parts_count;
+    if (count > 0 && output->parts[count - 1].owner == NULL) {
+        output->parts[count - 1].bytes.size += size;
+        return;
+    }
+    assert(count < OUTPUT_PARTS);
+    output->parts[output->parts_count++] = (struct batch_part){.bytes = slice_of(room, size)};
+}
+
+static void append(struct http2_output *output, struct buffer *owner, struct slice bytes)
+{
+    bool has_parts = output->parts_count + 2 < OUTPUT_PARTS;
+    assert(bytes.size > 0);
+    if (owner != NULL && bytes.size > COPY_BYTES_MAX && has_parts)
+        output->parts[output->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
+    else
+        append_copy(output, bytes.data, bytes.size);
+}
+
+static int output_data(struct http2_client_stream *stream, const uint8_t *head, size_t size)
+{
+    struct http2_output *output = stream->client->output;
+    assert(size <= stream->left);
+    if (!has_room(output)) {
+        output->is_full = true;
+        stream->client->stalled = stream;
+        return NGHTTP2_ERR_WOULDBLOCK;
+    }
+    stream->client->stalled = NULL;
+    append_copy(output, head, FRAME_HEAD_BYTES);
+    stream->left -= size;
+    while (size > 0) {
+        const struct batch_part *part = &stream->parts[stream->at];
+        assert(stream->at < stream->parts_count);
+        size_t left = part->bytes.size - stream->offset;
+        size_t step = left < size ? left : size;
+        if (step > 0)
+            append(output, part->owner, slice_of(part->bytes.data + stream->offset, step));
+        size -= step;
+        stream->offset += step;
+        if (step == left) {
+            stream->at++;
+            stream->offset = 0;
+        }
+    }
+    return 0;
+}
+
+static int output_gather(struct http2_client *client, struct http2_output *output)
+{
+    assert(client->output == NULL);
+    output->used = 0;
+    output->parts_count = 0;
+    output->is_full = false;
+    client->output = output;
+    ssize_t size = 1;
+    while (size > 0 && has_room(output)) {
+        const uint8_t *data = NULL;
+        size = nghttp2_session_mem_send(client->nghttp2, &data);
+        if (size > 0)
+            append_copy(output, data, (size_t)size);
+    }
+    client->output = NULL;
+    return size < 0 ? (int)size : 0;
+}
+
+static struct http2_client_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
+{
+    return id == 0 ? NULL : nghttp2_session_get_stream_user_data(nghttp2, id);
+}
+
+static void release_parts(struct http2_client_stream *stream)
+{
+    for (size_t i = 0; i < stream->parts_count; i++)
+        buffer_unref(stream->parts[i].owner);
+    mem_free(stream->parts);
+    stream->parts = NULL;
+    stream->parts_count = 0;
+}
+
+static void stream_finish(struct http2_client_stream *stream, enum http2_stream_end end,
+                          uint32_t code, const char *reason)
+{
+    const struct http2_stream_events *events = stream->events;
+    stream->events = NULL;
+    if (events != NULL)
+        events->on_end(stream->arg, end, code, reason);
+}
+
+static void stream_free(struct http2_client_stream *stream)
+{
+    struct http2_client *client = stream->client;
+    assert(stream->events == NULL);
+    assert(client->streams_count > 0);
+    *(stream->prev == NULL ? &client->streams : &stream->prev->next) = stream->next;
+    if (stream->next != NULL)
+        stream->next->prev = stream->prev;
+    client->streams_count--;
+    release_parts(stream);
+    mem_free(stream);
+}
+
+void http2_client_cancel(struct http2_client_stream *stream)
+{
+    struct http2_client *client = stream->client;
+    stream->events = NULL;
+    /* A peer that reads nothing keeps the stream, but not its body. */
+    if (client->stalled != stream) {
+        stream->left = 0;
+        release_parts(stream);
+    }
+    if (client->state >= HTTP2_CLIENT_ENDED)
+        return;
+    nghttp2_submit_rst_stream(client->nghttp2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+    flush_later(client);
+}
+
+static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *arg)
+{
+    struct http2_client_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    (void)flags;
+    (void)arg;
+    if (stream != NULL && stream->events != NULL)
+        stream->events->on_header(stream->arg, slice_of(name, name_size),
+                                  slice_of(value, value_size));
+    return 0;
+}
+
+/* The response is complete. The peer does not want the rest of the request. */
+static void complete(struct http2_client_stream *stream)
+{
+    struct http2_client *client = stream->client;
+    if (stream->left > 0)
+        nghttp2_submit_rst_stream(client->nghttp2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+    stream_finish(stream, HTTP2_STREAM_COMPLETE, NGHTTP2_NO_ERROR, "");
+}
+
+static bool says_too_many_pings(const nghttp2_goaway *goaway)
+{
+    return goaway->error_code == NGHTTP2_ENHANCE_YOUR_CALM &&
+           slice_equal_text(slice_of(goaway->opaque_data, goaway->opaque_data_len),
+                            "too_many_pings");
+}
+
+static void take_connection_frame(struct http2_client *client, const nghttp2_frame *frame)
+{
+    assert(frame->hd.stream_id == 0);
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+        client->has_goaway = true;
+        client->has_too_many_pings |= says_too_many_pings(&frame->goaway);
+    }
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+        if (client->state == HTTP2_CLIENT_GREETING)
+            client->state = HTTP2_CLIENT_READY;
+        client->has_news = true;
+    }
+}
+
+static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
+{
+    struct http2_client *client = arg;
+    assert(client->nghttp2 == nghttp2);
+    struct http2_client_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    if (frame->hd.stream_id == 0)
+        take_connection_frame(client, frame);
+    if (stream == NULL || stream->events == NULL)
+        return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        stream->events->on_headers_end(stream->arg);
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream->events != NULL)
+        complete(stream);
+    return 0;
+}
+
+static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const uint8_t *data,
+                   size_t size, void *arg)
+{
+    struct http2_client_stream *stream = find_stream(nghttp2, id);
+    assert(data != NULL || size == 0);
+    (void)flags;
+    (void)arg;
+    if (stream != NULL && stream->events != NULL)
+        stream->events->on_data(stream->arg, slice_of(data, size));
+    return 0;
+}
+
+static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
+{
+    struct http2_client *client = arg;
+    assert(client->nghttp2 == nghttp2);
+    struct http2_client_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
+    if (stream != NULL && frame->hd.type == NGHTTP2_HEADERS)
+        stream->is_sent = true;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+        client->failure = nghttp2_http2_strerror(frame->goaway.error_code);
+    return 0;
+}
+
+static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code, void *arg)
+{
+    struct http2_client *client = arg;
+    struct http2_client_stream *stream = find_stream(nghttp2, id);
+    if (stream == NULL)
+        return 0;
+    assert(stream->client == client);
+    bool is_unprocessed = !stream->is_sent || code == NGHTTP2_REFUSED_STREAM;
+    stream_finish(stream, is_unprocessed ? HTTP2_STREAM_UNPROCESSED : HTTP2_STREAM_RESET, code, "");
+    nghttp2_session_set_stream_user_data(nghttp2, id, NULL);
+    stream_free(stream);
+    client->has_news = true;
+    flush_later(client);
+    return 0;
+}
+
+static ssize_t on_body_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room, size_t size,
+                           uint32_t *flags, nghttp2_data_source *source, void *arg)
+{
+    const struct http2_client_stream *stream = source->ptr;
+    assert(stream->id == id);
+    (void)nghttp2;
+    (void)id;
+    (void)room;
+    (void)arg;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (stream->left <= size)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)(stream->left < size ? stream->left : size);
+}
+
+static int on_body_frame(nghttp2_session *nghttp2, nghttp2_frame *frame, const uint8_t *head,
+                         size_t size, nghttp2_data_source *source, void *arg)
+{
+    assert(frame->data.padlen == 0);
+    (void)nghttp2;
+    (void)frame;
+    (void)arg;
+    return output_data(source->ptr, head, size);
+}
+
+static void fill_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, on_body_frame);
+}
+
+/* The prefix is the first part. */
+static void copy_body(struct http2_client_stream *stream, const struct http2_request *request)
+{
+    assert(request->prefix.size <= sizeof(stream->prefix));
+    memcpy(stream->prefix, request->prefix.data, request->prefix.size);
+    stream->parts = mem_alloc((request->parts_count + 1) * sizeof(*stream->parts));
+    stream->parts[0] = (struct batch_part){.bytes = slice_of(stream->prefix, request->prefix.size)};
+    stream->parts_count = request->parts_count + 1;
+    stream->left = request->prefix.size;
+    for (size_t i = 0; i < request->parts_count; i++) {
+        stream->parts[i + 1] = request->parts[i];
+        buffer_ref(request->parts[i].owner);
+        stream->left += request->parts[i].bytes.size;
+    }
+}
+
+struct http2_client_stream *http2_client_submit(struct http2_client *client,
+                                                const struct http2_request *request)
+{
+    assert(http2_client_has_room(client));
+    assert(request->prefix.size > 0);
+    struct http2_client_stream *stream = mem_zalloc(sizeof(*stream));
+    stream->client = client;
+    stream->events = request->events;
+    stream->arg = request->arg;
+    copy_body(stream, request);
+    const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = on_body_due};
+    stream->id = nghttp2_submit_request(client->nghttp2, NULL, request->headers,
+                                        request->headers_count, &body, stream);
+    if (stream->id < 0) {
+        release_parts(stream);
+        mem_free(stream);
+        return NULL;
+    }
+    stream->next = client->streams;
+    if (stream->next != NULL)
+        stream->next->prev = stream;
+    client->streams = stream;
+    client->streams_count++;
+    flush_later(client);
+    return stream;
+}
+
+/* Ends all streams, then calls on_end. */
 static void end(struct http2_client *client, const char *reason)
 {
-    assert(reason != NULL);
     if (client->state >= HTTP2_CLIENT_ENDED)
         return;
     client->state = HTTP2_CLIENT_ENDED;
@@ -26,17 +410,11 @@ static void end(struct http2_client *client, const char *reason)
     struct http2_client_stream *next = NULL;
     for (struct http2_client_stream *stream = client->streams; stream != NULL; stream = next) {
         next = stream->next;
-        http2_client_stream_finish(stream,
-                                   stream->is_sent ? HTTP2_STREAM_BROKEN : HTTP2_STREAM_UNPROCESSED,
-                                   NGHTTP2_NO_ERROR, reason);
+        stream_finish(stream, stream->is_sent ? HTTP2_STREAM_BROKEN : HTTP2_STREAM_UNPROCESSED,
+                      NGHTTP2_NO_ERROR, reason);
     }
     if (client->state == HTTP2_CLIENT_ENDED)
         client->events->on_end(client, reason);
-}
-
-void http2_client_flush_later(struct http2_client *client)
-{
-    lane_defer(client->lane, &client->job);
 }
 
 static bool is_talking(const struct http2_client *client)
@@ -45,14 +423,13 @@ static bool is_talking(const struct http2_client *client)
            client->state == HTTP2_CLIENT_DRAINING;
 }
 
-/* False when nghttp2 has failed. */
+/* False: nghttp2 has failed. */
 static bool write_output(struct http2_client *client)
 {
-    assert(client->nghttp2 != NULL);
     struct http2_output *output = mem_alloc(sizeof(*output));
     int result = 0;
     while (result == 0 && !client->is_blocked) {
-        result = http2_client_output_gather(client, output);
+        result = output_gather(client, output);
         if (output->parts_count == 0)
             break;
         client->is_blocked =
@@ -79,7 +456,7 @@ static void flush(void *arg)
     if (client->is_blocked || !is_talking(client))
         return;
     if (client->failure != NULL) {
-        char words[WORDS_MAX];
+        char words[ERROR_BYTES_MAX];
         snprintf(words, sizeof(words), "the peer broke the HTTP/2 protocol: %s", client->failure);
         end(client, words);
     } else if (!nghttp2_session_want_read(client->nghttp2) ||
@@ -94,7 +471,7 @@ static void on_connected(void *owner)
     assert(client->state == HTTP2_CLIENT_CONNECTING);
     client->state = HTTP2_CLIENT_GREETING;
     lane_timer_start(client->lane, &client->timer, client->greeting_timeout_ns);
-    http2_client_flush_later(client);
+    flush_later(client);
 }
 
 static void start_keepalive(struct http2_client *client)
@@ -106,7 +483,7 @@ static void start_keepalive(struct http2_client *client)
         lane_timer_stop(client->lane, &client->timer);
 }
 
-/* A byte is an answer to every question whether the peer lives. */
+/* Any byte counts as the answer to a keepalive ping. */
 static void note_life(struct http2_client *client)
 {
     client->has_heard = true;
@@ -117,32 +494,25 @@ static void note_life(struct http2_client *client)
     start_keepalive(client);
 }
 
-static void take_goaway(struct http2_client *client)
-{
-    client->has_goaway = false;
-    if (client->state != HTTP2_CLIENT_READY)
-        return;
-    client->state = HTTP2_CLIENT_DRAINING;
-    client->events->on_draining(client, client->has_too_many_pings);
-}
-
-/* What nghttp2's callbacks noted. */
+/* Handles what nghttp2's callbacks have noted. */
 static void take_news(struct http2_client *client, bool was_greeting)
 {
     if (was_greeting && client->state == HTTP2_CLIENT_READY) {
         start_keepalive(client);
         client->events->on_ready(client);
     }
-    if (client->has_goaway)
-        take_goaway(client);
+    if (client->has_goaway && client->state == HTTP2_CLIENT_READY) {
+        client->state = HTTP2_CLIENT_DRAINING;
+        client->events->on_draining(client, client->has_too_many_pings);
+    }
+    client->has_goaway = false;
     if (is_talking(client))
-        http2_client_flush_later(client);
+        flush_later(client);
 }
 
-/* In the place of SETTINGS: a server that is none of ours, named for who configured it. */
+/* Recognises servers of other protocols by their first bytes; NULL: HTTP/2, perhaps. */
 static const char *foreign_words(const uint8_t *data, size_t size)
 {
-    assert(data != NULL);
     if (size >= 5 && memcmp(data, "HTTP/", 5) == 0)
         return "the server speaks HTTP/1.1 where gRPC (HTTP/2) is expected: is this the port of "
                "OTLP over HTTP (4318)? Its exporter is otlp_http";
@@ -177,13 +547,13 @@ static void on_drained(void *owner)
     struct http2_client *client = owner;
     assert(client->is_blocked);
     client->is_blocked = false;
-    http2_client_flush_later(client);
+    flush_later(client);
 }
 
 static void on_socket_end(void *owner, const char *reason)
 {
     struct http2_client *client = owner;
-    char words[WORDS_MAX];
+    char words[ERROR_BYTES_MAX];
     bool is_greeting = client->state == HTTP2_CLIENT_GREETING;
     bool is_mute = is_greeting && !client->has_heard && !client->is_secure;
     snprintf(words, sizeof(words), "%s%s%s", is_greeting ? "error reading server preface: " : "",
@@ -201,7 +571,7 @@ static void on_socket_closed(void *owner)
     lane_defer_cancel(client->lane, &client->job);
     nghttp2_session_del(client->nghttp2);
     while (client->streams != NULL)
-        http2_client_stream_free(client->streams);
+        stream_free(client->streams);
     client->events->on_closed(client);
     mem_free(client);
 }
@@ -220,7 +590,7 @@ static void ask(struct http2_client *client, uint64_t patience_ns)
     client->asked_ns = clock_now_ns();
     nghttp2_submit_ping(client->nghttp2, NGHTTP2_FLAG_NONE, NULL);
     lane_timer_start(client->lane, &client->timer, patience_ns);
-    http2_client_flush_later(client);
+    flush_later(client);
 }
 
 static void check_silence(struct http2_client *client)
@@ -252,7 +622,6 @@ static void on_timer(struct timer *timer, void *arg)
 
 static int submit_settings(struct http2_client *client)
 {
-    assert(client->nghttp2 != NULL);
     const nghttp2_settings_entry entries[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, RESPONSE_HEADER_BYTES_MAX},
@@ -263,7 +632,6 @@ static int submit_settings(struct http2_client *client)
 
 struct http2_client *http2_client_create(const struct http2_client_settings *settings)
 {
-    assert(settings->events != NULL);
     assert(lane_is_current(settings->lane));
     struct http2_client *client = mem_zalloc(sizeof(*client));
     client->lane = settings->lane;
@@ -273,7 +641,8 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
     client->greeting_timeout_ns = settings->connect_timeout_ns;
     client->job = (struct lane_job){.fn = flush, .arg = client};
     timer_init(&client->timer, on_timer, client);
-    if (http2_client_session_create(client) != 0 || submit_settings(client) != 0) {
+    if (http2_session_create(&client->nghttp2, fill_callbacks, NULL, client) != 0 ||
+        submit_settings(client) != 0) {
         nghttp2_session_del(client->nghttp2);
         mem_free(client);
         return NULL;
@@ -292,13 +661,11 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
 
 struct http2_client_owner *http2_client_owner(struct http2_client *client)
 {
-    assert(client != NULL);
     return &client->owner;
 }
 
 bool http2_client_has_room(const struct http2_client *client)
 {
-    assert(client->nghttp2 != NULL);
     return client->state == HTTP2_CLIENT_READY &&
            client->streams_count < nghttp2_session_get_remote_settings(
                                        client->nghttp2, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) &&
@@ -307,7 +674,6 @@ bool http2_client_has_room(const struct http2_client *client)
 
 void http2_client_probe(struct http2_client *client)
 {
-    assert(client != NULL);
     bool is_greeted = client->state == HTTP2_CLIENT_READY || client->state == HTTP2_CLIENT_DRAINING;
     if (is_greeted && client->asked_ns == 0)
         ask(client, HTTP2_PROBE_NS);
@@ -315,18 +681,16 @@ void http2_client_probe(struct http2_client *client)
 
 void http2_client_drain(struct http2_client *client)
 {
-    assert(client != NULL);
     if (client->state < HTTP2_CLIENT_READY) {
         end(client, "the connection is not needed any more");
     } else if (client->state == HTTP2_CLIENT_READY) {
         client->state = HTTP2_CLIENT_DRAINING;
-        http2_client_flush_later(client);
+        flush_later(client);
     }
 }
 
 void http2_client_close(struct http2_client *client, const char *reason)
 {
-    assert(reason != NULL);
     if (client->state == HTTP2_CLIENT_CLOSING)
         return;
     bool has_ended = client->state == HTTP2_CLIENT_ENDED;
@@ -334,7 +698,7 @@ void http2_client_close(struct http2_client *client, const char *reason)
     lane_timer_stop(client->lane, &client->timer);
     for (struct http2_client_stream *stream = client->streams; !has_ended && stream != NULL;) {
         struct http2_client_stream *next = stream->next;
-        http2_client_stream_finish(stream, HTTP2_STREAM_BROKEN, NGHTTP2_NO_ERROR, reason);
+        stream_finish(stream, HTTP2_STREAM_BROKEN, NGHTTP2_NO_ERROR, reason);
         stream = next;
     }
     client_socket_close(client->socket);

@@ -18,7 +18,7 @@
 #include "src/net/server/http2_frames.h"
 #include "src/net/server/http2_guard.h"
 #include "src/net/server/http_exchange.h"
-#include "src/net/syntax/http2_memory.h"
+#include "src/net/syntax/nghttp2_session.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -1082,36 +1082,6 @@ static void fill_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_extension);
 }
 
-static void fill_option(nghttp2_option *option)
-{
-    /* Closed streams are kept for a priority tree only, which we do not use. */
-    nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);
-    nghttp2_option_set_max_continuations(option, HTTP2_CONTINUATIONS_MAX);
-    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
-        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
-}
-
-static int create_nghttp2(struct http2_session *session)
-{
-    assert(session->nghttp2 == NULL);
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int result = nghttp2_session_callbacks_new(&callbacks);
-    if (result == 0)
-        result = nghttp2_option_new(&option);
-    if (result == 0) {
-        fill_callbacks(callbacks);
-        fill_option(option);
-        nghttp2_mem memory = http2_memory_with(&session->frame_buffer);
-        result =
-            nghttp2_session_server_new3(&session->nghttp2, callbacks, session, option, &memory);
-    }
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return result;
-}
-
 /* Sends the first of two GOAWAYs: streams under way are still accepted. The ping's ACK shows that
  * the client has read it (RFC 9113 §6.8). */
 static void drain(struct http2_session *session)
@@ -1180,7 +1150,7 @@ static size_t gather(struct http2_session *session, uint8_t *room)
             break;
         assert((size_t)size <= FRAME_BYTES_MAX);
         session->is_rested = false;
-        /* The first frame shows whether http2_memory guessed the right allocation. */
+        /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
         if (buffer->data != NULL && (data < buffer->data || data >= buffer->data + buffer->size))
             buffer->data = NULL;
         memcpy(room + used, data, (size_t)size);
@@ -1378,7 +1348,9 @@ static void *create(struct http_connection *connection)
                      settings->ping_interval_min_ns > 0 ? settings->ping_interval_min_ns
                                                         : HTTP2_PING_INTERVAL_MIN_NS,
                      now_ns);
-    if (create_nghttp2(session) != 0 || submit_settings(session) != 0) {
+    if (http2_session_create(&session->nghttp2, fill_callbacks, &session->frame_buffer, session) !=
+            0 ||
+        submit_settings(session) != 0) {
         nghttp2_session_del(session->nghttp2);
         uncharge(session->budget);
         mem_free(session);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading gRPC answers (PROTOCOL-HTTP2.md and http-grpc-status-mapping.md of grpc/grpc); texts are
- * grpc-go's. Pure functions over a value of its owner. */
-#include "src/net/client/grpc_answer.h"
+/* Reads gRPC responses (PROTOCOL-HTTP2.md and http-grpc-status-mapping.md of grpc/grpc); messages
+ * are grpc-go's. Pure functions over a value of its owner. */
+#include "src/net/client/grpc_response.h"
 
 #include "src/base/base64.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/client/grpc_client.h"
 #include "src/net/syntax/grpc_frame.h"
 #include "src/net/syntax/http1_chars.h"
 
@@ -23,22 +22,20 @@ enum {
 
 static const char grpc_type[] = "application/grpc";
 
-void grpc_answer_init(struct grpc_answer *answer)
+void grpc_response_init(struct grpc_response *response)
 {
-    assert(answer != NULL);
-    *answer = (struct grpc_answer){0};
+    *response = (struct grpc_response){0};
 }
 
-void grpc_answer_fini(struct grpc_answer *answer)
+void grpc_response_fini(struct grpc_response *response)
 {
-    assert(answer != NULL);
-    mem_free((void *)(uintptr_t)answer->body.data);
-    mem_free((void *)(uintptr_t)answer->details.data);
-    mem_free(answer->message);
-    grpc_answer_init(answer);
+    mem_free((void *)(uintptr_t)response->body.data);
+    mem_free((void *)(uintptr_t)response->details.data);
+    mem_free(response->message);
+    grpc_response_init(response);
 }
 
-/* More than three digits are no status that means anything. */
+/* UINT16_MAX if it is not a number of up to three digits. */
 static unsigned number_of(struct slice text)
 {
     unsigned number = 0;
@@ -52,7 +49,7 @@ static unsigned number_of(struct slice text)
     return number;
 }
 
-/* "%E2%82%AC" is a byte each; what is no escape stays, as gRPC demands. */
+/* Decodes escapes such as "%E2"; what is no escape stays, as gRPC demands. */
 static char *percent_decode(struct slice text)
 {
     size_t size = text.size < GRPC_MESSAGE_MAX ? text.size : GRPC_MESSAGE_MAX;
@@ -70,10 +67,11 @@ static char *percent_decode(struct slice text)
     return decoded;
 }
 
-/* Padded or not. Undecodable details are as good as none: the status in the header counts. */
-static void take_details(struct grpc_answer *answer, struct slice text)
+/* With or without padding. Details that cannot be decoded are ignored: the status in the header
+ * counts. */
+static void take_details(struct grpc_response *response, struct slice text)
 {
-    if (text.size > GRPC_DETAILS_MAX || answer->details.data != NULL)
+    if (text.size > GRPC_DETAILS_MAX || response->details.data != NULL)
         return;
     size_t size = text.size;
     uint8_t *bytes = mem_alloc(size + 4);
@@ -81,69 +79,69 @@ static void take_details(struct grpc_answer *answer, struct slice text)
     while (size % 4 != 0)
         bytes[size++] = '=';
     if (base64_decode(slice_of(bytes, size), bytes, &size))
-        answer->details = slice_of(bytes, size);
+        response->details = slice_of(bytes, size);
     else
         mem_free(bytes);
 }
 
-static void take_content_type(struct grpc_answer *answer, struct slice value)
+static void take_content_type(struct grpc_response *response, struct slice value)
 {
     size_t size = strlen(grpc_type);
-    answer->has_content_type = true;
-    snprintf(answer->content_type, sizeof(answer->content_type), "%.*s",
+    response->has_content_type = true;
+    snprintf(response->content_type, sizeof(response->content_type), "%.*s",
              (int)(value.size < GRPC_CONTENT_TYPE_MAX ? value.size : GRPC_CONTENT_TYPE_MAX),
              (const char *)value.data);
-    answer->is_grpc = value.size >= size && memcmp(value.data, grpc_type, size) == 0 &&
-                      (value.size == size || strchr("+;", value.data[size]) != NULL);
+    response->is_grpc = value.size >= size && memcmp(value.data, grpc_type, size) == 0 &&
+                        (value.size == size || strchr("+;", value.data[size]) != NULL);
 }
 
-bool grpc_answer_add_header(struct grpc_answer *answer, struct slice name, struct slice value)
+bool grpc_response_add_header(struct grpc_response *response, struct slice name, struct slice value)
 {
     assert(name.size > 0);
-    answer->header_bytes += name.size + value.size + HEADER_OVERHEAD_BYTES;
-    if (answer->header_bytes > RESPONSE_HEADER_BYTES_MAX)
+    response->header_bytes += name.size + value.size + HEADER_OVERHEAD_BYTES;
+    if (response->header_bytes > RESPONSE_HEADER_BYTES_MAX)
         return false;
     if (slice_equal_text(name, ":status")) {
-        answer->http_status = number_of(value);
-    } else if (slice_equal_text(name, "content-type") && answer->blocks == 0) {
-        take_content_type(answer, value);
+        response->http_status = number_of(value);
+    } else if (slice_equal_text(name, "content-type") && response->blocks == 0) {
+        take_content_type(response, value);
     } else if (slice_equal_text(name, "grpc-status")) {
-        answer->has_status = true;
-        answer->code = number_of(value);
-    } else if (slice_equal_text(name, "grpc-message") && answer->message == NULL) {
-        answer->message = percent_decode(value);
+        response->has_status = true;
+        response->code = number_of(value);
+    } else if (slice_equal_text(name, "grpc-message") && response->message == NULL) {
+        response->message = percent_decode(value);
     } else if (slice_equal_text(name, "grpc-status-details-bin")) {
-        take_details(answer, value);
+        take_details(response, value);
     } else if (slice_equal_text(name, "grpc-encoding") && value.size <= GRPC_ENCODING_MAX) {
-        memcpy(answer->encoding, value.data, value.size);
-        answer->encoding_size = value.size;
+        memcpy(response->encoding, value.data, value.size);
+        response->encoding_size = value.size;
     }
     return true;
 }
 
-void grpc_answer_end_headers(struct grpc_answer *answer)
+void grpc_response_end_headers(struct grpc_response *response)
 {
-    /* 1xx: the answer is still to come. */
-    if (answer->http_status >= 100 && answer->http_status < 200)
-        answer->http_status = 0;
+    /* 1xx: the response follows. */
+    if (response->http_status >= 100 && response->http_status < 200)
+        response->http_status = 0;
     else
-        answer->blocks++;
+        response->blocks++;
 }
 
-bool grpc_answer_add_data(struct grpc_answer *answer, struct slice data)
+bool grpc_response_add_data(struct grpc_response *response, struct slice data)
 {
-    size_t used = answer->body.size;
+    size_t used = response->body.size;
     size_t room = BODY_BYTES_MAX - used;
     size_t size = data.size < room ? data.size : room;
-    answer->data_bytes += data.size;
+    response->data_bytes += data.size;
     if (size > 0) {
-        uint8_t *body = mem_try_resize((void *)(uintptr_t)answer->body.data, used + size);
+        uint8_t *body = mem_try_resize((void *)(uintptr_t)response->body.data, used + size);
         if (body != NULL) {
             memcpy(body + used, data.data, size);
-            answer->body = slice_of(body, used + size);
+            response->body = slice_of(body, used + size);
         }
     }
-    return answer->data_bytes <= RESPONSE_DRAIN_BYTES_MAX;
+    return response->data_bytes <= RESPONSE_DRAIN_BYTES_MAX;
 }
 
 static enum status_code code_of_http(unsigned status)
@@ -167,70 +165,68 @@ static enum status_code code_of_http(unsigned status)
     }
 }
 
-/* An answer that no gRPC server gave: a proxy's page, the wrong port. */
-static void describe_foreign(struct grpc_answer *answer, struct grpc_result *result)
+/* A response that is not gRPC: a proxy's page, the wrong port. */
+static void describe_foreign(struct grpc_response *response, struct grpc_result *result)
 {
     char type[GRPC_CONTENT_TYPE_MAX + 64] = "";
-    if (!answer->has_content_type)
+    if (!response->has_content_type)
         snprintf(type, sizeof(type), "malformed header: missing HTTP content-type");
-    else if (!answer->is_grpc)
+    else if (!response->is_grpc)
         snprintf(type, sizeof(type), "transport: received unexpected content-type \"%s\"",
-                 answer->content_type);
+                 response->content_type);
     const char *separator = type[0] != '\0' ? "; " : "";
-    if (answer->http_status == 200)
-        snprintf(answer->words, sizeof(answer->words), "%s", type);
+    if (response->http_status == 200)
+        snprintf(response->words, sizeof(response->words), "%s", type);
     else
-        snprintf(answer->words, sizeof(answer->words),
-                 "unexpected HTTP status code received from server: %u%s%s", answer->http_status,
+        snprintf(response->words, sizeof(response->words),
+                 "unexpected HTTP status code received from server: %u%s%s", response->http_status,
                  separator, type);
-    result->code = code_of_http(answer->http_status);
-    result->message = answer->words;
+    result->code = code_of_http(response->http_status);
+    result->message = response->words;
 }
 
 /* Finds the first message of the body. */
-static void unframe(const struct grpc_answer *answer, struct grpc_result *result)
+static void unframe(const struct grpc_response *response, struct grpc_result *result)
 {
-    const uint8_t *prefix = answer->body.data;
+    const uint8_t *prefix = response->body.data;
     result->is_cut = true;
-    if (answer->body.size < GRPC_PREFIX_BYTES || prefix[0] > 1)
+    if (response->body.size < GRPC_PREFIX_BYTES || prefix[0] > 1)
         return;
     uint32_t size = (uint32_t)prefix[1] << 24 | (uint32_t)prefix[2] << 16 |
                     (uint32_t)prefix[3] << 8 | prefix[4];
-    if (size > answer->body.size - GRPC_PREFIX_BYTES)
+    if (size > response->body.size - GRPC_PREFIX_BYTES)
         return;
     result->is_cut = false;
     result->is_compressed = prefix[0] == 1;
-    result->encoding = slice_of(answer->encoding, answer->encoding_size);
+    result->encoding = slice_of(response->encoding, response->encoding_size);
     result->body = slice_of(prefix + GRPC_PREFIX_BYTES, size);
 }
 
-void grpc_answer_result(struct grpc_answer *answer, struct grpc_result *ret_result)
+void grpc_response_result(struct grpc_response *response, struct grpc_result *ret_result)
 {
-    assert(answer != NULL);
     *ret_result = (struct grpc_result){.code = STATUS_UNKNOWN, .message = ""};
-    if (!answer->is_grpc || (answer->http_status != 200 && !answer->has_status)) {
-        describe_foreign(answer, ret_result);
-    } else if (!answer->has_status) {
+    if (!response->is_grpc || (response->http_status != 200 && !response->has_status)) {
+        describe_foreign(response, ret_result);
+    } else if (!response->has_status) {
         ret_result->code = STATUS_INTERNAL;
         ret_result->message = "server closed the stream without sending trailers";
     } else {
-        ret_result->wire_code = answer->code;
-        if (answer->code <= STATUS_UNAUTHENTICATED)
-            ret_result->code = (enum status_code)answer->code;
-        if (answer->message != NULL)
-            ret_result->message = answer->message;
-        ret_result->details = answer->details;
+        ret_result->wire_code = response->code;
+        if (response->code <= STATUS_UNAUTHENTICATED)
+            ret_result->code = (enum status_code)response->code;
+        if (response->message != NULL)
+            ret_result->message = response->message;
+        ret_result->details = response->details;
         if (ret_result->code == STATUS_OK)
-            unframe(answer, ret_result);
+            unframe(response, ret_result);
         return;
     }
     ret_result->wire_code = ret_result->code;
 }
 
-void grpc_answer_reset_result(struct grpc_answer *answer, uint32_t code,
-                              struct grpc_result *ret_result)
+void grpc_response_reset_result(struct grpc_response *response, uint32_t code,
+                                struct grpc_result *ret_result)
 {
-    assert(answer != NULL);
     static const enum status_code codes[] = {
         [NGHTTP2_FLOW_CONTROL_ERROR] = STATUS_RESOURCE_EXHAUSTED,
         [NGHTTP2_REFUSED_STREAM] = STATUS_UNAVAILABLE,
@@ -243,9 +239,9 @@ void grpc_answer_reset_result(struct grpc_answer *answer, uint32_t code,
     enum status_code status = is_known ? codes[code] : STATUS_UNKNOWN;
     if (is_known && status == STATUS_OK)
         status = STATUS_INTERNAL;
-    snprintf(answer->words, sizeof(answer->words),
+    snprintf(response->words, sizeof(response->words),
              "stream terminated by RST_STREAM with error code: %s",
              is_known ? nghttp2_http2_strerror(code) : "unknown");
     *ret_result =
-        (struct grpc_result){.code = status, .wire_code = status, .message = answer->words};
+        (struct grpc_result){.code = status, .wire_code = status, .message = response->words};
 }
