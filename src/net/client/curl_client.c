@@ -1,33 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libcurl's multi interface on a lane: its sockets are uv_poll handles, its one timer is a lane
- * timer. Transfers are added from outside its callbacks and ended in check_messages only. Runs on
- * the client's lane. */
+ * timer. In this order: the data, options from the settings and their tls section, one exchange,
+ * and the client. Transfers are added outside of libcurl's callbacks, and ended in check_messages
+ * only.
+ *
+ * Results of setopt are not checked: they could only fail in a libcurl built without the option,
+ * and version 7.88, the oldest supported, has them all. On the client's lane. */
 #include "src/net/client/curl_client.h"
 
 #include "src/base/clock.h"
+#include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/config/field.h"
+#include "src/config/shared/tls_config.h"
 #include "src/core/batch.h"
 #include "src/net/client/curl_library.h"
-#include "src/net/client/curl_options.h"
-#include "src/net/client/curl_tls.h"
-#include "src/net/client/http_answer.h"
-#include "src/net/client/http_client.h"
+#include "src/net/client/http1_response_parser.h"
+#include "src/net/client/http_post.h"
+#include "src/net/client/proxy.h"
 #include "src/net/syntax/http1_chars.h"
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/retry_after.h"
+#include "src/net/tls/tls_context.h"
 
 #include <assert.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include <uv.h>
 
-/* Easy handles kept between transfers: they hold the TLS sessions. */
-enum { EASY_SPARES_MAX = 4 };
+enum {
+    /* Easy handles kept between transfers: they hold the TLS sessions. */
+    EASY_SPARES_MAX = 4,
+    /* Copying a body into the upload buffer is cheapest in few large pieces. */
+    UPLOAD_BYTES_MAX = 1 << 20,
+    UPLOAD_BYTES_MIN = 64 * 1024,
+};
 
 struct exchange {
     struct curl_client *client;
@@ -39,13 +53,13 @@ struct exchange {
     CURL *easy;
     struct curl_slist *headers;
     struct curl_slist *connect_to;
-    size_t part; /* where the upload stands */
+    size_t part; /* position of the upload */
     size_t part_offset;
     size_t head_bytes;
-    bool has_head;  /* the head of the last answer is whole */
+    bool has_head;  /* the head of the last response is complete */
     char *location; /* NULL: none */
     bool has_retry_after;
-    char retry_after[ANSWER_RETRY_AFTER_MAX];
+    char retry_after[RETRY_AFTER_BYTES_MAX];
     uint8_t *body;
     size_t body_size;
     size_t body_capacity;
@@ -79,9 +93,272 @@ struct curl_client {
     void *closed_arg;
 };
 
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static void apply_versions(const struct curl_library *library, CURL *easy,
+                           const struct tls_config *tls, bool needs_1_3)
+{
+    static const long lowest[] = {CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_0,
+                                  CURL_SSLVERSION_TLSv1_1, CURL_SSLVERSION_TLSv1_2,
+                                  CURL_SSLVERSION_TLSv1_3};
+    static const long highest[] = {CURL_SSLVERSION_MAX_DEFAULT, CURL_SSLVERSION_MAX_TLSv1_0,
+                                   CURL_SSLVERSION_MAX_TLSv1_1, CURL_SSLVERSION_MAX_TLSv1_2,
+                                   CURL_SSLVERSION_MAX_TLSv1_3};
+    int min = needs_1_3 ? 4 : tls_config_version(tls->min_version);
+    int max = tls_config_version(tls->max_version);
+    assert(min >= 0 && max >= 0);
+    library->easy_setopt(easy, CURLOPT_SSLVERSION, lowest[min] | highest[max]);
+}
+
+/* The same suites, curves and strength as tls_build.c. */
+static void apply_suites(const struct curl_library *library, CURL *easy,
+                         const struct tls_config *tls)
+{
+    struct error error;
+    char list[TLS_LIST_BYTES_MAX];
+    char with_level[TLS_LIST_BYTES_MAX + 16];
+    int min = tls_config_version(tls->min_version);
+    bool is_fine = tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites,
+                                        list, &error);
+    assert(is_fine && "the configuration was checked");
+    apply_versions(library, easy, tls, list[0] == '\0');
+    snprintf(with_level, sizeof(with_level), "%s:@SECLEVEL=%d", list, min == 1 || min == 2 ? 0 : 1);
+    if (list[0] != '\0')
+        library->easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, with_level);
+    is_fine = tls_curves_translate(&tls->curve_preferences, list, &error);
+    assert(is_fine && "the configuration was checked");
+    (void)is_fine;
+    if (list[0] != '\0')
+        library->easy_setopt(easy, CURLOPT_SSL_EC_CURVES, list);
+}
+
+static void set_blob(const struct curl_library *library, CURL *easy, CURLoption option,
+                     const char *pem)
+{
+    struct curl_blob blob = {
+        .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
+    library->easy_setopt(easy, option, &blob);
+}
+
+static CURLcode on_context(CURL *easy, void *ssl, void *arg)
+{
+    (void)easy;
+    (void)arg;
+    return tls_trust_system(ssl) ? CURLE_OK : CURLE_SSL_CACERT_BADFILE;
+}
+
+/* As in Go, a configured CA replaces the system's, unless both are asked for; without one,
+ * SSL_CERT_FILE and SSL_CERT_DIR replace them. */
+static void apply_authorities(const struct curl_library *library, CURL *easy,
+                              const struct tls_config *tls)
+{
+    const char *file = getenv("SSL_CERT_FILE");
+    const char *folder = getenv("SSL_CERT_DIR");
+    if (is_set(tls->ca_file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, tls->ca_file);
+    else if (is_set(tls->ca_pem))
+        set_blob(library, easy, CURLOPT_CAINFO_BLOB, tls->ca_pem);
+    else if (is_set(file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, file);
+    if (is_set(tls->ca_file) || is_set(tls->ca_pem)) {
+        library->easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        if (tls->include_system_ca_certs_pool)
+            library->easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context);
+    } else if (is_set(folder)) {
+        library->easy_setopt(easy, CURLOPT_CAPATH, folder);
+    }
+}
+
+static void apply_pair(const struct curl_library *library, CURL *easy, const struct tls_config *tls)
+{
+    if (is_set(tls->cert_file))
+        library->easy_setopt(easy, CURLOPT_SSLCERT, tls->cert_file);
+    else if (is_set(tls->cert_pem))
+        set_blob(library, easy, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
+    if (is_set(tls->key_file))
+        library->easy_setopt(easy, CURLOPT_SSLKEY, tls->key_file);
+    else if (is_set(tls->key_pem))
+        set_blob(library, easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);
+}
+
+static void apply_tls(const struct curl_library *library, CURL *easy,
+                      const struct tls_client_config *tls)
+{
+    static const struct tls_client_config defaults;
+    if (tls == NULL)
+        tls = &defaults;
+    apply_authorities(library, easy, &tls->common);
+    apply_suites(library, easy, &tls->common);
+    apply_pair(library, easy, &tls->common);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->insecure_skip_verify ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
+}
+
+/* Reports errors in the tls section before the first request: a context of our own, made and thrown
+ * away, finds all errors of files and names. */
+static bool check_tls(const struct tls_client_config *tls, struct error *error)
+{
+    struct tls_context *context =
+        tls_context_create_client(tls, &(struct tls_context_settings){.protocols = NULL}, error);
+    tls_context_destroy(context);
+    return context != NULL;
+}
+
+static long to_ms(uint64_t ns)
+{
+    uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+    return ms > LONG_MAX ? LONG_MAX : (long)ms;
+}
+
+static const char *name_override(const struct http_client_settings *settings)
+{
+    return settings->tls == NULL ? NULL : settings->tls->server_name_override;
+}
+
+static void apply_connection(const struct curl_library *library, CURL *easy,
+                             const struct http_client_settings *settings,
+                             const struct http_url *url)
+{
+    const char *proxy = proxy_find(url, settings->proxy_url);
+    long idle_s = to_ms(settings->idle_timeout_ns) / 1000;
+    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
+    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    /* The proxy's response to CONNECT is not the back-end's. */
+    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
+    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
+    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, settings->has_keep_alive ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                         settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
+                                                 : (long)CURL_HTTP_VERSION_2TLS);
+}
+
+static void apply_url(const struct curl_library *library, CURL *easy,
+                      const struct http_client_settings *settings, const struct http_url *url,
+                      const char *target)
+{
+    assert(target[0] == '/');
+    char *text = NULL;
+    int size;
+    if (url->is_https && is_set(name_override(settings)))
+        size = asprintf(&text, "https://%s:%u%s", name_override(settings), (unsigned)url->port,
+                        target);
+    else
+        size =
+            asprintf(&text, "%s://%s%s", url->is_https ? "https" : "http", url->authority, target);
+    assert(size > 0);
+    library->easy_setopt(easy, CURLOPT_URL, text);
+    free(text);
+}
+
+static void apply_options(const struct curl_library *library, CURL *easy,
+                          const struct http_client_settings *settings, const struct http_url *url,
+                          const char *target)
+{
+    apply_url(library, easy, settings, url, target != NULL ? target : url->target);
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* http_client.c follows them: it knows which headers each host may get. */
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    apply_connection(library, easy, settings, url);
+    apply_tls(library, easy, settings->tls);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+add_header(const struct curl_library *library, struct curl_slist **list, const char *format, ...)
+{
+    char *line = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&line, format, arguments);
+    va_end(arguments);
+    assert(size >= 0);
+    struct curl_slist *longer = library->slist_append(*list, line);
+    free(line);
+    *list = longer;
+}
+
+static void add_own_headers(const struct curl_library *library, struct curl_slist **list,
+                            const struct http_client_settings *settings, const struct http_url *url)
+{
+    if (request_header_find(settings, "User-Agent") == NULL)
+        add_header(library, list, "User-Agent: %s", settings->user_agent);
+    if (is_set(name_override(settings)) && request_header_find(settings, "Host") == NULL)
+        add_header(library, list, "Host: %s", url->authority);
+    if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
+        char *value = http_url_basic_auth(url->credentials);
+        add_header(library, list, "Authorization: %s", value);
+        mem_free(value);
+    }
+    /* A name without a value removes libcurl's own header. */
+    add_header(library, list, "Expect:");
+    if (request_header_find(settings, "Accept") == NULL)
+        add_header(library, list, "Accept:");
+}
+
+static void add_user_headers(const struct curl_library *library, struct curl_slist **list,
+                             const struct http_client_settings *settings)
+{
+    assert(settings->headers != NULL || settings->headers_count == 0);
+    for (size_t i = 0; i < settings->headers_count; i++) {
+        const struct config_pair *header = &settings->headers[i];
+        bool is_host = strcasecmp(header->key, "Host") == 0;
+        if (request_header_is_framing(header->key) && !(is_host && is_set(header->value)))
+            continue;
+        if (request_header_is_replaced(settings, header->key))
+            continue;
+        if (is_set(header->value))
+            add_header(library, list, "%s: %s", header->key, header->value);
+        else
+            add_header(library, list, "%s;", header->key);
+    }
+}
+
+static struct curl_slist *apply_headers(const struct curl_library *library, CURL *easy,
+                                        const struct http_client_settings *settings,
+                                        const struct http_url *url, const struct http_post *post)
+{
+    struct curl_slist *list = NULL;
+    uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;
+    if (request_header_find(settings, "Content-Type") == NULL)
+        add_header(library, &list, "Content-Type: %s", post->content_type);
+    if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
+        add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
+    if (post->header != NULL)
+        add_header(library, &list, "%s: %s", post->header->key, post->header->value);
+    add_own_headers(library, &list, settings, url);
+    add_user_headers(library, &list, settings);
+    if (settings->credentials.name != NULL)
+        add_header(library, &list, "%s: %s", settings->credentials.name,
+                   settings->credentials.value(settings->credentials.arg));
+    library->easy_setopt(easy, CURLOPT_HTTPHEADER, list);
+    library->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
+                         upload < UPLOAD_BYTES_MIN ? (long)UPLOAD_BYTES_MIN : (long)upload);
+    return list;
+}
+
+static struct curl_slist *apply_connect_to(const struct curl_library *library, CURL *easy,
+                                           const struct http_client_settings *settings,
+                                           const struct http_url *url)
+{
+    if (!url->is_https || !is_set(name_override(settings)))
+        return NULL;
+    bool is_v6 = strchr(url->host, ':') != NULL;
+    struct curl_slist *list = NULL;
+    add_header(library, &list, "%s:%u:%s%s%s:%u", name_override(settings), (unsigned)url->port,
+               is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
+    library->easy_setopt(easy, CURLOPT_CONNECT_TO, list);
+    return list;
+}
+
 static size_t on_upload(char *data, size_t size, size_t count, void *arg)
 {
-    assert(data != NULL);
     struct exchange *exchange = arg;
     assert(exchange->part <= exchange->post.parts_count);
     size_t room = size * count;
@@ -102,11 +379,10 @@ static size_t on_upload(char *data, size_t size, size_t count, void *arg)
     return copied;
 }
 
-/* A kept connection that proves stale begins the body again. */
+/* Starts the body again, after a kept connection proved stale. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct exchange *exchange = arg;
-    assert(exchange != NULL);
     if (origin != SEEK_SET || offset != 0)
         return CURL_SEEKFUNC_CANTSEEK;
     exchange->part = 0;
@@ -141,7 +417,8 @@ static void forget_head(struct exchange *exchange)
     exchange->location = NULL;
 }
 
-/* The value of that header, whose name ends in a colon; no data: the line is another one. */
+/* The value of the header with this name (which ends in a colon); data is NULL for other headers.
+ */
 static struct slice header_value(struct slice line, const char *name)
 {
     size_t size = strlen(name);
@@ -152,10 +429,9 @@ static struct slice header_value(struct slice line, const char *name)
     return http1_trim(slice_of(line.data + size, line.size - size));
 }
 
-/* Called for each line of each head: interim answers come before the one that counts. */
+/* Called for each line of each head, including those of interim responses. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
-    assert(arg != NULL);
     struct exchange *exchange = arg;
     struct slice line = slice_of((const uint8_t *)data, size * count);
     struct slice retry_after = header_value(line, "retry-after:");
@@ -216,13 +492,11 @@ static CURL *easy_take(struct curl_client *client)
 {
     CURL *easy = client->spares_count > 0 ? client->spares[--client->spares_count]
                                           : client->library->easy_init();
-    assert(easy != NULL);
     return easy;
 }
 
 static void easy_give_back(struct curl_client *client, CURL *easy)
 {
-    assert(easy != NULL);
     if (client->spares_count == EASY_SPARES_MAX || client->is_closing) {
         client->library->easy_cleanup(easy);
         return;
@@ -236,11 +510,10 @@ static void exchange_set_up(struct exchange *exchange)
     struct curl_client *client = exchange->client;
     const struct curl_library *library = client->library;
     CURL *easy = exchange->easy;
-    curl_options_apply(library, easy, exchange->settings, exchange->url, exchange->post.target);
+    apply_options(library, easy, exchange->settings, exchange->url, exchange->post.target);
     exchange->headers =
-        curl_options_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
-    exchange->connect_to =
-        curl_options_connect_to(library, easy, exchange->settings, exchange->url);
+        apply_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
+    exchange->connect_to = apply_connect_to(library, easy, exchange->settings, exchange->url);
     library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
     library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
     library->easy_setopt(easy, CURLOPT_POST, 1L);
@@ -255,8 +528,8 @@ static void exchange_set_up(struct exchange *exchange)
     library->easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
 }
 
-/* What the transfer came to. An answer whose head is whole counts, however its body ended; anything
- * else, broken status lines included, is an error of the transport. */
+/* A response counts once its head is complete, however its body ended. Everything else, including
+ * broken status lines, is a transport error. */
 static struct http_result result_of(struct exchange *exchange, CURLcode code)
 {
     const struct curl_library *library = exchange->client->library;
@@ -267,7 +540,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     if (!exchange->has_head || status < 200)
         return (struct http_result){
             .error = exchange->words[0] != '\0' ? exchange->words
-                     : code == CURLE_OK ? "the connection was closed in the middle of the answer"
+                     : code == CURLE_OK ? "the connection was closed in the middle of the response"
                                         : library->easy_strerror(code),
             .is_late = code == CURLE_OPERATION_TIMEDOUT,
         };
@@ -310,10 +583,9 @@ static void check_messages(struct curl_client *client)
         if (message->msg != CURLMSG_DONE)
             continue;
         struct exchange *exchange = NULL;
-        /* The message dies with the handle's removal. */
+        /* Removing the handle frees the message. */
         CURLcode code = message->data.result;
         client->library->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
-        assert(exchange != NULL);
         struct http_result result = result_of(exchange, code);
         exchange_end(exchange, &result);
     }
@@ -321,7 +593,6 @@ static void check_messages(struct curl_client *client)
 
 static void act(struct curl_client *client, curl_socket_t socket, int events)
 {
-    assert(client->multi != NULL);
     int running;
     client->library->multi_socket_action(client->multi, socket, events, &running);
     check_messages(client);
@@ -330,7 +601,6 @@ static void act(struct curl_client *client, curl_socket_t socket, int events)
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watch *watch = poll->data;
-    assert(watch->client != NULL);
     int actions = status < 0 ? CURL_CSELECT_ERR : 0;
     if (events & UV_READABLE)
         actions |= CURL_CSELECT_IN;
@@ -438,7 +708,6 @@ static void multi_set_up(struct curl_client *client)
     const struct curl_library *library = client->library;
     const struct http_client_settings *settings = client->settings;
     client->multi = library->multi_init();
-    assert(client->multi != NULL);
     library->multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket_change);
     library->multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
     library->multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer_change);
@@ -453,12 +722,10 @@ static void multi_set_up(struct curl_client *client)
 struct curl_client *curl_client_create(const struct http_client_settings *settings,
                                        const struct http_url *url, struct error *error)
 {
-    assert(settings != NULL);
-    assert(url != NULL);
     const struct curl_library *library = curl_library_load(error);
     if (library == NULL)
         return NULL;
-    if (url->is_https && settings->tls != NULL && !curl_tls_check(settings->tls, error))
+    if (url->is_https && settings->tls != NULL && !check_tls(settings->tls, error))
         return NULL;
     struct curl_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;
@@ -475,7 +742,6 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
 {
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
-    assert(post->done != NULL);
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->settings = settings;
@@ -487,7 +753,7 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
         exchange->next->prev = exchange;
     client->exchanges = exchange;
     exchange_set_up(exchange);
-    /* Starts by its timer, so nothing ends before this returns. */
+    /* The timer starts it, so nothing ends before this returns. */
     CURLMcode code = client->library->multi_add_handle(client->multi, exchange->easy);
     assert(code == CURLM_OK);
 }
@@ -496,7 +762,6 @@ void curl_client_close(struct curl_client *client, void (*closed)(void *arg), vo
 {
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
-    assert(closed != NULL);
     client->is_closing = true;
     client->closed = closed;
     client->closed_arg = arg;

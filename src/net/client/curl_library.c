@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds libcurl's functions by name. The library stays loaded until the process ends: TLS libraries
- * do not survive being unloaded. Any thread; the first one does the work. */
+/* Looks up libcurl's functions by name. The library is never unloaded: TLS libraries do not survive
+ * that. Any thread; the first one loads it. */
 #include "src/net/client/curl_library.h"
 
 #include "src/base/dynlib.h"
@@ -34,7 +34,7 @@ static struct dynlib dynlib = {.name = "libcurl.so.4", .symbols = symbols, .func
 static bool is_loaded;
 static char failure[DYNLIB_FAILURE_BYTES_MAX];
 
-/* libcurl takes NULL for an answer, so it is given the entry that may refuse. */
+/* libcurl handles NULL, so it gets the allocator that may refuse. */
 static void *on_calloc(size_t count, size_t size)
 {
     if (size != 0 && count > SIZE_MAX / size)

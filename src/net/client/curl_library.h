@@ -31,5 +31,5 @@ struct curl_library {
     __typeof__(&curl_multi_info_read) multi_info_read;
 };
 
-/* Loads and initialises it once per process; NULL, with the loader's words, when it is missing. */
+/* Loads and initialises libcurl once per process. NULL: error has the loader's message. */
 const struct curl_library *curl_library_load(struct error *error);

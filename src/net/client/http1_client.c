@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of the HTTP/1.1 writer. An exchange waits until it gets an idle connection or may open
- * one, then it runs until its answer, its failure or its deadline. Every connection is idle or has
- * one running exchange. Runs on the client's lane. */
+/* The connection pool of the HTTP/1.1 client. An exchange waits until it gets an idle connection or
+ * may open one, then runs until its response, failure or deadline. A connection is idle or has one
+ * running exchange. On the client's lane. */
 #include "src/net/client/http1_client.h"
 
 #include "src/base/clock.h"
@@ -10,9 +10,9 @@
 #include "src/base/secret.h"
 #include "src/core/batch.h"
 #include "src/net/client/backend_addresses.h"
-#include "src/net/client/http1_connection.h"
-#include "src/net/client/http_client.h"
-#include "src/net/client/http_request_head.h"
+#include "src/net/client/client_socket.h"
+#include "src/net/client/http1_client_conn.h"
+#include "src/net/client/http_post.h"
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/retry_after.h"
 
@@ -20,17 +20,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ERROR_WORDS_MAX = 512, ADDRESS_TEXT_MAX = 64, HEAD_BUFFERS = 3 };
+enum { ERROR_BYTES_MAX = 512, HEAD_BUFFERS = 3 };
 
 struct exchange {
     struct http1_client *client;
     struct http_post post;
     struct exchange *next; /* in client->waiting or client->running */
     struct exchange *prev;
-    struct http1_connection *connection; /* NULL while it waits */
+    struct http1_client_conn *connection; /* NULL while it waits */
     struct timer deadline;
-    bool was_repeated; /* its first connection proved stale */
-    size_t tried;      /* addresses that did not answer */
+    bool was_repeated; /* its first connection was stale */
+    size_t tried;      /* addresses that could not be connected */
     char *credentials; /* a header line; NULL: none */
     size_t tail_size;
     char tail[REQUEST_HEAD_TAIL_MAX];
@@ -50,11 +50,11 @@ struct http1_client {
     struct backend_addresses addresses;
     struct exchange_list waiting;
     struct exchange_list running;
-    struct http1_connection *idle; /* most recently used first */
+    struct http1_client_conn *idle; /* most recently used first */
     uint64_t idle_count;
-    uint64_t open_count;    /* connections, idle ones among them */
-    uint64_t closing_count; /* their close callbacks are still to come */
-    struct lane_job job;    /* pump, or the end of closing */
+    uint64_t open_count;    /* connections, including idle ones */
+    uint64_t closing_count; /* connections waiting for on_closed */
+    struct lane_job job;    /* serves waiting exchanges, or ends closing */
     bool is_closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -71,12 +71,11 @@ static void list_append(struct exchange_list *list, struct exchange *exchange)
 
 static void list_remove(struct exchange_list *list, struct exchange *exchange)
 {
-    assert(list->first != NULL);
     *(exchange->prev == NULL ? &list->first : &exchange->prev->next) = exchange->next;
     *(exchange->next == NULL ? &list->last : &exchange->next->prev) = exchange->prev;
 }
 
-static void idle_add(struct http1_client *client, struct http1_connection *connection)
+static void idle_add(struct http1_client *client, struct http1_client_conn *connection)
 {
     assert(connection->state == HTTP1_IDLE);
     connection->prev = NULL;
@@ -87,7 +86,7 @@ static void idle_add(struct http1_client *client, struct http1_connection *conne
     client->idle_count++;
 }
 
-static void idle_remove(struct http1_client *client, struct http1_connection *connection)
+static void idle_remove(struct http1_client *client, struct http1_client_conn *connection)
 {
     assert(client->idle_count > 0);
     *(connection->prev == NULL ? &client->idle : &connection->prev->next) = connection->next;
@@ -96,8 +95,8 @@ static void idle_remove(struct http1_client *client, struct http1_connection *co
     client->idle_count--;
 }
 
-/* The connection's place is free at once. */
-static void connection_end(struct http1_client *client, struct http1_connection *connection)
+/* Another connection may be opened at once. */
+static void connection_end(struct http1_client *client, struct http1_client_conn *connection)
 {
     assert(connection->state != HTTP1_CLOSING);
     assert(client->open_count > 0);
@@ -105,15 +104,14 @@ static void connection_end(struct http1_client *client, struct http1_connection 
         idle_remove(client, connection);
     client->open_count--;
     client->closing_count++;
-    http1_connection_close(connection);
+    http1_client_conn_close(connection);
     lane_defer(client->lane, &client->job);
 }
 
-/* Takes the exchange off its connection; the caller closes that or lets it rest. */
-static struct http1_connection *exchange_detach(struct exchange *exchange)
+/* Takes the exchange off its connection, which the caller closes or keeps idle. */
+static struct http1_client_conn *exchange_detach(struct exchange *exchange)
 {
-    struct http1_connection *connection = exchange->connection;
-    assert(connection != NULL);
+    struct http1_client_conn *connection = exchange->connection;
     assert(connection->exchange == exchange);
     connection->exchange = NULL;
     exchange->connection = NULL;
@@ -123,13 +121,11 @@ static struct http1_connection *exchange_detach(struct exchange *exchange)
 
 static void exchange_wait_again(struct exchange *exchange)
 {
-    assert(exchange->connection != NULL);
     connection_end(exchange->client, exchange_detach(exchange));
     list_append(&exchange->client->waiting, exchange);
 }
 
-/* Forgets an exchange that is in no list any more, and tells its caller, who may post or close from
- * inside. */
+/* Frees an exchange, which is in no list any more, and calls done, which may post or close. */
 static void exchange_end(struct exchange *exchange, const struct http_result *result)
 {
     struct http1_client *client = exchange->client;
@@ -145,7 +141,6 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
 static void exchange_fail_with(struct exchange *exchange, const struct http_result *result)
 {
     struct http1_client *client = exchange->client;
-    assert(result->error != NULL);
     if (exchange->connection != NULL)
         connection_end(client, exchange_detach(exchange));
     else
@@ -155,51 +150,49 @@ static void exchange_fail_with(struct exchange *exchange, const struct http_resu
 
 static void exchange_fail(struct exchange *exchange, const char *reason)
 {
-    assert(reason != NULL);
     exchange_fail_with(exchange, &(struct http_result){.error = reason});
 }
 
-static struct http_result result_of(const struct http_answer *answer)
+static struct http_result result_of(const struct http1_response *response)
 {
-    assert(answer->status != 0);
+    assert(response->status != 0);
     struct http_result result = {
-        .status = answer->status,
-        .content_type = slice_of_text(answer->content_type),
-        .body = http_answer_body(answer),
-        .is_cut = answer->is_cut,
-        .location = answer->location,
+        .status = response->status,
+        .content_type = slice_of_text(response->content_type),
+        .body = http1_response_body(response),
+        .is_cut = response->is_cut,
+        .location = response->location,
     };
-    if ((answer->status == 429 || answer->status == 503) && answer->has_retry_after)
+    if ((response->status == 429 || response->status == 503) && response->has_retry_after)
         result.has_retry_after =
-            retry_after_parse(answer->retry_after, clock_wall_ns(), &result.retry_after_ns);
+            retry_after_parse(response->retry_after, clock_wall_ns(), &result.retry_after_ns);
     return result;
 }
 
-static void on_answer(struct http1_connection *connection)
+static void on_response(struct http1_client_conn *connection)
 {
     struct http1_client *client = connection->owner;
     struct exchange *exchange = connection->exchange;
-    assert(exchange != NULL);
     const struct http_client_settings *settings = client->settings;
-    struct http_result result = result_of(&connection->answer);
-    bool is_kept = connection->answer.keeps_alive && connection->is_written &&
+    struct http_result result = result_of(&connection->response);
+    bool is_kept = connection->response.keeps_alive && connection->is_written &&
                    settings->has_keep_alive && client->idle_count < settings->idle_connections_max;
     exchange_detach(exchange);
     if (is_kept) {
-        http1_connection_rest(connection, settings->idle_timeout_ns);
+        http1_client_conn_rest(connection, settings->idle_timeout_ns);
         idle_add(client, connection);
     } else {
         connection_end(client, connection);
     }
-    /* The answer's bytes live on: a connection is reset when it is next used and freed later. */
+    /* The response is still valid: it is reset by the next use of the connection, or freed later.
+     */
     exchange_end(exchange, &result);
 }
 
-/* A kept connection may have been closed by its peer while the request was on its way. When not a
- * byte was answered, the request goes out once more, on a new connection. */
-static void on_broken(struct http1_connection *connection, const char *reason)
+/* The peer may have closed an idle connection while the request was being sent. If no byte of a
+ * response was received, the request is sent once more, on a new connection. */
+static void on_broken(struct http1_client_conn *connection, const char *reason)
 {
-    assert(reason != NULL);
     struct exchange *exchange = connection->exchange;
     if (exchange == NULL) {
         connection_end(connection->owner, connection);
@@ -211,13 +204,13 @@ static void on_broken(struct http1_connection *connection, const char *reason)
     }
 }
 
-static void on_idle_end(struct http1_connection *connection)
+static void on_idle_end(struct http1_client_conn *connection)
 {
     assert(connection->exchange == NULL);
     connection_end(connection->owner, connection);
 }
 
-static void on_closed(struct http1_connection *connection)
+static void on_closed(struct http1_client_conn *connection)
 {
     struct http1_client *client = connection->owner;
     assert(client->closing_count > 0);
@@ -226,7 +219,7 @@ static void on_closed(struct http1_connection *connection)
         lane_defer(client->lane, &client->job);
 }
 
-/* Method, target and the headers that do not change. Returns how many buffers that takes. */
+/* Method, target and the constant headers. Returns the number of buffers. */
 static size_t fill_head(const struct exchange *exchange, uv_buf_t buffers[HEAD_BUFFERS])
 {
     static char method[] = "POST ";
@@ -246,7 +239,6 @@ static size_t fill_head(const struct exchange *exchange, uv_buf_t buffers[HEAD_B
 
 static void exchange_send(struct exchange *exchange)
 {
-    assert(exchange->connection != NULL);
     const struct http_post *post = &exchange->post;
     uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 2 + post->parts_count) * sizeof(*buffers));
     size_t count = fill_head(exchange, buffers);
@@ -256,39 +248,30 @@ static void exchange_send(struct exchange *exchange)
     buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
     for (size_t i = 0; i < post->parts_count; i++) {
         struct slice bytes = post->parts[i].bytes;
-        /* libuv's buffers serve reading too, hence no const; writing leaves the bytes alone. */
+        /* uv_buf_t is not const because it is for reading, too. */
         buffers[count++] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
     }
-    int error = http1_connection_send(exchange->connection, buffers, count);
+    int error = http1_client_conn_send(exchange->connection, buffers, count);
     mem_free(buffers);
     if (error != 0)
         exchange_fail(exchange, uv_strerror(error));
 }
 
-/* "dial tcp 127.0.0.1:4318: connect: connection refused", as Go says it. */
 static void exchange_fail_dialling(struct exchange *exchange, size_t tried, int error)
 {
-    assert(error < 0);
     struct http1_client *client = exchange->client;
-    const struct sockaddr *address = backend_address(&client->addresses, tried);
-    char text[ADDRESS_TEXT_MAX] = "";
-    char words[ERROR_WORDS_MAX];
-    bool is_v6 = address->sa_family == AF_INET6;
-    bool is_late = error == UV_ETIMEDOUT;
-    (void)uv_ip_name(address, text, sizeof(text));
-    snprintf(words, sizeof(words), "dial tcp %s%s%s:%u: %s%s", is_v6 ? "[" : "", text,
-             is_v6 ? "]" : "", (unsigned)client->addresses.port,
-             is_late ? "" : "connect: ", is_late ? "i/o timeout" : uv_strerror(error));
+    char words[ERROR_BYTES_MAX];
+    client_socket_dial_words(backend_address(&client->addresses, tried), error, words,
+                             sizeof(words));
     backend_addresses_forget(&client->addresses);
     exchange_fail(exchange, words);
 }
 
-static void on_connected(struct http1_connection *connection, int result)
+static void on_connected(struct http1_client_conn *connection, int result)
 {
     struct http1_client *client = connection->owner;
     struct exchange *exchange = connection->exchange;
-    assert(exchange != NULL);
-    /* A look-up in between may have brought fewer addresses. */
+    /* A look-up in between may have found fewer addresses. */
     size_t last = client->addresses.count - 1;
     size_t tried = exchange->tried < last ? exchange->tried : last;
     if (result == 0) {
@@ -302,15 +285,15 @@ static void on_connected(struct http1_connection *connection, int result)
     }
 }
 
-static const struct http1_connection_events connection_events = {
+static const struct http1_client_conn_events connection_events = {
     .on_connected = on_connected,
-    .on_answer = on_answer,
+    .on_response = on_response,
     .on_broken = on_broken,
     .on_idle_end = on_idle_end,
     .on_closed = on_closed,
 };
 
-static void exchange_run(struct exchange *exchange, struct http1_connection *connection)
+static void exchange_run(struct exchange *exchange, struct http1_client_conn *connection)
 {
     assert(connection->exchange == NULL);
     list_remove(&exchange->client->waiting, exchange);
@@ -325,7 +308,7 @@ static void exchange_connect(struct exchange *exchange)
     struct http1_client *client = exchange->client;
     size_t last = client->addresses.count - 1;
     size_t tried = exchange->tried < last ? exchange->tried : last;
-    struct http1_connection *connection = http1_connection_create(
+    struct http1_client_conn *connection = http1_client_conn_create(
         client->lane, backend_address(&client->addresses, tried), &connection_events);
     connection->owner = client;
     client->open_count++;
@@ -334,16 +317,15 @@ static void exchange_connect(struct exchange *exchange)
 
 static void on_resolved(int result, void *arg)
 {
-    assert(arg != NULL);
     struct http1_client *client = arg;
-    char words[ERROR_WORDS_MAX];
+    char words[ERROR_BYTES_MAX];
     lane_defer(client->lane, &client->job);
     if (result == 0 || client->is_closing)
         return;
     bool is_unknown = result == UV_EAI_NONAME || result == UV_EAI_NODATA;
     snprintf(words, sizeof(words), "dial tcp: lookup %s: %s", client->addresses.host,
              is_unknown ? "no such host" : uv_strerror(result));
-    /* Whoever posts from inside waits for another look-up. */
+    /* Requests posted by done wait for another look-up. */
     struct exchange *last = client->waiting.last;
     for (bool is_last = last == NULL; !is_last && client->waiting.first != NULL;) {
         is_last = client->waiting.first == last;
@@ -360,13 +342,12 @@ static bool may_connect(struct http1_client *client)
     return max == 0 || client->open_count < max;
 }
 
-/* Gives the oldest waiting exchange what it needs; false when it has to wait longer. */
+/* Starts the oldest waiting exchange, or the look-up it needs. False: it must wait. */
 static bool serve_first(struct http1_client *client)
 {
-    assert(client->waiting.first != NULL);
     struct exchange *exchange = client->waiting.first;
     bool wants_new = exchange->was_repeated || exchange->tried > 0;
-    struct http1_connection *connection = client->idle;
+    struct http1_client_conn *connection = client->idle;
     if (connection != NULL && !wants_new) {
         idle_remove(client, connection);
         exchange_run(exchange, connection);
@@ -404,14 +385,13 @@ static void on_job(void *arg)
 
 static void on_deadline(struct timer *timer, void *arg)
 {
-    assert(timer != NULL);
     struct exchange *exchange = arg;
-    struct http1_connection *connection = exchange->connection;
+    struct http1_client_conn *connection = exchange->connection;
     (void)timer;
-    if (connection != NULL && connection->answer.status != 0) {
-        connection->answer.is_cut = true;
-        connection->answer.keeps_alive = false;
-        on_answer(connection);
+    if (connection != NULL && connection->response.status != 0) {
+        connection->response.is_cut = true;
+        connection->response.keeps_alive = false;
+        on_response(connection);
     } else {
         exchange_fail_with(exchange, &(struct http_result){
                                          .error = "context deadline exceeded (Client.Timeout "
@@ -424,8 +404,6 @@ static void on_deadline(struct timer *timer, void *arg)
 struct http1_client *http1_client_create(const struct http_client_settings *settings,
                                          const struct http_url *url)
 {
-    assert(settings != NULL);
-    assert(url != NULL);
     assert(!url->is_https);
     struct http1_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;
@@ -440,10 +418,8 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
 
 void http1_client_post(struct http1_client *client, const struct http_post *post)
 {
-    assert(post != NULL);
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
-    assert(post->done != NULL);
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->post = *post;
@@ -460,7 +436,6 @@ void http1_client_close(struct http1_client *client, void (*closed)(void *arg), 
 {
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
-    assert(closed != NULL);
     client->is_closing = true;
     client->closed = closed;
     client->closed_arg = arg;

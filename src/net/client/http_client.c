@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Picks the writer of each request: our own for cleartext HTTP/1.1, libcurl for https, proxies and
- * where redirects lead; and follows those. Runs on the client's lane. */
+/* Chooses the client of each request: http1_client for cleartext HTTP/1.1, curl_client for https,
+ * proxies and targets of redirects; and follows redirects. On the client's lane. */
 #include "src/net/client/http_client.h"
 
 #include "src/base/clock.h"
@@ -10,7 +10,6 @@
 #include "src/base/mem.h"
 #include "src/net/client/curl_client.h"
 #include "src/net/client/http1_client.h"
-#include "src/net/client/http_request_head.h"
 #include "src/net/client/proxy.h"
 #include "src/net/client/request_secrets.h"
 #include "src/net/syntax/http_url.h"
@@ -20,29 +19,29 @@
 struct http_client {
     struct http_client_settings settings;
     struct http_url url;
-    struct http1_client *http1; /* NULL: libcurl from the start */
-    struct curl_client *curl;   /* NULL: not needed so far */
+    struct http1_client *http1; /* NULL: all requests go through libcurl */
+    struct curl_client *curl;   /* NULL: not needed yet */
     bool is_closing;
-    unsigned closing; /* writers that have not closed yet */
+    unsigned closing; /* clients that have not closed yet */
     void (*closed)(void *arg);
     void *closed_arg;
-    struct lane_job job; /* closing without writers */
+    struct lane_job job; /* the end of closing */
 };
 
-/* Where a redirect led. */
+/* The target of a redirect. */
 struct redirect {
     struct http_url url;
     struct http_client_settings settings;
-    bool has_left; /* this or an earlier redirect led away from the configured origin */
+    bool has_left; /* this or an earlier redirect left the configured origin */
 };
 
-/* One post of a caller: a request, and one more for each redirect that it meets. */
+/* A POST of a caller: one request, and one more per redirect. */
 struct exchange {
     struct http_client *client;
     struct http_post post;
     uint64_t started_ns;
     unsigned requests;
-    struct redirect *redirect; /* the last one; NULL: none so far */
+    struct redirect *redirect; /* the last one; NULL: none */
 };
 
 static void on_done(const struct http_result *result, void *arg);
@@ -73,7 +72,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     redirect_free(redirect);
 }
 
-/* A redirect that cannot be followed is for good: the same request would meet it again. */
+/* Permanent: the same request would get the same redirect again. */
 static void exchange_fail(struct exchange *exchange, const char *why)
 {
     exchange_end(exchange, &(struct http_result){.error = why, .is_permanent = true});
@@ -84,8 +83,8 @@ static const struct http_url *url_of(const struct exchange *exchange)
     return exchange->redirect != NULL ? &exchange->redirect->url : &exchange->client->url;
 }
 
-/* Credentials are for who they were given for: on the way to anybody else they stay behind, and so
- * do all configured headers, any of which may be a secret, and the request's own. */
+/* Another origin gets no credentials, none of the configured headers (each may be a secret), and
+ * not the request's own. */
 static void settings_for(const struct exchange *exchange, struct redirect *redirect)
 {
     const struct http_client *client = exchange->client;
@@ -100,7 +99,7 @@ static void settings_for(const struct exchange *exchange, struct redirect *redir
     }
 }
 
-/* False: the error says why it is not followed. */
+/* False: error says why it is not followed. */
 static bool redirect_parse(const struct exchange *exchange, const char *location,
                            struct redirect *redirect, struct error *error)
 {
@@ -120,7 +119,7 @@ static bool redirect_parse(const struct exchange *exchange, const char *location
     return true;
 }
 
-/* False: the timeout of the whole exchange has passed. */
+/* Subtracts the time since the first request. False: the timeout has passed. */
 static bool cut_timeout(const struct exchange *exchange, struct redirect *redirect)
 {
     uint64_t *timeout_ns = &redirect->settings.timeout_ns;
@@ -166,7 +165,7 @@ static void follow(struct exchange *exchange, const char *location)
     bool is_in_time = cut_timeout(exchange, redirect);
     redirect_free(exchange->redirect);
     exchange->redirect = redirect;
-    exchange->post.target = NULL; /* the address has it */
+    exchange->post.target = NULL; /* the redirect's URL has it */
     exchange->requests++;
     if (is_in_time)
         post_by_curl(exchange);
@@ -187,7 +186,7 @@ static void on_done(const struct http_result *result, void *arg)
         exchange_end(exchange, result);
 }
 
-static void on_writer_closed(void *arg)
+static void on_part_closed(void *arg)
 {
     struct http_client *client = arg;
     assert(client->closing > 0);
@@ -197,7 +196,6 @@ static void on_writer_closed(void *arg)
 
 static bool client_set_up(struct http_client *client, struct error *error)
 {
-    assert(client->url.host != NULL);
     bool has_proxy = proxy_find(&client->url, client->settings.proxy_url) != NULL;
     if (!client->url.is_https && !has_proxy)
         client->http1 = http1_client_create(&client->settings, &client->url);
@@ -209,12 +207,9 @@ static bool client_set_up(struct http_client *client, struct error *error)
 struct http_client *http_client_create(const struct http_client_settings *settings,
                                        struct error *error)
 {
-    assert(settings->lane != NULL);
-    assert(settings->url != NULL);
-    assert(settings->user_agent != NULL);
     struct http_client *client = mem_zalloc(sizeof(*client));
     client->settings = *settings;
-    client->job = (struct lane_job){.fn = on_writer_closed, .arg = client};
+    client->job = (struct lane_job){.fn = on_part_closed, .arg = client};
     if (!http_url_parse(settings->url, &client->url, error) ||
         !request_headers_check(settings, error) || !client_set_up(client, error)) {
         http_client_destroy(client);
@@ -225,8 +220,6 @@ struct http_client *http_client_create(const struct http_client_settings *settin
 
 void http_client_post(struct http_client *client, const struct http_post *post)
 {
-    assert(client != NULL);
-    assert(post->done != NULL);
     assert(!client->is_closing);
     struct exchange *exchange = mem_alloc(sizeof(*exchange));
     *exchange = (struct exchange){
@@ -243,7 +236,6 @@ void http_client_post(struct http_client *client, const struct http_post *post)
 
 struct request_secrets http_client_secrets(const struct http_client *client)
 {
-    assert(client != NULL);
     return (struct request_secrets){
         .headers = client->settings.headers,
         .headers_count = client->settings.headers_count,
@@ -254,22 +246,20 @@ struct request_secrets http_client_secrets(const struct http_client *client)
 
 void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg)
 {
-    assert(client != NULL);
-    assert(closed != NULL);
     assert(!client->is_closing);
     client->is_closing = true;
     client->closed = closed;
     client->closed_arg = arg;
-    /* One more than the writers, so that the answer comes from a later turn in every case. */
+    /* One more than the clients, so that closed is called in a later turn in every case. */
     client->closing = 1;
     lane_defer(client->settings.lane, &client->job);
     if (client->http1 != NULL) {
         client->closing++;
-        http1_client_close(client->http1, on_writer_closed, client);
+        http1_client_close(client->http1, on_part_closed, client);
     }
     if (client->curl != NULL) {
         client->closing++;
-        curl_client_close(client->curl, on_writer_closed, client);
+        curl_client_close(client->curl, on_part_closed, client);
     }
 }
 

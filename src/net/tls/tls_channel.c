@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSSL between two byte queues. It reads ciphertext from what was fed through a BIO of our own,
- * without a copy, and writes ciphertext into the output, which is freed whenever it is empty. On
- * the lane of its context. */
+/* OpenSSL between two byte queues. A BIO of our own reads the fed ciphertext without a copy, and
+ * appends ciphertext to the output, which is freed whenever it is empty. On the lane of its
+ * context. */
 #include "src/net/tls/tls_channel.h"
 
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/net/tls/tls_context_state.h"
+#include "src/net/tls/tls_context.h"
+#include "src/net/tls/tls_library.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <limits.h>
 #include <pthread.h>
@@ -28,12 +28,12 @@ struct tls_channel {
     uint8_t head[HEAD_BYTES];
     uint8_t head_size;
     struct slice fed;
-    uint8_t *kept; /* what fed points to when it is ours */
+    uint8_t *kept; /* our copy of what fed points to; NULL: fed is borrowed */
     uint8_t *output;
     size_t output_begin;
     size_t output_size; /* from output_begin */
     size_t output_capacity;
-    size_t replies; /* bytes that reading made us write since the output was empty */
+    size_t replies; /* bytes written by reads since the output was empty */
     bool is_reading;
     char protocol[PROTOCOL_BYTES_MAX];
     char error[ERROR_BYTES_MAX];
@@ -60,7 +60,7 @@ static int on_bio_read(BIO *bio, char *room, int size)
     return (int)count;
 }
 
-/* False: memory is short. */
+/* False: out of memory. */
 static bool reserve_output(struct tls_channel *channel, size_t size)
 {
     assert(channel->output_begin + channel->output_size <= channel->output_capacity);
@@ -106,7 +106,6 @@ static long on_bio_ctrl(BIO *bio, int command, long number, void *pointer)
     (void)bio;
     (void)number;
     (void)pointer;
-    assert(method_library != NULL);
     return command == BIO_CTRL_FLUSH;
 }
 
@@ -114,7 +113,6 @@ static void make_method(void)
 {
     struct error ignored;
     const struct tls_library *library = tls_library_load(&ignored);
-    assert(library != NULL);
     method = library->BIO_meth_new(library->BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "channel");
     method_library = library;
     if (method == NULL)
@@ -124,32 +122,7 @@ static void make_method(void)
     library->BIO_meth_set_ctrl(method, on_bio_ctrl);
 }
 
-static bool is_address(const char *name)
-{
-    struct in6_addr address;
-    assert(name != NULL);
-    return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
-}
-
-/* Whom the server must prove to be; SNI carries names only (RFC 6066 §3). */
-static bool set_server_name(struct tls_channel *channel, const struct tls_context *context,
-                            const char *name)
-{
-    const struct tls_library *library = channel->library;
-    bool is_overridden =
-        context->server_name_override != NULL && context->server_name_override[0] != '\0';
-    const char *server = is_overridden ? context->server_name_override : name;
-    assert(server != NULL);
-    X509_VERIFY_PARAM *rules = library->SSL_get0_param(channel->ssl);
-    if (is_address(server))
-        return library->X509_VERIFY_PARAM_set1_ip_asc(rules, server) == 1;
-    char *text = (char *)(uintptr_t)server;
-    return library->X509_VERIFY_PARAM_set1_host(rules, server, 0) == 1 &&
-           library->SSL_ctrl(channel->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                             text) == 1;
-}
-
-/* Remembers why; the alert that OpenSSL may have written stays in the output. */
+/* Stores the reason; an alert by OpenSSL stays in the output. */
 static ptrdiff_t fail(struct tls_channel *channel)
 {
     const struct tls_library *library = channel->library;
@@ -157,7 +130,7 @@ static ptrdiff_t fail(struct tls_channel *channel)
     const char *reason = library->ERR_reason_error_string(library->ERR_peek_error());
     assert(channel->state != TLS_FAILED);
     if (channel->replies > TLS_REPLIES_BYTES_MAX)
-        reason = "the peer does not read what it makes us answer";
+        reason = "the peer does not read our responses";
     else if (reason == NULL)
         reason = "unknown error";
     if (verified == X509_V_OK)
@@ -171,8 +144,8 @@ static ptrdiff_t fail(struct tls_channel *channel)
     return TLS_FAILED;
 }
 
-/* What a call of OpenSSL that gave no bytes means. */
-static ptrdiff_t judge(struct tls_channel *channel, int result)
+/* The result of a call of OpenSSL that returned no bytes. */
+static ptrdiff_t result_of(struct tls_channel *channel, int result)
 {
     int code = channel->library->SSL_get_error(channel->ssl, result);
     assert(result <= 0);
@@ -195,24 +168,22 @@ static void note_protocol(struct tls_channel *channel)
     channel->is_open = true;
 }
 
-/* 0: hands are shaken, or more ciphertext is needed. */
-static ptrdiff_t shake(struct tls_channel *channel)
+/* 0: the handshake is complete, or needs more ciphertext. */
+static ptrdiff_t handshake(struct tls_channel *channel)
 {
     assert(!channel->is_open);
     channel->library->ERR_clear_error();
     int result = channel->library->SSL_do_handshake(channel->ssl);
     if (result <= 0)
-        return judge(channel, result);
+        return result_of(channel, result);
     note_protocol(channel);
     return 0;
 }
 
-static bool start(struct tls_channel *channel, const struct tls_context *context,
-                  const char *server_name)
+static bool start(struct tls_channel *channel, struct tls_context *context, const char *server_name)
 {
     const struct tls_library *library = channel->library;
-    pthread_once(&method_once, make_method);
-    channel->ssl = library->SSL_new(context->ssl);
+    channel->ssl = tls_context_connection(context, server_name);
     BIO *bio = channel->ssl == NULL || method == NULL ? NULL : library->BIO_new(method);
     if (bio == NULL)
         return false;
@@ -220,26 +191,23 @@ static bool start(struct tls_channel *channel, const struct tls_context *context
     library->BIO_set_init(bio, 1);
     library->SSL_set_bio(channel->ssl, bio, bio);
     if (channel->is_server) {
-        assert(server_name == NULL);
         library->SSL_set_accept_state(channel->ssl);
         return true;
     }
     library->SSL_set_connect_state(channel->ssl);
-    return set_server_name(channel, context, server_name) && shake(channel) == 0;
+    return handshake(channel) == 0;
 }
 
 struct tls_channel *tls_channel_create(struct tls_context *context, const char *server_name,
                                        struct error *error)
 {
-    assert(context != NULL);
-    assert(error != NULL);
-    tls_context_refresh(context);
+    pthread_once(&method_once, make_method);
     struct tls_channel *channel = mem_zalloc(sizeof(*channel));
-    channel->library = context->library;
-    channel->is_server = context->is_server;
+    channel->library = method_library;
+    channel->is_server = server_name == NULL;
     if (start(channel, context, server_name))
         return channel;
-    error_set(error, "TLS cannot begin: %s",
+    error_set(error, "TLS cannot start: %s",
               channel->error[0] == '\0' ? "out of memory" : channel->error);
     channel->library->ERR_clear_error();
     tls_channel_destroy(channel);
@@ -250,7 +218,6 @@ void tls_channel_destroy(struct tls_channel *channel)
 {
     if (channel == NULL)
         return;
-    assert(channel->library != NULL);
     channel->library->SSL_free(channel->ssl);
     mem_free(channel->kept);
     mem_free(channel->output);
@@ -268,10 +235,9 @@ static void note_head(struct tls_channel *channel, struct slice ciphertext)
     channel->head_size = (uint8_t)(channel->head_size + count);
 }
 
-/* Puts more behind what is kept. */
+/* Appends to the kept bytes. */
 static void append_kept(struct tls_channel *channel, struct slice ciphertext)
 {
-    assert(channel->kept != NULL);
     size_t size = channel->fed.size + ciphertext.size;
     uint8_t *longer = mem_alloc(size);
     memcpy(longer, channel->fed.data, channel->fed.size);
@@ -294,19 +260,18 @@ void tls_channel_feed(struct tls_channel *channel, struct slice ciphertext)
 
 ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size)
 {
-    assert(room != NULL);
     assert(size > 0);
     ptrdiff_t result = channel->state;
     if (result != 0)
         return result;
     channel->is_reading = true;
     if (!channel->is_open)
-        result = shake(channel);
+        result = handshake(channel);
     if (result == 0 && channel->is_open) {
         channel->library->ERR_clear_error();
         int count =
             channel->library->SSL_read(channel->ssl, room, (int)(size > INT_MAX ? INT_MAX : size));
-        result = count > 0 ? count : judge(channel, count);
+        result = count > 0 ? count : result_of(channel, count);
     }
     channel->is_reading = false;
     return result;
@@ -314,7 +279,6 @@ ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size)
 
 bool tls_channel_keep(struct tls_channel *channel)
 {
-    assert(channel != NULL);
     if (channel->fed.size > 0 && channel->kept == NULL) {
         channel->kept = mem_try_alloc(channel->fed.size);
         if (channel->kept == NULL)
@@ -332,7 +296,6 @@ bool tls_channel_keep(struct tls_channel *channel)
 
 bool tls_channel_has_input(const struct tls_channel *channel)
 {
-    assert(channel != NULL);
     return channel->state == 0 &&
            (channel->fed.size > 0 || channel->library->SSL_pending(channel->ssl) > 0);
 }
@@ -381,7 +344,6 @@ void tls_channel_sent(struct tls_channel *channel, size_t size)
 
 void tls_channel_end(struct tls_channel *channel)
 {
-    assert(channel != NULL);
     if (!channel->is_open || channel->is_ended || channel->state == TLS_FAILED)
         return;
     channel->is_ended = true;
@@ -392,7 +354,6 @@ void tls_channel_end(struct tls_channel *channel)
 
 bool tls_channel_is_open(const struct tls_channel *channel)
 {
-    assert(channel != NULL);
     return channel->is_open;
 }
 
@@ -408,11 +369,10 @@ const char *tls_channel_error(const struct tls_channel *channel)
     return channel->error;
 }
 
-/* The beginnings that Go looks for. */
+/* As Go recognises them. */
 bool tls_channel_met_http(const struct tls_channel *channel)
 {
     static const char heads[][HEAD_BYTES + 1] = {"GET /", "HEAD ", "POST ", "PUT /", "OPTIO"};
-    assert(channel != NULL);
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
         if (channel->head_size == HEAD_BYTES && memcmp(channel->head, heads[i], HEAD_BYTES) == 0)
             return channel->state == TLS_FAILED && !channel->is_open;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: their texts, read from files or given in place, and read again later. Files are read
- * where a connection begins, on the lane: they are small, local, and looked at rarely. One lane's.
+/* TLS contexts. In this order: the data, the SSL_CTX built from it, and its PEM texts, which are
+ * read from files or given in place, and read again later. Files are read on the lane, when a
+ * connection begins: they are small, local, and checked rarely.
+ *
+ * Sessions are never resumed: a resumed session would outlive the client certificate, or the
+ * authority, that allowed it, and senders of telemetry keep their connections anyway. One lane's.
  */
 #include "src/net/tls/tls_context.h"
 
@@ -10,19 +14,261 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/shared/tls_config.h"
-#include "src/net/tls/tls_context_state.h"
+#include "src/net/tls/tls_library.h"
+#include "src/net/tls/tls_pem.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* The PEM texts in ssl; owned. NULL: none. */
+struct tls_texts {
+    char *certificate;
+    char *key;
+    char *authorities;
+};
+
+struct tls_context {
+    const struct tls_library *library;
+    struct tls_context_settings settings;
+    const struct tls_config *config;
+    bool is_server;
+    bool skips_verify;
+    const char *server_name_override; /* clients; "" or NULL: none */
+    const char *client_ca_file;       /* servers; "" or NULL: clients need no certificate */
+    bool reloads_client_ca;
+    SSL_CTX *ssl;
+    struct tls_texts texts;
+    uint64_t pair_due_ns; /* when to read certificate and key again; UINT64_MAX: never */
+    uint64_t client_ca_due_ns;
+};
+
+/* As in Go: 80 bits, that is RSA from 1024 bits and no SHA-1 signatures. Versions before 1.2 need
+ * SHA-1. */
+enum { SECURITY_LEVEL = 1, SECURITY_LEVEL_OLD = 0, PROTOCOLS_BYTES_MAX = 64 };
+
+/* Go's order where the processor has AES. */
+static const char suites_1_3[] =
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+
+/* Where distributions keep their trusted authorities. OpenSSL's own default is a folder of hashed
+ * names, which minimal images do not have. */
+static const char *const system_bundles[] = {
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+};
 
 static bool is_set(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
 
+static bool name_is(const unsigned char *name, size_t size, const char *text)
+{
+    return strlen(text) == size && memcmp(name, text, size) == 0;
+}
+
+static bool is_offered(const unsigned char *offer, unsigned size, const char *protocol,
+                       const unsigned char **ret_name)
+{
+    for (unsigned at = 0; at < size; at += 1U + offer[at]) {
+        if (at + 1 + offer[at] > size || !name_is(offer + at + 1, offer[at], protocol))
+            continue;
+        *ret_name = offer + at + 1;
+        return true;
+    }
+    return false;
+}
+
+/* Selects our first protocol that is offered, as Go does. A client that offers only HTTP/1.1 to a
+ * server with HTTP/2 is accepted without a protocol; others are refused (RFC 7301 §3.2). */
+static int on_protocols_offered(SSL *ssl, const unsigned char **ret_name, unsigned char *ret_size,
+                                const unsigned char *offer, unsigned size, void *arg)
+{
+    const char *const *protocols = arg;
+    const unsigned char *name = NULL;
+    (void)ssl;
+    bool has_http2 = false;
+    for (; *protocols != NULL; protocols++) {
+        has_http2 |= strcmp(*protocols, "h2") == 0;
+        if (!is_offered(offer, size, *protocols, &name))
+            continue;
+        *ret_name = name;
+        *ret_size = (unsigned char)strlen(*protocols);
+        return SSL_TLSEXT_ERR_OK;
+    }
+    bool falls_back = has_http2 && is_offered(offer, size, "http/1.1", &name);
+    return falls_back ? SSL_TLSEXT_ERR_NOACK : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static void offer_protocols(const struct tls_context *context, SSL_CTX *ssl)
+{
+    unsigned char wire[PROTOCOLS_BYTES_MAX];
+    unsigned used = 0;
+    for (const char *const *name = context->settings.protocols; *name != NULL; name++) {
+        size_t size = strlen(*name);
+        assert(used + 1 + size <= sizeof(wire));
+        wire[used] = (unsigned char)size;
+        memcpy(wire + used + 1, *name, size);
+        used += 1 + (unsigned)size;
+    }
+    int failed = context->library->SSL_CTX_set_alpn_protos(ssl, wire, used);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static void set_protocols(const struct tls_context *context, SSL_CTX *ssl)
+{
+    if (context->settings.protocols == NULL)
+        return;
+    if (context->is_server)
+        context->library->SSL_CTX_set_alpn_select_cb(
+            ssl, on_protocols_offered, (void *)(uintptr_t)context->settings.protocols);
+    else
+        offer_protocols(context, ssl);
+}
+
+static void set_versions(const struct tls_context *context, SSL_CTX *ssl, bool needs_1_3)
+{
+    static const long versions[] = {0, TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION,
+                                    TLS1_3_VERSION};
+    int min = tls_config_version(context->config->min_version);
+    int max = tls_config_version(context->config->max_version);
+    assert(min >= 0 && max >= 0);
+    long lowest = needs_1_3 ? TLS1_3_VERSION : min == 0 ? TLS1_2_VERSION : versions[min];
+    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MIN_PROTO_VERSION, lowest, NULL);
+    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MAX_PROTO_VERSION, versions[max], NULL);
+    context->library->SSL_CTX_set_security_level(ssl, lowest < TLS1_2_VERSION ? SECURITY_LEVEL_OLD
+                                                                              : SECURITY_LEVEL);
+}
+
+static bool set_suites(const struct tls_context *context, SSL_CTX *ssl, struct error *error)
+{
+    const struct tls_library *library = context->library;
+    const struct tls_config *config = context->config;
+    char list[TLS_LIST_BYTES_MAX];
+    if (!tls_suites_translate(&config->cipher_suites, config->include_insecure_cipher_suites, list,
+                              error))
+        return error_prefix(error, "tls::cipher_suites");
+    set_versions(context, ssl, list[0] == '\0');
+    library->SSL_CTX_set_ciphersuites(ssl, suites_1_3);
+    if (list[0] != '\0' && library->SSL_CTX_set_cipher_list(ssl, list) != 1)
+        return error_set(error, "tls::cipher_suites: %s has none of %s",
+                         library->OpenSSL_version(OPENSSL_VERSION), list);
+    if (!tls_curves_translate(&config->curve_preferences, list, error))
+        return error_prefix(error, "tls::curve_preferences");
+    if (list[0] != '\0' && library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_GROUPS_LIST, 0, list) != 1)
+        return error_set(error, "tls::curve_preferences: %s does not know all of %s",
+                         library->OpenSSL_version(OPENSSL_VERSION), list);
+    return true;
+}
+
+static void trust_system(const struct tls_library *library, SSL_CTX *ssl)
+{
+    bool is_told = getenv("SSL_CERT_FILE") != NULL || getenv("SSL_CERT_DIR") != NULL;
+    for (size_t i = 0; !is_told && i < sizeof(system_bundles) / sizeof(system_bundles[0]); i++)
+        if (access(system_bundles[i], R_OK) == 0 &&
+            library->SSL_CTX_load_verify_file(ssl, system_bundles[i]) == 1)
+            return;
+    library->SSL_CTX_set_default_verify_paths(ssl);
+    library->ERR_clear_error();
+}
+
+bool tls_trust_system(void *ssl_context)
+{
+    struct error ignored;
+    const struct tls_library *library = tls_library_load(&ignored);
+    if (library != NULL)
+        trust_system(library, ssl_context);
+    return library != NULL;
+}
+
+/* Prefixes the key of the text and, if it has one, its file. */
+static bool name_key(struct error *error, const char *key, const char *file)
+{
+    if (is_set(file))
+        return error_prefix(error, "tls::%s_file: %s", key, file);
+    return error_prefix(error, "tls::%s_pem", key);
+}
+
+static bool set_trust(const struct tls_context *context, SSL_CTX *ssl,
+                      const struct tls_texts *texts, struct error *error)
+{
+    const struct tls_library *library = context->library;
+    bool has_own = texts->authorities != NULL;
+    bool is_checked = context->is_server ? is_set(context->client_ca_file) : !context->skips_verify;
+    const char *file = context->is_server ? context->client_ca_file : context->config->ca_file;
+    if (has_own && !tls_pem_trust(library, ssl, texts->authorities, context->is_server, error))
+        return name_key(error, context->is_server ? "client_ca" : "ca", file);
+    if (!context->is_server && (!has_own || context->config->include_system_ca_certs_pool))
+        trust_system(library, ssl);
+    library->SSL_CTX_set_verify_depth(ssl, TLS_DEPTH_MAX);
+    library->SSL_CTX_set_verify(
+        ssl, is_checked ? SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT : SSL_VERIFY_NONE,
+        NULL);
+    /* As in Go, each trusted certificate ends a chain, self-signed or not, and only subject
+     * alternative names (not the subject) name a host. */
+    X509_VERIFY_PARAM *rules = library->SSL_CTX_get0_param(ssl);
+    library->X509_VERIFY_PARAM_set_flags(rules, X509_V_FLAG_PARTIAL_CHAIN);
+    library->X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                                        X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return true;
+}
+
+static bool set_pair(const struct tls_context *context, SSL_CTX *ssl, const struct tls_texts *texts,
+                     struct error *error)
+{
+    assert((texts->certificate == NULL) == (texts->key == NULL));
+    if (texts->certificate == NULL)
+        return true;
+    if (!tls_pem_use_certificate(context->library, ssl, texts->certificate, error))
+        return name_key(error, "cert", context->config->cert_file);
+    if (!tls_pem_use_key(context->library, ssl, texts->key, error))
+        return name_key(error, "key", context->config->key_file);
+    return true;
+}
+
+static void set_options(const struct tls_library *library, SSL_CTX *ssl)
+{
+    library->SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                          SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                          SSL_OP_PRIORITIZE_CHACHA);
+    library->SSL_CTX_set_num_tickets(ssl, 0);
+    library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    /* An idle connection frees its two buffers of 17 KB. */
+    library->SSL_CTX_ctrl(ssl, SSL_CTRL_MODE,
+                          SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+}
+
+static SSL_CTX *build(const struct tls_context *context, const struct tls_texts *texts,
+                      struct error *error)
+{
+    const struct tls_library *library = context->library;
+    library->ERR_clear_error();
+    SSL_CTX *ssl = library->SSL_CTX_new(context->is_server ? library->TLS_server_method()
+                                                           : library->TLS_client_method());
+    if (ssl == NULL) {
+        error_set(error, "tls: OpenSSL cannot create a context; is its configuration broken?");
+        return NULL;
+    }
+    set_options(library, ssl);
+    set_protocols(context, ssl);
+    bool is_fine = set_suites(context, ssl, error) && set_trust(context, ssl, texts, error) &&
+                   set_pair(context, ssl, texts, error);
+    library->ERR_clear_error();
+    if (is_fine)
+        return ssl;
+    library->SSL_CTX_free(ssl);
+    return NULL;
+}
+
 static void free_text(char **text)
 {
-    assert(text != NULL);
     if (*text != NULL)
         explicit_bzero(*text, strlen(*text));
     mem_free(*text);
@@ -31,16 +277,14 @@ static void free_text(char **text)
 
 static bool same(const char *a, const char *b)
 {
-    assert(a != NULL && b != NULL);
     return strcmp(a, b) == 0;
 }
 
-/* The text of a file or, without one, of a key in place; *ret_text is NULL when there is neither.
- */
+/* The text of a file or, without one, the PEM given in place; *ret_text is NULL if there is
+ * neither. */
 static bool read_text(const char *key, const char *file, const char *pem, char **ret_text,
                       struct error *error)
 {
-    assert(ret_text != NULL);
     size_t size;
     *ret_text = NULL;
     if (is_set(pem))
@@ -71,26 +315,17 @@ static bool read_authorities(const struct tls_context *context, char **ret_text,
                              struct error *error)
 {
     const struct tls_config *config = context->config;
-    assert(ret_text != NULL);
     if (context->is_server)
         return read_text("client_ca_file", context->client_ca_file, NULL, ret_text, error);
     return read_text("ca_file", config->ca_file, config->ca_pem, ret_text, error);
 }
 
-static void fini_texts(struct tls_texts *texts)
-{
-    free_text(&texts->certificate);
-    free_text(&texts->key);
-    free_text(&texts->authorities);
-}
-
-/* Begins with these texts from now on, or goes on with the old ones. */
+/* Uses these texts from now on. False: they cannot be used, and the old ones stay. */
 static bool adopt(struct tls_context *context, const struct tls_texts *texts, struct error *error)
 {
-    SSL_CTX *ssl = tls_context_build(context, texts, error);
+    SSL_CTX *ssl = build(context, texts, error);
     if (ssl == NULL)
         return false;
-    assert(context->library != NULL);
     context->library->SSL_CTX_free(context->ssl);
     context->ssl = ssl;
     return true;
@@ -98,12 +333,11 @@ static bool adopt(struct tls_context *context, const struct tls_texts *texts, st
 
 static void report(const struct tls_context *context, const struct error *error)
 {
-    assert(context->ssl != NULL);
     if (context->settings.on_reload != NULL)
         context->settings.on_reload(context->settings.arg, error);
 }
 
-/* What is wrong now may be half-written: it is looked at again soon. */
+/* A broken file may be half-written: it is read again soon. */
 static uint64_t next_look(uint64_t interval_ns, bool is_fine)
 {
     assert(interval_ns > 0);
@@ -152,14 +386,40 @@ static void refresh_client_ca(struct tls_context *context)
         report(context, is_fine ? NULL : &error);
 }
 
-void tls_context_refresh(struct tls_context *context)
+static bool is_address(const char *name)
 {
-    assert(context->ssl != NULL);
+    struct in6_addr address;
+    return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
+}
+
+/* The name that the server's certificate must have; SNI carries names only (RFC 6066 §3). */
+static bool set_server_name(const struct tls_context *context, SSL *ssl, const char *name)
+{
+    const struct tls_library *library = context->library;
+    const char *server =
+        is_set(context->server_name_override) ? context->server_name_override : name;
+    X509_VERIFY_PARAM *rules = library->SSL_get0_param(ssl);
+    if (is_address(server))
+        return library->X509_VERIFY_PARAM_set1_ip_asc(rules, server) == 1;
+    char *text = (char *)(uintptr_t)server;
+    return library->X509_VERIFY_PARAM_set1_host(rules, server, 0) == 1 &&
+           library->SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, text) ==
+               1;
+}
+
+SSL *tls_context_connection(struct tls_context *context, const char *server_name)
+{
+    assert(context->is_server == (server_name == NULL));
     uint64_t now_ns = clock_now_ns();
     if (now_ns >= context->pair_due_ns)
         refresh_pair(context);
     if (now_ns >= context->client_ca_due_ns)
         refresh_client_ca(context);
+    SSL *ssl = context->library->SSL_new(context->ssl);
+    if (ssl == NULL || context->is_server || set_server_name(context, ssl, server_name))
+        return ssl;
+    context->library->SSL_free(ssl);
+    return NULL;
 }
 
 static void set_due_times(struct tls_context *context)
@@ -176,11 +436,9 @@ static void set_due_times(struct tls_context *context)
                                     : UINT64_MAX;
 }
 
-/* On success context has become the heap's. */
+/* Copies settings to the heap. */
 static struct tls_context *create(const struct tls_context *settings, struct error *error)
 {
-    assert(error != NULL);
-    assert(settings->config != NULL);
     struct tls_context *context = mem_copy(settings, sizeof(*settings));
     context->library = tls_library_load(error);
     if (context->library == NULL || !read_pair(context, &context->texts, error) ||
@@ -197,8 +455,7 @@ struct tls_context *tls_context_create_server(const struct tls_server_config *co
                                               const struct tls_context_settings *settings,
                                               struct error *error)
 {
-    assert(config != NULL);
-    /* As in Go, it is read although it has no effect. */
+    /* Checked although it has no effect on servers, as in Go. */
     if (!tls_config_check_file("ca_file", config->common.ca_file, error))
         return NULL;
     return create(&(struct tls_context){.settings = *settings,
@@ -213,7 +470,6 @@ struct tls_context *tls_context_create_client(const struct tls_client_config *co
                                               const struct tls_context_settings *settings,
                                               struct error *error)
 {
-    assert(config != NULL);
     return create(&(struct tls_context){.settings = *settings,
                                         .config = &config->common,
                                         .skips_verify = config->insecure_skip_verify,
@@ -225,7 +481,6 @@ void tls_context_handshake_failed(const struct tls_context *context, const char 
                                   const char *reason)
 {
     assert(context->is_server);
-    assert(reason != NULL);
     if (context->settings.on_handshake_failed != NULL)
         context->settings.on_handshake_failed(context->settings.arg, peer, reason);
 }
@@ -236,7 +491,8 @@ void tls_context_destroy(struct tls_context *context)
         return;
     if (context->ssl != NULL)
         context->library->SSL_CTX_free(context->ssl);
-    fini_texts(&context->texts);
-    assert(context->texts.key == NULL);
+    free_text(&context->texts.certificate);
+    free_text(&context->texts.key);
+    free_text(&context->texts.authorities);
     mem_free(context);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes request heads. As in Go's client, a header of the user wins over ours, Host included, and
- * the framing headers are never the user's. Pure functions; any thread. */
-#include "src/net/client/http_request_head.h"
+/* Writes request heads. As in Go's client, headers of the user override ours, including Host, but
+ * never the framing headers. Pure functions; any thread. */
+#include "src/net/client/http_post.h"
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/net/client/http_client.h"
 #include "src/net/syntax/http1_chars.h"
 #include "src/net/syntax/http_url.h"
 
@@ -19,14 +18,12 @@
 
 bool request_headers_check(const struct http_client_settings *settings, struct error *error)
 {
-    assert(settings != NULL);
     for (size_t i = 0; i < settings->headers_count; i++) {
         const struct config_pair *header = &settings->headers[i];
         if (!http1_is_token(slice_of_text(header->key)))
-            return error_set(error,
-                             "headers: \"%s\" is no header name; letters, digits and dashes are "
-                             "expected",
-                             header->key);
+            return error_set(
+                error, "headers: \"%s\" is no header name; letters, digits and dashes are expected",
+                header->key);
         if (!http1_is_all(slice_of_text(header->value), HTTP1_VALUE))
             return error_set(error,
                              "headers: the value of \"%s\" holds a line end or another control "
@@ -38,14 +35,11 @@ bool request_headers_check(const struct http_client_settings *settings, struct e
 
 bool request_header_is_replaced(const struct http_client_settings *settings, const char *name)
 {
-    assert(name != NULL);
     return settings->credentials.name != NULL && strcasecmp(settings->credentials.name, name) == 0;
 }
 
 const char *request_header_find(const struct http_client_settings *settings, const char *name)
 {
-    assert(name != NULL);
-    assert(settings != NULL);
     if (request_header_is_replaced(settings, name))
         return "";
     for (size_t i = 0; i < settings->headers_count; i++)
@@ -56,7 +50,6 @@ const char *request_header_find(const struct http_client_settings *settings, con
 
 bool request_header_is_framing(const char *name)
 {
-    assert(name != NULL);
     return strcasecmp(name, "Host") == 0 || strcasecmp(name, "Content-Length") == 0 ||
            strcasecmp(name, "Transfer-Encoding") == 0 || strcasecmp(name, "Trailer") == 0;
 }
@@ -64,7 +57,6 @@ bool request_header_is_framing(const char *name)
 static void print_head(FILE *out, const struct http_client_settings *settings,
                        const struct http_url *url)
 {
-    assert(out != NULL);
     const char *host = request_header_find(settings, "Host");
     fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\n", url->target,
             host != NULL && host[0] != '\0' ? host : url->authority);
@@ -85,12 +77,9 @@ static void print_head(FILE *out, const struct http_client_settings *settings,
 
 char *request_head_text(const struct http_client_settings *settings, const struct http_url *url)
 {
-    assert(settings->user_agent != NULL);
-    assert(url->target != NULL);
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    assert(out != NULL);
     print_head(out, settings, url);
     int failed = fclose(out);
     assert(failed == 0);
@@ -105,7 +94,6 @@ char *request_head_credentials(const struct http_client_settings *settings)
     if (credentials->name == NULL)
         return NULL;
     const char *value = credentials->value(credentials->arg);
-    assert(value != NULL);
     size_t size = strlen(credentials->name) + strlen(value) + sizeof(": \r\n");
     char *text = mem_alloc(size);
     snprintf(text, size, "%s: %s\r\n", credentials->name, value);
@@ -115,7 +103,6 @@ char *request_head_credentials(const struct http_client_settings *settings)
 size_t request_head_tail(const struct http_client_settings *settings, const struct http_post *post,
                          char tail[REQUEST_HEAD_TAIL_MAX])
 {
-    assert(post->content_type != NULL);
     static const struct config_pair none = {.key = "", .value = ""};
     const struct config_pair *more = post->header != NULL ? post->header : &none;
     bool has_type = request_header_find(settings, "Content-Type") == NULL;

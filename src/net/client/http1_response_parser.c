@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A state machine over the lines and the body of a response. Lines end in LF with an optional CR
+ * (RFC 9112 §2.2); folded lines, bad names, contradicting lengths and unknown codings are failures.
+ * One owner, one thread at a time. */
+#include "src/net/client/http1_response_parser.h"
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/net/syntax/http1_chars.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Larger buffers are freed between responses. */
+enum { LINE_KEEP_BYTES = 1024, BODY_KEEP_BYTES = 4096 };
+
+static void fail(struct http1_response *response, const char *failure)
+{
+    assert(response->state != RESPONSE_DONE);
+    response->state = RESPONSE_FAILED;
+    response->failure = failure;
+    response->is_cut = true;
+    response->keeps_alive = false;
+}
+
+static void done(struct http1_response *response, bool keeps_alive)
+{
+    assert(response->status != 0);
+    response->state = RESPONSE_DONE;
+    response->keeps_alive = keeps_alive && !response->is_closing;
+}
+
+/* Takes the next element of a comma-separated list off *rest. */
+static struct slice next_element(struct slice *rest)
+{
+    const uint8_t *comma = rest->size == 0 ? NULL : memchr(rest->data, ',', rest->size);
+    size_t size = comma == NULL ? rest->size : (size_t)(comma - rest->data);
+    struct slice element = slice_of(rest->data, size);
+    size_t taken = comma == NULL ? size : size + 1;
+    if (taken > 0)
+        *rest = slice_of(rest->data + taken, rest->size - taken);
+    return http1_trim(element);
+}
+
+/* "HTTP/1.1 200 OK"; the reason and the blank before it are optional. */
+static void status_line(struct http1_response *response, struct slice line)
+{
+    assert(response->state == RESPONSE_STATUS_LINE);
+    static const char version[] = "HTTP/1.";
+    const size_t digits_at = sizeof("HTTP/1.1 ") - 1;
+    const uint8_t *text = line.data;
+    if (line.size < digits_at + 3 || memcmp(text, version, sizeof(version) - 1) != 0 ||
+        (text[7] != '0' && text[7] != '1') || text[8] != ' ') {
+        fail(response, "the response does not begin with HTTP/1.0 or HTTP/1.1 and a status");
+        return;
+    }
+    unsigned status = 0;
+    for (size_t i = digits_at; i < digits_at + 3; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return fail(response, "the response's status is not a number of three digits");
+        status = status * 10 + (unsigned)(text[i] - '0');
+    }
+    if (status < 100 || (line.size > digits_at + 3 && text[digits_at + 3] != ' '))
+        return fail(response, "the response's status is not a number of three digits");
+    if (status == 101)
+        return fail(response, "the response switches protocols without a request to");
+    response->line_status = status;
+    response->is_http11 = text[7] == '1';
+    response->is_closing = !response->is_http11;
+    response->state = RESPONSE_HEADERS;
+}
+
+static void content_length_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    uint64_t length = 0;
+    if (value.size == 0 || value.size > 18)
+        return fail(response, "Content-Length is not a number");
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return fail(response, "Content-Length is not a number");
+        length = length * 10 + (uint64_t)(value.data[i] - '0');
+    }
+    if (response->has_length && response->left != length)
+        return fail(response, "two Content-Length headers contradict each other");
+    response->has_length = true;
+    response->left = length;
+}
+
+static void transfer_encoding_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    if (!response->is_http11 || response->is_chunked || !http1_is_text(value, "chunked"))
+        return fail(response, "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response");
+    response->is_chunked = true;
+}
+
+static void connection_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    while (value.size > 0) {
+        struct slice option = next_element(&value);
+        if (http1_is_text(option, "close"))
+            response->is_closing = true;
+        else if (!response->is_http11 && http1_is_text(option, "keep-alive"))
+            response->is_closing = false;
+    }
+}
+
+static void retry_after_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    if (response->has_retry_after)
+        return;
+    response->has_retry_after = true;
+    if (value.size < sizeof(response->retry_after) && value.size > 0)
+        memcpy(response->retry_after, value.data, value.size);
+}
+
+static void content_type_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    if (response->content_type[0] != '\0' || value.size == 0)
+        return;
+    size_t size = value.size < sizeof(response->content_type) ? value.size
+                                                              : sizeof(response->content_type) - 1;
+    memcpy(response->content_type, value.data, size);
+}
+
+static void location_header(struct http1_response *response, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    if (response->location != NULL || value.size == 0 || response->line_status / 100 != 3)
+        return;
+    response->location = mem_alloc(value.size + 1);
+    memcpy(response->location, value.data, value.size);
+    response->location[value.size] = '\0';
+}
+
+static const struct {
+    const char *name;
+    void (*fn)(struct http1_response *response, struct slice value);
+} headers[] = {
+    {"content-length", content_length_header}, {"transfer-encoding", transfer_encoding_header},
+    {"connection", connection_header},         {"retry-after", retry_after_header},
+    {"content-type", content_type_header},     {"location", location_header},
+};
+
+/* Splits a header or trailer at its colon. False: it is none, and the parser has failed. */
+static bool header_split(struct http1_response *response, struct slice line, struct slice *ret_name,
+                         struct slice *ret_value)
+{
+    assert(line.size > 0);
+    const uint8_t *colon = memchr(line.data, ':', line.size);
+    size_t size = colon == NULL ? 0 : (size_t)(colon - line.data);
+    if (!http1_is_token(slice_of(line.data, size))) {
+        fail(response, "a header line has no proper name before its colon");
+        return false;
+    }
+    *ret_name = slice_of(line.data, size);
+    *ret_value = http1_trim(slice_of(colon + 1, line.size - size - 1));
+    if (!http1_is_all(*ret_value, HTTP1_VALUE)) {
+        fail(response, "a header holds control characters");
+        return false;
+    }
+    return true;
+}
+
+/* Ignores an interim response (1xx), which the final one follows. */
+static void interim_end(struct http1_response *response)
+{
+    assert(response->line_status >= 100);
+    assert(response->line_status < 200);
+    if (response->has_length || response->is_chunked)
+        return fail(response, "an interim response (1xx) announces a body");
+    response->has_retry_after = false;
+    response->retry_after[0] = '\0';
+    memset(response->content_type, 0, sizeof(response->content_type));
+    response->state = RESPONSE_STATUS_LINE;
+}
+
+/* Chooses the framing of the body (RFC 9112 §6.3). */
+static void headers_end(struct http1_response *response)
+{
+    assert(response->status == 0);
+    if (response->line_status < 200)
+        return interim_end(response);
+    response->status = response->line_status;
+    if (response->status == 204 || response->status == 304)
+        return done(response, true);
+    if (response->is_chunked) {
+        /* With both lengths, a proxy may have used the other one: do not reuse the connection. */
+        response->is_closing |= response->has_length;
+        response->state = RESPONSE_CHUNK_SIZE;
+    } else if (!response->has_length) {
+        response->state = RESPONSE_CLOSE_BODY;
+    } else if (response->left > 0) {
+        response->state = RESPONSE_LENGTH_BODY;
+    } else {
+        done(response, true);
+    }
+}
+
+static void header_line(struct http1_response *response, struct slice line)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    struct slice name;
+    struct slice value;
+    if (line.size == 0)
+        return headers_end(response);
+    if (!header_split(response, line, &name, &value))
+        return;
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+        if (http1_is_text(name, headers[i].name))
+            return headers[i].fn(response, value);
+}
+
+static void chunk_size_line(struct http1_response *response, struct slice line)
+{
+    assert(response->is_chunked);
+    uint64_t size = 0;
+    size_t digits = 0;
+    while (digits < line.size && http1_hex_digit(line.data[digits]) >= 0) {
+        size = size << 4 | (uint64_t)http1_hex_digit(line.data[digits]);
+        digits++;
+    }
+    struct slice rest = http1_trim(slice_of(line.data + digits, line.size - digits));
+    if (digits == 0 || digits > 15 || (rest.size > 0 && rest.data[0] != ';'))
+        return fail(response, "a chunk's size is not a hexadecimal number");
+    response->left = size;
+    response->state = size == 0 ? RESPONSE_TRAILERS : RESPONSE_CHUNK_DATA;
+}
+
+static void trailer_line(struct http1_response *response, struct slice line)
+{
+    assert(response->state == RESPONSE_TRAILERS);
+    struct slice name;
+    struct slice value;
+    if (line.size == 0)
+        done(response, true);
+    else
+        (void)header_split(response, line, &name, &value);
+}
+
+static void chunk_end_line(struct http1_response *response, struct slice line)
+{
+    assert(response->is_chunked);
+    if (line.size > 0)
+        return fail(response, "a chunk is longer than its size");
+    response->state = RESPONSE_CHUNK_SIZE;
+}
+
+static void take_line(struct http1_response *response)
+{
+    assert(response->line_size > 0);
+    size_t size = response->line_size - 1;
+    if (size > 0 && response->line[size - 1] == '\r')
+        size--;
+    struct slice line = slice_of(response->line, size);
+    response->line_size = 0;
+    if (response->state == RESPONSE_STATUS_LINE)
+        status_line(response, line);
+    else if (response->state == RESPONSE_HEADERS)
+        header_line(response, line);
+    else if (response->state == RESPONSE_CHUNK_SIZE)
+        chunk_size_line(response, line);
+    else if (response->state == RESPONSE_CHUNK_END)
+        chunk_end_line(response, line);
+    else
+        trailer_line(response, line);
+}
+
+static void line_append(struct http1_response *response, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    if (response->line_size + size > response->line_capacity) {
+        size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
+        while (capacity < response->line_size + size)
+            capacity *= 2;
+        response->line = mem_resize(response->line, capacity);
+        response->line_capacity = capacity;
+    }
+    memcpy(response->line + response->line_size, data, size);
+    response->line_size += size;
+}
+
+/* Limits lines: head and trailers together, and each line of a chunk's size. */
+static bool line_charge(struct http1_response *response, size_t size)
+{
+    assert(response->line_size <= response->line_capacity);
+    if (response->state == RESPONSE_CHUNK_SIZE || response->state == RESPONSE_CHUNK_END) {
+        response->body_seen += size;
+        if (response->line_size + size <= HTTP_CHUNK_EXTENSION_BYTES_MAX)
+            return true;
+        fail(response, "a chunk's size line is too long");
+        return false;
+    }
+    response->head_bytes += size;
+    if (response->head_bytes <= RESPONSE_HEADER_BYTES_MAX)
+        return true;
+    fail(response, "the response's headers are larger than 64 KiB");
+    return false;
+}
+
+static size_t feed_line(struct http1_response *response, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    const uint8_t *end = memchr(data, '\n', size);
+    size_t taken = end == NULL ? size : (size_t)(end - data) + 1;
+    if (!line_charge(response, taken))
+        return 0;
+    line_append(response, data, taken);
+    if (end != NULL)
+        take_line(response);
+    return taken;
+}
+
+static bool body_reserve(struct http1_response *response, size_t size)
+{
+    assert(response->body_size <= response->body_capacity);
+    if (response->body_size + size <= response->body_capacity)
+        return true;
+    size_t capacity = response->body_capacity == 0 ? 512 : response->body_capacity;
+    while (capacity < response->body_size + size)
+        capacity *= 2;
+    uint8_t *body = mem_try_alloc(capacity);
+    if (body == NULL)
+        return false;
+    if (response->body_size > 0)
+        memcpy(body, response->body, response->body_size);
+    mem_free(response->body);
+    response->body = body;
+    response->body_capacity = capacity;
+    return true;
+}
+
+/* Keeps what fits. False: more than RESPONSE_DRAIN_BYTES_MAX were received; closing is cheaper. */
+static bool body_keep(struct http1_response *response, const uint8_t *data, size_t size)
+{
+    assert(response->body_size <= RESPONSE_BYTES_MAX);
+    size_t room = RESPONSE_BYTES_MAX - response->body_size;
+    size_t kept = size < room ? size : room;
+    if (response->is_cut || !body_reserve(response, kept))
+        kept = 0;
+    if (kept > 0)
+        memcpy(response->body + response->body_size, data, kept);
+    response->body_size += kept;
+    response->is_cut |= kept < size;
+    response->body_seen += size;
+    return response->body_seen <= RESPONSE_DRAIN_BYTES_MAX;
+}
+
+static size_t feed_body(struct http1_response *response, const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    assert(response->status != 0);
+    size_t taken = size;
+    if (response->state != RESPONSE_CLOSE_BODY && response->left < taken)
+        taken = (size_t)response->left;
+    if (!body_keep(response, data, taken)) {
+        done(response, false);
+        return taken;
+    }
+    if (response->state == RESPONSE_CLOSE_BODY)
+        return taken;
+    response->left -= taken;
+    if (response->left > 0)
+        return taken;
+    if (response->state == RESPONSE_CHUNK_DATA)
+        response->state = RESPONSE_CHUNK_END;
+    else
+        done(response, true);
+    return taken;
+}
+
+static bool is_in_body(const struct http1_response *response)
+{
+    return response->state == RESPONSE_LENGTH_BODY || response->state == RESPONSE_CLOSE_BODY ||
+           response->state == RESPONSE_CHUNK_DATA;
+}
+
+static bool is_over(const struct http1_response *response)
+{
+    return response->state == RESPONSE_DONE || response->state == RESPONSE_FAILED;
+}
+
+void http1_response_init(struct http1_response *response)
+{
+    *response = (struct http1_response){0};
+}
+
+void http1_response_reset(struct http1_response *response)
+{
+    struct http1_response old = *response;
+    mem_free(old.location);
+    response->location = NULL;
+    if (old.line_capacity > LINE_KEEP_BYTES || old.body_capacity > BODY_KEEP_BYTES) {
+        http1_response_fini(response);
+        return;
+    }
+    *response = (struct http1_response){.line = old.line,
+                                        .line_capacity = old.line_capacity,
+                                        .body = old.body,
+                                        .body_capacity = old.body_capacity};
+}
+
+void http1_response_fini(struct http1_response *response)
+{
+    mem_free(response->line);
+    mem_free(response->body);
+    mem_free(response->location);
+    *response = (struct http1_response){0};
+}
+
+size_t http1_response_feed(struct http1_response *response, const uint8_t *data, size_t size)
+{
+    assert(data != NULL || size == 0);
+    size_t taken = 0;
+    while (taken < size && !is_over(response)) {
+        if (is_in_body(response))
+            taken += feed_body(response, data + taken, size - taken);
+        else
+            taken += feed_line(response, data + taken, size - taken);
+    }
+    return taken;
+}
+
+void http1_response_end(struct http1_response *response)
+{
+    if (is_over(response))
+        return;
+    if (response->state == RESPONSE_CLOSE_BODY)
+        done(response, false);
+    else
+        fail(response, "the connection was closed in the middle of the response");
+}
+
+struct slice http1_response_body(const struct http1_response *response)
+{
+    return slice_of(response->body, response->body_size);
+}
