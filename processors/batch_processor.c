@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch: gathers requests of one pipeline into larger ones, by size and time. It answers for what
- * it takes (wait_for_result changes that), so it never lets go of a batch that the next stage
- * refuses for now: it keeps it, offers it again, and refuses new input once a full batch is
- * waiting. While exports are merely slow, no limit is met: then input waits, unanswered, as senders
- * of the Go collector do, and the budget bounds it. Runs on its pipeline's lane. */
+/* batch: merges the requests of one pipeline into larger ones, by size and time. It acknowledges
+ * what it takes (unless wait_for_result is set), so it keeps a batch that the next stage refuses
+ * for now, offers it again, and refuses new input once a full batch is waiting. While exports are
+ * merely slow, no limit is met: input then waits without a response, as in the Go collector,
+ * bounded by the budget. Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "src/base/budget.h"
@@ -18,7 +18,7 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/pipeline/handover.h"
+#include "src/pipeline/downstream_retry.h"
 #include "src/pipeline/partition.h"
 
 struct batch_processor_config {
@@ -90,7 +90,7 @@ struct batch_processor {
     struct component base;
     const struct batch_processor_config *config;
     struct partitions partitions;
-    struct handover handover;
+    struct downstream_retry downstream;
     struct ring *waiting; /* struct waiting, oldest first */
     struct batch *last;   /* cut last, when memory was short and more was to be cut; else NULL */
     bool is_stopping;
@@ -107,8 +107,8 @@ struct waiting {
 
 /* A batch on its way to the next stage. */
 struct output {
-    struct handed handed;
-    struct piece piece;
+    struct downstream_batch offered;
+    struct export_batch cut;
 };
 
 extern const struct component_factory batch_processor_factory;
@@ -119,11 +119,11 @@ static struct batch_processor *batch_processor_of(struct component *component)
     return (struct batch_processor *)component;
 }
 
-static void on_output_end(struct handed *handed, const struct outcome *outcome)
+static void on_output_end(struct downstream_batch *offered, const struct outcome *outcome)
 {
-    struct output *output = (struct output *)handed;
+    struct output *output = (struct output *)offered;
     assert(outcome->verdict != REFUSED);
-    piece_resolve(&output->piece, outcome);
+    export_batch_resolve(&output->cut, outcome);
     mem_free(output);
 }
 
@@ -139,7 +139,7 @@ static bool is_short_of_memory(const struct batch_processor *self)
 static void note_cut(struct batch_processor *self, const struct partition *partition,
                      struct batch *batch)
 {
-    bool is_short = batch->signal == PROFILES && partition->gather.pending != NULL &&
+    bool is_short = batch->signal == PROFILES && partition->batcher.pending != NULL &&
                     budget_used(self->base.budget) >= budget_limit(self->base.budget);
     batch_unref(self->last);
     self->last = is_short ? batch_ref(batch) : NULL;
@@ -147,22 +147,21 @@ static void note_cut(struct batch_processor *self, const struct partition *parti
 
 static void send_on(struct batch_processor *self, struct partition *partition)
 {
-    assert(partition->gather.pending != NULL);
-    assert(!handover_is_blocked(&self->handover));
+    assert(!downstream_is_blocked(&self->downstream));
     struct batch_processor_counters *counters = self->base.counters;
     struct output *output = mem_zalloc(sizeof(*output));
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
-    output->piece = gather_cut(&partition->gather, limit);
+    output->cut = batcher_cut(&partition->batcher, limit);
     /* The next tick counts from here. */
     partition->mark_ns = clock_now_ns();
     lane_timer_stop(self->base.lane, &partition->timer);
-    output->handed.batch = output->piece.batch;
-    note_cut(self, partition, output->piece.batch);
+    output->offered.batch = output->cut.batch;
+    note_cut(self, partition, output->cut.batch);
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
-                     output->piece.batch->items);
+                     output->cut.batch->items);
     histogram_record(&counters->byte_sizes, byte_bounds,
-                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), output->piece.batch->bytes);
-    handover_give(&self->handover, &output->handed);
+                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), output->cut.batch->bytes);
+    downstream_offer(&self->downstream, &output->offered);
 }
 
 /* At once: nothing is awaited, as with timeout 0. */
@@ -173,10 +172,9 @@ static bool sends_at_once(const struct batch_processor *self)
 
 static bool is_full(const struct batch_processor *self, const struct partition *partition)
 {
-    assert(partition != NULL);
-    return partition->gather.pending != NULL &&
+    return partition->batcher.pending != NULL &&
            (sends_at_once(self) ||
-            gather_items(&partition->gather) >= self->config->send_batch_size);
+            batcher_items(&partition->batcher) >= self->config->send_batch_size);
 }
 
 /* Ticks come every timeout since the last flush, as in the Go collector, but none while nothing has
@@ -185,7 +183,7 @@ static void arm(struct batch_processor *self, struct partition *partition)
 {
     assert(partition->owner == self);
     uint64_t timeout_ns = self->config->timeout_ns;
-    if (partition->gather.pending == NULL || timer_is_running(&partition->timer))
+    if (partition->batcher.pending == NULL || timer_is_running(&partition->timer))
         return;
     if (is_full(self, partition) && is_short_of_memory(self)) {
         lane_timer_start(self->base.lane, &partition->timer, SHORT_OF_MEMORY_NS);
@@ -201,7 +199,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
 {
     assert(partition->owner == self);
     struct batch_processor_counters *counters = self->base.counters;
-    while (!handover_is_blocked(&self->handover) && is_full(self, partition) &&
+    while (!downstream_is_blocked(&self->downstream) && is_full(self, partition) &&
            !is_short_of_memory(self)) {
         counter_add(&counters->size_triggers, 1);
         send_on(self, partition);
@@ -213,10 +211,9 @@ static void flush_full(struct batch_processor *self, struct partition *partition
 /* While an output waits for the next stage, one full batch more is gathered and then no more. */
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
-    assert(partition != NULL);
-    return !handover_is_blocked(&self->handover) ||
+    return !downstream_is_blocked(&self->downstream) ||
            (!sends_at_once(self) &&
-            gather_items(&partition->gather) < self->config->send_batch_size);
+            batcher_items(&partition->batcher) < self->config->send_batch_size);
 }
 
 /* Gathers the request, keeps it waiting, or refuses it. */
@@ -228,7 +225,7 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
     if (partition == NULL) {
         outcome = outcome_busy("too many batcher metadata-value combinations");
     } else if (!has_room(self, partition)) {
-        if (!handover_is_refused(&self->handover)) {
+        if (!downstream_is_refusing(&self->downstream)) {
             struct waiting *waiting = mem_alloc(sizeof(*waiting));
             *waiting = (struct waiting){.batch = batch_ref(batch), .receipt = receipt};
             ring_push(self->waiting, waiting);
@@ -247,7 +244,7 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
         partition->mark_ns = clock_now_ns();
     if (self->config->metadata_keys.count > 0)
         counter_set(&counters->cardinality, self->partitions.combinations_count);
-    gather_add(&partition->gather, batch, self->config->wait_for_result ? receipt : NULL);
+    batcher_add(&partition->batcher, batch, self->config->wait_for_result ? receipt : NULL);
     flush_full(self, partition);
     if (!self->config->wait_for_result)
         receipt_resolve(receipt, &outcome_accepted);
@@ -257,7 +254,8 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
 static void take_waiting(struct batch_processor *self)
 {
     struct waiting *waiting;
-    while (!handover_is_refused(&self->handover) && (waiting = ring_first(self->waiting)) != NULL) {
+    while (!downstream_is_refusing(&self->downstream) &&
+           (waiting = ring_first(self->waiting)) != NULL) {
         struct partition *partition = partitions_of(&self->partitions, waiting->batch->client);
         bool has_place = partition == NULL || has_room(self, partition);
         if (partition != NULL)
@@ -275,13 +273,13 @@ static void flush_due(struct batch_processor *self)
 {
     struct partition *partition;
     assert(lane_is_current(self->base.lane));
-    while (!handover_is_blocked(&self->handover) && !is_short_of_memory(self) &&
+    while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
            (partition = partitions_due(&self->partitions)) != NULL)
         flush_full(self, partition);
     take_waiting(self);
     bool is_pending = ring_depth(self->waiting) > 0 || partitions_have_pending(&self->partitions);
-    if (self->is_stopping && !is_pending && self->handover.count == 0) {
-        handover_end(&self->handover);
+    if (self->is_stopping && !is_pending && self->downstream.count == 0) {
+        downstream_end(&self->downstream);
         component_stopped(&self->base);
     }
 }
@@ -292,8 +290,7 @@ static void on_timeout(struct timer *timer, void *arg)
     struct batch_processor *self = partition->owner;
     struct batch_processor_counters *counters = self->base.counters;
     assert(timer == &partition->timer);
-    (void)timer;
-    while (!handover_is_blocked(&self->handover) && partition->gather.pending != NULL &&
+    while (!downstream_is_blocked(&self->downstream) && partition->batcher.pending != NULL &&
            !is_short_of_memory(self)) {
         counter_add(&counters->timeout_triggers, 1);
         send_on(self, partition);
@@ -306,13 +303,11 @@ static void on_timeout(struct timer *timer, void *arg)
 
 static void on_room(struct component *component)
 {
-    assert(component != NULL);
     flush_due(batch_processor_of(component));
 }
 
 static bool batch_processor_check(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct batch_processor_config *config = section;
     if (config->send_batch_max_size > 0 && config->send_batch_max_size < config->send_batch_size)
         return error_set(error,
@@ -324,12 +319,12 @@ static bool batch_processor_check(const void *section, struct error *error)
 static bool batch_processor_create(struct component *component, struct error *error)
 {
     struct batch_processor *self = batch_processor_of(component);
-    assert(error != NULL);
+    (void)error;
     self->config = component->config;
     partitions_init(&self->partitions, component->signal, component->budget,
                     self->config->metadata_keys, self->config->metadata_cardinality_limit);
     partitions_owned_by(&self->partitions, on_timeout, self);
-    handover_init(&self->handover, component, on_output_end, on_room);
+    downstream_init(&self->downstream, component, on_output_end, on_room);
     self->waiting = ring_create();
     return true;
 }
@@ -339,7 +334,6 @@ static bool batch_processor_start(struct component *component, struct error *err
 {
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
-    assert(error != NULL);
     (void)error;
     if (self->config->metadata_keys.count == 0 && component->first == component)
         counter_set(&counters->cardinality, 1);
@@ -363,7 +357,7 @@ static void batch_processor_stop(struct component *component)
     struct batch_processor *self = batch_processor_of(component);
     assert(!self->is_stopping);
     self->is_stopping = true;
-    handover_stop(&self->handover);
+    downstream_stop(&self->downstream);
     partitions_all_due(&self->partitions);
     flush_due(self);
 }
@@ -371,7 +365,7 @@ static void batch_processor_stop(struct component *component)
 static void batch_processor_destroy(struct component *component)
 {
     struct batch_processor *self = batch_processor_of(component);
-    assert(self->handover.count == 0);
+    assert(self->downstream.count == 0);
     ring_destroy(self->waiting);
     batch_unref(self->last);
     partitions_fini(&self->partitions);

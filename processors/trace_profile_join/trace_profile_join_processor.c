@@ -24,7 +24,7 @@
 #include "src/join/profiles/profile_awaits.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/spans/span_reader.h"
-#include "src/pipeline/handover.h"
+#include "src/pipeline/downstream_retry.h"
 
 struct join {
     struct component base;
@@ -33,14 +33,14 @@ struct join {
     bool is_stopping;
     struct span_reader reader; /* traces */
     struct trace_profile_hold hold;
-    struct handover handover;
+    struct downstream_retry downstream;
     struct timer timer;                    /* while something is held */
     struct trace_profile_control *control; /* NULL: another instance's, or nobody's */
 };
 
 /* A request that has waited, on its way to the next stage. */
 struct released {
-    struct handed handed;
+    struct downstream_batch offered;
     struct batch *lost; /* what keep left out; NULL: nothing */
     uint64_t held_bytes;
 };
@@ -112,33 +112,33 @@ static void end_released(struct join *self, struct released *released,
     assert(outcome->verdict != REFUSED);
     trace_profile_keep_book(&self->base, released->lost, outcome);
     trace_profile_hold_return(&self->hold, released->held_bytes);
-    batch_unref(released->handed.batch);
+    batch_unref(released->offered.batch);
     mem_free(released);
     show_held(self);
 }
 
-static void on_released(struct handed *handed, const struct outcome *outcome)
+static void on_released(struct downstream_batch *offered, const struct outcome *outcome)
 {
-    assert(handed->owner != NULL);
-    end_released(join_of(handed->owner->component), (struct released *)handed, outcome);
+    assert(offered->owner != NULL);
+    end_released(join_of(offered->owner->component), (struct released *)offered, outcome);
 }
 
 static void release(struct join *self, struct batch *batch, enum release why)
 {
     struct join_counters *counters = self->base.counters;
     struct released *released = mem_zalloc(sizeof(*released));
-    assert(!handover_is_blocked(&self->handover));
+    assert(!downstream_is_blocked(&self->downstream));
     released->held_bytes = batch->bytes;
     struct finished finished = trace_profile_finish_anew(&self->base, self->store, batch);
-    released->handed.batch = finished.batch;
+    released->offered.batch = finished.batch;
     released->lost = finished.lost;
     batch_unref(finished.copies);
     batch_unref(batch);
     counter_add(&counters->released[why], 1);
-    if (released->lost != NULL && released->handed.batch->items == 0)
+    if (released->lost != NULL && released->offered.batch->items == 0)
         end_released(self, released, &outcome_accepted);
     else
-        handover_give(&self->handover, &released->handed);
+        downstream_offer(&self->downstream, &released->offered);
 }
 
 /* Three quarters of the budget are in use: nothing waits any longer. */
@@ -185,7 +185,7 @@ static void arm(struct join *self, bool goes_on)
     if (first == NULL || (timer_is_running(&self->timer) && !goes_on))
         return;
     uint64_t left_ns = first->deadline_ns > now_ns ? first->deadline_ns - now_ns : JOIN_RECHECK_NS;
-    assert(!self->is_stopping || goes_on || handover_is_blocked(&self->handover));
+    assert(!self->is_stopping || goes_on || downstream_is_blocked(&self->downstream));
     if (left_ns > JOIN_RECHECK_NS)
         left_ns = JOIN_RECHECK_NS;
     lane_timer_start(self->base.lane, &self->timer, goes_on ? JOIN_TURN_NS : left_ns);
@@ -204,7 +204,7 @@ static bool may_release(const struct join *self, const struct turn *turn)
 {
     assert(self->base.signal == PROFILES);
     return self->hold.first != NULL && turn->requests > 0 && turn->bytes > 0 &&
-           !handover_is_blocked(&self->handover);
+           !downstream_is_blocked(&self->downstream);
 }
 
 /* Lets go what is complete or has waited enough, as far as the next stage takes it. */
@@ -231,8 +231,8 @@ static void on_room(struct component *component)
     release_due(self);
     assert(component->signal == PROFILES);
     if (self->is_stopping && self->control == NULL && self->hold.first == NULL &&
-        self->handover.count == 0) {
-        handover_end(&self->handover);
+        self->downstream.count == 0) {
+        downstream_end(&self->downstream);
         lane_timer_stop(component->lane, &self->timer);
         component_stopped(component);
     }
@@ -375,7 +375,7 @@ static bool join_create(struct component *component, struct error *error)
         return true;
     }
     trace_profile_hold_init(&self->hold, self->store, component->budget);
-    handover_init(&self->handover, component, on_released, on_room);
+    downstream_init(&self->downstream, component, on_released, on_room);
     timer_init(&self->timer, on_timer, self);
     return true;
 }
@@ -445,7 +445,7 @@ static void join_stop(struct component *component)
     if (self->control != NULL)
         trace_profile_control_stop(self->control, on_control_stopped, self);
     if (component->signal == PROFILES)
-        handover_stop(&self->handover);
+        downstream_stop(&self->downstream);
     end_if_idle(self);
 }
 
@@ -459,7 +459,7 @@ static void join_destroy(struct component *component)
         span_reader_fini(&self->reader);
         return;
     }
-    assert(self->handover.count == 0);
+    assert(self->downstream.count == 0);
     trace_profile_hold_fini(&self->hold);
 }
 

@@ -29,7 +29,6 @@ struct combination {
 void partitions_init(struct partitions *partitions, enum signal_kind signal, struct budget *budget,
                      struct config_texts keys, size_t combinations_max)
 {
-    assert(partitions != NULL);
     assert(signal < SIGNAL_KINDS);
     *partitions = (struct partitions){
         .signal = signal, .budget = budget, .keys = keys, .combinations_max = combinations_max};
@@ -37,9 +36,7 @@ void partitions_init(struct partitions *partitions, enum signal_kind signal, str
 
 void partitions_owned_by(struct partitions *partitions, timer_fn on_timer, void *owner)
 {
-    assert(partitions != NULL);
     assert(partitions->tree == NULL);
-    assert(on_timer != NULL);
     partitions->on_timer = on_timer;
     partitions->owner = owner;
 }
@@ -120,7 +117,7 @@ static void destroy(struct partition *partition)
     unlist(partition);
     tdelete(partition, &partitions->tree, compare);
     leave_combination(partitions, partition->combination);
-    gather_fini(&partition->gather);
+    batcher_fini(&partition->batcher);
     if (partition->state != PARTITION_IDLE)
         budget_return(partitions->budget, partition->bytes);
     mem_free(partition->key);
@@ -129,7 +126,6 @@ static void destroy(struct partition *partition)
 
 void partitions_fini(struct partitions *partitions)
 {
-    assert(partitions != NULL);
     for (unsigned state = 0; state < PARTITION_STATES; state++)
         while (partitions->lists[state].first != NULL)
             destroy(partitions->lists[state].first);
@@ -146,7 +142,6 @@ static bool is_wanted(const struct partitions *partitions, size_t key,
 /* Profiles are sent on for the tenant that they came from, and so never merged with another's. */
 static const char *tenant_of(const struct partitions *partitions, const struct client_info *client)
 {
-    assert(partitions != NULL);
     return partitions->signal == PROFILES ? client_info_tenant(client) : NULL;
 }
 
@@ -164,7 +159,6 @@ static struct partition_key key_of(const struct partitions *partitions,
     const char *tenant = tenant_of(partitions, client);
     size_t size = 0;
     FILE *out = open_memstream(&key.values, &size);
-    assert(out != NULL);
     for (size_t i = 0; i < partitions->keys.count; i++) {
         for (size_t row = 0; client != NULL && row < client->metadata_count; row++) {
             if (!is_wanted(partitions, i, &client->metadata[row]))
@@ -195,7 +189,6 @@ static void key_fini(struct partition_key *key)
 static struct client_info *client_of(const struct partitions *partitions,
                                      const struct client_info *client)
 {
-    assert(partitions != NULL);
     size_t count = 0;
     const char *tenant = tenant_of(partitions, client);
     if (client == NULL || (partitions->keys.count == 0 && tenant == NULL))
@@ -238,8 +231,7 @@ static struct partition *create(struct partitions *partitions, struct partition_
 {
     struct client_info *merged = client_of(partitions, client);
     struct partition *partition = mem_zalloc(sizeof(*partition));
-    assert(partitions->on_timer != NULL);
-    gather_init(&partition->gather, partitions->signal, partitions->budget, merged);
+    batcher_init(&partition->batcher, partitions->signal, partitions->budget, merged);
     client_info_unref(merged);
     timer_init(&partition->timer, partitions->on_timer, partition);
     partition->owner = partitions->owner;
@@ -264,7 +256,6 @@ static struct partition *find(const struct partitions *partitions, char *key)
 
 static struct partition *wake(struct partition *partition)
 {
-    assert(partition != NULL);
     if (partition->state == PARTITION_IDLE) {
         unlist(partition);
         enlist(partition, PARTITION_BUSY);
@@ -275,7 +266,6 @@ static struct partition *wake(struct partition *partition)
 
 struct partition *partitions_of(struct partitions *partitions, const struct client_info *client)
 {
-    assert(partitions != NULL);
     bool is_plain = partitions->keys.count == 0 && tenant_of(partitions, client) == NULL;
     if (is_plain && partitions->plain != NULL)
         return wake(partitions->plain);
@@ -296,7 +286,7 @@ void partition_settle(struct partition *partition, bool is_due)
     struct partitions *partitions = partition->partitions;
     const struct partition_list *idle = &partitions->lists[PARTITION_IDLE];
     enum partition_state state = is_due ? PARTITION_DUE : PARTITION_BUSY;
-    if (partition->gather.pending == NULL)
+    if (partition->batcher.pending == NULL)
         state = PARTITION_IDLE;
     if (partition->state == state)
         return;
@@ -315,7 +305,6 @@ void partition_settle(struct partition *partition, bool is_due)
 
 struct partition *partitions_due(const struct partitions *partitions)
 {
-    assert(partitions != NULL);
     return partitions->lists[PARTITION_DUE].first;
 }
 
@@ -323,13 +312,12 @@ void partitions_all_due(struct partitions *partitions)
 {
     const struct partition_list *busy = &partitions->lists[PARTITION_BUSY];
     while (busy->first != NULL) {
-        assert(busy->first->gather.pending != NULL);
+        assert(busy->first->batcher.pending != NULL);
         partition_settle(busy->first, true);
     }
 }
 
 bool partitions_have_pending(const struct partitions *partitions)
 {
-    assert(partitions != NULL);
     return partitions->lists[PARTITION_BUSY].count + partitions->lists[PARTITION_DUE].count > 0;
 }

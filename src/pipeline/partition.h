@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gatherings told apart by client metadata (metadata_keys, and for profiles the tenant): one gather
- * and one timer for each combination of values. Clients choose the values, so every call takes
- * constant or logarithmic time in the number of partitions, and empty ones are freed. Owned by one
- * lane. */
+/* One batcher and one timer for each combination of client metadata (metadata_keys, and for
+ * profiles the tenant). Clients choose the values, so every call takes constant or logarithmic time
+ * in the number of partitions, and empty ones are freed. Owned by one lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +10,7 @@
 
 #include "src/base/timer.h"
 #include "src/config/field.h"
-#include "src/pipeline/gather.h"
+#include "src/pipeline/batcher.h"
 
 struct client_info;
 struct combination;
@@ -25,7 +24,7 @@ enum partition_state {
 };
 
 struct partition {
-    struct gather gather;
+    struct batcher batcher;
     struct timer timer; /* its owner's: flush */
     uint64_t mark_ns;   /* its owner's: when it was last flushed */
     void *owner;

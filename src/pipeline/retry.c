@@ -8,7 +8,6 @@
 
 void retry_init(struct retry *retry, uint64_t now_ns)
 {
-    assert(retry != NULL);
     *retry = (struct retry){.started_ns = now_ns};
 }
 
@@ -23,8 +22,6 @@ static uint64_t grow(const struct sender_retry_config *config, uint64_t interval
 bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,
                 uint64_t hint_ns, double random, uint64_t *ret_delay_ns)
 {
-    assert(config != NULL);
-    assert(ret_delay_ns != NULL);
     assert(random >= 0 && random < 1);
     assert(now_ns >= retry->started_ns);
     if (retry->interval_ns == 0)

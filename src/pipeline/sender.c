@@ -16,9 +16,9 @@
 #include "src/config/shared/sender_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
-#include "src/pipeline/gather.h"
+#include "src/pipeline/batcher.h"
+#include "src/pipeline/queue_batcher.h"
 #include "src/pipeline/retry.h"
-#include "src/pipeline/sender_batch.h"
 
 enum { ERROR_TEXT_MAX = 1024, INTERVAL_TEXT_MAX = 64, ADVICE_MAX = 256 };
 
@@ -28,7 +28,7 @@ struct export
     struct sender *sender;
     struct export *next;
     struct export *prev;
-    struct piece piece;
+    struct export_batch cut;
     struct receipt attempt;
     struct retry retry;
     struct timer timer; /* running: waits for its next attempt */
@@ -49,9 +49,9 @@ struct sender {
     struct component *exporter;
     const struct sender_config *config;
     struct sender_shared *shared;
-    struct ring *ring;             /* NULL without a queue */
-    struct sender_batch *batching; /* NULL without sending_queue::batch */
-    struct export *exports;        /* under way */
+    struct ring *ring;              /* NULL without a queue */
+    struct queue_batcher *batching; /* NULL without sending_queue::batch */
+    struct export *exports;         /* under way */
     uint64_t exports_count;
     uint64_t requests_count; /* taken and not done */
     struct lane_job job;
@@ -231,31 +231,31 @@ static void log_loss(struct sender *sender, uint64_t items, const char *why,
               log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
 }
 
-/* Counts and logs a piece that will not be sent any more, and resolves its receipts. Takes over the
- * piece. */
-static void lose(struct sender *sender, struct piece *piece, const char *why,
+/* Counts and logs a batch that will not be sent any more, and resolves its receipts. Takes over the
+ * cut. */
+static void lose(struct sender *sender, struct export_batch *cut, const char *why,
                  const struct outcome *outcome)
 {
     struct outcome lost = *outcome;
-    assert(outcome->delivered_items <= piece->batch->items);
-    uint64_t items = piece->batch->items - outcome->delivered_items;
+    assert(outcome->delivered_items <= cut->batch->items);
+    uint64_t items = cut->batch->items - outcome->delivered_items;
     lost.verdict = LOST;
     /* As in the Go collector, clients get the hint of a gRPC back-end only; others are for our own
      * back-off. */
     if (!outcome->is_hint_for_all)
         lost.retry_after_ns = 0;
     log_loss(sender, items, why, outcome);
-    count_delivery(sender, piece->batch, outcome->delivered_items);
-    count_loss(sender, piece->batch, items, outcome);
-    piece_resolve(piece, &lost);
+    count_delivery(sender, cut->batch, outcome->delivered_items);
+    count_loss(sender, cut->batch, items, outcome);
+    export_batch_resolve(cut, &lost);
 }
 
-/* Gives the export back; its piece is the caller's, whose receipts may free the request that embeds
- * it. */
-static struct piece end(struct export *export)
+/* Frees the export and returns its batch: resolving the receipts may free the request that embeds
+ * the export. */
+static struct export_batch end(struct export *export)
 {
     struct sender *sender = export->sender;
-    struct piece piece = export->piece;
+    struct export_batch cut = export->cut;
     assert(sender->exports_count > 0);
     if (export->prev != NULL)
         export->prev->next = export->next;
@@ -270,14 +270,14 @@ static struct piece end(struct export *export)
     if (sender->config->has_queue)
         budget_return(&sender->shared->consumers, 1);
     lane_defer(sender->exporter->lane, &sender->job);
-    return piece;
+    return cut;
 }
 
 static void deliver(struct export *export, const struct outcome *outcome)
 {
     struct sender *sender = export->sender;
-    struct piece piece = end(export);
-    const struct batch *batch = piece.batch;
+    struct export_batch cut = end(export);
+    const struct batch *batch = cut.batch;
     uint64_t left_out = outcome->invalid_items + outcome->too_large_items;
     assert(left_out <= outcome->rejected_items);
     assert(outcome->rejected_items <= batch->items);
@@ -285,7 +285,7 @@ static void deliver(struct export *export, const struct outcome *outcome)
     count_left_out(sender, batch, outcome->invalid_items, LOSS_INVALID);
     count_left_out(sender, batch, outcome->too_large_items, LOSS_TOO_LARGE);
     count_left_out(sender, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
-    piece_resolve(&piece, outcome);
+    export_batch_resolve(&cut, outcome);
 }
 
 static void give_up(struct export *export, const char *why, enum loss_reason reason,
@@ -296,8 +296,8 @@ static void give_up(struct export *export, const char *why, enum loss_reason rea
     final.reason = reason;
     if (reason == LOSS_SHUTDOWN)
         final.cause = FAILURE_SHUTDOWN;
-    struct piece piece = end(export);
-    lose(sender, &piece, why, &final);
+    struct export_batch cut = end(export);
+    lose(sender, &cut, why, &final);
 }
 
 /* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
@@ -359,14 +359,15 @@ static void attempt(struct timer *timer, void *arg)
     struct component *exporter = export->sender->exporter;
     assert(timer == &export->timer);
     receipt_init(&export->attempt, on_attempt_done, export);
-    exporter->factory->consume(exporter, export->piece.batch, &export->attempt);
+    exporter->factory->consume(exporter, export->cut.batch, &export->attempt);
 }
 
-/* Begins the first attempt; takes over the piece. */
-static void start_export(struct sender *sender, struct export *export, const struct piece *piece)
+/* Begins the first attempt. Takes over the cut. */
+static void start_export(struct sender *sender, struct export *export,
+                         const struct export_batch *cut)
 {
     export->sender = sender;
-    export->piece = *piece;
+    export->cut = *cut;
     export->next = sender->exports;
     if (export->next != NULL)
         export->next->prev = export;
@@ -404,40 +405,40 @@ static void on_request_done(struct receipt *receipt, const struct outcome *outco
 
 static void export_request(struct request *request)
 {
-    struct piece piece = piece_of(request->batch, &request->receipt);
+    struct export_batch cut = export_batch_of(request->batch, &request->receipt);
     request->batch = NULL;
     request->export = (struct export){.is_embedded = true};
-    start_export(request->sender, &request->export, &piece);
+    start_export(request->sender, &request->export, &cut);
 }
 
 /* False: nothing is due. */
 static bool export_next_batch(struct sender *sender)
 {
-    struct piece piece;
-    while (!sender_batch_next(sender->batching, &piece)) {
+    struct export_batch cut;
+    while (!queue_batcher_next(sender->batching, &cut)) {
         struct request *request = ring_pop(sender->ring);
         if (request == NULL)
             return false;
-        sender_batch_add(sender->batching, request->batch, &request->receipt);
+        queue_batcher_add(sender->batching, request->batch, &request->receipt);
         batch_unref(request->batch);
         request->batch = NULL;
     }
-    if (sender_batch_is_oversized(&sender->config->queue, piece.batch)) {
+    if (queue_batcher_is_oversized(&sender->config->queue, cut.batch)) {
         struct outcome too_large = outcome_refused(
             STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
         too_large.reason = LOSS_TOO_LARGE;
-        lose(sender, &piece, "", &too_large);
+        lose(sender, &cut, "", &too_large);
         budget_return(&sender->shared->consumers, 1);
         return true;
     }
-    start_export(sender, mem_zalloc(sizeof(struct export)), &piece);
+    start_export(sender, mem_zalloc(sizeof(struct export)), &cut);
     return true;
 }
 
 static bool has_work(const struct sender *sender)
 {
     return ring_depth(sender->ring) > 0 ||
-           (sender->batching != NULL && sender_batch_is_due(sender->batching));
+           (sender->batching != NULL && queue_batcher_is_due(sender->batching));
 }
 
 /* Begins exports while there is work and a consumer for it. */
@@ -476,7 +477,7 @@ struct sender *sender_create(struct component *exporter, struct sender_shared *s
     if (sender->config->has_queue)
         sender->ring = ring_create();
     if (sender->config->has_queue && sender->config->queue.has_batch)
-        sender->batching = sender_batch_create(&sender->config->queue, exporter, wake, sender);
+        sender->batching = queue_batcher_create(&sender->config->queue, exporter, wake, sender);
     return sender;
 }
 
@@ -487,7 +488,7 @@ void sender_destroy(struct sender *sender)
     assert(is_drained(sender));
     lane_defer_cancel(sender->exporter->lane, &sender->job);
     budget_wait_cancel(&sender->shared->consumers, &sender->slot_waiter);
-    sender_batch_destroy(sender->batching);
+    queue_batcher_destroy(sender->batching);
     ring_destroy(sender->ring);
     mem_free(sender);
 }
@@ -604,7 +605,7 @@ void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)
     sender->done = done;
     sender->done_arg = arg;
     if (sender->batching != NULL)
-        sender_batch_flush(sender->batching);
+        queue_batcher_flush(sender->batching);
     end_retries(sender);
     lane_defer(sender->exporter->lane, &sender->job);
 }

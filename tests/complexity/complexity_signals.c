@@ -23,7 +23,7 @@
 #include "src/otlp/split.h"
 #include "src/otlp/text/text.h"
 #include "src/otlp/unknown.h"
-#include "src/pipeline/gather.h"
+#include "src/pipeline/batcher.h"
 #include "src/pipeline/partition.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
@@ -420,7 +420,7 @@ static void run_gather(struct slice request)
 {
     enum { REQUEST_BYTES = 64 };
     struct budget budget;
-    struct gather gather;
+    struct batcher batcher;
     size_t count = request.size / REQUEST_BYTES + 1;
     struct receipt *receipts = mem_zalloc(count * sizeof(*receipts));
     unsigned answers = 0;
@@ -428,19 +428,19 @@ static void run_gather(struct slice request)
     put_records(&one, 1);
     struct batch *batch = batch_of(enclose(&one, 0));
     budget_init(&budget, UINT64_MAX);
-    gather_init(&gather, signal_at_hand, &budget, NULL);
+    batcher_init(&batcher, signal_at_hand, &budget, NULL);
     work_begin();
     for (size_t i = 0; i < count; i++) {
         receipt_init(&receipts[i], count_answer, &answers);
-        gather_add(&gather, batch, &receipts[i]);
+        batcher_add(&batcher, batch, &receipts[i]);
     }
-    while (gather.pending != NULL) {
-        struct piece piece = gather_cut(&gather, (struct otlp_limit){.items_max = 1});
-        piece_resolve(&piece, &outcome_accepted);
+    while (batcher.pending != NULL) {
+        struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.items_max = 1});
+        export_batch_resolve(&cut, &outcome_accepted);
     }
     work_end();
     assert(answers == count);
-    gather_fini(&gather);
+    batcher_fini(&batcher);
     batch_unref(batch);
     profile_bytes_fini(&one);
     mem_free(receipts);

@@ -91,8 +91,8 @@ MUTANTS = [
            ("test_otlp_http_exporter",)),
     # batch
     Mutant("batch: sends at send_batch_size", "processors/batch_processor.c",
-           "gather_items(&partition->gather) >= self->config->send_batch_size);",
-           "gather_items(&partition->gather) > self->config->send_batch_size);",
+           "batcher_items(&partition->batcher) >= self->config->send_batch_size);",
+           "batcher_items(&partition->batcher) > self->config->send_batch_size);",
            ("test_batch_pipeline",)),
     Mutant("batch: cuts at send_batch_max_size", "processors/batch_processor.c",
            "{.items_max = self->config->send_batch_max_size}", "{.items_max = 0}",
@@ -107,7 +107,7 @@ MUTANTS = [
     Mutant("batch: a profile of one tenant is never merged with another's", "src/pipeline/partition.c",
            "return partitions->signal == PROFILES ? client_info_tenant(client) : NULL;",
            "return partitions == NULL ? client_info_tenant(client) : NULL;",
-           ("test_partition", "test_gather")),
+           ("test_partition", "test_batcher")),
     # resource
     Mutant("resource: insert only where there is none", "src/otlp/attributes/attribute_actions.c",
            "if (action->verb == ACTION_INSERT && is_present)\n        return;",

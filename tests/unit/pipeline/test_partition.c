@@ -96,7 +96,7 @@ static void only_the_configured_keys_travel_on(void **state)
     struct partitions partitions;
     const struct client_metadata rows[] = {{"other", "x"}, {"region", "r"}, {"TENANT", "t"}};
     start(&partitions, 2, 0);
-    const struct client_info *client = partition_for(&partitions, rows, 3)->gather.client;
+    const struct client_info *client = partition_for(&partitions, rows, 3)->batcher.client;
     assert_int_equal(client->metadata_count, 2);
     assert_string_equal(client->metadata[0].value, "t");
     assert_string_equal(client->metadata[1].value, "r");
@@ -113,7 +113,7 @@ static void without_keys_there_is_one(void **state)
     assert_non_null(only);
     for (size_t i = 0; i < SETS; i++)
         assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), only);
-    assert_null(only->gather.client);
+    assert_null(only->batcher.client);
     end(&partitions);
 }
 
@@ -132,12 +132,12 @@ static void profiles_of_different_tenants_are_never_one(void **state)
     struct partition *of_b = partition_for(&partitions, b, 1);
     struct partition *plain = partition_for(&partitions, nobody, 2);
     assert_ptr_not_equal(of_a, of_b);
-    assert_string_equal(client_info_tenant(of_a->gather.client), "a");
-    assert_int_equal(of_a->gather.client->metadata_count, 1);
-    assert_string_equal(client_info_tenant(of_b->gather.client), "b");
+    assert_string_equal(client_info_tenant(of_a->batcher.client), "a");
+    assert_int_equal(of_a->batcher.client->metadata_count, 1);
+    assert_string_equal(client_info_tenant(of_b->batcher.client), "b");
     /* There is always room for those without a tenant. */
     assert_non_null(plain);
-    assert_null(plain->gather.client);
+    assert_null(plain->batcher.client);
     assert_ptr_equal(partitions_of(&partitions, NULL), plain);
     assert_ptr_equal(partition_for(&partitions, a + 1, 1), of_a);
     end(&partitions);
@@ -155,8 +155,8 @@ static void keys_and_tenant_tell_apart_together(void **state)
     struct partition *both = partition_for(&partitions, rows, 2);
     assert_ptr_not_equal(both, partition_for(&partitions, rows, 1));
     assert_ptr_not_equal(both, partition_for(&partitions, rows + 1, 1));
-    assert_int_equal(both->gather.client->metadata_count, 2);
-    assert_string_equal(client_info_tenant(both->gather.client), "a");
+    assert_int_equal(both->batcher.client->metadata_count, 2);
+    assert_string_equal(client_info_tenant(both->batcher.client), "a");
     end(&partitions);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathering and cutting against a model: every piece names exactly the receipts whose items it
- * holds, and every receipt resolves once, after its last piece, with the worst of their answers. */
-#include "src/pipeline/gather.h"
+/* The batcher against a model: every cut names exactly the receipts whose items it holds, and every
+ * receipt resolves once, after its last cut, with the worst of their outcomes. */
+#include "src/pipeline/batcher.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -23,14 +23,14 @@ struct request {
     struct receipt receipt;
     uint64_t first;
     uint64_t items;
-    uint64_t seen;       /* items that pieces have carried so far */
-    unsigned unanswered; /* pieces */
+    uint64_t seen;       /* items that cuts have carried so far */
+    unsigned unanswered; /* cuts */
     bool has_failed;
     bool is_resolved;
 };
 
 static struct request requests[REQUESTS];
-static struct piece pieces[PIECES_MAX];
+static struct export_batch all_cuts[PIECES_MAX];
 static size_t pieces_count;
 static struct budget budget;
 
@@ -52,31 +52,31 @@ static struct request *request_of(const struct receipt *receipt)
 
 static void see(uint64_t number, void *arg)
 {
-    const struct piece *piece = arg;
-    for (size_t i = 0; i < piece->receipts_count; i++) {
-        struct request *request = request_of(piece_receipts(piece)[i]);
+    const struct export_batch *cut = arg;
+    for (size_t i = 0; i < cut->receipts_count; i++) {
+        struct request *request = request_of(export_batch_receipts(cut)[i]);
         if (number < request->first || number >= request->first + request->items)
             continue;
         assert_int_equal(number, request->first + request->seen); /* in order, none twice */
         request->seen++;
         return;
     }
-    fail_msg("item %u of the piece belongs to none of its receipts", (unsigned)number);
+    fail_msg("item %u of the cut belongs to none of its receipts", (unsigned)number);
 }
 
-static void cut(struct gather *gather, struct otlp_limit limit)
+static void cut(struct batcher *batcher, struct otlp_limit limit)
 {
-    struct piece piece = gather_cut(gather, limit);
-    assert_true(limit.items_max == 0 || piece.batch->items <= limit.items_max);
-    assert_true(limit.bytes_max == 0 || piece.batch->bytes <= limit.bytes_max ||
-                piece.batch->items <= 1);
-    for (size_t i = 0; i < piece.receipts_count; i++) {
-        assert_true(i == 0 || piece_receipts(&piece)[i] != piece_receipts(&piece)[i - 1]);
-        request_of(piece_receipts(&piece)[i])->unanswered++;
+    struct export_batch cut = batcher_cut(batcher, limit);
+    assert_true(limit.items_max == 0 || cut.batch->items <= limit.items_max);
+    assert_true(limit.bytes_max == 0 || cut.batch->bytes <= limit.bytes_max ||
+                cut.batch->items <= 1);
+    for (size_t i = 0; i < cut.receipts_count; i++) {
+        assert_true(i == 0 || export_batch_receipts(&cut)[i] != export_batch_receipts(&cut)[i - 1]);
+        request_of(export_batch_receipts(&cut)[i])->unanswered++;
     }
-    numbered_read(piece.batch, see, &piece);
+    numbered_read(cut.batch, see, &cut);
     assert_true(pieces_count < PIECES_MAX);
-    pieces[pieces_count++] = piece;
+    all_cuts[pieces_count++] = cut;
 }
 
 static void answer(size_t index)
@@ -84,51 +84,51 @@ static void answer(size_t index)
     struct outcome outcome = outcome_accepted;
     if (random() % 4 == 0)
         outcome = (struct outcome){.verdict = LOST, .is_permanent = true, .message = "no"};
-    for (size_t i = 0; i < pieces[index].receipts_count; i++) {
-        struct request *request = request_of(piece_receipts(&pieces[index])[i]);
+    for (size_t i = 0; i < all_cuts[index].receipts_count; i++) {
+        struct request *request = request_of(export_batch_receipts(&all_cuts[index])[i]);
         request->unanswered--;
         request->has_failed |= outcome.verdict == LOST;
     }
-    piece_resolve(&pieces[index], &outcome);
-    pieces[index] = pieces[--pieces_count];
+    export_batch_resolve(&all_cuts[index], &outcome);
+    all_cuts[index] = all_cuts[--pieces_count];
 }
 
-static void add(struct gather *gather, struct request *request, uint64_t first)
+static void add(struct batcher *batcher, struct request *request, uint64_t first)
 {
     *request = (struct request){.first = first, .items = (uint64_t)(random() % ITEMS_MAX)};
-    struct batch *batch = numbered_request(&budget, gather->signal, first, request->items);
+    struct batch *batch = numbered_request(&budget, batcher->signal, first, request->items);
     receipt_init(&request->receipt, on_resolved, request);
-    gather_add(gather, batch, &request->receipt);
+    batcher_add(batcher, batch, &request->receipt);
     batch_unref(batch);
 }
 
 static void run_round(unsigned seed)
 {
-    struct gather gather;
+    struct batcher batcher;
     uint64_t next = 0;
     srandom(seed);
-    gather_init(&gather, seed % 2 == 0 ? TRACES : LOGS, &budget, NULL);
+    batcher_init(&batcher, seed % 2 == 0 ? TRACES : LOGS, &budget, NULL);
     const struct otlp_limit limit = {
         .items_max = seed % 3 == 0 ? (uint64_t)(random() % 40) : 0,
         .bytes_max = seed % 3 == 1 ? 30 + (uint64_t)(random() % 400) : 0,
     };
     for (size_t i = 0; i < REQUESTS; i++) {
-        add(&gather, &requests[i], next);
+        add(&batcher, &requests[i], next);
         next += requests[i].items;
-        for (long n = random() % 4; n > 0 && gather.pending != NULL; n--)
-            cut(&gather, limit);
+        for (long n = random() % 4; n > 0 && batcher.pending != NULL; n--)
+            cut(&batcher, limit);
         while (pieces_count > 0 && random() % 3 == 0)
             answer((size_t)random() % pieces_count);
     }
-    while (gather.pending != NULL)
-        cut(&gather, limit);
-    assert_int_equal(gather_items(&gather), 0);
-    assert_int_equal(gather_bytes(&gather), 0);
+    while (batcher.pending != NULL)
+        cut(&batcher, limit);
+    assert_int_equal(batcher_items(&batcher), 0);
+    assert_int_equal(batcher_bytes(&batcher), 0);
     while (pieces_count > 0)
         answer((size_t)random() % pieces_count);
     for (size_t i = 0; i < REQUESTS; i++)
         assert_true(requests[i].is_resolved);
-    gather_fini(&gather);
+    batcher_fini(&batcher);
     assert_int_equal(budget_used(&budget), 0);
 }
 
@@ -144,47 +144,47 @@ static void receipts_follow_their_items_whatever_the_cuts(void **state)
 static void requests_that_were_answered_need_no_receipt(void **state)
 {
     (void)state;
-    struct gather gather;
+    struct batcher batcher;
     budget_init(&budget, UINT64_MAX);
-    gather_init(&gather, TRACES, &budget, NULL);
+    batcher_init(&batcher, TRACES, &budget, NULL);
     for (uint64_t i = 0; i < 3; i++) {
         struct batch *batch = numbered_request(&budget, TRACES, 2 * i, 2);
-        gather_add(&gather, batch, NULL);
+        batcher_add(&batcher, batch, NULL);
         batch_unref(batch);
     }
-    assert_int_equal(gather_items(&gather), 6);
-    struct piece piece = gather_cut(&gather, (struct otlp_limit){.items_max = 4});
-    assert_true(piece.batch->is_acknowledged);
-    assert_int_equal(piece.batch->items, 4);
-    assert_int_equal(piece.receipts_count, 0);
-    piece_resolve(&piece, &outcome_accepted);
-    piece = gather_cut(&gather, (struct otlp_limit){0});
-    assert_int_equal(piece.batch->items, 2);
-    assert_true(piece.batch->is_acknowledged);
-    piece_resolve(&piece, &outcome_accepted);
-    gather_fini(&gather);
+    assert_int_equal(batcher_items(&batcher), 6);
+    struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.items_max = 4});
+    assert_true(cut.batch->is_acknowledged);
+    assert_int_equal(cut.batch->items, 4);
+    assert_int_equal(cut.receipts_count, 0);
+    export_batch_resolve(&cut, &outcome_accepted);
+    cut = batcher_cut(&batcher, (struct otlp_limit){0});
+    assert_int_equal(cut.batch->items, 2);
+    assert_true(cut.batch->is_acknowledged);
+    export_batch_resolve(&cut, &outcome_accepted);
+    batcher_fini(&batcher);
     budget_fini(&budget);
 }
 
 static void one_acknowledged_request_makes_the_piece_so(void **state)
 {
     (void)state;
-    struct gather gather;
+    struct batcher batcher;
     struct request waiting = {.items = 1};
     budget_init(&budget, UINT64_MAX);
-    gather_init(&gather, TRACES, &budget, NULL);
+    batcher_init(&batcher, TRACES, &budget, NULL);
     receipt_init(&waiting.receipt, on_resolved, &waiting);
     for (uint64_t i = 0; i < 2; i++) {
         struct batch *batch = numbered_request(&budget, TRACES, i, 1);
-        gather_add(&gather, batch, i == 0 ? &waiting.receipt : NULL);
-        assert_true(gather.pending->is_acknowledged == (i == 1));
+        batcher_add(&batcher, batch, i == 0 ? &waiting.receipt : NULL);
+        assert_true(batcher.pending->is_acknowledged == (i == 1));
         batch_unref(batch);
     }
-    struct piece piece = gather_cut(&gather, (struct otlp_limit){0});
+    struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){0});
     waiting.seen = 1;
-    piece_resolve(&piece, &outcome_accepted);
+    export_batch_resolve(&cut, &outcome_accepted);
     assert_true(waiting.is_resolved);
-    gather_fini(&gather);
+    batcher_fini(&batcher);
     budget_fini(&budget);
 }
 
@@ -213,27 +213,27 @@ static void profiles_are_merged_and_cut_for_their_receipts(void **state)
     static const uint64_t sizes[] = {5, 5, 5, 3};
     static const size_t waiting[] = {2, 1, 1, 2};
     struct request senders[4] = {{.items = 2}, {.items = 3}, {.items = 12}, {.items = 1}};
-    struct gather gather;
+    struct batcher batcher;
     (void)state;
     budget_init(&budget, UINT64_MAX);
-    gather_init(&gather, PROFILES, &budget, NULL);
+    batcher_init(&batcher, PROFILES, &budget, NULL);
     for (size_t i = 0; i < 4; i++) {
         struct batch *batch = profile_request(samples[i]);
         receipt_init(&senders[i].receipt, on_resolved, &senders[i]);
         senders[i].seen = senders[i].items;
-        gather_add(&gather, batch, &senders[i].receipt);
+        batcher_add(&batcher, batch, &senders[i].receipt);
         batch_unref(batch);
     }
-    assert_int_equal(gather_items(&gather), 18);
+    assert_int_equal(batcher_items(&batcher), 18);
     for (size_t i = 0; i < 4; i++) {
-        struct piece piece = gather_cut(&gather, (struct otlp_limit){.items_max = 5});
-        assert_int_equal(piece.batch->items, sizes[i]);
-        assert_int_equal(piece.receipts_count, waiting[i]);
-        piece_resolve(&piece, &outcome_accepted);
+        struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.items_max = 5});
+        assert_int_equal(cut.batch->items, sizes[i]);
+        assert_int_equal(cut.receipts_count, waiting[i]);
+        export_batch_resolve(&cut, &outcome_accepted);
         assert_int_equal(senders[2].is_resolved, i == 3);
     }
-    assert_null(gather.pending);
-    gather_fini(&gather);
+    assert_null(batcher.pending);
+    batcher_fini(&batcher);
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
 }
@@ -259,26 +259,26 @@ static struct batch *empty_profiles(size_t count)
 static void a_request_without_items_waits_for_all_of_its_pieces(void **state)
 {
     struct request senders[2] = {{.items = 0}, {.items = 0}};
-    struct gather gather;
+    struct batcher batcher;
     (void)state;
     budget_init(&budget, UINT64_MAX);
-    gather_init(&gather, PROFILES, &budget, NULL);
+    batcher_init(&batcher, PROFILES, &budget, NULL);
     for (size_t i = 0; i < 2; i++) {
         struct batch *batch = empty_profiles(3);
         receipt_init(&senders[i].receipt, on_resolved, &senders[i]);
-        gather_add(&gather, batch, &senders[i].receipt);
+        batcher_add(&batcher, batch, &senders[i].receipt);
         batch_unref(batch);
     }
-    size_t cuts = 0;
-    for (; gather.pending != NULL; cuts++) {
+    size_t count = 0;
+    for (; batcher.pending != NULL; count++) {
         assert_false(senders[1].is_resolved);
-        struct piece piece = gather_cut(&gather, (struct otlp_limit){.bytes_max = 150});
-        piece_resolve(&piece, &outcome_accepted);
+        struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.bytes_max = 150});
+        export_batch_resolve(&cut, &outcome_accepted);
     }
-    assert_int_equal(cuts, 6);
+    assert_int_equal(count, 6);
     assert_true(senders[0].is_resolved);
     assert_true(senders[1].is_resolved);
-    gather_fini(&gather);
+    batcher_fini(&batcher);
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
 }

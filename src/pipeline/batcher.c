@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OTLP requests concatenate, so a pending batch is a list of slices, with small requests copied
+ * into one buffer. Profiles must be merged; that happens when they are cut. Runs on its owner's
+ * lane. */
+#include "src/pipeline/batcher.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/core/receipt.h"
+
+enum {
+    BATCHER_ENTRIES_FIRST = 16,
+    BATCHER_PARTS_FIRST = 16,
+    /* Up to this size a copy costs less than a buffer that lives on, a part, and later its way back
+     * through the caches. */
+    BATCHER_COPY_BYTES_MAX = 2048,
+    BATCHER_SPLIT_PARTS_MAX = 64,
+    BATCHER_COPIES_BYTES_MIN = 4096,
+    BATCHER_COPIES_BYTES_MAX = 64 * 1024 - sizeof(struct buffer), /* 64 KiB are allocated */
+};
+
+static void drop_copies(struct batcher *batcher)
+{
+    buffer_unref(batcher->copies);
+    batcher->copies = NULL;
+}
+
+void batcher_init(struct batcher *batcher, enum signal_kind signal, struct budget *budget,
+                  struct client_info *client)
+{
+    assert(signal < SIGNAL_KINDS);
+    *batcher = (struct batcher){.signal = signal, .budget = budget};
+    batcher->client = client != NULL ? client_info_ref(client) : NULL;
+    profile_queue_init(&batcher->profiles, budget);
+}
+
+void batcher_fini(struct batcher *batcher)
+{
+    assert(batcher->pending == NULL);
+    assert(batcher->entries_count == 0);
+    mem_free(batcher->entries);
+    batcher->entries = NULL;
+    drop_copies(batcher);
+    profile_queue_fini(&batcher->profiles);
+    client_info_unref(batcher->client);
+}
+
+uint64_t batcher_items(const struct batcher *batcher)
+{
+    return batcher->pending != NULL ? batcher->pending->items : 0;
+}
+
+uint64_t batcher_bytes(const struct batcher *batcher)
+{
+    return batcher->pending != NULL ? batcher->pending->bytes : 0;
+}
+
+/* Makes room behind the entries: where at least as many have been cut off as are left, their place,
+ * so that each entry is moved once on average; else twice as much. */
+static void make_entry_room(struct batcher *batcher)
+{
+    assert(batcher->entries_first + batcher->entries_count == batcher->entries_capacity);
+    if (batcher->entries_first > batcher->entries_count) {
+        memcpy(batcher->entries, batcher->entries + batcher->entries_first,
+               batcher->entries_count * sizeof(batcher->entries[0]));
+        batcher->entries_first = 0;
+        return;
+    }
+    batcher->entries_capacity =
+        batcher->entries_capacity > 0 ? 2 * batcher->entries_capacity : BATCHER_ENTRIES_FIRST;
+    batcher->entries =
+        mem_resize(batcher->entries, batcher->entries_capacity * sizeof(batcher->entries[0]));
+}
+
+static void add_entry(struct batcher *batcher, struct receipt *receipt, uint64_t items)
+{
+    if (batcher->entries_first + batcher->entries_count == batcher->entries_capacity)
+        make_entry_room(batcher);
+    size_t at = batcher->entries_first + batcher->entries_count++;
+    assert(at < batcher->entries_capacity);
+    batcher->entries[at] = (struct batcher_entry){.receipt = receipt, .items = items};
+}
+
+/* As large as what is pending, so that few requests do not hold much. False: the budget refuses. */
+static bool make_copies(struct batcher *batcher)
+{
+    uint64_t capacity = batcher->pending->bytes;
+    if (capacity < BATCHER_COPIES_BYTES_MIN)
+        capacity = BATCHER_COPIES_BYTES_MIN;
+    if (capacity > BATCHER_COPIES_BYTES_MAX)
+        capacity = BATCHER_COPIES_BYTES_MAX;
+    drop_copies(batcher);
+    batcher->copies = buffer_try_create(batcher->budget, (size_t)capacity);
+    return batcher->copies != NULL;
+}
+
+/* Behind the copies before, with which it becomes one part. False: it has to be referred to. */
+static bool append_copy(struct batcher *batcher, const struct batch *batch)
+{
+    assert(batch->signal != PROFILES);
+    if (batch->bytes > BATCHER_COPY_BYTES_MAX || batcher->pending->parts_count == 0)
+        return false;
+    struct buffer *copies = batcher->copies;
+    bool has_room = copies != NULL && copies->capacity - copies->size >= batch->bytes;
+    if (!has_room && !make_copies(batcher))
+        return false;
+    copies = batcher->copies;
+    uint8_t *copy = copies->data + copies->size;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice bytes = batch->parts[i].bytes;
+        memcpy(copies->data + copies->size, bytes.data, bytes.size);
+        copies->size += bytes.size;
+    }
+    batch_append(batcher->pending, copies, slice_of(copy, batch->bytes));
+    batch_take_in(batcher->pending, batch);
+    return true;
+}
+
+void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *receipt)
+{
+    assert(batch->signal == batcher->signal);
+    if (batcher->pending == NULL) {
+        batcher->pending = batch_create(batcher->signal, BATCHER_PARTS_FIRST);
+        batcher->pending->arrival_ns = batch->arrival_ns;
+        batcher->pending->client =
+            batcher->client != NULL ? client_info_ref(batcher->client) : NULL;
+    }
+    /* Mixed company counts as acknowledged: a drop is never booked as a rejection. */
+    batcher->pending->is_acknowledged |= receipt == NULL || batch->is_acknowledged;
+    if (batch->signal == PROFILES) {
+        profile_queue_add(&batcher->profiles, batch);
+        batcher->pending->items += batch->items;
+        batcher->pending->bytes += batch->bytes;
+    } else if (!append_copy(batcher, batch)) {
+        batch_append_batch(batcher->pending, batch);
+    }
+    add_entry(batcher, receipt, batch->items);
+}
+
+/* capacity: how many may come at most. */
+static void add_receipt(struct export_batch *cut, struct receipt *receipt, size_t capacity)
+{
+    struct receipt *first = cut->receipts.one;
+    if (cut->receipts_count == 0) {
+        cut->receipts.one = receipt;
+    } else {
+        if (cut->receipts_count == 1) {
+            cut->receipts.many = (struct receipt **)mem_alloc(capacity * sizeof(struct receipt *));
+            cut->receipts.many[0] = first;
+        }
+        cut->receipts.many[cut->receipts_count] = receipt;
+    }
+    cut->receipts_count++;
+}
+
+/* Attributes the first `items` of what is pending to the cut, in order of arrival. The last
+ * request waits for what is left, if only for parts without items, as large empty profiles are. */
+static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_t items,
+                      bool is_last)
+{
+    struct batcher_entry *entries = batcher->entries + batcher->entries_first;
+    size_t whole = 0;     /* entries whose remaining items are all in the cut */
+    uint64_t covered = 0; /* their items */
+    assert(batcher->entries_count > 0);
+    assert(cut->receipts_count == 0);
+    while (whole < batcher->entries_count &&
+           (is_last || (whole + 1 < batcher->entries_count && (covered < items || whole == 0) &&
+                        covered + entries[whole].items <= items)))
+        covered += entries[whole++].items;
+    bool has_rest = !is_last && (covered < items || whole == 0);
+    size_t used = whole + has_rest;
+    assert(used <= batcher->entries_count);
+    for (size_t i = 0; i < used; i++)
+        if (entries[i].receipt != NULL) {
+            receipt_expect(entries[i].receipt, i < whole ? 0 : 1);
+            add_receipt(cut, entries[i].receipt, used);
+        }
+    if (has_rest)
+        entries[whole].items -=
+            items - covered < entries[whole].items ? items - covered : entries[whole].items;
+    batcher->entries_first += whole;
+    batcher->entries_count -= whole;
+    if (batcher->entries_count == 0)
+        batcher->entries_first = 0;
+}
+
+/* Cuts the first batch; what is left stays pending. */
+static struct batch *cut_profiles(struct batcher *batcher, struct otlp_limit limit)
+{
+    struct batch *pending = batcher->pending;
+    bool is_last;
+    struct batch *batch = profile_queue_cut(&batcher->profiles, pending, limit, &is_last);
+    assert(batch->items <= pending->items);
+    pending->items -= batch->items;
+    pending->bytes -= batch->bytes < pending->bytes ? batch->bytes : pending->bytes - 1;
+    if (is_last) {
+        assert(pending->items == 0);
+        batch_unref(pending);
+        batcher->pending = NULL;
+    }
+    return batch;
+}
+
+/* Each cut refers to every part of what is left. Many small ones, as edits leave them, are joined
+ * before the first cut, if there is memory. */
+static struct batch *join_many(struct batcher *batcher, struct batch *pending)
+{
+    struct batch_part whole;
+    if (pending->parts_count <= BATCHER_SPLIT_PARTS_MAX || pending->sorted_levels > 0 ||
+        !batch_join(pending, batcher->budget, &whole))
+        return pending;
+    struct batch *joined = batch_create_like(pending, 1);
+    batch_append(joined, whole.owner, whole.bytes);
+    joined->items = pending->items;
+    assert(joined->bytes == pending->bytes);
+    buffer_unref(whole.owner);
+    batch_unref(pending);
+    return joined;
+}
+
+static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limit)
+{
+    struct batch *pending = batcher->pending;
+    struct batch *head = pending;
+    bool fits = (limit.items_max == 0 || pending->items <= limit.items_max) &&
+                (limit.bytes_max == 0 || pending->bytes <= limit.bytes_max);
+    assert(pending->signal != PROFILES);
+    batcher->pending = NULL;
+    drop_copies(batcher);
+    if (!fits) {
+        pending = join_many(batcher, pending);
+        otlp_split(pending, limit, batcher->budget, &head, &batcher->pending);
+        batch_unref(pending);
+    }
+    return head;
+}
+
+struct export_batch batcher_cut(struct batcher *batcher, struct otlp_limit limit)
+{
+    struct export_batch cut = {0};
+    cut.batch =
+        batcher->signal == PROFILES ? cut_profiles(batcher, limit) : cut_records(batcher, limit);
+    attribute(batcher, &cut, cut.batch->items, batcher->pending == NULL);
+    return cut;
+}
+
+struct export_batch export_batch_of(struct batch *batch, struct receipt *receipt)
+{
+    return (struct export_batch){.batch = batch, .receipts_count = 1, .receipts = {.one = receipt}};
+}
+
+struct receipt *const *export_batch_receipts(const struct export_batch *cut)
+{
+    return cut->receipts_count > 1 ? cut->receipts.many : &cut->receipts.one;
+}
+
+void export_batch_resolve(struct export_batch *cut, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < cut->receipts_count; i++)
+        receipt_resolve(export_batch_receipts(cut)[i], outcome);
+    if (cut->receipts_count > 1)
+        mem_free((void *)cut->receipts.many);
+    batch_unref(cut->batch);
+    *cut = (struct export_batch){0};
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Offering and offering again. Runs on the lane of the component. */
+#include "src/pipeline/downstream_retry.h"
+
+#include <assert.h>
+
+#include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/ledger.h"
+
+#define RETRY_NS ((uint64_t)10 * NS_PER_MS)
+
+bool downstream_is_blocked(const struct downstream_retry *downstream)
+{
+    assert(downstream->refused == NULL || downstream->count > 0);
+    return downstream->refused != NULL || downstream->count >= DOWNSTREAM_BATCHES_MAX;
+}
+
+bool downstream_is_refusing(const struct downstream_retry *downstream)
+{
+    return downstream->refused != NULL;
+}
+
+static void keep(struct downstream_batch *offered)
+{
+    struct downstream_retry *downstream = offered->owner;
+    struct downstream_batch **last = &downstream->refused;
+    assert(offered->next == NULL);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = offered;
+    if (!timer_is_running(&downstream->timer))
+        lane_timer_start(downstream->component->lane, &downstream->timer, RETRY_NS);
+}
+
+/* Nobody will ever have it: the books and a line. */
+static struct outcome lose(const struct downstream_batch *offered, const struct outcome *outcome)
+{
+    const struct component *component = offered->owner->component;
+    const struct batch *batch = offered->batch;
+    struct outcome lost = *outcome;
+    assert(outcome->verdict != ACCEPTED);
+    lost.verdict = LOST;
+    log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
+    if (outcome->verdict == REFUSED && batch->is_acknowledged)
+        ledger_drop(component->ledger, batch, outcome->reason, component->exporters);
+    else if (outcome->verdict == REFUSED)
+        ledger_reject(component->ledger, batch, outcome->reason, component->exporters);
+    return lost;
+}
+
+static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct downstream_batch *offered = arg;
+    struct downstream_retry *downstream = offered->owner;
+    assert(receipt == &offered->receipt);
+    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+        keep(offered);
+        return;
+    }
+    struct outcome last = outcome->verdict == ACCEPTED ? *outcome : lose(offered, outcome);
+    bool was_full = downstream->count == DOWNSTREAM_BATCHES_MAX;
+    downstream->count--;
+    downstream->on_end(offered, &last);
+    /* Room again: what waits goes on from the loop, not from inside this answer. */
+    if ((was_full || downstream->is_stopping) && !timer_is_running(&downstream->timer))
+        lane_timer_start(downstream->component->lane, &downstream->timer, 0);
+}
+
+static void offer(struct downstream_batch *offered)
+{
+    struct component *component = offered->owner->component;
+    receipt_init(&offered->receipt, on_resolved, offered);
+    component_consume(component->next, offered->batch, &offered->receipt);
+}
+
+static void on_timer(struct timer *timer, void *arg)
+{
+    struct downstream_retry *downstream = arg;
+    struct downstream_batch *refused = downstream->refused;
+    assert(timer == &downstream->timer);
+    downstream->refused = NULL;
+    while (refused != NULL) {
+        struct downstream_batch *next = refused->next;
+        refused->next = NULL;
+        /* One refusal is enough: those behind it keep their place. */
+        if (downstream->refused == NULL)
+            offer(refused);
+        else
+            keep(refused);
+        refused = next;
+    }
+    downstream->on_room(downstream->component);
+}
+
+void downstream_init(struct downstream_retry *downstream, struct component *component,
+                     void (*on_end)(struct downstream_batch *offered,
+                                    const struct outcome *outcome),
+                     void (*on_room)(struct component *component))
+{
+    *downstream =
+        (struct downstream_retry){.component = component, .on_end = on_end, .on_room = on_room};
+    timer_init(&downstream->timer, on_timer, downstream);
+}
+
+void downstream_stop(struct downstream_retry *downstream)
+{
+    assert(!downstream->is_stopping);
+    downstream->is_stopping = true;
+}
+
+void downstream_end(struct downstream_retry *downstream)
+{
+    assert(downstream->count == 0);
+    assert(downstream->refused == NULL);
+    lane_timer_stop(downstream->component->lane, &downstream->timer);
+}
+
+void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered)
+{
+    assert(!downstream_is_blocked(downstream));
+    offered->owner = downstream;
+    offered->next = NULL;
+    downstream->count++;
+    offer(offered);
+}
