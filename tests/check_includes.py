@@ -43,6 +43,7 @@ FLOORS = (
     ("receivers", "nop"),
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
+    ("connectors", "forward"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),
     ("processors/trace_profile_join", "trace_profile_join"),
     ("exporters/shared", "what exporters share"),
@@ -56,7 +57,7 @@ FLOORS = (
 )
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
-COMPONENTS = ("receivers", "processors", "exporters", "extensions")
+COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
 SHARED = ("exporters/shared", "exporters/pyroscope")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")

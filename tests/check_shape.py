@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "receivers", "processors", "exporters", "extensions", "tests")
+FOLDERS = ("src", "receivers", "processors", "exporters", "connectors", "extensions", "tests")
 SUFFIXES = (".c", ".cc", ".h")
 WIDTH = 100
 

@@ -142,6 +142,9 @@ enum {
     CONFIG_EXPANDED_BYTES_MAX = 16 << 20,
     CONFIG_ERRORS_MAX = 100,
     CONFIG_REFERENCES_MAX = 1024, /* of one list of components */
+    /* From one pipeline, through connectors, counted once for each way there: each request is sent
+     * so often. */
+    CONFIG_DESTINATIONS_MAX = 65536,
     CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
 };
 #define CONFIG_ARENA_BYTES_MAX (4096 * MIB) /* never reached: follows from the limits above */

@@ -17,10 +17,8 @@ enum { VALID_VALUES_MAX = 512 };
 const char *component_kind_name(enum component_kind kind)
 {
     static const char *const names[] = {
-        [RECEIVER] = "receiver",
-        [PROCESSOR] = "processor",
-        [EXPORTER] = "exporter",
-        [EXTENSION] = "extension",
+        [RECEIVER] = "receiver",   [PROCESSOR] = "processor", [EXPORTER] = "exporter",
+        [CONNECTOR] = "connector", [EXTENSION] = "extension",
     };
     assert((size_t)kind < COMPONENT_KINDS);
     return names[kind];
@@ -29,10 +27,8 @@ const char *component_kind_name(enum component_kind kind)
 const char *component_kind_section(enum component_kind kind)
 {
     static const char *const sections[] = {
-        [RECEIVER] = "receivers",
-        [PROCESSOR] = "processors",
-        [EXPORTER] = "exporters",
-        [EXTENSION] = "extensions",
+        [RECEIVER] = "receivers",   [PROCESSOR] = "processors", [EXPORTER] = "exporters",
+        [CONNECTOR] = "connectors", [EXTENSION] = "extensions",
     };
     assert((size_t)kind < COMPONENT_KINDS);
     return sections[kind];
@@ -209,17 +205,26 @@ static void load_component(struct loader *loader, const struct path *parent,
     loader->component = NULL;
 }
 
-/* Each is one problem; what refers to it is none. */
-static void refuse_connector(struct loader *loader, const struct path *parent,
-                             const struct node_entry *entry, struct component_set *set)
+/* In a list of receivers or exporters the id of a connector would mean two things. */
+static void refuse_ambiguous(struct loader *loader, const struct component_set *set)
 {
-    struct path path = {.parent = parent, .key = entry->key};
-    assert(entry->key != NULL);
-    loader_problem(loader, entry->position, &path,
-                   "unknown type: \"%s\" (valid values: []); this build has no connectors",
-                   entry->key);
-    add(set, RECEIVER, entry->key);
-    add(set, EXPORTER, entry->key);
+    static const enum component_kind others[] = {EXPORTER, RECEIVER};
+    struct path root = {.parent = NULL};
+    struct path section = {.parent = &root, .key = component_kind_section(CONNECTOR)};
+    for (size_t i = 0; i < set->count; i++) {
+        const char *id = set->items[i].id;
+        for (size_t j = 0; set->kinds[i] == CONNECTOR && j < 2; j++) {
+            if (component_set_find(set, others[j], id) == NULL || set->items[i].origin == NULL)
+                continue;
+            struct path path = {.parent = &section, .key = set->items[i].origin->key};
+            loader_problem(loader, set->items[i].origin->position, &path,
+                           "ambiguous ID: Found both \"%s\" %s and \"%s\" connector. Change one "
+                           "of the components' IDs to eliminate ambiguity (e.g. rename \"%s\" "
+                           "connector to \"%s/connector\")",
+                           id, component_kind_name(others[j]), id, id, id);
+            break;
+        }
+    }
 }
 
 static void load_section(struct loader *loader, const struct node_entry *section,
@@ -230,18 +235,13 @@ static void load_section(struct loader *loader, const struct node_entry *section
     struct path root = {.parent = NULL};
     struct path path = {.parent = &root, .key = section->key};
     const struct node *node = section->value;
-    bool is_connectors = strcmp(section->key, "connectors") == 0;
-    if (!is_connectors && !component_kind_find(section->key, &kind))
+    if (!component_kind_find(section->key, &kind))
         return;
     if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
         loader_problem(loader, node->position, &path, "found %s, expected a map of components",
                        node_describe(node).text);
-    for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++) {
-        if (is_connectors)
-            refuse_connector(loader, &path, &node->entries[i], set);
-        else
-            load_component(loader, &path, &node->entries[i], kind, set);
-    }
+    for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++)
+        load_component(loader, &path, &node->entries[i], kind, set);
 }
 
 void component_set_load(struct loader *loader, const struct node *root, struct component_set *set)
@@ -251,9 +251,10 @@ void component_set_load(struct loader *loader, const struct node *root, struct c
     assert(set != NULL);
     *set = (struct component_set){.count = 0};
     for (size_t i = 0; i < root->count; i++)
-        set->capacity += 2 * root->entries[i].value->count;
+        set->capacity += root->entries[i].value->count;
     set->items = loader_zalloc(loader, set->capacity * sizeof(*set->items));
     set->kinds = loader_zalloc(loader, set->capacity * sizeof(*set->kinds));
     for (size_t i = 0; i < root->count; i++)
         load_section(loader, &root->entries[i], set);
+    refuse_ambiguous(loader, set);
 }

@@ -27,7 +27,7 @@ const char *component_kind_name(enum component_kind kind);
 const char *component_kind_section(enum component_kind kind);
 /* False: not the key of a section of components. */
 bool component_kind_find(const char *section, enum component_kind *ret_kind);
-/* Reads receivers, processors, exporters, extensions (and connectors, of which there are none). */
+/* Reads receivers, processors, exporters, connectors and extensions. */
 void component_set_load(struct loader *loader, const struct node *root, struct component_set *set);
 /* NULL: not defined. */
 struct config_component *component_set_find(const struct component_set *set,

@@ -14,7 +14,7 @@
 struct component_factory;
 struct node_entry;
 
-/* One entry below receivers:, processors:, exporters: or extensions:, used or not. */
+/* One entry below receivers:, processors:, exporters:, connectors: or extensions:, used or not. */
 struct config_component {
     const struct component_factory *factory;
     const char *id;                  /* "otlp/profiles": as the user wrote it, trimmed */
@@ -28,11 +28,14 @@ struct config_pipeline {
     const char *id; /* "traces/slow" */
     enum signal_kind signal;
     size_t receivers_count;
-    const struct config_component *const *receivers;
+    const struct config_component *const *receivers; /* connectors among them */
     size_t processors_count;
     const struct config_component *const *processors;
     size_t exporters_count;
-    const struct config_component *const *exporters;
+    const struct config_component *const *exporters; /* connectors among them */
+    size_t depth;          /* connectors on the longest way to it; 0: receivers alone feed it */
+    unsigned destinations; /* where an item goes from here: exporters, those behind connectors that
+                              pass it on, and connectors that do not; once for each way */
 };
 
 /* service::telemetry and our own keys below service:. */
@@ -70,6 +73,7 @@ struct config {
     const struct config_component *const *extensions; /* as service::extensions lists them */
     size_t pipelines_count;
     const struct config_pipeline *pipelines;
+    size_t depth; /* of the deepest pipeline; 0: there are no connectors */
 };
 
 struct config_request {

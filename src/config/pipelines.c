@@ -10,6 +10,7 @@
 #include "src/base/limits.h"
 #include "src/config/decode.h"
 #include "src/config/feature_gates.h"
+#include "src/config/graph.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
@@ -23,6 +24,12 @@ struct references {
     const struct config_component **items;
 };
 
+/* A connector stands among the exporters of one pipeline and the receivers of another. */
+static bool takes_connectors(enum component_kind kind)
+{
+    return kind == RECEIVER || kind == EXPORTER;
+}
+
 static void report_undefined(struct loader *loader, const struct component_set *set,
                              const struct references *references, struct position position,
                              const char *id)
@@ -31,12 +38,13 @@ static void report_undefined(struct loader *loader, const struct component_set *
     struct suggestion suggestion = suggestion_for(id);
     assert(references->blamed != NULL);
     for (size_t i = 0; i < set->count; i++)
-        if (set->kinds[i] == kind)
+        if (set->kinds[i] == kind || (set->kinds[i] == CONNECTOR && takes_connectors(kind)))
             suggestion_consider(&suggestion, set->items[i].id);
     loader_problem(loader, position, references->blamed,
                    "references %s \"%s\" which is not configured; expected one of those below "
-                   "%s%s",
+                   "%s%s%s",
                    component_kind_name(kind), id, component_kind_section(kind),
+                   takes_connectors(kind) ? " or connectors" : "",
                    suggestion_to_text(&suggestion).text);
 }
 
@@ -70,6 +78,8 @@ static void load_reference(struct loader *loader, const struct component_set *se
         return;
     }
     struct config_component *component = component_set_find(set, references->kind, identifier.id);
+    if (component == NULL && takes_connectors(references->kind))
+        component = component_set_find(set, CONNECTOR, identifier.id);
     if (component == NULL) {
         report_undefined(loader, set, references, node->position, identifier.id);
         return;
@@ -162,26 +172,12 @@ static void find_misfits(const struct config_component *const *items, size_t cou
     assert(signal < SIGNAL_KINDS);
     for (size_t i = 0; i < count; i++) {
         const struct component_factory *factory = items[i]->factory;
-        if (factory == NULL || (factory->signals & 1u << signal) != 0)
+        /* The graph has rules of its own for connectors. */
+        if (factory == NULL || factory->kind == CONNECTOR || (factory->signals & 1u << signal) != 0)
             continue;
         if (misfit->first == NULL)
             misfit->first = items[i];
         misfit->count++;
-    }
-}
-
-/* "traces, metrics and logs" */
-static void describe_signals(unsigned signals, char *text, size_t size)
-{
-    assert(size > 0);
-    size_t length = 0;
-    text[0] = '\0';
-    for (unsigned i = 0; i < SIGNAL_KINDS && length < size; i++) {
-        if ((signals & 1u << i) == 0)
-            continue;
-        const char *separator = length == 0 ? "" : (signals >> (i + 1)) != 0 ? ", " : " and ";
-        length += (size_t)snprintf(text + length, size - length, "%s%s", separator,
-                                   signal_name((enum signal_kind)i));
     }
 }
 
@@ -198,7 +194,7 @@ static void check_signals(const struct pipeline_site *site, const struct config_
     if (misfit.first == NULL)
         return;
     const struct component_factory *factory = misfit.first->factory;
-    describe_signals(factory->signals, signals, sizeof(signals));
+    signals_describe(factory->signals, signals, sizeof(signals));
     if (misfit.count > 1)
         snprintf(others, sizeof(others), " (%zu components of this pipeline do not handle it)",
                  misfit.count);
@@ -305,6 +301,7 @@ static void load_all(struct loader *loader, const struct node *node, const struc
 {
     struct config_pipeline *pipelines = loader_zalloc(loader, node->count * sizeof(*pipelines));
     size_t count = 0;
+    size_t problems = loader_problems(loader);
     assert(node->kind == NODE_MAP);
     for (size_t i = 0; i < node->count; i++) {
         struct path inner = {.parent = path, .key = node->entries[i].key};
@@ -321,6 +318,11 @@ static void load_all(struct loader *loader, const struct node *node, const struc
     }
     config->pipelines = pipelines;
     config->pipelines_count = count;
+    /* A pipeline that is missing would make connectors look as if one end of them was loose. */
+    if (loader_problems(loader) == problems)
+        graph_load(loader, set, node, pipelines, count);
+    for (size_t i = 0; i < count; i++)
+        config->depth = pipelines[i].depth > config->depth ? pipelines[i].depth : config->depth;
 }
 
 void pipelines_load(struct loader *loader, const struct node *service, struct position position,

@@ -148,6 +148,14 @@ static void write_signals(const struct component_factory *factory, FILE *out)
     if (factory->kind == EXTENSION)
         return;
     fputs(" Signals: ", out);
+    for (unsigned i = 0; i < SIGNAL_KINDS; i++)
+        for (unsigned j = 0; j < SIGNAL_KINDS; j++) {
+            if ((factory->connects[i] & 1u << j) == 0)
+                continue;
+            fprintf(out, "%s%s to %s", is_first ? "" : ", ", signal_name((enum signal_kind)i),
+                    signal_name((enum signal_kind)j));
+            is_first = false;
+        }
     for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
         if ((factory->signals & 1u << i) == 0)
             continue;
@@ -198,6 +206,16 @@ static void write_stability(const struct component_factory *factory, FILE *out)
                 stability + 1);
     /* In the order of their names, as the Go collector prints them. */
     static const enum signal_kind order[] = {LOGS, METRICS, PROFILES, TRACES};
+    for (size_t i = 0; factory->kind == CONNECTOR && i < SIGNAL_KINDS * SIGNAL_KINDS; i++) {
+        enum signal_kind in = order[i / SIGNAL_KINDS];
+        enum signal_kind to = order[i % SIGNAL_KINDS];
+        bool is_supported = (factory->connects[in] & 1u << to) != 0;
+        /* Which has a row for each pair, but none with profiles. */
+        if (is_supported || (in != PROFILES && to != PROFILES))
+            fprintf(out, "        %s-to-%s: %c%s\n", signal_name(in), signal_name(to),
+                    is_supported ? toupper((unsigned char)stability[0]) : 'U',
+                    is_supported ? stability + 1 : "ndefined");
+    }
     for (size_t i = 0; factory->kind != EXTENSION && i < SIGNAL_KINDS; i++) {
         if ((factory->signals & 1u << order[i]) != 0)
             fprintf(out, "        %s: %c%s\n", signal_name(order[i]),
@@ -235,7 +253,7 @@ void config_print_components(const struct component_factory *const *factories, F
     write_kind(factories, RECEIVER, out);
     write_kind(factories, PROCESSOR, out);
     write_kind(factories, EXPORTER, out);
-    fputs("connectors: []\n", out);
+    write_kind(factories, CONNECTOR, out);
     write_kind(factories, EXTENSION, out);
     fputs("providers:\n", out);
     static const char *const schemes[] = {"env", "file", "yaml"};

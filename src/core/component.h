@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The component contract: what a receiver, processor, exporter or extension is to the core. One
- * instance per lane (an exporter: per lane and signal; a processor: per lane and pipeline);
+/* The component contract: what a receiver, processor, exporter, connector or extension is to the
+ * core. One instance per lane (an exporter: per lane and signal; a processor: per lane and
+ * pipeline; a connector: per lane and pair of signals, the one it takes and the one it gives);
  * instances share nothing but their configuration and what the share slot makes. All slots run on
  * the instance's lane, share and unshare on the main thread while no lane runs. */
 #pragma once
@@ -29,10 +30,10 @@ struct receipt;
 struct service_view;
 struct stop_latch;
 
-enum component_kind { RECEIVER, PROCESSOR, EXPORTER, EXTENSION };
+enum component_kind { RECEIVER, PROCESSOR, EXPORTER, CONNECTOR, EXTENSION };
 
-/* Where a receiver's batches of one signal go; NULL in the receiver: no pipeline takes that signal
- * from it. */
+/* The pipelines that take one signal from a receiver or a connector; NULL in a receiver: none
+ * does. */
 struct outlet;
 
 /* First member of every instance. */
@@ -44,9 +45,10 @@ struct component {
     struct budget *budget;  /* bytes of the whole process */
     struct ledger *ledger;  /* of this lane */
     struct component *next; /* processors: the next stage */
-    struct outlet *outlets[SIGNAL_KINDS]; /* receivers */
-    enum signal_kind signal;     /* processors and exporters: the signal of this instance */
-    unsigned exporters;          /* processors: how many destinations stand behind the pipeline */
+    struct outlet *outlets[SIGNAL_KINDS]; /* receivers; connectors: of the output alone */
+    enum signal_kind signal;              /* of what consume takes */
+    enum signal_kind output;              /* connectors: of what goes to the outlet */
+    unsigned exporters;          /* how many destinations an item that consume takes is owed to */
     struct component *first;     /* the same component's instance on lane 0, maybe itself */
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* what it may ask; NULL in some tests */
@@ -66,8 +68,14 @@ struct component_factory {
         *aliases; /* NULL-ended; deprecated names that still work, with a warning. NULL: none */
     enum component_kind kind;
     const char *stability; /* "stable", "beta", "alpha", "development" */
-    unsigned signals;      /* enum signal_mask */
-    size_t instance_size;  /* of the struct that embeds struct component */
+    unsigned signals;      /* enum signal_mask; connectors have the next instead */
+    /* Connectors: by each signal that they take, which signals they give (enum signal_mask). */
+    unsigned connects[SIGNAL_KINDS];
+    /* Connectors: consume hands each batch to all pipelines behind it (outlet_pass). To the ledger
+     * the items stay the same, owed to the exporters behind. Otherwise the connector is where items
+     * end, delivered when it accepts them, and what it makes is received anew (outlet_offer). */
+    bool passes_on;
+    size_t instance_size; /* of the struct that embeds struct component */
     size_t config_size;
     const struct config_field *fields; /* NULL: no keys at all */
     size_t counters_size;
@@ -119,6 +127,12 @@ void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *b
                             struct receipt *receipt, bool is_again);
 void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
                     enum loss_reason reason);
+
+/* Connectors that pass items on: hands the batch, of their own signal, to every pipeline behind
+ * them. The receipt gets one joined answer: REFUSED only when all of them refused it and nothing is
+ * booked; what some refused while others took it is booked as lost. The budget refuses nothing
+ * here: the request was let in before. */
+void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
 
 /* Pages about the running service, as HTML. */
 enum status_page {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conservation ledger: received = delivered + rejected{reason} + dropped{reason} + in flight,
- * per signal, at all times. An item is counted once for each exporter that it is owed to. One
- * ledger per lane, written by that lane only and summed when read; reading is allowed on any
- * thread. */
+ * per signal, at all times. An item is counted once for each exporter that it is owed to. A
+ * connector that passes items on changes nothing of that: the first pipeline owes them to the
+ * exporters behind the connector, too. One ledger per lane, written by that lane only and summed
+ * when read; reading is allowed on any thread. */
 #pragma once
 
 #include <stdatomic.h>

@@ -11,6 +11,7 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
+#include "src/pipeline/joint.h"
 #include "src/pipeline/sender.h"
 
 struct branch {
@@ -32,6 +33,8 @@ struct fanout {
     struct ring *held;        /* struct held; empty when not blocked */
     void (*on_free)(void *arg);
     void *arg;
+    struct component **connectors;
+    size_t connectors_count;
     size_t count;
     struct branch branches[];
 };
@@ -87,6 +90,31 @@ static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt 
     }
 }
 
+/* With connectors the answers are joined later: a connector may refuse what was given to it. */
+static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    struct component *first = fanout->connectors[0];
+    if (fanout->count == 0 && fanout->connectors_count == 1 && first->factory->passes_on) {
+        component_consume(first, batch, receipt);
+        return;
+    }
+    struct joint *joint = joint_create(fanout->base.ledger, fanout->base.budget, batch, receipt,
+                                       fanout->count + fanout->connectors_count);
+    /* The senders come first: the last answer frees the joint. */
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (branch->is_admitted)
+            sender_take(branch->sender, batch, joint_add(joint, 1, false));
+        else
+            joint_add_refusal(joint, branch->sender, &branch->refusal);
+    }
+    for (size_t i = 0; i < fanout->connectors_count; i++) {
+        struct component *connector = fanout->connectors[i];
+        component_consume(connector, batch,
+                          joint_add(joint, connector->exporters, !connector->factory->passes_on));
+    }
+}
+
 /* Nobody is waited for: whoever has no room has refused. */
 static void note_refusals(struct fanout *fanout, const struct batch *batch)
 {
@@ -112,7 +140,9 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
         return false;
     }
     note_refusals(fanout, batch);
-    if (admitted == 0)
+    if (fanout->connectors_count > 0)
+        hand_to_connectors(fanout, batch, receipt);
+    else if (admitted == 0)
         receipt_resolve(receipt, &outcome);
     else
         hand_out(fanout, batch, receipt);
@@ -154,21 +184,30 @@ static const struct component_factory fanout_factory = {
     .consume = fanout_consume,
 };
 
-struct fanout *fanout_create(struct lane *lane, struct sender *const *senders, size_t count,
-                             void (*on_free)(void *arg), void *arg)
+struct fanout *fanout_create(const struct fanout_settings *settings)
 {
-    assert(count > 0);
-    assert(on_free != NULL);
+    size_t count = settings->senders_count;
+    size_t connectors_count = settings->connectors_count;
+    assert(count + connectors_count > 0);
+    assert(settings->on_free != NULL);
     struct fanout *fanout = mem_zalloc(sizeof(*fanout) + count * sizeof(fanout->branches[0]));
     fanout->base.factory = &fanout_factory;
-    fanout->base.lane = lane;
-    fanout->waiter = (struct budget_waiter){.lane = lane, .fn = on_room, .arg = fanout};
+    fanout->base.lane = settings->lane;
+    fanout->base.ledger = settings->ledger;
+    fanout->base.budget = settings->budget;
+    fanout->waiter = (struct budget_waiter){.lane = settings->lane, .fn = on_room, .arg = fanout};
     fanout->held = ring_create();
-    fanout->on_free = on_free;
-    fanout->arg = arg;
+    fanout->on_free = settings->on_free;
+    fanout->arg = settings->arg;
     fanout->count = count;
     for (size_t i = 0; i < count; i++)
-        fanout->branches[i].sender = senders[i];
+        fanout->branches[i].sender = settings->senders[i];
+    fanout->connectors_count = connectors_count;
+    if (connectors_count > 0)
+        fanout->connectors =
+            (struct component **)mem_alloc(connectors_count * sizeof(struct component *));
+    for (size_t i = 0; i < connectors_count; i++)
+        fanout->connectors[i] = settings->connectors[i];
     return fanout;
 }
 
@@ -178,6 +217,7 @@ void fanout_destroy(struct fanout *fanout)
         return;
     assert(fanout->waits_for == NULL);
     ring_destroy(fanout->held);
+    mem_free((void *)fanout->connectors);
     mem_free(fanout);
 }
 

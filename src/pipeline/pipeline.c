@@ -14,6 +14,7 @@
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
 #include "src/pipeline/fanout.h"
+#include "src/pipeline/joint.h"
 
 struct pipeline {
     struct lane *lane;
@@ -29,12 +30,15 @@ struct pipeline {
     void *drained_arg;
 };
 
+/* Which refusals the pipeline books itself; the others are booked by who offered the batch. */
+enum booking { BOOKS_ALL, BOOKS_PERMANENT, BOOKS_NONE };
+
 struct entry {
     struct receipt receipt;
     struct receipt *upstream;
     struct pipeline *pipeline;
     struct batch *batch;
-    bool is_patient; /* a refusal that is not for good is its sender's to book */
+    enum booking booking;
 };
 
 /* What an entry is charged for: itself, and the two places at most that a growing ring has for it.
@@ -64,8 +68,9 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     struct pipeline *pipeline = entry->pipeline;
     assert(receipt == &entry->receipt);
     (void)receipt;
-    bool is_later = entry->is_patient && !outcome->is_permanent;
-    if (outcome->verdict == REFUSED && !is_later)
+    if (outcome->verdict == REFUSED &&
+        (entry->booking == BOOKS_ALL ||
+         (entry->booking == BOOKS_PERMANENT && outcome->is_permanent)))
         ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
     receipt_resolve(entry->upstream, outcome);
     batch_unref(entry->batch);
@@ -111,16 +116,25 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
     assert(settings != NULL);
     assert(settings->lane != NULL);
     assert(settings->budget != NULL);
-    assert(settings->senders_count > 0);
+    assert(settings->exporters > 0);
     struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
     pipeline->lane = settings->lane;
     pipeline->ledger = settings->ledger;
     pipeline->budget = settings->budget;
     pipeline->ring = ring_create();
     pipeline->job = (struct lane_job){.fn = drain_ring, .arg = pipeline};
-    pipeline->exporters = (unsigned)settings->senders_count;
-    pipeline->fanout = fanout_create(settings->lane, settings->senders, settings->senders_count,
-                                     on_fanout_free, pipeline);
+    pipeline->exporters = settings->exporters;
+    pipeline->fanout = fanout_create(&(struct fanout_settings){
+        .lane = settings->lane,
+        .ledger = settings->ledger,
+        .budget = settings->budget,
+        .senders = settings->senders,
+        .senders_count = settings->senders_count,
+        .connectors = settings->connectors,
+        .connectors_count = settings->connectors_count,
+        .on_free = on_fanout_free,
+        .arg = pipeline,
+    });
     chain(pipeline, settings);
     return pipeline;
 }
@@ -136,29 +150,36 @@ void pipeline_destroy(struct pipeline *pipeline)
     mem_free(pipeline);
 }
 
+/* The entry is charged already. */
+static void enter(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
+                  enum booking booking)
+{
+    struct entry *entry = mem_alloc(sizeof(*entry));
+    receipt_init(&entry->receipt, on_entry_resolved, entry);
+    entry->upstream = receipt;
+    entry->pipeline = pipeline;
+    entry->batch = batch_ref(batch);
+    entry->booking = booking;
+    ring_push(pipeline->ring, entry);
+    lane_defer(pipeline->lane, &pipeline->job);
+    if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
+        lane_hurry(pipeline->lane);
+}
+
 static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
-                    bool is_patient)
+                    enum booking booking)
 {
     assert(lane_is_current(pipeline->lane));
     if (!budget_try_take(pipeline->budget, ENTRY_BYTES)) {
         struct outcome busy = outcome_busy("the memory budget is used up, try again later");
         busy.reason = LOSS_MEMORY;
         counter_add(&pipeline->refusals, 1);
-        if (!is_patient)
+        if (booking == BOOKS_ALL)
             ledger_reject(pipeline->ledger, batch, busy.reason, pipeline->exporters);
         receipt_resolve(receipt, &busy);
         return;
     }
-    struct entry *entry = mem_alloc(sizeof(*entry));
-    receipt_init(&entry->receipt, on_entry_resolved, entry);
-    entry->upstream = receipt;
-    entry->pipeline = pipeline;
-    entry->batch = batch_ref(batch);
-    entry->is_patient = is_patient;
-    ring_push(pipeline->ring, entry);
-    lane_defer(pipeline->lane, &pipeline->job);
-    if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
-        lane_hurry(pipeline->lane);
+    enter(pipeline, batch, receipt, booking);
 }
 
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
@@ -166,7 +187,7 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
     assert(pipeline != NULL);
     assert(batch->signal < SIGNAL_KINDS);
     ledger_receive(pipeline->ledger, batch, pipeline->exporters);
-    take_in(pipeline, batch, receipt, false);
+    take_in(pipeline, batch, receipt, BOOKS_ALL);
 }
 
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
@@ -226,7 +247,7 @@ void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *b
     struct pipeline *pipeline = outlet->pipelines[place];
     if (!is_again)
         ledger_receive(pipeline->ledger, batch, pipeline->exporters);
-    take_in(pipeline, batch, receipt, true);
+    take_in(pipeline, batch, receipt, BOOKS_PERMANENT);
 }
 
 void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
@@ -235,4 +256,34 @@ void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *bat
     assert(place < outlet->count);
     struct pipeline *pipeline = outlet->pipelines[place];
     ledger_reject(pipeline->ledger, batch, reason, pipeline->exporters);
+}
+
+unsigned outlet_exporters(const struct outlet *outlet)
+{
+    unsigned exporters = 0;
+    for (size_t i = 0; i < outlet->count; i++)
+        exporters += outlet->pipelines[i]->exporters;
+    return exporters;
+}
+
+/* Into the ring, not straight on: a chain of connectors needs no deeper stack, and each pipeline
+ * has its turn. */
+static void pass(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+{
+    assert(lane_is_current(pipeline->lane));
+    budget_take(pipeline->budget, ENTRY_BYTES);
+    enter(pipeline, batch, receipt, BOOKS_NONE);
+}
+
+void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
+{
+    assert(outlet->count > 0);
+    if (outlet->count == 1) {
+        pass(outlet->pipelines[0], batch, receipt);
+        return;
+    }
+    const struct pipeline *first = outlet->pipelines[0];
+    struct joint *joint = joint_create(first->ledger, first->budget, batch, receipt, outlet->count);
+    for (size_t i = 0; i < outlet->count; i++)
+        pass(outlet->pipelines[i], batch, joint_add(joint, outlet->pipelines[i]->exporters, false));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One pipeline of one lane: a ring in front, the processors in order, and a fan-out to the senders
- * of its exporters. Requests wait in the ring until the socket at hand has been read; what they
- * need there is charged to the budget, which alone bounds the ring. Runs on its lane. */
+ * of its exporters and to its connectors. Requests wait in the ring until the socket at hand has
+ * been read; what they need there is charged to the budget, which alone bounds the ring. Runs on
+ * its lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +26,10 @@ struct pipeline_settings {
     size_t processors_count;
     struct sender *const *senders;
     size_t senders_count;
+    struct component *const *connectors;
+    size_t connectors_count;
+    unsigned
+        exporters; /* how many destinations each item is owed to, those behind connectors too */
 };
 
 /* Copies the lists. */
@@ -40,6 +45,8 @@ void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *ar
 /* Any thread. refusals: requests that the budget had no room for. */
 struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline);
 
-/* Where a receiver's batches of one signal go: one or more pipelines. */
+/* Where the batches of one signal of a receiver or a connector go: one or more pipelines. */
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count);
 void outlet_destroy(struct outlet *outlet);
+/* How many destinations an item is owed to that goes to all of them. */
+unsigned outlet_exporters(const struct outlet *outlet);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a service: exporters, processors, receivers, in that order on every lane, so that nothing
- * arrives before somebody can take it. Runs on the main thread before lanes run. */
+/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane,
+ * so that nothing arrives before somebody can take it. Runs on the main thread before lanes run. */
 #include "src/service/service.h"
 
 #include <assert.h>
@@ -41,13 +41,40 @@ static bool start_exporters(struct service *service, struct error *error)
     return true;
 }
 
-static bool start_processors(struct service *service, struct error *error)
+/* A connector starts behind the processors of all pipelines that it feeds. */
+static bool start_connectors(const struct service *service, const struct service_lane *part,
+                             const struct config_pipeline *pipeline, struct error *error)
 {
-    assert(service->lanes_count > 0);
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        size_t first = connector_slot(component_slot(service, pipeline->exporters[i]),
+                                      pipeline->signal, (enum signal_kind)0);
+        for (size_t j = first; j < first + SIGNAL_KINDS; j++)
+            if (!start(part->connectors[j], error))
+                return false;
+    }
+    return true;
+}
+
+static bool start_processors(const struct service *service, const struct service_lane *part,
+                             size_t pipeline, struct error *error)
+{
+    for (size_t i = service->config->pipelines[pipeline].processors_count; i > 0; i--)
+        if (!start(part->processors[pipeline][i - 1], error))
+            return false;
+    return true;
+}
+
+/* Back to front. */
+static bool start_pipelines(struct service *service, struct error *error)
+{
+    const struct config *config = service->config;
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
-        for (size_t i = 0; i < service->config->pipelines_count; i++)
-            for (size_t j = service->config->pipelines[i].processors_count; j > 0; j--)
-                if (!start(service->lanes[lane].processors[i][j - 1], error))
+        for (size_t depth = config->depth + 1; depth > 0; depth--)
+            for (size_t i = 0; i < config->pipelines_count; i++)
+                if (config->pipelines[i].depth == depth - 1 &&
+                    (!start_connectors(service, &service->lanes[lane], &config->pipelines[i],
+                                       error) ||
+                     !start_processors(service, &service->lanes[lane], i, error)))
                     return false;
     return true;
 }
@@ -83,7 +110,7 @@ bool service_start(struct service *service, struct error *error)
     }
     if (!start_extensions(service, error))
         return false;
-    if (!start_exporters(service, error) || !start_processors(service, error) ||
+    if (!start_exporters(service, error) || !start_pipelines(service, error) ||
         !start_receivers(service, error))
         return error_prefix(error, "cannot start pipelines");
     service->ready_wall_ns = clock_wall_ns();

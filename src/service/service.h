@@ -22,8 +22,8 @@ bool service_rehearse(const struct config *config, struct lane *lane, struct err
 bool service_can_run(const struct config *config, struct lane *lane, struct error *error);
 /* Stopped or never started, and no lane runs. NULL is tolerated. */
 void service_destroy(struct service *service);
-/* Starts exporters, processors, receivers, extensions last. On failure what was started is to be
- * stopped as usual. */
+/* Starts exporters, processors and connectors, receivers, extensions last. On failure what was
+ * started is to be stopped as usual. */
 bool service_start(struct service *service, struct error *error);
 /* On lane 0: stops receivers, drains pipelines and queues, stops exporters and extensions, then
  * calls done(arg) on lane 0. is_forced: the drain's time ran out, or service_force came; what was

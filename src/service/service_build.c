@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds and destroys a service: exporters and their senders, processors, pipelines, receivers,
- * extensions, lane by lane. Runs on the main thread while no lane runs. */
+/* Builds and destroys a service, lane by lane: pipelines with their processors, exporters, senders
+ * and connectors, those behind a connector before it; then receivers, then extensions. Runs on the
+ * main thread while no lane runs. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,13 +126,75 @@ static bool build_processors(struct service *service, struct service_lane *part,
     for (size_t i = 0; i < pipeline->processors_count; i++) {
         struct component *processor = allocate(service, part, pipeline->processors[i]);
         set_signal(processor, pipeline->signal, pipeline->id);
-        processor->exporters = (unsigned)pipeline->exporters_count;
+        processor->exporters = pipeline->destinations;
         part->processors[index][i] = processor;
         bool has_shared = processor->factory->share == NULL ||
                           share_among(service, pipeline->processors[i], processor, error);
         if (!has_shared || !prepare(pipeline->processors[i], processor, error))
             return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
                                 processor->id, pipeline->id);
+    }
+    return true;
+}
+
+static bool names(const struct config_component *const *components, size_t count,
+                  const struct config_component *component)
+{
+    for (size_t i = 0; i < count; i++)
+        if (components[i] == component)
+            return true;
+    return false;
+}
+
+/* NULL: no pipeline takes that signal from it. */
+static struct outlet *build_outlet(struct service *service, struct service_lane *part,
+                                   const struct config_component *from, enum signal_kind signal)
+{
+    assert(signal < SIGNAL_KINDS);
+    const struct config *config = service->config;
+    size_t count = 0;
+    struct pipeline **fed =
+        (struct pipeline **)mem_alloc(config->pipelines_count * sizeof(struct pipeline *));
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (config->pipelines[i].signal == signal &&
+            names(config->pipelines[i].receivers, config->pipelines[i].receivers_count, from))
+            fed[count++] = part->pipelines[i];
+    struct outlet *outlet = count > 0 ? outlet_create(fed, count) : NULL;
+    mem_free((void *)fed);
+    return outlet;
+}
+
+/* One instance for each signal that pipelines take from it; *list gets them. The pipelines behind
+ * it are built already. */
+static bool build_connectors(struct service *service, struct service_lane *part,
+                             const struct config_component *from, enum signal_kind taken,
+                             struct component **list, size_t *count, struct error *error)
+{
+    assert(from->factory->kind == CONNECTOR);
+    for (unsigned given = 0; given < SIGNAL_KINDS; given++) {
+        size_t slot = connector_slot(component_slot(service, from), taken, given);
+        struct component *connector = part->connectors[slot];
+        if ((from->factory->connects[taken] & 1u << given) == 0)
+            continue;
+        if (connector == NULL) {
+            struct outlet *outlet = build_outlet(service, part, from, (enum signal_kind)given);
+            if (outlet == NULL)
+                continue;
+            connector = allocate(service, part, from);
+            set_signal(connector, taken, NULL);
+            connector->output = (enum signal_kind)given;
+            connector->outlets[given] = outlet;
+            connector->exporters = from->factory->passes_on ? outlet_exporters(outlet) : 1;
+            part->connectors[slot] = connector;
+            bool has_shared =
+                from->factory->share == NULL || share_among(service, from, connector, error);
+            if (!has_shared || !prepare(from, connector, error))
+                return error_prefix(error,
+                                    "failed to create \"%s\" connector for data types \"%s\" to "
+                                    "\"%s\"",
+                                    from->id, signal_name(taken), signal_name(connector->output));
+        }
+        list[(*count)++] = connector;
     }
     return true;
 }
@@ -143,11 +206,21 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
     const struct config_pipeline *from = &service->config->pipelines[index];
     struct sender **senders =
         (struct sender **)mem_alloc(from->exporters_count * sizeof(struct sender *));
+    struct component **connectors = (struct component **)mem_alloc(
+        from->exporters_count * SIGNAL_KINDS * sizeof(struct component *));
+    size_t senders_count = 0;
+    size_t connectors_count = 0;
     bool is_built = true;
     for (size_t i = 0; is_built && i < from->exporters_count; i++) {
-        is_built = build_exporter(service, part, from->exporters[i], from->signal, error);
-        senders[i] =
-            part->senders[sender_slot(component_slot(service, from->exporters[i]), from->signal)];
+        const struct config_component *to = from->exporters[i];
+        if (to->factory->kind == CONNECTOR) {
+            is_built = build_connectors(service, part, to, from->signal, connectors,
+                                        &connectors_count, error);
+            continue;
+        }
+        is_built = build_exporter(service, part, to, from->signal, error);
+        senders[senders_count++] =
+            part->senders[sender_slot(component_slot(service, to), from->signal)];
     }
     is_built = is_built && build_processors(service, part, index, error);
     if (is_built)
@@ -158,36 +231,14 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
             .processors = part->processors[index],
             .processors_count = from->processors_count,
             .senders = senders,
-            .senders_count = from->exporters_count,
+            .senders_count = senders_count,
+            .connectors = connectors,
+            .connectors_count = connectors_count,
+            .exporters = from->destinations,
         });
     mem_free((void *)senders);
+    mem_free((void *)connectors);
     return is_built;
-}
-
-static bool names_receiver(const struct config_pipeline *pipeline,
-                           const struct config_component *receiver)
-{
-    assert(receiver->factory->kind == RECEIVER);
-    for (size_t i = 0; i < pipeline->receivers_count; i++)
-        if (pipeline->receivers[i] == receiver)
-            return true;
-    return false;
-}
-
-static struct outlet *build_outlet(struct service *service, struct service_lane *part,
-                                   const struct config_component *from, enum signal_kind signal)
-{
-    assert(signal < SIGNAL_KINDS);
-    const struct config *config = service->config;
-    size_t count = 0;
-    struct pipeline **fed =
-        (struct pipeline **)mem_alloc(config->pipelines_count * sizeof(struct pipeline *));
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        if (config->pipelines[i].signal == signal && names_receiver(&config->pipelines[i], from))
-            fed[count++] = part->pipelines[i];
-    struct outlet *outlet = count > 0 ? outlet_create(fed, count) : NULL;
-    mem_free((void *)fed);
-    return outlet;
 }
 
 static bool build_receiver(struct service *service, struct service_lane *part,
@@ -211,15 +262,18 @@ static bool build_lane(struct service *service, struct service_lane *part, struc
     part->receivers = (struct component **)mem_zalloc(components * sizeof(struct component *));
     part->exporters =
         (struct component **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct component *));
+    part->connectors =
+        (struct component **)mem_zalloc(components * SIGNAL_PAIRS * sizeof(struct component *));
     part->senders =
         (struct sender **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct sender *));
     part->pipelines =
         (struct pipeline **)mem_zalloc(config->pipelines_count * sizeof(struct pipeline *));
     part->processors =
         (struct component ***)mem_zalloc(config->pipelines_count * sizeof(struct component **));
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        if (!build_pipeline(service, part, i, error))
-            return false;
+    for (size_t depth = config->depth + 1; depth > 0; depth--)
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            if (config->pipelines[i].depth == depth - 1 && !build_pipeline(service, part, i, error))
+                return false;
     for (size_t i = 0; i < components; i++) {
         const struct config_component *from = &config->components[i];
         if (from->factory->kind == RECEIVER && from->is_used &&
@@ -249,6 +303,8 @@ static void link_instances(struct service *service)
         const struct service_lane *part = &service->lanes[lane];
         for (size_t i = 0; i < service->config->components_count; i++) {
             link_over_lanes(first->receivers[i], before->receivers[i], part->receivers[i]);
+            for (size_t j = i * SIGNAL_PAIRS; j < (i + 1) * SIGNAL_PAIRS; j++)
+                link_over_lanes(first->connectors[j], before->connectors[j], part->connectors[j]);
             for (int s = 0; s < SIGNAL_KINDS; s++) {
                 size_t slot = sender_slot(i, (enum signal_kind)s);
                 link_over_lanes(first->exporters[slot], before->exporters[slot],
@@ -410,6 +466,18 @@ static void destroy_pipelines(const struct service *service, struct service_lane
     mem_free((void *)part->processors);
 }
 
+static void destroy_connectors(const struct service *service, struct service_lane *part)
+{
+    size_t slots = service->config->components_count * SIGNAL_PAIRS;
+    for (size_t i = 0; part->connectors != NULL && i < slots; i++) {
+        if (part->connectors[i] == NULL)
+            continue;
+        outlet_destroy(part->connectors[i]->outlets[part->connectors[i]->output]);
+        destroy(part->connectors[i]);
+    }
+    mem_free((void *)part->connectors);
+}
+
 static void destroy_exporters(const struct service *service, struct service_lane *part)
 {
     assert(part != NULL);
@@ -439,6 +507,7 @@ void service_destroy(struct service *service)
             is_shared[j] |= part->senders[j] != NULL;
         destroy_receivers(service, part);
         destroy_pipelines(service, part);
+        destroy_connectors(service, part);
         destroy_exporters(service, part);
     }
     for (size_t j = 0; j < service->config->components_count * SIGNAL_KINDS; j++)

@@ -24,6 +24,7 @@ struct service_lane {
     struct ledger ledger;
     struct component **receivers;   /* by component */
     struct component **exporters;   /* by component and signal */
+    struct component **connectors;  /* by component and pair of signals */
     struct sender **senders;        /* by component and signal */
     struct pipeline **pipelines;    /* by pipeline */
     struct component ***processors; /* by pipeline, then in order */
@@ -53,6 +54,15 @@ struct service {
 static inline size_t sender_slot(size_t component, enum signal_kind signal)
 {
     return component * SIGNAL_KINDS + (size_t)signal;
+}
+
+enum { SIGNAL_PAIRS = SIGNAL_KINDS * SIGNAL_KINDS };
+
+/* taken: the signal of the pipelines that export to the connector; given: that of the others. */
+static inline size_t connector_slot(size_t component, enum signal_kind taken,
+                                    enum signal_kind given)
+{
+    return component * SIGNAL_PAIRS + (size_t)taken * SIGNAL_KINDS + (size_t)given;
 }
 
 static inline size_t component_slot(const struct service *service,

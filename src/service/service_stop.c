@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stops a service front to back, stage by stage: each stage runs on every lane, and the next begins
- * when all lanes are done with it. A deadline, or a second interrupt, cuts the drain short. Driven
- * from lane 0. */
+ * when all lanes are done with it. Pipelines are drained by their depth, so that what comes through
+ * a connector still finds the pipeline behind it at work. A deadline, or a second interrupt, cuts
+ * the drain short. Driven from lane 0. */
 #include <assert.h>
 #include <stdatomic.h>
 
@@ -18,9 +19,11 @@
 
 enum stop_stage {
     STOP_RECEIVERS,
-    STOP_RINGS,      /* what receivers handed over goes through the processors */
+    /* These four for the pipelines of one depth after the other, front to back: */
+    STOP_RINGS,      /* what receivers and connectors handed over goes through the processors */
     STOP_PROCESSORS, /* one after the other, in order: what one lets go the next still takes */
     STOP_FANOUTS,    /* what waits for room in a queue goes in */
+    STOP_CONNECTORS, /* that no pipeline feeds any more */
     STOP_SENDERS,
     STOP_EXPORTERS,
     STOP_EXTENSIONS,
@@ -38,6 +41,7 @@ struct stop_lane {
 struct stop_run {
     struct service *service;
     enum stop_stage stage;
+    size_t depth;     /* of the pipelines that are drained */
     size_t processor; /* in STOP_PROCESSORS: which of each pipeline */
     unsigned lanes_pending;
     bool is_forced; /* on lane 0 only */
@@ -83,7 +87,10 @@ static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
 static void drain_pipelines(const struct stop_run *run, struct stop_lane *share)
 {
     assert(run->stage == STOP_RINGS || run->stage == STOP_FANOUTS);
-    for (size_t i = 0; i < run->service->config->pipelines_count; i++) {
+    const struct config *config = run->service->config;
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        if (config->pipelines[i].depth != run->depth)
+            continue;
         stop_latch_hold(&share->latch);
         pipeline_drain(share->part->pipelines[i], release, &share->latch);
     }
@@ -94,8 +101,35 @@ static void stop_processors(const struct stop_run *run, struct stop_lane *share)
     assert(run->stage == STOP_PROCESSORS);
     const struct config *config = run->service->config;
     for (size_t i = 0; i < config->pipelines_count; i++)
-        if (run->processor < config->pipelines[i].processors_count)
+        if (config->pipelines[i].depth == run->depth &&
+            run->processor < config->pipelines[i].processors_count)
             stop_component(share->part->processors[i][run->processor], &share->latch);
+}
+
+/* Of the deepest pipeline that exports to the connector: when that is drained, nothing comes any
+ * more. */
+static size_t feeding_depth(const struct config *config, const struct component *connector)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        if (pipeline->depth <= depth || pipeline->signal != connector->signal)
+            continue;
+        for (size_t j = 0; j < pipeline->exporters_count; j++)
+            if (pipeline->exporters[j]->id == connector->id)
+                depth = pipeline->depth;
+    }
+    return depth;
+}
+
+static void stop_connectors(const struct stop_run *run, struct stop_lane *share)
+{
+    assert(run->stage == STOP_CONNECTORS);
+    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_PAIRS; i++) {
+        struct component *connector = share->part->connectors[i];
+        if (connector != NULL && feeding_depth(run->service->config, connector) == run->depth)
+            stop_component(connector, &share->latch);
+    }
 }
 
 static void stop_senders(const struct stop_run *run, struct stop_lane *share)
@@ -133,8 +167,8 @@ static void stop_extensions(const struct stop_run *run, struct stop_lane *share)
 static void (*const stages[])(const struct stop_run *run, struct stop_lane *share) = {
     [STOP_RECEIVERS] = stop_receivers,   [STOP_RINGS] = drain_pipelines,
     [STOP_PROCESSORS] = stop_processors, [STOP_FANOUTS] = drain_pipelines,
-    [STOP_SENDERS] = stop_senders,       [STOP_EXPORTERS] = stop_exporters,
-    [STOP_EXTENSIONS] = stop_extensions,
+    [STOP_CONNECTORS] = stop_connectors, [STOP_SENDERS] = stop_senders,
+    [STOP_EXPORTERS] = stop_exporters,   [STOP_EXTENSIONS] = stop_extensions,
 };
 
 static size_t most_processors(const struct config *config)
@@ -168,6 +202,13 @@ static void next_stage(struct stop_run *run)
 {
     assert(run->stage < STOP_DONE);
     if (run->stage == STOP_PROCESSORS && ++run->processor < most_processors(run->service->config)) {
+        begin_stage(run);
+        return;
+    }
+    if (run->stage == STOP_CONNECTORS && run->depth < run->service->config->depth) {
+        run->depth++;
+        run->processor = 0;
+        run->stage = STOP_RINGS;
         begin_stage(run);
         return;
     }

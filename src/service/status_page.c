@@ -151,6 +151,7 @@ static void print_ids(FILE *out, const struct config_component *const *component
     for (size_t i = 0; i < count; i++) {
         fputs(i > 0 ? ", " : "", out);
         print_text(out, components[i]->id);
+        fputs(components[i]->factory->kind == CONNECTOR ? " (connector)" : "", out);
     }
     fputs("</td>", out);
 }

@@ -226,6 +226,9 @@ static void add_lane(const struct service *service, const struct service_lane *p
     assert(part->lane != NULL);
     for (size_t i = 0; i < config->components_count; i++)
         add_instance(metrics, part->receivers[i], -1);
+    for (size_t i = 0; i < config->components_count * SIGNAL_PAIRS; i++)
+        if (part->connectors[i] != NULL)
+            add_instance(metrics, part->connectors[i], (int)part->connectors[i]->signal);
     for (size_t i = 0; i < config->pipelines_count; i++) {
         add_ring(metrics, "pipeline", config->pipelines[i].id,
                  pipeline_ring_figures(part->pipelines[i]));

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -152,6 +153,57 @@ CASES = [
     ("telemetry", "{metrics: {level: none}, resource: {" + "e" * 1100 + ": a}}"),
 ]
 
+# Connectors: what stands below connectors, then the pipelines by name: receivers, exporters.
+CONNECTED = [
+    ("{forward: }", {"traces": ("nop", "nop")}),
+    ("{forward: {a: 1}}", {"traces": ("nop", "nop")}),
+    ("{forward: {}}", {"traces": ("nop", "forward"), "traces/b": ("forward", "nop")}),
+    ("{forward: }", {"traces": ("nop", "forward")}),
+    ("{forward: }", {"traces": ("forward", "nop")}),
+    ("{forward: }", {"traces": ("nop", "forward"), "logs": ("forward", "nop")}),
+    (
+        "{forward: }",
+        {
+            "traces": ("nop", "forward"),
+            "traces/b": ("forward", "nop"),
+            "logs": ("forward", "nop"),
+        },
+    ),
+    (
+        "{forward: }",
+        {
+            "traces": ("nop", "forward, nop, forward"),
+            "traces/b": ("forward, nop", "nop"),
+            "logs": ("nop", "forward"),
+            "logs/b": ("forward, forward", "nop"),
+            "metrics": ("nop", "forward"),
+            "metrics/b": ("forward", "nop"),
+        },
+    ),
+    ("{forward: }", {"traces": ("nop, forward", "nop, forward")}),
+    (
+        "{forward: , forward/2: }",
+        {
+            "traces": ("nop", "forward"),
+            "traces/b": ("forward", "forward/2"),
+            "traces/c": ("forward/2", "nop"),
+        },
+    ),
+    (
+        "{forward: , forward/2: }",
+        {
+            "traces": ("nop, forward/2", "forward"),
+            "traces/b": ("forward", "forward/2, nop"),
+        },
+    ),
+    ("{forward: }", {"traces": ("nop", "forward/x"), "traces/b": ("forward", "nop")}),
+    ("{nop: }", {"traces": ("nop", "nop")}),
+    ("{forward/nop: , forward: }", {"traces": ("nop", "nop")}),
+    ("{spanmetrics: }", {"traces": ("nop", "nop")}),
+    ("[forward]", {"traces": ("nop", "nop")}),
+    ("", {"traces": ("nop", "nop")}),
+]
+
 
 class BesideTheGoCollector(case.Case):
     def setUp(self):
@@ -181,6 +233,35 @@ class BesideTheGoCollector(case.Case):
                 self.write(PLAIN.format(**{**STANDARD, key: value}))
                 go, ours, said = self.ask_both()
                 self.assertEqual(ours, go, said)
+
+    def test_verdicts_on_connectors_are_the_same(self):
+        for connectors, pipelines in CONNECTED:
+            with self.subTest(connectors=connectors, pipelines=pipelines):
+                self.write(
+                    "receivers: {nop: }\nexporters: {nop: }\nprocessors: {batch: }\n"
+                    f"connectors: {connectors}\nservice:\n  pipelines:\n"
+                    + "".join(
+                        f"    {name}: {{receivers: [{ins}], processors: [batch], "
+                        f"exporters: [{outs}]}}\n"
+                        for name, (ins, outs) in pipelines.items()
+                    )
+                )
+                go = subprocess.run(
+                    [peers.otelcol(), "validate", "--config", self.path],
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                )
+                ours = run("validate", "--config", self.path)
+                self.assertEqual(ours.returncode == 0, go.returncode == 0, ours.stderr)
+                # What is wrong with the graph is told in the same words; of several mistakes, and
+                # of the connectors of a cycle, it picks one at random.
+                told = re.search("connector .* used as .* but not used in any|cycle det", go.stderr)
+                if told:
+                    kind = "cycle det" if told.group() == "cycle det" else "but not used in any"
+                    self.assertIn(kind, ours.stderr)
+                    if kind != "cycle det":
+                        self.assertIn(told.group(), ours.stderr)
 
     def test_a_file_of_four_mebibytes_is_read(self):
         text = PLAIN.format(**STANDARD) + "# Why it is so.\n" * (5 << 16)

@@ -157,6 +157,12 @@ static uint64_t delivered_items(const struct harness *harness, enum signal_kind 
             if (exporter != NULL)
                 items += test_exporter_of(exporter)->delivered_items;
         }
+    for (unsigned lane = 0; lane < harness->lanes_count; lane++)
+        for (size_t i = 0; i < harness->config->components_count * SIGNAL_PAIRS; i++) {
+            struct component *connector = harness->service->lanes[lane].connectors[i];
+            if (connector != NULL && connector->signal == signal && !connector->factory->passes_on)
+                items += ((struct test_connector *)connector)->items;
+        }
     return items;
 }
 
@@ -328,6 +334,19 @@ struct test_exporter *harness_exporter_on(const struct harness *harness, const c
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id)
 {
     return harness_exporter_on(harness, id, 0, TRACES);
+}
+
+struct component *harness_connector(const struct harness *harness, const char *id,
+                                    enum signal_kind taken, enum signal_kind given)
+{
+    for (size_t i = 0; i < harness->config->components_count; i++) {
+        struct component *connector =
+            harness->service->lanes[0].connectors[connector_slot(i, taken, given)];
+        if (connector != NULL && strcmp(connector->id, id) == 0)
+            return connector;
+    }
+    fail_msg("no connector %s", id);
+    return NULL;
 }
 
 void *harness_shared(const struct harness *harness, const char *id)

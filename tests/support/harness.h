@@ -96,6 +96,9 @@ struct component *harness_receiver(const struct harness *harness, const char *id
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
 struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
                                           unsigned lane, enum signal_kind signal);
+/* The instance of lane 0 for that pair of signals. */
+struct component *harness_connector(const struct harness *harness, const char *id,
+                                    enum signal_kind taken, enum signal_kind given);
 /* What the instances of that component share. */
 void *harness_shared(const struct harness *harness, const char *id);
 struct harness_books harness_books(const struct harness *harness, enum signal_kind signal);

@@ -21,7 +21,8 @@ static char events[EVENTS_BYTES_MAX];
 
 static void note(const char *what, const struct component *component)
 {
-    static const char *const kinds[] = {"receiver", "processor", "exporter", "extension"};
+    static const char *const kinds[] = {"receiver", "processor", "exporter", "connector",
+                                        "extension"};
     if (lane_index(component->lane) != 0)
         return;
     size_t used = strlen(events);
@@ -55,7 +56,9 @@ struct test_receiver {
 extern const struct component_factory test_receiver_factory;
 extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
+extern const struct component_factory test_connector_factory;
 extern const struct component_factory batch_processor_factory;
+extern const struct component_factory forward_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_processor_factory;
@@ -291,10 +294,57 @@ const struct component_factory test_exporter_factory = {
     .stop = test_exporter_stop,
 };
 
+static struct test_connector *test_connector_of(struct component *component)
+{
+    assert(component->factory == &test_connector_factory);
+    return (struct test_connector *)component;
+}
+
+/* One log record for each request of spans, once all is over. */
+static void test_connector_consume(struct component *component, struct batch *batch,
+                                   struct receipt *receipt)
+{
+    struct test_connector *self = test_connector_of(component);
+    struct outcome busy = outcome_busy("connector is busy");
+    assert(batch->signal == TRACES);
+    if (self->refuses) {
+        receipt_resolve(receipt, &busy);
+        return;
+    }
+    self->items += batch->items;
+    self->requests++;
+    receipt_resolve(receipt, &outcome_accepted);
+}
+
+static void test_connector_stop(struct component *component)
+{
+    struct test_connector *self = test_connector_of(component);
+    note("stop", component);
+    if (self->requests > 0) {
+        struct batch *batch = numbered_request(component->budget, LOGS, 0, self->requests);
+        outlet_offer(component->outlets[LOGS], batch, NULL);
+        batch_unref(batch);
+    }
+    component_stopped(component);
+}
+
+const struct component_factory test_connector_factory = {
+    .type = "count",
+    .kind = CONNECTOR,
+    .stability = "stable",
+    .connects = {[TRACES] = SIGNAL_LOGS},
+    .instance_size = sizeof(struct test_connector),
+    .start = note_start,
+    .consume = test_connector_consume,
+    .stop = test_connector_stop,
+};
+
 const struct component_factory *const test_components[] = {
     &test_receiver_factory,
     &test_processor_factory,
     &test_exporter_factory,
+    &test_connector_factory,
+    &forward_connector_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,

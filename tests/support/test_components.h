@@ -56,6 +56,14 @@ struct test_exporter {
 void test_exporter_release(struct test_exporter *exporter, enum test_answer answer);
 struct test_exporter *test_exporter_of(struct component *component);
 
+/* Counts requests of spans, and says how many log records that makes when it stops. */
+struct test_connector {
+    struct component base;
+    bool refuses;
+    uint64_t items;
+    uint64_t requests;
+};
+
 /* A request on its way from the receiver. */
 struct test_request {
     struct receipt receipt;
@@ -75,5 +83,5 @@ void test_receiver_offer(struct component *receiver, struct batch *batch,
 const char *test_events(void);
 void test_events_clear(void);
 
-/* NULL-ended: the three above and the processors of the core. */
+/* NULL-ended: the four above, the processors of the core and forward. */
 extern const struct component_factory *const test_components[];

@@ -277,12 +277,26 @@ static const struct component_factory debug = {.type = "debug",
                                                .signals = THREE};
 static const struct component_factory nop_exporter = {
     .type = "nop", .kind = EXPORTER, .stability = "beta", .signals = FOUR};
+static const struct component_factory forward = {.type = "forward",
+                                                 .kind = CONNECTOR,
+                                                 .stability = "beta",
+                                                 .connects = {[TRACES] = SIGNAL_TRACES,
+                                                              [METRICS] = SIGNAL_METRICS,
+                                                              [LOGS] = SIGNAL_LOGS,
+                                                              [PROFILES] = SIGNAL_PROFILES},
+                                                 .passes_on = true};
+/* Where items end. */
+static const struct component_factory count_connector = {
+    .type = "count",
+    .kind = CONNECTOR,
+    .stability = "alpha",
+    .connects = {[TRACES] = SIGNAL_METRICS, [LOGS] = SIGNAL_METRICS | SIGNAL_LOGS}};
 static const struct component_factory health_check = {
     .type = "health_check", .kind = EXTENSION, .stability = "beta"};
 
 const struct component_factory *const fake_factories[] = {
-    &otlp,      &nop_receiver, &probe,        &batch,        &resource, &nop_processor,
-    &otlp_http, &debug,        &nop_exporter, &health_check, NULL,
+    &otlp,  &nop_receiver, &probe,   &batch,           &resource,     &nop_processor, &otlp_http,
+    &debug, &nop_exporter, &forward, &count_connector, &health_check, NULL,
 };
 
 struct load_result load_text(const char *text)

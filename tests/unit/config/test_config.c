@@ -24,7 +24,10 @@
     "processors: {batch: }\n"                                                                      \
     "exporters: {nop: , debug: }\n"
 #define PIPELINE(text) PLAIN "service: {pipelines: {" text "}}\n"
-#define FINE           "service: {pipelines: {traces: {receivers: [nop], exporters: [nop]}}}\n"
+#define CONNECTED(text)                                                                            \
+    PLAIN "connectors: {forward: , forward/2: , forward/3: , count: }\n"                           \
+          "service: {pipelines: {" text "}}\n"
+#define FINE "service: {pipelines: {traces: {receivers: [nop], exporters: [nop]}}}\n"
 
 /* Each has exactly one problem. */
 static const struct {
@@ -46,9 +49,55 @@ static const struct {
      "there is such a component, but of another kind"},
     {"receivers: {nop: , hostmetrics: }\nexporters: {nop: }\n" FINE,
      "the Go collector has such a component, this build does not"},
-    {PLAIN "connectors: {forward: }\n"
-           "service: {pipelines: {traces: {receivers: [nop], exporters: [forward]}}}",
-     "otel.yaml:4:14: connectors::forward: unknown type: \"forward\""},
+    {PLAIN "connectors: {routing/a: }\n" FINE,
+     "otel.yaml:4:14: connectors::routing/a: unknown type: \"routing\" for id: \"routing/a\" "
+     "(valid "
+     "values: [forward count]); the Go collector has such a component, this build does not"},
+    {PLAIN "connectors: {forwrad: }\n" FINE, "(did you mean \"forward\"?)"},
+    {PLAIN "connectors: {nop: }\n" FINE, "connectors::nop: unknown type: \"nop\""},
+    {PLAIN "connectors: {forward: {copies: 2}}\n" FINE,
+     "connectors::forward::copies: found an unknown key, expected none at all here"},
+    {PLAIN "connectors: [forward]\n" FINE,
+     "otel.yaml:4:13: connectors: found a list, expected a map of components"},
+    {CONNECTED("traces: {receivers: [nop], processors: [forward], exporters: [nop]}"),
+     "references processor \"forward\" which is not configured; expected one of those below "
+     "processors"},
+    {CONNECTED("traces: {receivers: [nop], exporters: [forwrad]}"),
+     "otel.yaml:5:62: service::pipelines::traces: references exporter \"forwrad\" which is not "
+     "configured; expected one of those below exporters or connectors (did you mean "
+     "\"forward\"?)"},
+    {CONNECTED("traces: {receivers: [nop], exporters: [forward]}"),
+     "otel.yaml:4:14: connectors::forward: connector \"forward\" used as exporter in [traces] "
+     "pipeline but not used in any supported receiver pipeline; expected it among the receivers of "
+     "a pipeline of traces"},
+    {CONNECTED("traces: {receivers: [forward], exporters: [nop]}, traces/b: {receivers: [nop, "
+               "forward], exporters: [nop]}"),
+     "otel.yaml:4:14: connectors::forward: connector \"forward\" used as receiver in [traces "
+     "traces/b] pipeline but not used in any supported exporter pipeline; expected it among the "
+     "exporters of a pipeline of traces"},
+    /* Used in a way that it supports elsewhere, but not here. */
+    {CONNECTED("traces: {receivers: [nop], exporters: [forward]}, traces/b: {receivers: [forward], "
+               "exporters: [nop]}, logs: {receivers: [forward], exporters: [nop]}"),
+     "connector \"forward\" used as receiver in [logs] pipeline but not used in any supported "
+     "exporter pipeline; expected it among the exporters of a pipeline of logs"},
+    {CONNECTED("logs: {receivers: [nop], exporters: [count]}"),
+     "connectors::count: connector \"count\" used as exporter in [logs] pipeline but not used in "
+     "any supported receiver pipeline; expected it among the receivers of a pipeline of metrics "
+     "and logs"},
+    {CONNECTED("metrics: {receivers: [nop], exporters: [count]}, traces: {receivers: [nop], "
+               "exporters: [count]}, metrics/b: {receivers: [count], exporters: [nop]}"),
+     "connector \"count\" used as exporter in [metrics] pipeline but not used in any supported "
+     "receiver pipeline; it does not support metrics there"},
+    {CONNECTED("traces: {receivers: [nop, forward], exporters: [forward, nop]}"),
+     "otel.yaml:4:14: connectors::forward: cycle detected: connector \"forward\" (traces to "
+     "traces) -> connector \"forward\" (traces to traces)"},
+    {CONNECTED("traces/in: {receivers: [nop], exporters: [forward]}, traces: {receivers: "
+               "[forward/2], processors: [batch], exporters: [forward]}, traces/b: {receivers: "
+               "[forward], exporters: [forward/2, forward/3]}, traces/out: {receivers: "
+               "[forward/3], exporters: [nop]}"),
+     "cycle detected: connector \"forward\" (traces to traces) -> connector \"forward/2\" (traces "
+     "to traces) -> processor \"batch\" in pipeline \"traces\" -> connector \"forward\" (traces to "
+     "traces)"},
     {"receivers: {nop: , otlp: {protocols: {grpc: , htttp: }}}\nexporters: {nop: }\n" FINE,
      "otel.yaml:1:47: receivers::otlp::protocols::htttp: found an unknown key, expected one of "
      "this section (did you mean \"http\"?)"},
@@ -139,6 +188,12 @@ static const char *const fine[] = {
     PIPELINE("profiles: {receivers: [nop], exporters: [nop]}"),
     PIPELINE("traces/a/b: {receivers: [' nop '], processors: , exporters: [nop]}"),
     PLAIN "connectors: \nextensions: \n" FINE,
+    CONNECTED("traces: {receivers: [nop], exporters: [nop]}"), /* not used at all */
+    CONNECTED("traces: {receivers: [nop], exporters: [forward, nop, forward]}, traces/b: "
+              "{receivers: [forward, nop], exporters: [nop]}, logs: {receivers: [nop], exporters: "
+              "[forward]}, logs/b: {receivers: [forward, forward], exporters: [nop]}"),
+    CONNECTED("traces: {receivers: [nop], exporters: [count]}, logs: {receivers: [nop], "
+              "exporters: [count]}, metrics: {receivers: [count], exporters: [nop]}"),
     "receivers::nop: \nexporters::nop: \nservice::pipelines::traces::receivers: [nop]\n"
     "service::pipelines::traces::exporters: [nop]\n",
     "receivers: {nop: &a {}}\nexporters: {nop: *a}\n" FINE,
@@ -151,6 +206,89 @@ static void what_the_go_collector_loads_loads(void **state)
         struct load_result result = load_text(fine[i]);
         assert_loaded(&result);
         assert_int_equal(result.problems.count, 0);
+        load_result_clear(&result);
+    }
+}
+
+static void a_connector_named_as_an_exporter_is_ambiguous(void **state)
+{
+    struct load_result result =
+        load_text("receivers: {nop: , forward/a: }\nexporters: {nop: , forward: }\n"
+                  "connectors: {forward: , forward/a: }\n" FINE);
+    (void)state;
+    assert_problem(&result, "otel.yaml:3:14: connectors::forward: ambiguous ID: Found both "
+                            "\"forward\" exporter and \"forward\" connector. Change one of the "
+                            "components' IDs to eliminate ambiguity (e.g. rename \"forward\" "
+                            "connector to \"forward/connector\")");
+    assert_problem(&result, "otel.yaml:3:25: connectors::forward/a: ambiguous ID: Found both "
+                            "\"forward/a\" receiver and \"forward/a\" connector.");
+    load_result_clear(&result);
+}
+
+static const struct config_pipeline *pipeline_of(const struct config *config, const char *id)
+{
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        if (strcmp(config->pipelines[i].id, id) == 0)
+            return &config->pipelines[i];
+    fail_msg("no pipeline %s", id);
+    return NULL;
+}
+
+static void pipelines_know_how_deep_they_are_and_how_many_exporters_they_lead_to(void **state)
+{
+    struct load_result result = load_text(CONNECTED(
+        "traces/c: {receivers: [forward, forward/2], exporters: [nop, debug]}, traces/b: "
+        "{receivers: [forward], exporters: [forward/2, nop]}, traces/a: {receivers: [nop], "
+        "exporters: [forward, nop, count]}, metrics: {receivers: [count], exporters: [nop]}, "
+        "logs: {receivers: [nop], exporters: [nop]}"));
+    (void)state;
+    assert_loaded(&result);
+    static const struct {
+        const char *id;
+        size_t depth;
+        unsigned destinations;
+    } expected[] = {{"traces/a", 0, 7}, /* nop, count, b's 3, c's 2 */
+                    {"traces/b", 1, 3},
+                    {"traces/c", 2, 2},
+                    {"metrics", 1, 1},
+                    {"logs", 0, 1}};
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        const struct config_pipeline *pipeline = pipeline_of(result.config, expected[i].id);
+        assert_int_equal(pipeline->depth, expected[i].depth);
+        assert_int_equal(pipeline->destinations, expected[i].destinations);
+    }
+    assert_int_equal(result.config->depth, 2);
+    load_result_clear(&result);
+}
+
+/* Each connector doubles what the one before it sends. */
+static void the_ways_through_connectors_are_bounded(void **state)
+{
+    char yaml[16384];
+    (void)state;
+    for (unsigned doublings = 16; doublings <= 64; doublings++) {
+        int length = sprintf(yaml, "receivers: {nop: }\nexporters: {nop: }\nconnectors: {");
+        for (unsigned i = 0; i < doublings; i++)
+            length += sprintf(yaml + length, "forward/%u: , ", i);
+        length +=
+            sprintf(yaml + length, "}\nservice:\n  pipelines:\n    traces: {receivers: [nop], "
+                                   "exporters: [forward/0]}\n");
+        for (unsigned i = 0; i < doublings; i++)
+            for (unsigned j = 0; j < 2; j++) {
+                length += sprintf(yaml + length,
+                                  "    traces/%u-%u: {receivers: [forward/%u], "
+                                  "exporters: [",
+                                  i, j, i);
+                length += i + 1 < doublings ? sprintf(yaml + length, "forward/%u]}\n", i + 1)
+                                            : sprintf(yaml + length, "nop]}\n");
+            }
+        assert_true((size_t)length < sizeof(yaml));
+        struct load_result result = load_text(yaml);
+        if (doublings > 16)
+            assert_problem(&result, "service::pipelines::traces: the ways through connectors lead "
+                                    "from here to more than 65536 exporters");
+        else
+            assert_int_equal(pipeline_of(result.config, "traces")->destinations, 65536);
         load_result_clear(&result);
     }
 }
@@ -526,6 +664,9 @@ int main(void)
         cmocka_unit_test(each_mistake_has_one_problem_with_its_place),
         cmocka_unit_test(missing_sections_are_all_told),
         cmocka_unit_test(what_the_go_collector_loads_loads),
+        cmocka_unit_test(a_connector_named_as_an_exporter_is_ambiguous),
+        cmocka_unit_test(pipelines_know_how_deep_they_are_and_how_many_exporters_they_lead_to),
+        cmocka_unit_test(the_ways_through_connectors_are_bounded),
         cmocka_unit_test(the_graph_is_as_written),
         cmocka_unit_test(problems_of_all_kinds_come_together_in_file_order),
         cmocka_unit_test(a_gateway_of_traces_and_profiles_loads),

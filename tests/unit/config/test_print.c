@@ -181,7 +181,11 @@ static void the_list_of_components_is_yaml_by_kind(void **state)
     assert_printed("receivers:\n    - name: otlp\n      module: ");
     assert_printed("      stability:\n        logs: Stable\n        metrics: Stable\n"
                    "        profiles: Stable\n        traces: Stable\n");
-    assert_printed("connectors: []\n");
+    assert_printed("connectors:\n    - name: forward\n");
+    assert_printed("        logs-to-logs: Beta\n        logs-to-metrics: Undefined\n");
+    assert_printed("        profiles-to-profiles: Beta\n        traces-to-logs: Undefined\n"
+                   "        traces-to-metrics: Undefined\n        traces-to-traces: Beta\n"
+                   "    - name: count\n");
     assert_printed("extensions:\n    - name: health_check\n");
     assert_printed("        extension: Beta\n");
     assert_printed("    - scheme: env\n");
