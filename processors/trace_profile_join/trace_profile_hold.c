@@ -84,18 +84,18 @@ static uint64_t overhead_of(const struct held *held)
     assert(held->batch != NULL);
     return sizeof(*held) + sizeof(*held->batch) + sizeof(held->batch->parts[0]) +
            held->missing_count * sizeof(held->missing[0]) +
-           held->awaits.count * sizeof(held->awaits.items[0]);
+           held->pending.count * sizeof(held->pending.items[0]);
 }
 
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
-                            const struct profile_links *links, struct profile_awaits *awaits,
+                            const struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
     assert(links->set.count > 0);
     held->batch = batch;
-    held->awaits = *awaits;
-    *awaits = (struct profile_awaits){.items = NULL};
+    held->pending = *pending;
+    *pending = (struct pending_processes){.items = NULL};
     held->deadline_ns = deadline_ns;
     held->waits_for_all = links->timed_count > 0;
     note_missing(held, links);
@@ -106,7 +106,7 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
-    assert(held->missing_count > 0 || held->waits_for_all || held->awaits.count > 0);
+    assert(held->missing_count > 0 || held->waits_for_all || held->pending.count > 0);
 }
 
 /* Takes the one that *at points to out of the list. */
@@ -123,7 +123,7 @@ static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
     hold->count--;
     budget_return(hold->budget, held->overhead);
     mem_free(held->missing);
-    profile_awaits_fini(&held->awaits);
+    pending_processes_fini(&held->pending);
     mem_free(held);
     return batch;
 }
@@ -150,7 +150,7 @@ static bool is_complete(const struct trace_profile_hold *hold, struct held *held
             return false;
         held->missing_count--;
     }
-    return profile_awaits_are_over(&held->awaits, hold->store, clock_now_ns());
+    return pending_processes_are_over(&held->pending, hold->store, clock_now_ns());
 }
 
 /* A round goes on where the last call has ended, so that those who wait are not looked at anew for

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/join/profiles/profile_awaits.h"
+#include "src/join/profiles/pending_processes.h"
 
 struct batch;
 struct budget;
@@ -19,7 +19,7 @@ struct held {
     uint64_t deadline_ns;
     struct link_key *missing;
     uint32_t missing_count;
-    struct profile_awaits awaits;
+    struct pending_processes pending;
     bool waits_for_all; /* a span that comes may still make another one the wrong choice */
     uint64_t overhead;  /* bytes charged to the budget beside the batch's own */
     struct held *next;
@@ -48,10 +48,10 @@ bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes
 /* The same for what may wait in vain: only if a small share is taken by all. */
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes);
 void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes);
-/* The batch's bytes were taken. Takes the reference, and what awaits has. links are those of the
- * batch; some are not found or not settled, or there are processes to wait for. */
+/* The batch's bytes were taken. Takes the reference and the pending processes. links are those of
+ * the batch; some are not found or not settled, or there are processes to wait for. */
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
-                            const struct profile_links *links, struct profile_awaits *awaits,
+                            const struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns);
 /* The oldest one's batch, which is the caller's from now on; its bytes stay taken. */
 struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold);

@@ -257,7 +257,7 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
         .mark = (enum join_mark)config->mark,
         .takes_root = config->span_id == SPAN_ID_ROOT,
         .repairs_identity = config->repair_identity,
-        .finds_lone_traces = config->single_trace == SINGLE_TRACE_AUTO,
+        .finds_single_traces = config->single_trace == SINGLE_TRACE_AUTO,
         .uses_window = config->window_fallback,
     };
     bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&

@@ -21,7 +21,7 @@
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/join/index/join_store.h"
-#include "src/join/profiles/profile_awaits.h"
+#include "src/join/profiles/pending_processes.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/spans/span_reader.h"
 #include "src/pipeline/downstream_retry.h"
@@ -270,37 +270,38 @@ static bool make_room(struct join *self, uint64_t bytes)
 
 /* Its bytes are taken. Its sender is told OK: from now on it is ours. */
 static void hold(struct join *self, struct batch *batch, const struct profile_links *links,
-                 struct profile_awaits *awaits, struct receipt *receipt)
+                 struct pending_processes *pending, struct receipt *receipt)
 {
     struct batch *owned = batch_create_like(batch, 1);
     assert(batch->parts_count == 1);
     batch_append_batch(owned, batch);
     owned->is_acknowledged = true;
-    trace_profile_hold_add(&self->hold, owned, links, awaits,
+    trace_profile_hold_add(&self->hold, owned, links, pending,
                            clock_now_ns() + self->store->settings.hold_ns);
     arm(self, false);
     show_held(self);
     receipt_resolve(receipt, &outcome_accepted);
 }
 
-/* Whether the batch, looked up, is to wait; then its bytes are taken. awaits has what it waits for
+/* Whether the batch, looked up, is to wait; then its bytes are taken. pending has what it waits for
  * besides spans that are missing. */
 static bool is_to_wait(struct join *self, const struct profile_enricher *enricher,
-                       const struct batch *batch, uint32_t missing, struct profile_awaits *awaits)
+                       const struct batch *batch, uint32_t missing,
+                       struct pending_processes *pending)
 {
-    assert(awaits->items == NULL);
+    assert(pending->items == NULL);
     if (!may_wait(self, batch->bytes))
         return false;
     if (missing > 0)
         return make_room(self, batch->bytes);
-    profile_awaits_collect(awaits, &enricher->links, clock_now_ns());
-    return awaits->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
+    pending_processes_collect(pending, &enricher->links, clock_now_ns());
+    return pending->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
 }
 
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
     struct profile_enricher enricher;
-    struct profile_awaits awaits = {.items = NULL};
+    struct pending_processes pending = {.items = NULL};
     struct batch *whole = batch_in_one_part(batch, self->base.budget);
     struct finished finished = {.batch = NULL};
     uint32_t missing;
@@ -308,12 +309,12 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     profile_enricher_init(&enricher, self->store, self->base.budget);
     if (!trace_profile_look_up(&enricher, whole, &missing))
         finished.batch = batch_ref(whole);
-    else if (is_to_wait(self, &enricher, whole, missing, &awaits))
-        hold(self, whole, &enricher.links, &awaits, receipt);
+    else if (is_to_wait(self, &enricher, whole, missing, &pending))
+        hold(self, whole, &enricher.links, &pending, receipt);
     else
         finished = trace_profile_finish(&self->base, &enricher, whole);
     profile_enricher_fini(&enricher);
-    profile_awaits_fini(&awaits);
+    pending_processes_fini(&pending);
     if (finished.batch != NULL)
         trace_profile_keep_pass(&self->base, &finished, receipt);
     batch_unref(whole);

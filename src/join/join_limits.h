@@ -13,11 +13,11 @@ enum {
     JOIN_VALUE_BYTES_MAX = 1024,
     JOIN_VALUES_MAX = 100000, /* distinct ones of an attribute */
     JOIN_SERVICES_MAX = 4096,
-    JOIN_PROCESSES_MAX = 4096,      /* per lane */
-    JOIN_LONE_PROCESSES_MAX = 2048, /* names of processes that may have one trace */
-    JOIN_PATIENCE_MAX = 2048,       /* … that send profiles but no spans */
-    JOIN_AWAITED_MAX = 64,          /* of these, that a held request waits for */
-    JOIN_AWAITED_SHARE = 4,         /* of hold_bytes, what such requests may take: a quarter */
+    JOIN_PROCESSES_MAX = 4096,     /* per lane */
+    JOIN_SINGLE_TRACES_MAX = 2048, /* names of processes that may have one trace */
+    JOIN_PATIENCE_MAX = 2048,      /* … that send profiles but no spans */
+    JOIN_AWAITED_MAX = 64,         /* of these, that a held request waits for */
+    JOIN_AWAITED_SHARE = 4,        /* of hold_bytes, what such requests may take: a quarter */
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20, /* spans of a request, beyond which no parents are looked for */
 };

@@ -45,8 +45,8 @@ struct join_settings {
     struct keep_rules keep;
     bool takes_root; /* samples get the id of the local root */
     bool repairs_identity;
-    bool finds_lone_traces; /* profiles of a process with one trace get its id */
-    bool counts_root;       /* copies of samples for local roots, ancestors */
+    bool finds_single_traces; /* profiles of a process with one trace get its id */
+    bool counts_root;         /* copies of samples for local roots, ancestors */
     bool counts_ancestors;
     bool uses_window; /* samples that name no span get one by time */
 };

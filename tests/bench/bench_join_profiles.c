@@ -139,8 +139,8 @@ static struct batch *make_request(uint64_t samples, uint64_t spans, uint64_t ind
 
 static void learn(struct join_store *store, uint64_t spans)
 {
-    struct fact_text text;
-    struct fact_log *log = span_index_log(&store->index, 0);
+    struct string_record text;
+    struct string_ring *log = span_index_log(&store->index, 0);
     for (uint64_t i = 1; i <= spans; i++) {
         uint64_t ids[3];
         make_ids(i, ids);
@@ -151,10 +151,10 @@ static void learn(struct join_store *store, uint64_t spans)
             make_ids(i - 1, ids);
             facts.parent = ids[2];
         }
-        fact_text_begin(&text);
-        fact_text_add_number(&text, fact_log_put(log, &text, FACT_KEEP_HALF));
-        fact_text_add(&text, "GET /api/v1/orders/{id}", 10 + i % 13, JOIN_VALUE_BYTES_MAX);
-        facts.texts = fact_log_put(log, &text, FACT_KEEP_HALF);
+        string_record_begin(&text);
+        string_record_add_number(&text, string_ring_put(log, &text, STRING_KEEP_HALF));
+        string_record_add(&text, "GET /api/v1/orders/{id}", 10 + i % 13, JOIN_VALUE_BYTES_MAX);
+        facts.texts = string_ring_put(log, &text, STRING_KEEP_HALF);
         span_index_add(&store->index, 0, &facts);
     }
 }
@@ -228,7 +228,7 @@ int main(int count, char **arguments)
         .attributes_count = 1,
         .values_max = 1000,
         .repairs_identity = true,
-        .finds_lone_traces = true,
+        .finds_single_traces = true,
         .mark = JOIN_MARK_LOCAL_ROOTS,
         .index_entries = 200000,
         .index_bytes = 32 * MIB,

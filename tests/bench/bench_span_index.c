@@ -40,7 +40,7 @@ static double resident_bytes(void)
 static void add(struct span_index *index, uint64_t names)
 {
     char name[64];
-    struct fact_text text;
+    struct string_record text;
     struct span_facts facts = {
         .trace = {next_random(), next_random()},
         .span = next_random() | 1,
@@ -52,10 +52,10 @@ static void add(struct span_index *index, uint64_t names)
     memset(name, 'n', sizeof(name));
     uint64_t which = next_random() % names;
     memcpy(name, &which, sizeof(which));
-    fact_text_begin(&text);
-    fact_text_add_number(&text, 1);
-    fact_text_add(&text, name, 30, JOIN_VALUE_BYTES_MAX);
-    facts.texts = fact_log_put(span_index_log(index, 0), &text, FACT_KEEP_HALF);
+    string_record_begin(&text);
+    string_record_add_number(&text, 1);
+    string_record_add(&text, name, 30, JOIN_VALUE_BYTES_MAX);
+    facts.texts = string_ring_put(span_index_log(index, 0), &text, STRING_KEEP_HALF);
     span_index_add(index, 0, &facts);
 }
 

@@ -11,7 +11,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
-#include "src/join/profiles/profile_awaits.h"
+#include "src/join/profiles/pending_processes.h"
 #include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
@@ -687,7 +687,7 @@ static struct join_store *make_store(void)
         .keep = {.slow_ns = 4},
         .takes_root = true,
         .uses_window = true,
-        .finds_lone_traces = true,
+        .finds_single_traces = true,
         .counts_root = true,
         .counts_ancestors = true,
     };
@@ -725,7 +725,7 @@ static void join(struct slice request, enum join_part part)
     struct profile_enricher enricher;
     struct enrich_figures figures;
     struct copies_figures copies;
-    struct profile_awaits awaits = {.items = NULL};
+    struct pending_processes awaits = {.items = NULL};
     const struct keep_rules rules = {.slow_ns = 50};
     profile_enricher_init(&enricher, store, NULL);
     bool is_open = profile_links_open(&enricher.links, passed.request, 1);
@@ -742,10 +742,10 @@ static void join(struct slice request, enum join_part part)
     else if (part == COPIES)
         result = profile_copies_add(&enricher.links, batch, NULL, &copies);
     else
-        profile_awaits_collect(&awaits, &enricher.links, 1);
+        pending_processes_collect(&awaits, &enricher.links, 1);
     work_end();
     assert(is_open);
-    profile_awaits_fini(&awaits);
+    pending_processes_fini(&awaits);
     profile_enricher_fini(&enricher);
     batch_unref(result);
     batch_unref(batch);

@@ -514,7 +514,7 @@ static void read_spans(struct slice request, enum join_mark mark)
         .mark = mark,
         .repairs_identity = true,
         .uses_window = true,
-        .finds_lone_traces = true,
+        .finds_single_traces = true,
     };
     struct error error;
     struct span_reader reader;

@@ -14,7 +14,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
-#include "src/join/profiles/profile_awaits.h"
+#include "src/join/profiles/pending_processes.h"
 #include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
@@ -46,7 +46,7 @@ static struct join_store *make_store(uint8_t settings)
     struct join_settings wanted = made;
     wanted.takes_root = (settings & 1) != 0;
     wanted.uses_window = (settings & 2) != 0;
-    wanted.finds_lone_traces = (settings & 8) != 0;
+    wanted.finds_single_traces = (settings & 8) != 0;
     wanted.counts_root = (settings & 16) != 0;
     wanted.counts_ancestors = (settings & 32) != 0;
     if ((settings & 4) != 0) {
@@ -103,37 +103,37 @@ static void learn_processes(struct join_store *store, const struct profile_links
         struct resource_facts facts = resource_facts_of(resource.resource);
         if ((which & 64) != 0)
             process_table_add(&store->processes, 0, &facts, 1);
-        if (!store->settings.finds_lone_traces)
+        if (!store->settings.finds_single_traces)
             continue;
-        struct lone_keys keys = lone_traces_begin(&store->lone, &facts, 1);
+        struct process_keys keys = single_traces_begin(&store->single_traces, &facts, 1);
         for (unsigned i = 0; keys.count > 0 && i < 2; i++)
-            lone_traces_note(&store->lone, &keys, &spans[i], 1);
+            single_traces_note(&store->single_traces, &keys, &spans[i], 1);
     }
 }
 
 /* Its name and its attribute, behind the attribute of its resource. */
-static uint32_t put_texts(struct fact_log *log, uint32_t number)
+static uint32_t put_texts(struct string_ring *log, uint32_t number)
 {
-    struct fact_text text;
-    fact_text_begin(&text);
-    fact_text_add_number(&text, number % 3);
-    fact_text_add_number(&text, 0);
-    fact_text_add(&text, "resource", 1 + number % 8, 100);
-    uint32_t resource = fact_log_put(log, &text, FACT_KEEP_HALF);
-    fact_text_begin(&text);
-    fact_text_add_number(&text, resource);
-    fact_text_add(&text, "name", 1 + number % 4, 100);
+    struct string_record text;
+    string_record_begin(&text);
+    string_record_add_number(&text, number % 3);
+    string_record_add_number(&text, 0);
+    string_record_add(&text, "resource", 1 + number % 8, 100);
+    uint32_t resource = string_ring_put(log, &text, STRING_KEEP_HALF);
+    string_record_begin(&text);
+    string_record_add_number(&text, resource);
+    string_record_add(&text, "name", 1 + number % 4, 100);
     if (number % 2 != 0)
-        fact_text_add(&text, "value", 5, 100);
+        string_record_add(&text, "value", 5, 100);
     else
-        fact_text_add_absent(&text);
-    return fact_log_put(log, &text, FACT_KEEP_HALF);
+        string_record_add_absent(&text);
+    return string_ring_put(log, &text, STRING_KEEP_HALF);
 }
 
 /* Every span whose number has a bit in common with `which` is known. */
 static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
-    struct fact_log *log = span_index_log(&store->index, 0);
+    struct string_ring *log = span_index_log(&store->index, 0);
     for (uint32_t i = 1; i < links->set.count; i++) {
         const struct link_key *key = &links->set.items[i].key;
         struct span_facts facts = {.trace = {key->trace[0] | 1, key->trace[1]},
@@ -254,16 +254,16 @@ static void check_copies(struct join_store *store, struct batch *batch)
 
 /* Before any span has come. */
 static void collect_awaits(struct join_store *store, struct batch *batch,
-                           struct profile_awaits *awaits)
+                           struct pending_processes *awaits)
 {
     struct profile_links links;
     profile_links_init(&links, store, NULL);
     bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
     assert(is_open);
-    profile_awaits_collect(awaits, &links, 1);
+    pending_processes_collect(awaits, &links, 1);
     uint32_t count = awaits->count;
     assert(count <= JOIN_AWAITED_MAX);
-    bool is_over = profile_awaits_are_over(awaits, store, 1);
+    bool is_over = pending_processes_are_over(awaits, store, 1);
     assert(is_over == (count == 0) && awaits->count == count);
     profile_links_fini(&links);
 }
@@ -305,13 +305,13 @@ static void check_request(const struct profile_passed *passed, uint8_t which)
 {
     struct join_store *store = make_store(which);
     struct batch *batch = batch_of(passed->owner, passed->request, passed->samples);
-    struct profile_awaits awaits = {.items = NULL};
+    struct pending_processes awaits = {.items = NULL};
     struct profile_enricher enricher;
     struct enrich_figures figures;
     collect_awaits(store, batch, &awaits);
     profile_enricher_init(&enricher, store, NULL);
     struct buffer *first = enrich(&enricher, batch, &which, &figures);
-    bool is_over = profile_awaits_are_over(&awaits, store, 1);
+    bool is_over = pending_processes_are_over(&awaits, store, 1);
     assert(is_over);
     check_keep(store, batch, which);
     check_copies(store, batch);
@@ -319,7 +319,7 @@ static void check_request(const struct profile_passed *passed, uint8_t which)
     check_again(&enricher, first, passed->samples, figures.repaired);
     buffer_unref(first);
     profile_enricher_fini(&enricher);
-    profile_awaits_fini(&awaits);
+    pending_processes_fini(&awaits);
     batch_unref(batch);
     join_store_destroy(store);
 }

@@ -34,7 +34,7 @@ static struct join_store *store_of(uint8_t settings)
         .mark = (enum join_mark)(settings & 3),
         .repairs_identity = true,
         .uses_window = (settings & 16) != 0,
-        .finds_lone_traces = (settings & 64) != 0,
+        .finds_single_traces = (settings & 64) != 0,
     };
     struct error error;
     bool is_fine = url_template_read((settings & 8) != 0 ? "http://g/{service_name}{from_ms}" : "",

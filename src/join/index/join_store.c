@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
-#include "src/base/reload_state.h"
 #include "src/base/mem.h"
+#include "src/base/reload_state.h"
 
 uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
 {
@@ -23,7 +23,7 @@ static void put_shape(struct profile_bytes *shape, const struct join_settings *s
                                 settings->index_bytes,
                                 settings->values_max,
                                 settings->uses_window,
-                                settings->finds_lone_traces,
+                                settings->finds_single_traces,
                                 settings->attributes_count};
     assert(shape->size == 0);
     profile_bytes_add(shape, slice_of(numbers, sizeof(numbers)));
@@ -50,8 +50,9 @@ struct join_store *join_store_create(const struct join_settings *settings, unsig
         process_table_init(&store->processes, &store->index) &&
         id_set_init(&store->observed, JOIN_SEEN_IDS_MAX) &&
         id_set_init(&store->missed, JOIN_SEEN_IDS_MAX);
-    if (settings->finds_lone_traces)
-        is_made = is_made && lone_traces_init(&store->lone) && patience_init(&store->patience);
+    if (settings->finds_single_traces)
+        is_made = is_made && single_traces_init(&store->single_traces) &&
+                  pending_services_init(&store->pending_services);
     for (size_t i = 0; is_made && i < settings->attributes_count; i++)
         is_made = value_cap_init(&store->caps[i], settings->values_max);
     if (is_made)
@@ -67,8 +68,8 @@ void join_store_destroy(struct join_store *store)
     assert(atomic_load(&store->held_bytes) == 0);
     for (size_t i = 0; i < store->settings.attributes_count; i++)
         value_cap_fini(&store->caps[i]);
-    lone_traces_fini(&store->lone);
-    patience_fini(&store->patience);
+    single_traces_fini(&store->single_traces);
+    pending_services_fini(&store->pending_services);
     id_set_fini(&store->observed);
     id_set_fini(&store->missed);
     process_table_fini(&store->processes);

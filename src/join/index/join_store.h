@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 #include "src/join/index/id_set.h"
-#include "src/join/index/lone_trace.h"
-#include "src/join/index/newcomers.h"
-#include "src/join/index/patience.h"
+#include "src/join/index/pending_services.h"
 #include "src/join/index/process_table.h"
+#include "src/join/index/recent_services.h"
 #include "src/join/index/service_set.h"
+#include "src/join/index/single_trace.h"
 #include "src/join/index/span_index.h"
 #include "src/join/index/span_window.h"
 #include "src/join/join_settings.h"
@@ -25,13 +25,13 @@ struct join_store {
     struct span_window window; /* with uses_window */
     struct process_table processes;
     struct service_set services;
-    struct newcomers newcomers;
+    struct recent_services recent_services;
     struct id_set observed; /* spans that profiles mentioned: with JOIN_MARK_OBSERVED */
     struct id_set missed;   /* those that were not there: their spans, if any come, are late */
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];
-    _Atomic uint64_t held_bytes; /* of profiles, on all lanes */
-    struct lone_traces lone;     /* with finds_lone_traces */
-    struct patience patience;    /* the same */
+    _Atomic uint64_t held_bytes;              /* of profiles, on all lanes */
+    struct single_traces single_traces;       /* with finds_single_traces */
+    struct pending_services pending_services; /* the same */
     struct keep_switch keep;
     bool has_spans;             /* some pipeline of traces has an instance */
     bool has_control;           /* an instance on lane 0, whose own this is, listens */

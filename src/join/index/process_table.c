@@ -68,15 +68,15 @@ static bool read_found(const struct process_table *table, unsigned shard, uint64
     if (value >> 32 != key >> 32 ||
         !span_index_text_at(table->index, shard, (uint32_t)value, &ret_found->text))
         return false;
-    ret_found->attributes = fact_text_read(&ret_found->text);
-    if (fact_next_hash(&ret_found->attributes) != key)
+    ret_found->attributes = string_record_read(&ret_found->text);
+    if (record_next_hash(&ret_found->attributes) != key)
         return false;
-    ret_found->service = fact_next_hash(&ret_found->attributes);
-    *ret_container = fact_next_hash(&ret_found->attributes);
+    ret_found->service = record_next_hash(&ret_found->attributes);
+    *ret_container = record_next_hash(&ret_found->attributes);
     return true;
 }
 
-static struct process_slot *choose(struct process_slot *line, const struct fact_log *log,
+static struct process_slot *choose(struct process_slot *line, const struct string_ring *log,
                                    uint64_t key)
 {
     struct process_slot *chosen = &line[key >> 61];
@@ -85,13 +85,13 @@ static struct process_slot *choose(struct process_slot *line, const struct fact_
         uint64_t old = atomic_load_explicit(&line[i - 1].value, memory_order_relaxed);
         if (old >> 32 == key >> 32 && old != 0)
             return &line[i - 1];
-        if (!fact_log_has(log, (uint32_t)old))
+        if (!string_ring_has(log, (uint32_t)old))
             chosen = &line[i - 1];
     }
     return chosen;
 }
 
-static bool is_same_text(const struct fact_text *a, const struct fact_text *b)
+static bool is_same_text(const struct string_record *a, const struct string_record *b)
 {
     assert(a->bytes <= sizeof(a->words));
     return a->bytes == b->bytes && memcmp(a->words, b->words, a->bytes) == 0;
@@ -99,7 +99,7 @@ static bool is_same_text(const struct fact_text *a, const struct fact_text *b)
 
 /* Whoever had the name until now has given it up, or shares it. */
 static void note_change(struct process_slot *slot, const struct process_found *before,
-                        const struct resource_facts *facts, const struct fact_text *text)
+                        const struct resource_facts *facts, const struct string_record *text)
 {
     uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
     assert(facts->service != 0);
@@ -110,16 +110,17 @@ static void note_change(struct process_slot *slot, const struct process_found *b
 }
 
 static void add(struct process_table *table, unsigned shard, uint64_t key,
-                const struct resource_facts *facts, const struct fact_text *text, uint32_t now_s)
+                const struct resource_facts *facts, const struct string_record *text,
+                uint32_t now_s)
 {
-    struct fact_log *log = span_index_log(table->index, shard);
-    uint32_t place = fact_log_put(log, text, FACT_KEEP_HALF);
+    struct string_ring *log = span_index_log(table->index, shard);
+    uint32_t place = string_ring_put(log, text, STRING_KEEP_HALF);
     struct process_slot *slot = choose(line_of(table, shard, key), log, key);
     uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
     uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
     struct process_found before;
     uint64_t container;
-    assert(place != FACT_NOWHERE);
+    assert(place != STRING_NOWHERE);
     if (old >> 32 != key >> 32) {
         atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->instance_s, 0, memory_order_relaxed);
@@ -142,23 +143,23 @@ static bool is_readable(const struct resource_facts *facts, int key)
 }
 
 /* What is said of the process behind each of its names, which go first. */
-static void write_text(const struct resource_facts *facts, struct fact_text *ret_text)
+static void write_text(const struct resource_facts *facts, struct string_record *ret_text)
 {
-    fact_text_begin(ret_text);
-    fact_text_add_hash(ret_text, 0);
-    fact_text_add_hash(ret_text, facts->service);
-    fact_text_add_hash(ret_text, facts->pod_container);
+    string_record_begin(ret_text);
+    string_record_add_hash(ret_text, 0);
+    string_record_add_hash(ret_text, facts->service);
+    string_record_add_hash(ret_text, facts->pod_container);
     for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
         if (is_readable(facts, k))
-            fact_text_add(ret_text, facts->key_values[k].data, facts->key_values[k].size,
-                          JOIN_VALUE_BYTES_MAX);
+            string_record_add(ret_text, facts->key_values[k].data, facts->key_values[k].size,
+                              JOIN_VALUE_BYTES_MAX);
     assert(facts->service != 0);
 }
 
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns)
 {
-    struct fact_text text;
+    struct string_record text;
     text.bytes = 0; /* not written yet: the rest of it is large */
     assert(table->slots != NULL);
     if (!facts->has_service || !is_readable(facts, RESOURCE_SERVICE_NAME))
@@ -205,7 +206,7 @@ static void take(struct look *look, const struct process_slot *slot,
     look->seen_s = seen_s;
     found->service = here->service;
     found->text = here->text;
-    found->attributes = fact_text_read(&found->text);
+    found->attributes = string_record_read(&found->text);
     found->attributes.at += here->attributes.at - (const uint8_t *)here->text.words;
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/join/index/fact_log.h"
+#include "src/join/index/string_ring.h"
 
 struct resource_facts;
 struct span_index;
@@ -29,8 +29,8 @@ struct process_table {
 struct process_found {
     uint64_t service;   /* a hash */
     bool has_instances; /* there have been several of them lately: nobody knows which */
-    struct fact_text text;
-    struct fact_reader attributes; /* of text: each an encoded KeyValue */
+    struct string_record text;
+    struct record_reader attributes; /* of text: each an encoded KeyValue */
 };
 
 /* False: no memory. */

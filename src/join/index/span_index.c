@@ -57,7 +57,7 @@ static bool init_shard(struct span_shard *shard, uint64_t entries, uint64_t byte
     shard->entries = mem_try_map(entries * sizeof(shard->entries[0]));
     shard->slots = mem_try_map((size_t)shard->buckets * BUCKET_BYTES);
     return shard->entries != NULL && shard->slots != NULL &&
-           fact_log_init(&shard->log, bytes - table_bytes(entries));
+           string_ring_init(&shard->log, bytes - table_bytes(entries));
 }
 
 bool span_index_init(struct span_index *index, unsigned shards, uint64_t entries, uint64_t bytes)
@@ -89,7 +89,7 @@ void span_index_fini(struct span_index *index)
     assert(index != NULL);
     for (unsigned i = 0; index->shards != NULL && i < index->shards_count; i++) {
         free_tables(&index->shards[i]);
-        fact_log_fini(&index->shards[i].log);
+        string_ring_fini(&index->shards[i].log);
     }
     mem_free(index->shards);
     index->shards = NULL;
@@ -411,14 +411,14 @@ enum span_found span_index_find(const struct span_index *index, const uint64_t t
 }
 
 bool span_index_text_at(const struct span_index *index, unsigned shard, uint32_t place,
-                        struct fact_text *ret_text)
+                        struct string_record *ret_text)
 {
     assert(shard < index->shards_count);
-    return fact_log_read(&index->shards[shard].log, place, ret_text);
+    return string_ring_read(&index->shards[shard].log, place, ret_text);
 }
 
 bool span_index_texts(const struct span_index *index, const struct span_facts *facts,
-                      struct fact_text *ret_text)
+                      struct string_record *ret_text)
 {
     assert(facts != NULL);
     return span_index_text_at(index, facts->shard, facts->texts, ret_text);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/join/index/fact_log.h"
+#include "src/join/index/string_ring.h"
 #include "src/join/span_facts.h"
 
 struct span_entry {
@@ -24,7 +24,7 @@ struct span_shard {
     uint32_t generation; /* of the entries: goes up with every write */
     _Atomic uint32_t *slots;
     uint32_t buckets;
-    struct fact_log log;
+    struct string_ring log;
     _Atomic uint64_t arrivals;
     _Atomic uint64_t evictions; /* spans that made room for others */
 };
@@ -50,7 +50,7 @@ void span_index_expect(const struct span_index *index, unsigned shard, uint64_t 
 /* The shard's lane. A span that is there already is written anew. */
 void span_index_add(struct span_index *index, unsigned shard, const struct span_facts *facts);
 /* The shard's log, for its lane. */
-static inline struct fact_log *span_index_log(struct span_index *index, unsigned shard)
+static inline struct string_ring *span_index_log(struct span_index *index, unsigned shard)
 {
     return &index->shards[shard].log;
 }
@@ -67,10 +67,10 @@ enum span_found span_index_find(const struct span_index *index, const uint64_t t
                                 uint64_t span, struct span_facts *ret_facts);
 /* False: the texts are gone by now. */
 bool span_index_texts(const struct span_index *index, const struct span_facts *facts,
-                      struct fact_text *ret_text);
+                      struct string_record *ret_text);
 /* Another text of that shard. */
 bool span_index_text_at(const struct span_index *index, unsigned shard, uint32_t place,
-                        struct fact_text *ret_text);
+                        struct string_record *ret_text);
 /* LIKELY: nobody says where its parent is, and that has not come. UNKNOWN: a span between is not
  * there. */
 enum span_root { SPAN_ROOT_UNKNOWN, SPAN_ROOT_LIKELY, SPAN_ROOT_FOUND };

@@ -46,7 +46,7 @@ bool profile_resource_identity(const struct join_store *store, const struct reso
         !process_table_find(&store->processes, facts, now_ns, ret_found))
         return false;
     assert(ret_found->service != 0);
-    while (fact_next(&ret_found->attributes, &key_value)) {
+    while (record_next(&ret_found->attributes, &key_value)) {
         enum resource_key key = resource_identity_key(key_value_of(key_value).key);
         bool is_known = key != RESOURCE_SERVICE_INSTANCE || !ret_found->has_instances;
         if (key < RESOURCE_IDENTITY_KEYS && is_known && takes(facts, key))
@@ -221,15 +221,17 @@ static bool add_trace(struct profile_resources *resources, const struct resource
 {
     struct join_store *store = resources->store;
     struct profile_bytes *inserts = &resources->splices->inserts;
-    const struct lone_names names = lone_names_of(facts);
-    struct lone_trace trace;
+    const struct process_names names = process_names_of(facts);
+    struct single_trace trace;
     uint64_t from_ns;
     uint64_t until_ns;
     assert(resources->now_ns > 0);
-    if (!store->settings.finds_lone_traces || names_spans(resources, facts) ||
-        lone_traces_state(&store->lone, &names, resources->now_ns) != LONE_HAS_TRACE ||
+    if (!store->settings.finds_single_traces || names_spans(resources, facts) ||
+        single_traces_state(&store->single_traces, &names, resources->now_ns) !=
+            PROCESS_HAS_TRACE ||
         !profile_resource_window(content, &from_ns, &until_ns) ||
-        lone_traces_find(&store->lone, &names, from_ns, until_ns, &trace) != LONE_FOUND)
+        single_traces_find(&store->single_traces, &names, from_ns, until_ns, &trace) !=
+            SINGLE_TRACE_FOUND)
         return false;
     struct said said = said_by(resources, resource, content);
     bool adds_trace = !said.has_trace;

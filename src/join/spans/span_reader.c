@@ -120,15 +120,15 @@ static struct slice attribute_value(struct slice encoded, struct slice key)
     return slice_equal(attribute.key, key) ? attribute.value : (struct slice){0};
 }
 
-static void add_text_of(struct fact_text *text, struct slice value)
+static void add_text_of(struct string_record *text, struct slice value)
 {
     char room[VALUE_TEXT_BYTES];
     struct slice found;
     assert(text != NULL);
     if (value.data != NULL && value_text_of(value, room, &found))
-        fact_text_add(text, found.data, found.size, JOIN_VALUE_BYTES_MAX);
+        string_record_add(text, found.data, found.size, JOIN_VALUE_BYTES_MAX);
     else
-        fact_text_add_absent(text);
+        string_record_add_absent(text);
 }
 
 /* What spans of the resource have in common goes into the log once: the hash of their service,
@@ -136,9 +136,9 @@ static void add_text_of(struct fact_text *text, struct slice value)
 static uint32_t put_resource_texts(struct span_reader *reader, struct slice content)
 {
     const struct join_settings *settings = &reader->store->settings;
-    struct fact_text *text = &reader->text;
-    fact_text_begin(text);
-    fact_text_add_hash(text, reader->resource.service);
+    struct string_record *text = &reader->text;
+    string_record_begin(text);
+    string_record_add_hash(text, reader->resource.service);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         if (settings->attributes[i].source != JOIN_OF_RESOURCE)
             continue;
@@ -151,8 +151,8 @@ static uint32_t put_resource_texts(struct span_reader *reader, struct slice cont
         add_text_of(text, value);
     }
     assert(text->bytes <= sizeof(text->words));
-    return fact_log_put(span_index_log(&reader->store->index, reader->shard), text,
-                        FACT_KEEP_THREE_QUARTERS);
+    return string_ring_put(span_index_log(&reader->store->index, reader->shard), text,
+                           STRING_KEEP_THREE_QUARTERS);
 }
 
 /* Whether spans of the resource may have profiles, as far as one knows. */
@@ -162,7 +162,7 @@ static bool may_have_profiles(const struct span_reader *reader, uint64_t now_ns)
     uint64_t service = reader->resource.service;
     assert(now_ns > 0);
     return service_set_may_have(&store->services, service) ||
-           (service != 0 && newcomers_has(&store->newcomers, service, now_ns));
+           (service != 0 && recent_services_has(&store->recent_services, service, now_ns));
 }
 
 static void begin_resource(struct span_reader *reader, struct slice content, uint64_t now_ns)
@@ -180,10 +180,11 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
         reader->resource_texts = put_resource_texts(reader, content);
     if (reader->is_indexed && store->settings.uses_window)
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
-    reader->lone.count = 0;
+    reader->process_keys.count = 0;
     reader->now_ns = now_ns;
-    if (store->settings.finds_lone_traces)
-        reader->lone = lone_traces_begin(&store->lone, &reader->resource, now_ns);
+    if (store->settings.finds_single_traces)
+        reader->process_keys =
+            single_traces_begin(&store->single_traces, &reader->resource, now_ns);
 }
 
 /* The first digit of an HTTP status; 0: it is none. */
@@ -251,18 +252,18 @@ static void add_to_window(struct span_reader *reader, const struct span_view *sp
 static void index_span(struct span_reader *reader, struct span_view *span)
 {
     const struct join_settings *settings = &reader->store->settings;
-    struct fact_text *text = &reader->text;
+    struct string_record *text = &reader->text;
     assert(span->facts.span != 0);
     finish_flags(settings, span);
     span->facts.resource = reader->resource.hash;
-    fact_text_begin(text);
-    fact_text_add_number(text, reader->resource_texts);
-    fact_text_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
+    string_record_begin(text);
+    string_record_add_number(text, reader->resource_texts);
+    string_record_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
     for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_OF_SPAN)
             add_text_of(text, span_view_value(span, i));
-    span->facts.texts =
-        fact_log_put(span_index_log(&reader->store->index, reader->shard), text, FACT_KEEP_HALF);
+    span->facts.texts = string_ring_put(span_index_log(&reader->store->index, reader->shard), text,
+                                        STRING_KEEP_HALF);
     span_index_add(&reader->store->index, reader->shard, &span->facts);
     if (settings->uses_window)
         add_to_window(reader, span);
@@ -323,9 +324,9 @@ static void finish_run(struct span_reader *reader)
     assert(reader->run_count <= SPAN_RUN_MAX);
     for (unsigned i = 0; i < reader->run_count; i++) {
         index_span(reader, &reader->run[i].view);
-        if (reader->lone.count > 0)
-            lone_traces_note(&reader->store->lone, &reader->lone, &reader->run[i].view.facts,
-                             reader->now_ns);
+        if (reader->process_keys.count > 0)
+            single_traces_note(&reader->store->single_traces, &reader->process_keys,
+                               &reader->run[i].view.facts, reader->now_ns);
         if (!wants_mark(reader, &reader->run[i].view))
             continue;
         if (has_room(reader))
@@ -358,10 +359,11 @@ static void skip_span(struct span_reader *reader, const struct wire_field *field
     struct span_view *view = &reader->run[0].view;
     assert(reader->run_count == 0);
     reader->figures.skipped++;
-    if (reader->lone.count == 0 || !span_view_read(&reader->keys, field->bytes, view))
+    if (reader->process_keys.count == 0 || !span_view_read(&reader->keys, field->bytes, view))
         return;
     finish_flags(&reader->store->settings, view);
-    lone_traces_note(&reader->store->lone, &reader->lone, &view->facts, reader->now_ns);
+    single_traces_note(&reader->store->single_traces, &reader->process_keys, &view->facts,
+                       reader->now_ns);
 }
 
 /* A scope's content in one piece; `at` is where it begins in the batch. */

@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-#include "src/join/index/fact_log.h"
-#include "src/join/index/lone_trace.h"
 #include "src/join/index/resource_facts.h"
+#include "src/join/index/single_trace.h"
+#include "src/join/index/string_ring.h"
 #include "src/join/spans/span_view.h"
 #include "src/join/splice.h"
 
@@ -46,12 +46,12 @@ struct span_reader {
     unsigned run_count;
     struct span_figures figures; /* of the batch at hand */
     struct resource_facts resource;
-    struct lone_keys lone; /* names of its process that may have one trace */
+    struct process_keys process_keys; /* names of its process that may have one trace */
     uint64_t now_ns;
-    struct fact_text text;   /* of the span at hand */
-    uint32_t resource_texts; /* their place in the log */
-    uint64_t batch_bytes;    /* of the batch at hand */
-    bool is_indexed;         /* the resource at hand */
+    struct string_record text; /* of the span at hand */
+    uint32_t resource_texts;   /* their place in the log */
+    uint64_t batch_bytes;      /* of the batch at hand */
+    bool is_indexed;           /* the resource at hand */
     bool is_marked;
 };
 

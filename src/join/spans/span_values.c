@@ -43,13 +43,13 @@ bool span_values_open(struct span_values *values, const struct join_settings *se
     values->next = 0;
     if (!span_index_texts(index, facts, &values->span))
         return false;
-    values->span_reader = fact_text_read(&values->span);
-    uint32_t resource = fact_next_number(&values->span_reader);
-    if (!fact_next(&values->span_reader, &values->name) ||
+    values->span_reader = string_record_read(&values->span);
+    uint32_t resource = record_next_number(&values->span_reader);
+    if (!record_next(&values->span_reader, &values->name) ||
         !span_index_text_at(index, facts->shard, resource, &values->resource))
         return false;
-    values->resource_reader = fact_text_read(&values->resource);
-    values->service = fact_next_hash(&values->resource_reader);
+    values->resource_reader = string_record_read(&values->resource);
+    values->service = record_next_hash(&values->resource_reader);
     return true;
 }
 
@@ -68,9 +68,9 @@ bool span_values_next(struct span_values *values, struct slice *ret_value)
         *ret_value = bucket_text(settings, values->facts, values->bucket);
         return true;
     case JOIN_OF_SPAN:
-        return fact_next(&values->span_reader, ret_value);
+        return record_next(&values->span_reader, ret_value);
     case JOIN_OF_RESOURCE:
     default:
-        return fact_next(&values->resource_reader, ret_value);
+        return record_next(&values->resource_reader, ret_value);
     }
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "src/base/slice.h"
-#include "src/join/index/fact_log.h"
+#include "src/join/index/string_ring.h"
 
 struct join_settings;
 struct span_facts;
@@ -18,10 +18,10 @@ enum { BUCKET_TEXT_MAX = 64 };
 struct span_values {
     const struct join_settings *settings; /* borrowed, as facts */
     const struct span_facts *facts;
-    struct fact_text span;
-    struct fact_text resource;
-    struct fact_reader span_reader;
-    struct fact_reader resource_reader;
+    struct string_record span;
+    struct string_record resource;
+    struct record_reader span_reader;
+    struct record_reader resource_reader;
     struct slice name;
     uint64_t service; /* a hash; 0: it has no name */
     size_t next;      /* attribute */

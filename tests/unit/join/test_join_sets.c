@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "src/join/index/id_set.h"
-#include "src/join/index/newcomers.h"
-#include "src/join/index/patience.h"
+#include "src/join/index/pending_services.h"
+#include "src/join/index/recent_services.h"
 #include "src/join/value_cap.h"
 
 enum { NOW = 1000 };
@@ -76,36 +76,36 @@ static void patience_ends_and_comes_back_after_a_silence(void **state)
         {JOIN_WARM_UP_NS / 2, true},
         {JOIN_WARM_UP_NS, false},
     };
-    struct patience patience = {.entries = NULL};
+    struct pending_services services = {.entries = NULL};
     uint64_t now_ns = NOW;
     (void)state;
-    assert_true(patience_init(&patience));
+    assert_true(pending_services_init(&services));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         now_ns += rows[i].after_ns;
-        if (patience_lasts(&patience, 5, now_ns) != rows[i].lasts)
+        if (pending_services_has(&services, 5, now_ns) != rows[i].lasts)
             fail_msg("row %zu", i);
     }
-    assert_true(patience_lasts(&patience, 6, now_ns)); /* to each its own */
-    patience_fini(&patience);
+    assert_true(pending_services_has(&services, 6, now_ns)); /* to each its own */
+    pending_services_fini(&services);
 }
 
 static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
 {
-    struct patience patience = {.entries = NULL};
+    struct pending_services services = {.entries = NULL};
     uint64_t now_ns = NOW;
     unsigned remembered = 0;
     (void)state;
-    assert_true(patience_init(&patience));
+    assert_true(pending_services_init(&services));
     for (uint64_t key = 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
-        assert_true(patience_lasts(&patience, key, now_ns++));
+        assert_true(pending_services_has(&services, key, now_ns++));
     now_ns = NOW + JOIN_WARM_UP_NS;
     for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
-        assert_true(patience_lasts(&patience, key, now_ns));
+        assert_true(pending_services_has(&services, key, now_ns));
     now_ns = NOW + 2 * JOIN_WARM_UP_NS;
     for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
-        remembered += !patience_lasts(&patience, key, now_ns);
+        remembered += !pending_services_has(&services, key, now_ns);
     assert_int_equal(remembered, JOIN_PATIENCE_MAX);
-    patience_fini(&patience);
+    pending_services_fini(&services);
 }
 
 static void an_id_is_there_until_it_is_taken_or_pushed_out(void **state)
@@ -154,32 +154,33 @@ static void the_first_values_of_each_epoch_pass(void **state)
 
 static void a_service_is_new_for_a_while_and_again_after_as_long_a_silence(void **state)
 {
-    static struct newcomers set;
+    static struct recent_services set;
     const uint64_t key = 0x123456789abcdef0;
     const uint64_t began = (uint64_t)5 * NS_PER_S + 7;
     uint64_t now = began;
     (void)state;
     memset(&set, 0, sizeof(set));
     for (; now <= began + JOIN_WARM_UP_NS; now += (uint64_t)15 * NS_PER_S)
-        assert_true(newcomers_has(&set, key, now));
+        assert_true(recent_services_has(&set, key, now));
     for (; now <= began + 3 * JOIN_WARM_UP_NS; now += (uint64_t)15 * NS_PER_S)
-        assert_false(newcomers_has(&set, key, now));
-    assert_true(newcomers_has(&set, key + ((uint64_t)1 << 40), now)); /* another at that place */
-    assert_true(newcomers_has(&set, key, now));
-    assert_true(newcomers_has(&set, key, now + 3 * JOIN_WARM_UP_NS));
+        assert_false(recent_services_has(&set, key, now));
+    assert_true(
+        recent_services_has(&set, key + ((uint64_t)1 << 40), now)); /* another at that place */
+    assert_true(recent_services_has(&set, key, now));
+    assert_true(recent_services_has(&set, key, now + 3 * JOIN_WARM_UP_NS));
 }
 
 static void seconds_go_round_without_making_services_new(void **state)
 {
-    static struct newcomers set;
+    static struct recent_services set;
     const uint64_t around = ((uint64_t)1 << 18) * NS_PER_S;
     uint64_t now = around - 2 * JOIN_WARM_UP_NS;
     (void)state;
     memset(&set, 0, sizeof(set));
     for (uint64_t until = now + JOIN_WARM_UP_NS; now <= until; now += NS_PER_S)
-        assert_true(newcomers_has(&set, 99, now));
+        assert_true(recent_services_has(&set, 99, now));
     for (uint64_t until = around + 2 * JOIN_WARM_UP_NS; now <= until; now += NS_PER_S)
-        assert_false(newcomers_has(&set, 99, now));
+        assert_false(recent_services_has(&set, 99, now));
 }
 
 int main(void)

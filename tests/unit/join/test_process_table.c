@@ -77,7 +77,7 @@ static const char *find(const struct fixture *f, const char *const *pairs, uint6
     name[0] = '\0';
     if (!process_table_find(&f->table, &facts, now_ns, &found))
         return name;
-    assert_true(fact_next(&found.attributes, &key_value));
+    assert_true(record_next(&found.attributes, &key_value));
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;
     while (wire_next_field(&reader, &field))

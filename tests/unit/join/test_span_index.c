@@ -44,23 +44,23 @@ static struct span_facts facts_of(uint64_t span)
     };
 }
 
-static void text_of(uint64_t span, struct fact_text *ret_text)
+static void text_of(uint64_t span, struct string_record *ret_text)
 {
     char name[64];
     int bytes = snprintf(name, sizeof(name), "name %u", (unsigned)(span % 97));
-    fact_text_begin(ret_text);
-    fact_text_add_number(ret_text, 9);
-    fact_text_add(ret_text, name, (uint64_t)bytes, 1000);
-    fact_text_add_absent(ret_text);
-    fact_text_add(ret_text, "end", 3, 1000);
+    string_record_begin(ret_text);
+    string_record_add_number(ret_text, 9);
+    string_record_add(ret_text, name, (uint64_t)bytes, 1000);
+    string_record_add_absent(ret_text);
+    string_record_add(ret_text, "end", 3, 1000);
 }
 
 static void add(struct span_index *index, unsigned shard, uint64_t span)
 {
-    struct fact_text text;
+    struct string_record text;
     struct span_facts facts = facts_of(span);
     text_of(span, &text);
-    facts.texts = fact_log_put(span_index_log(index, shard), &text, FACT_KEEP_HALF);
+    facts.texts = string_ring_put(span_index_log(index, shard), &text, STRING_KEEP_HALF);
     span_index_add(index, shard, &facts);
 }
 
@@ -74,9 +74,9 @@ static bool is_as_added(const struct span_facts *facts, uint64_t span)
            facts->thread == wanted.thread;
 }
 
-static bool is_text_of(const struct fact_text *text, uint64_t span)
+static bool is_text_of(const struct string_record *text, uint64_t span)
 {
-    struct fact_text wanted;
+    struct string_record wanted;
     text_of(span, &wanted);
     return text->bytes == wanted.bytes && memcmp(text->words, wanted.words, text->bytes) == 0;
 }
@@ -84,7 +84,7 @@ static bool is_text_of(const struct fact_text *text, uint64_t span)
 static bool has(const struct span_index *index, uint64_t span)
 {
     struct span_facts found;
-    struct fact_text text;
+    struct string_record text;
     struct span_facts wanted = facts_of(span);
     if (span_index_find(index, wanted.trace, span, &found) != SPAN_FOUND)
         return false;
@@ -278,9 +278,9 @@ static void fewer_spans_are_kept_where_bytes_do_not_suffice(void **unused)
 static void texts_are_right_or_gone(void **unused)
 {
     struct span_index index;
-    struct fact_text text;
+    struct string_record text;
     char name[1000];
-    struct fact_log *log;
+    struct string_ring *log;
     uint64_t gone = 0;
     (void)unused;
     assert_true(span_index_init(&index, 1, 1000, SPAN_SHARD_BYTES_MIN));
@@ -289,10 +289,10 @@ static void texts_are_right_or_gone(void **unused)
         struct span_facts facts = facts_of(span);
         memset(name, (int)(span % 251), sizeof(name));
         memcpy(name, &span, sizeof(span));
-        fact_text_begin(&text);
-        fact_text_add(&text, name, 8 + random_bits() % 990, sizeof(name));
-        facts.texts = fact_log_put(log, &text, FACT_KEEP_HALF);
-        assert_int_equal(facts.texts, fact_log_put(log, &text, FACT_KEEP_HALF));
+        string_record_begin(&text);
+        string_record_add(&text, name, 8 + random_bits() % 990, sizeof(name));
+        facts.texts = string_ring_put(log, &text, STRING_KEEP_HALF);
+        assert_int_equal(facts.texts, string_ring_put(log, &text, STRING_KEEP_HALF));
         span_index_add(&index, 0, &facts);
     }
     for (uint64_t span = 2001; span <= 3000; span++) {
@@ -305,11 +305,11 @@ static void texts_are_right_or_gone(void **unused)
             assert_int_equal(gone, span - 2000);
             continue;
         }
-        struct fact_reader reader = fact_text_read(&text);
-        assert_true(fact_next(&reader, &field));
+        struct record_reader reader = string_record_read(&text);
+        assert_true(record_next(&reader, &field));
         memcpy(&number, field.data, sizeof(number));
         assert_int_equal(number, span);
-        assert_false(fact_next(&reader, &field));
+        assert_false(record_next(&reader, &field));
     }
     assert_in_range(gone, 1, 999);
     span_index_fini(&index);
@@ -326,7 +326,7 @@ static void *read_spans(void *arg)
 {
     struct reading *reading = arg;
     struct span_facts found;
-    struct fact_text text;
+    struct string_record text;
     uint64_t span = 1;
     do {
         span = span % ADDS + 1;

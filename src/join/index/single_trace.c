@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of eight entries. A process that was quiet for longer than any two profiles are apart is
  * another one of the same name, and begins anew. Any thread, under the lock. */
-#include "src/join/index/lone_trace.h"
+#include "src/join/index/single_trace.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "src/join/index/span_index.h"
 #include "src/join/join_limits.h"
 
-enum { LINE = 8, LINES = JOIN_LONE_PROCESSES_MAX / LINE };
+enum { LINE = 8, LINES = JOIN_SINGLE_TRACES_MAX / LINE };
 
-bool lone_traces_init(struct lone_traces *traces)
+bool single_traces_init(struct single_traces *traces)
 {
     assert(traces->entries == NULL);
     pthread_mutex_init(&traces->lock, NULL);
@@ -21,7 +21,7 @@ bool lone_traces_init(struct lone_traces *traces)
     return traces->keys != NULL && traces->entries != NULL;
 }
 
-void lone_traces_fini(struct lone_traces *traces)
+void single_traces_fini(struct single_traces *traces)
 {
     assert(traces != NULL);
     if (traces->keys != NULL)
@@ -35,9 +35,9 @@ void lone_traces_fini(struct lone_traces *traces)
 /* The last name. */
 enum { OF_SERVICE = RESOURCE_PROCESS_NAMES };
 
-struct lone_names lone_names_of(const struct resource_facts *facts)
+struct process_names process_names_of(const struct resource_facts *facts)
 {
-    struct lone_names names = {.keys = {[OF_SERVICE] = facts->service}};
+    struct process_names names = {.keys = {[OF_SERVICE] = facts->service}};
     for (unsigned i = 0; i < OF_SERVICE; i++)
         names.keys[i] = facts->processes[i];
     assert(names.keys[OF_SERVICE] == facts->service);
@@ -45,7 +45,7 @@ struct lone_names lone_names_of(const struct resource_facts *facts)
 }
 
 /* Which of its names are of a process, bit by bit. */
-static uint8_t kinds_of(const struct lone_names *names)
+static uint8_t kinds_of(const struct process_names *names)
 {
     uint8_t kinds = 0;
     assert(names != NULL);
@@ -62,7 +62,7 @@ static size_t line_of(uint64_t key)
 }
 
 /* NULL: it is not there. */
-static struct lone_entry *find(const struct lone_traces *traces, uint64_t key)
+static struct single_trace_entry *find(const struct single_traces *traces, uint64_t key)
 {
     size_t line = line_of(key);
     assert(traces->keys != NULL);
@@ -72,15 +72,16 @@ static struct lone_entry *find(const struct lone_traces *traces, uint64_t key)
     return NULL;
 }
 
-static bool is_quiet(const struct lone_entry *entry, uint64_t now_ns)
+static bool is_quiet(const struct single_trace_entry *entry, uint64_t now_ns)
 {
     assert(now_ns > 0);
     return now_ns > entry->seen_ns && now_ns - entry->seen_ns > JOIN_WARM_UP_NS;
 }
 
-static struct lone_entry *find_or_add(struct lone_traces *traces, uint64_t key, uint64_t now_ns)
+static struct single_trace_entry *find_or_add(struct single_traces *traces, uint64_t key,
+                                              uint64_t now_ns)
 {
-    struct lone_entry *entry = find(traces, key);
+    struct single_trace_entry *entry = find(traces, key);
     size_t line = line_of(key);
     size_t chosen = line;
     if (entry != NULL && !is_quiet(entry, now_ns))
@@ -92,21 +93,21 @@ static struct lone_entry *find_or_add(struct lone_traces *traces, uint64_t key, 
     if (entry != NULL)
         chosen = (size_t)(entry - traces->entries);
     traces->keys[chosen] = key;
-    traces->entries[chosen] = (struct lone_entry){.seen_ns = now_ns};
+    traces->entries[chosen] = (struct single_trace_entry){.seen_ns = now_ns};
     return &traces->entries[chosen];
 }
 
-struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct resource_facts *facts,
-                                   uint64_t now_ns)
+struct process_keys single_traces_begin(struct single_traces *traces,
+                                        const struct resource_facts *facts, uint64_t now_ns)
 {
-    struct lone_names all = lone_names_of(facts);
-    struct lone_keys open = {.count = 0};
+    struct process_names all = process_names_of(facts);
+    struct process_keys open = {.count = 0};
     assert(now_ns > 0);
     pthread_mutex_lock(&traces->lock);
-    for (unsigned i = 0; i < LONE_KEYS_MAX; i++) {
+    for (unsigned i = 0; i < PROCESS_NAMES_MAX; i++) {
         if (all.keys[i] == 0)
             continue;
-        struct lone_entry *entry = find_or_add(traces, all.keys[i], now_ns);
+        struct single_trace_entry *entry = find_or_add(traces, all.keys[i], now_ns);
         entry->seen_ns = now_ns;
         if (i == OF_SERVICE)
             entry->kinds |= kinds_of(&all);
@@ -118,24 +119,24 @@ struct lone_keys lone_traces_begin(struct lone_traces *traces, const struct reso
 }
 
 /* The span has come: it is no unknown parent any more, and its own may be one. */
-static void note_parents(struct lone_entry *entry, const struct span_facts *span)
+static void note_parents(struct single_trace_entry *entry, const struct span_facts *span)
 {
     unsigned count = 0;
     bool is_new = span->parent != 0;
-    for (unsigned i = 0; i < LONE_PARENTS_MAX && entry->parents[i] != 0; i++) {
+    for (unsigned i = 0; i < SINGLE_TRACE_PARENTS_MAX && entry->parents[i] != 0; i++) {
         uint64_t parent = entry->parents[i];
         is_new = is_new && parent != span->parent;
         if (parent != span->span)
             entry->parents[count++] = parent;
     }
-    if (is_new && count < LONE_PARENTS_MAX)
+    if (is_new && count < SINGLE_TRACE_PARENTS_MAX)
         entry->parents[count++] = span->parent;
-    if (count < LONE_PARENTS_MAX)
+    if (count < SINGLE_TRACE_PARENTS_MAX)
         entry->parents[count] = 0;
-    assert(count <= LONE_PARENTS_MAX);
+    assert(count <= SINGLE_TRACE_PARENTS_MAX);
 }
 
-static void note(struct lone_entry *entry, const struct span_facts *span)
+static void note(struct single_trace_entry *entry, const struct span_facts *span)
 {
     unsigned kind = span->flags & SPAN_KIND_MASK;
     bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
@@ -156,8 +157,8 @@ static void note(struct lone_entry *entry, const struct span_facts *span)
     entry->end_ns = span->end_ns;
 }
 
-void lone_traces_note(struct lone_traces *traces, const struct lone_keys *keys,
-                      const struct span_facts *span, uint64_t now_ns)
+void single_traces_note(struct single_traces *traces, const struct process_keys *keys,
+                        const struct span_facts *span, uint64_t now_ns)
 {
     assert(keys->count > 0);
     pthread_mutex_lock(&traces->lock);
@@ -168,7 +169,7 @@ void lone_traces_note(struct lone_traces *traces, const struct lone_keys *keys,
 
 /* At least half of the time is the trace's; from its first span on as long as its root has not
  * ended. */
-static bool covers(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+static bool covers(const struct single_trace_entry *entry, uint64_t from_ns, uint64_t until_ns)
 {
     uint64_t end_ns = entry->root != 0 ? entry->end_ns : UINT64_MAX;
     uint64_t begin = entry->start_ns > from_ns ? entry->start_ns : from_ns;
@@ -179,58 +180,61 @@ static bool covers(const struct lone_entry *entry, uint64_t from_ns, uint64_t un
 
 /* What is known by its surest name. A process that is named as others of its service are, but has
  * another name, is another one. NULL: nothing. */
-static const struct lone_entry *entry_of(const struct lone_traces *traces,
-                                         const struct lone_names *names)
+static const struct single_trace_entry *entry_of(const struct single_traces *traces,
+                                                 const struct process_names *names)
 {
-    const struct lone_entry *entry = NULL;
+    const struct single_trace_entry *entry = NULL;
     assert(names != NULL);
-    for (unsigned i = 0; i < LONE_KEYS_MAX && entry == NULL; i++)
+    for (unsigned i = 0; i < PROCESS_NAMES_MAX && entry == NULL; i++)
         if (names->keys[i] != 0)
             entry = find(traces, names->keys[i]);
     return entry != NULL && (entry->kinds & kinds_of(names)) == 0 ? entry : NULL;
 }
 
 /* Not long ago. */
-static bool has_spans(const struct lone_entry *entry, uint64_t now_ns)
+static bool has_spans(const struct single_trace_entry *entry, uint64_t now_ns)
 {
     assert(now_ns > 0);
     return entry != NULL && (entry->has_trace || entry->is_shared) && !is_quiet(entry, now_ns);
 }
 
-enum lone_state lone_traces_state(struct lone_traces *traces, const struct lone_names *names,
-                                  uint64_t now_ns)
+enum process_state single_traces_state(struct single_traces *traces,
+                                       const struct process_names *names, uint64_t now_ns)
 {
-    enum lone_state state = LONE_STRANGER;
+    enum process_state state = PROCESS_UNKNOWN;
     uint64_t service = names->keys[OF_SERVICE];
     assert(now_ns > 0);
     pthread_mutex_lock(&traces->lock);
-    const struct lone_entry *entry = entry_of(traces, names);
+    const struct single_trace_entry *entry = entry_of(traces, names);
     if (has_spans(entry, now_ns))
-        state = entry->is_shared ? LONE_SHARED : LONE_HAS_TRACE;
+        state = entry->is_shared ? PROCESS_SHARED : PROCESS_HAS_TRACE;
     else if (service != 0 && has_spans(find(traces, service), now_ns))
-        state = LONE_NEWCOMER;
+        state = PROCESS_PENDING;
     pthread_mutex_unlock(&traces->lock);
     return state;
 }
 
-static enum lone_found found_in(const struct lone_entry *entry, uint64_t from_ns, uint64_t until_ns)
+static enum single_trace_found found_in(const struct single_trace_entry *entry, uint64_t from_ns,
+                                        uint64_t until_ns)
 {
     assert(from_ns <= until_ns);
     if (!entry->has_trace || entry->is_shared)
-        return LONE_NONE;
+        return SINGLE_TRACE_NONE;
     if (covers(entry, from_ns, until_ns))
-        return LONE_FOUND;
-    return entry->root == 0 ? LONE_UNDECIDED : LONE_NONE;
+        return SINGLE_TRACE_FOUND;
+    return entry->root == 0 ? SINGLE_TRACE_UNDECIDED : SINGLE_TRACE_NONE;
 }
 
-enum lone_found lone_traces_find(struct lone_traces *traces, const struct lone_names *names,
-                                 uint64_t from_ns, uint64_t until_ns, struct lone_trace *ret_trace)
+enum single_trace_found single_traces_find(struct single_traces *traces,
+                                           const struct process_names *names, uint64_t from_ns,
+                                           uint64_t until_ns, struct single_trace *ret_trace)
 {
     assert(ret_trace != NULL);
     pthread_mutex_lock(&traces->lock);
-    const struct lone_entry *entry = entry_of(traces, names);
-    enum lone_found found = entry != NULL ? found_in(entry, from_ns, until_ns) : LONE_NONE;
-    if (found == LONE_FOUND) {
+    const struct single_trace_entry *entry = entry_of(traces, names);
+    enum single_trace_found found =
+        entry != NULL ? found_in(entry, from_ns, until_ns) : SINGLE_TRACE_NONE;
+    if (found == SINGLE_TRACE_FOUND) {
         memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
         ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One word for each service, so that it is read and written at once: of two threads that meet at
  * one, one's time of the last span is lost. Runs on any thread. */
-#include "src/join/index/newcomers.h"
+#include "src/join/index/recent_services.h"
 
 #include <assert.h>
 
@@ -21,9 +21,9 @@ static uint64_t word_of(uint64_t key, uint64_t first_s, uint64_t last_s)
     return key >> KEY_SHIFT << KEY_SHIFT | first_s << FIRST_SHIFT | last_s;
 }
 
-bool newcomers_has(struct newcomers *newcomers, uint64_t key, uint64_t now_ns)
+bool recent_services_has(struct recent_services *recent_services, uint64_t key, uint64_t now_ns)
 {
-    _Atomic uint64_t *place = &newcomers->places[key % JOIN_SERVICES_MAX];
+    _Atomic uint64_t *place = &recent_services->places[key % JOIN_SERVICES_MAX];
     uint64_t word = atomic_load_explicit(place, memory_order_relaxed);
     uint64_t now_s = now_ns / NS_PER_S & TIME_MASK;
     uint64_t first_s = word >> FIRST_SHIFT & TIME_MASK;

@@ -2,7 +2,7 @@
 /* The ring of texts. The writer moves the tail before it overwrites; every word is stored with
  * release and loaded with acquire, so that who has read a word of a newer text sees the newer tail
  * too. One writer, readers on any thread. */
-#include "src/join/index/fact_log.h"
+#include "src/join/index/string_ring.h"
 
 #include <assert.h>
 #include <string.h>
@@ -23,18 +23,18 @@ enum {
     HEADER_BYTES = 2,
 };
 
-bool fact_log_init(struct fact_log *log, uint64_t bytes)
+bool string_ring_init(struct string_ring *log, uint64_t bytes)
 {
-    assert(bytes >= FACT_LOG_BYTES_MIN);
+    assert(bytes >= STRING_RING_BYTES_MIN);
     uint64_t words = bytes / sizeof(uint64_t);
     uint32_t slots = SLOTS_PER_BUCKET;
     while (slots < words / WORDS_PER_SLOT && slots < UINT32_MAX / 2)
         slots *= 2;
     if (slots > SLOTS_PER_BUCKET)
         slots /= 2; /* a power of two */
-    *log = (struct fact_log){.slots_count = slots, .head = 1, .head_at = 1};
-    log->capacity = words - slots * sizeof(struct fact_slot) / sizeof(uint64_t);
-    assert(log->capacity > 4 * FACT_WORDS_MAX);
+    *log = (struct string_ring){.slots_count = slots, .head = 1, .head_at = 1};
+    log->capacity = words - slots * sizeof(struct string_slot) / sizeof(uint64_t);
+    assert(log->capacity > 4 * RECORD_WORDS_MAX);
     assert(log->capacity < UINT32_MAX / 2);
     log->seed = (uint64_t)(random_uniform() * 0x1p53);
     atomic_init(&log->tail, 1);
@@ -42,11 +42,11 @@ bool fact_log_init(struct fact_log *log, uint64_t bytes)
     log->slots = mem_try_zalloc(slots * sizeof(log->slots[0]));
     if (log->words != NULL && log->slots != NULL)
         return true;
-    fact_log_fini(log);
+    string_ring_fini(log);
     return false;
 }
 
-void fact_log_fini(struct fact_log *log)
+void string_ring_fini(struct string_ring *log)
 {
     assert(log != NULL);
     mem_free((void *)(uintptr_t)log->words);
@@ -57,23 +57,23 @@ void fact_log_fini(struct fact_log *log)
 
 static uint64_t words_of(uint32_t bytes)
 {
-    assert(bytes <= FACT_WORDS_MAX * sizeof(uint64_t));
+    assert(bytes <= RECORD_WORDS_MAX * sizeof(uint64_t));
     return 1 + (bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 }
 
 /* How many words ago, for a reader: of what is gone, more than the ring has. */
-static bool is_kept(const struct fact_log *log, uint32_t place, uint64_t tail)
+static bool is_kept(const struct string_ring *log, uint32_t place, uint64_t tail)
 {
-    return place != FACT_NOWHERE && (uint32_t)(place - (uint32_t)tail) < log->capacity;
+    return place != STRING_NOWHERE && (uint32_t)(place - (uint32_t)tail) < log->capacity;
 }
 
-bool fact_log_has(const struct fact_log *log, uint32_t place)
+bool string_ring_has(const struct string_ring *log, uint32_t place)
 {
     assert(log->words != NULL);
     return is_kept(log, place, atomic_load_explicit(&log->tail, memory_order_acquire));
 }
 
-bool fact_log_read(const struct fact_log *log, uint32_t place, struct fact_text *ret_text)
+bool string_ring_read(const struct string_ring *log, uint32_t place, struct string_record *ret_text)
 {
     assert(ret_text != NULL);
     uint64_t tail = atomic_load_explicit(&log->tail, memory_order_acquire);
@@ -82,7 +82,8 @@ bool fact_log_read(const struct fact_log *log, uint32_t place, struct fact_text 
     uint64_t at = (tail + (uint32_t)(place - (uint32_t)tail)) % log->capacity;
     uint64_t bytes = atomic_load_explicit(&log->words[at], memory_order_acquire);
     /* Overwritten meanwhile: the length may be anything. */
-    if (bytes > FACT_WORDS_MAX * sizeof(uint64_t) || at + words_of((uint32_t)bytes) > log->capacity)
+    if (bytes > RECORD_WORDS_MAX * sizeof(uint64_t) ||
+        at + words_of((uint32_t)bytes) > log->capacity)
         return false;
     ret_text->bytes = (uint32_t)bytes;
     for (uint64_t i = 1; i < words_of(ret_text->bytes); i++)
@@ -91,7 +92,8 @@ bool fact_log_read(const struct fact_log *log, uint32_t place, struct fact_text 
 }
 
 /* Whether the text stands at place, which is the writer's to ask. */
-static bool is_text_at(const struct fact_log *log, uint32_t place, const struct fact_text *text)
+static bool is_text_at(const struct string_ring *log, uint32_t place,
+                       const struct string_record *text)
 {
     uint32_t age = (uint32_t)log->head - place;
     uint64_t at = log->head_at - age + (age > log->head_at ? log->capacity : 0);
@@ -104,7 +106,7 @@ static bool is_text_at(const struct fact_log *log, uint32_t place, const struct 
     return true;
 }
 
-static void skip(struct fact_log *log, uint64_t words)
+static void skip(struct string_ring *log, uint64_t words)
 {
     assert(words <= log->capacity - log->head_at);
     log->head += words;
@@ -113,13 +115,13 @@ static void skip(struct fact_log *log, uint64_t words)
         log->head_at = 0;
 }
 
-static uint32_t append(struct fact_log *log, const struct fact_text *text)
+static uint32_t append(struct string_ring *log, const struct string_record *text)
 {
     uint64_t words = words_of(text->bytes);
     /* A text lies in one piece, and 0 is no place. */
     if (log->head_at + words > log->capacity)
         skip(log, log->capacity - log->head_at);
-    if ((uint32_t)log->head == FACT_NOWHERE)
+    if ((uint32_t)log->head == STRING_NOWHERE)
         skip(log, 1);
     assert(log->head_at + words <= log->capacity);
     _Atomic uint64_t *to = &log->words[log->head_at];
@@ -134,14 +136,15 @@ static uint32_t append(struct fact_log *log, const struct fact_text *text)
     return place;
 }
 
-uint32_t fact_log_put(struct fact_log *log, const struct fact_text *text, enum fact_keep keep)
+uint32_t string_ring_put(struct string_ring *log, const struct string_record *text,
+                         enum string_keep keep)
 {
     assert(text->bytes <= sizeof(text->words));
     uint64_t full = XXH3_64bits_withSeed(text->words, text->bytes, log->seed);
     uint32_t hash = (uint32_t)full | 1;
     uint32_t buckets = log->slots_count / SLOTS_PER_BUCKET;
-    struct fact_slot *bucket = &log->slots[(full >> 32 & (buckets - 1)) * SLOTS_PER_BUCKET];
-    struct fact_slot *oldest = bucket;
+    struct string_slot *bucket = &log->slots[(full >> 32 & (buckets - 1)) * SLOTS_PER_BUCKET];
+    struct string_slot *oldest = bucket;
     uint32_t oldest_age = 0;
     for (unsigned i = 0; i < SLOTS_PER_BUCKET; i++) {
         uint32_t age = bucket[i].hash != 0 ? (uint32_t)log->head - bucket[i].place : UINT32_MAX;
@@ -153,11 +156,11 @@ uint32_t fact_log_put(struct fact_log *log, const struct fact_text *text, enum f
             oldest_age = age;
         }
     }
-    *oldest = (struct fact_slot){.hash = hash, .place = append(log, text)};
+    *oldest = (struct string_slot){.hash = hash, .place = append(log, text)};
     return oldest->place;
 }
 
-void fact_text_begin(struct fact_text *text)
+void string_record_begin(struct string_record *text)
 {
     assert(text != NULL);
     text->bytes = 0;
@@ -165,7 +168,7 @@ void fact_text_begin(struct fact_text *text)
 }
 
 /* Where so many bytes go, which fit; the last word that they reach is padded. */
-static inline uint8_t *extend(struct fact_text *text, uint64_t bytes)
+static inline uint8_t *extend(struct string_record *text, uint64_t bytes)
 {
     assert(bytes <= sizeof(text->words) - text->bytes);
     uint8_t *at = (uint8_t *)text->words + text->bytes;
@@ -176,14 +179,14 @@ static inline uint8_t *extend(struct fact_text *text, uint64_t bytes)
     return at;
 }
 
-void fact_text_add_number(struct fact_text *text, uint32_t number)
+void string_record_add_number(struct string_record *text, uint32_t number)
 {
     uint8_t *at = extend(text, sizeof(number));
     assert(at != NULL);
     memcpy(at, &number, sizeof(number));
 }
 
-void fact_text_add_hash(struct fact_text *text, uint64_t hash)
+void string_record_add_hash(struct string_record *text, uint64_t hash)
 {
     uint8_t *at = extend(text, sizeof(hash));
     assert(at != NULL);
@@ -191,7 +194,7 @@ void fact_text_add_hash(struct fact_text *text, uint64_t hash)
 }
 
 /* False: there is no room, not even for that. */
-static inline bool add_header(struct fact_text *text, uint16_t bytes)
+static inline bool add_header(struct string_record *text, uint16_t bytes)
 {
     if (sizeof(text->words) - text->bytes < HEADER_BYTES)
         return false;
@@ -200,13 +203,14 @@ static inline bool add_header(struct fact_text *text, uint16_t bytes)
     return true;
 }
 
-void fact_text_add_absent(struct fact_text *text)
+void string_record_add_absent(struct string_record *text)
 {
     assert(text != NULL);
     add_header(text, FIELD_ABSENT);
 }
 
-void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uint64_t bytes_max)
+void string_record_add(struct string_record *text, const void *data, uint64_t bytes,
+                       uint64_t bytes_max)
 {
     assert(bytes_max < FIELD_ABSENT);
     uint64_t left = sizeof(text->words) - text->bytes;
@@ -218,14 +222,14 @@ void fact_text_add(struct fact_text *text, const void *data, uint64_t bytes, uin
         profile_copy(extend(text, bytes), data, bytes);
 }
 
-struct fact_reader fact_text_read(const struct fact_text *text)
+struct record_reader string_record_read(const struct string_record *text)
 {
     assert(text->bytes <= sizeof(text->words));
     const uint8_t *at = (const uint8_t *)text->words;
-    return (struct fact_reader){.at = at, .end = at + text->bytes};
+    return (struct record_reader){.at = at, .end = at + text->bytes};
 }
 
-static void read_raw(struct fact_reader *reader, void *to, size_t bytes)
+static void read_raw(struct record_reader *reader, void *to, size_t bytes)
 {
     assert(reader->at <= reader->end);
     if ((size_t)(reader->end - reader->at) < bytes)
@@ -234,7 +238,7 @@ static void read_raw(struct fact_reader *reader, void *to, size_t bytes)
     reader->at += bytes;
 }
 
-uint32_t fact_next_number(struct fact_reader *reader)
+uint32_t record_next_number(struct record_reader *reader)
 {
     uint32_t number = 0;
     assert(reader != NULL);
@@ -242,7 +246,7 @@ uint32_t fact_next_number(struct fact_reader *reader)
     return number;
 }
 
-uint64_t fact_next_hash(struct fact_reader *reader)
+uint64_t record_next_hash(struct record_reader *reader)
 {
     uint64_t hash = 0;
     assert(reader != NULL);
@@ -250,7 +254,7 @@ uint64_t fact_next_hash(struct fact_reader *reader)
     return hash;
 }
 
-bool fact_next(struct fact_reader *reader, struct slice *ret_field)
+bool record_next(struct record_reader *reader, struct slice *ret_field)
 {
     uint16_t bytes;
     assert(reader->at <= reader->end);

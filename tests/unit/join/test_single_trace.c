@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes have one trace, and from when to when: spans in their order of arrival, then the
  * time of a profile. */
-#include "src/join/index/lone_trace.h"
+#include "src/join/index/single_trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,11 +40,11 @@ struct step {
 static const struct resource_facts by_service = {.service = SERVICE};
 static const struct resource_facts by_process = {.service = SERVICE, .processes = {0, 0, PROCESS}};
 
-static void arrive(struct lone_traces *traces, const struct resource_facts *facts,
+static void arrive(struct single_traces *traces, const struct resource_facts *facts,
                    const struct step *step)
 {
     uint64_t now_ns = step->at_s * S;
-    struct lone_keys keys = lone_traces_begin(traces, facts, now_ns);
+    struct process_keys keys = single_traces_begin(traces, facts, now_ns);
     struct span_facts span = {
         .trace = {step->trace, step->trace},
         .span = step->span,
@@ -54,21 +54,22 @@ static void arrive(struct lone_traces *traces, const struct resource_facts *fact
         .flags = (uint16_t)(step->kind | (step->parent == 0 ? SPAN_IS_LOCAL_ROOT : 0)),
     };
     if (keys.count > 0)
-        lone_traces_note(traces, &keys, &span, now_ns);
+        single_traces_note(traces, &keys, &span, now_ns);
 }
 
-static enum lone_found find(struct lone_traces *traces, const struct resource_facts *facts,
-                            uint64_t from_s, uint64_t until_s, struct lone_trace *ret_trace)
+static enum single_trace_found find(struct single_traces *traces,
+                                    const struct resource_facts *facts, uint64_t from_s,
+                                    uint64_t until_s, struct single_trace *ret_trace)
 {
-    const struct lone_names names = lone_names_of(facts);
-    return lone_traces_find(traces, &names, from_s * S, until_s * S, ret_trace);
+    const struct process_names names = process_names_of(facts);
+    return single_traces_find(traces, &names, from_s * S, until_s * S, ret_trace);
 }
 
-static enum lone_state state_at(struct lone_traces *traces, const struct resource_facts *facts,
-                                uint64_t now_ns)
+static enum process_state state_at(struct single_traces *traces, const struct resource_facts *facts,
+                                   uint64_t now_ns)
 {
-    const struct lone_names names = lone_names_of(facts);
-    return lone_traces_state(traces, &names, now_ns);
+    const struct process_names names = process_names_of(facts);
+    return single_traces_state(traces, &names, now_ns);
 }
 
 static const struct {
@@ -123,23 +124,23 @@ static void a_process_has_one_trace_or_has_not(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
-        struct lone_traces traces = {.entries = NULL};
-        struct lone_trace found = {.root = 0};
-        assert_true(lone_traces_init(&traces));
+        struct single_traces traces = {.entries = NULL};
+        struct single_trace found = {.root = 0};
+        assert_true(single_traces_init(&traces));
         for (size_t k = 0; k < SPANS_MAX && processes[i].steps[k].span != 0; k++)
             arrive(&traces, &by_service, &processes[i].steps[k]);
-        enum lone_found answer =
+        enum single_trace_found answer =
             find(&traces, &by_service, processes[i].from_s, processes[i].until_s, &found);
-        enum lone_found wanted = processes[i].trace == 0           ? LONE_NONE
-                                 : processes[i].trace == UNDECIDED ? LONE_UNDECIDED
-                                                                   : LONE_FOUND;
+        enum single_trace_found wanted = processes[i].trace == 0           ? SINGLE_TRACE_NONE
+                                         : processes[i].trace == UNDECIDED ? SINGLE_TRACE_UNDECIDED
+                                                                           : SINGLE_TRACE_FOUND;
         if (answer != wanted)
             fail_msg("%s: %d", processes[i].what, (int)answer);
-        if (answer == LONE_FOUND) {
+        if (answer == SINGLE_TRACE_FOUND) {
             assert_int_equal(found.trace[0], processes[i].trace);
             assert_int_equal(found.root, processes[i].root);
         }
-        lone_traces_fini(&traces);
+        single_traces_fini(&traces);
     }
 }
 
@@ -151,20 +152,20 @@ static void processes_of_one_service_are_told_apart_by_their_names(void **state)
 {
     static const struct step first = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
     static const struct step second = {13, 2, 21, 11, 6, 7, KIND_INTERNAL};
-    struct lone_traces traces = {.entries = NULL};
-    struct lone_trace found;
+    struct single_traces traces = {.entries = NULL};
+    struct single_trace found;
     (void)state;
-    assert_true(lone_traces_init(&traces));
+    assert_true(single_traces_init(&traces));
     arrive(&traces, &by_process, &first);
-    assert_int_equal(find(&traces, &by_service, 8, 18, &found), LONE_FOUND);
-    assert_int_equal(find(&traces, &by_other, 8, 18, &found), LONE_NONE);
+    assert_int_equal(find(&traces, &by_service, 8, 18, &found), SINGLE_TRACE_FOUND);
+    assert_int_equal(find(&traces, &by_other, 8, 18, &found), SINGLE_TRACE_NONE);
     arrive(&traces, &by_other, &second);
-    assert_int_equal(find(&traces, &by_process, 8, 18, &found), LONE_FOUND);
+    assert_int_equal(find(&traces, &by_process, 8, 18, &found), SINGLE_TRACE_FOUND);
     assert_int_equal(found.trace[0], 1);
-    assert_int_equal(find(&traces, &by_other, 8, 18, &found), LONE_FOUND);
+    assert_int_equal(find(&traces, &by_other, 8, 18, &found), SINGLE_TRACE_FOUND);
     assert_int_equal(found.trace[0], 2);
-    assert_int_equal(find(&traces, &by_service, 8, 18, &found), LONE_NONE);
-    lone_traces_fini(&traces);
+    assert_int_equal(find(&traces, &by_service, 8, 18, &found), SINGLE_TRACE_NONE);
+    single_traces_fini(&traces);
 }
 
 /* Where profiles and spans name their process in different ways there is only the service. */
@@ -172,14 +173,14 @@ static void a_process_is_its_service_where_it_is_named_differently(void **state)
 {
     static const struct resource_facts by_container = {.service = SERVICE, .processes = {PROCESS}};
     static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
-    struct lone_traces traces = {.entries = NULL};
-    struct lone_trace found;
+    struct single_traces traces = {.entries = NULL};
+    struct single_trace found;
     (void)state;
-    assert_true(lone_traces_init(&traces));
+    assert_true(single_traces_init(&traces));
     arrive(&traces, &by_process, &child);
-    assert_int_equal(find(&traces, &by_container, 8, 18, &found), LONE_FOUND);
-    assert_int_equal(state_at(&traces, &by_container, 12 * S), LONE_HAS_TRACE);
-    lone_traces_fini(&traces);
+    assert_int_equal(find(&traces, &by_container, 8, 18, &found), SINGLE_TRACE_FOUND);
+    assert_int_equal(state_at(&traces, &by_container, 12 * S), PROCESS_HAS_TRACE);
+    single_traces_fini(&traces);
 }
 
 static void what_is_known_grows_old(void **state)
@@ -187,39 +188,39 @@ static void what_is_known_grows_old(void **state)
     static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
     static const struct step served = {13, 1, 21, 10, 6, 7, KIND_SERVER};
     static const uint64_t old_ns = 13 * S + JOIN_WARM_UP_NS;
-    struct lone_traces traces = {.entries = NULL};
+    struct single_traces traces = {.entries = NULL};
     (void)state;
-    assert_true(lone_traces_init(&traces));
-    assert_int_equal(state_at(&traces, &by_process, 12 * S), LONE_STRANGER);
+    assert_true(single_traces_init(&traces));
+    assert_int_equal(state_at(&traces, &by_process, 12 * S), PROCESS_UNKNOWN);
     arrive(&traces, &by_process, &child);
-    assert_int_equal(state_at(&traces, &by_process, old_ns - S), LONE_HAS_TRACE);
-    assert_int_equal(state_at(&traces, &by_other, old_ns - S), LONE_NEWCOMER);
-    assert_int_equal(state_at(&traces, &by_process, old_ns), LONE_STRANGER);
-    assert_int_equal(state_at(&traces, &by_other, old_ns), LONE_STRANGER);
+    assert_int_equal(state_at(&traces, &by_process, old_ns - S), PROCESS_HAS_TRACE);
+    assert_int_equal(state_at(&traces, &by_other, old_ns - S), PROCESS_PENDING);
+    assert_int_equal(state_at(&traces, &by_process, old_ns), PROCESS_UNKNOWN);
+    assert_int_equal(state_at(&traces, &by_other, old_ns), PROCESS_UNKNOWN);
     arrive(&traces, &by_process, &served);
-    assert_int_equal(state_at(&traces, &by_process, old_ns), LONE_SHARED);
-    assert_int_equal(state_at(&traces, &by_other, old_ns), LONE_NEWCOMER);
-    lone_traces_fini(&traces);
+    assert_int_equal(state_at(&traces, &by_process, old_ns), PROCESS_SHARED);
+    assert_int_equal(state_at(&traces, &by_other, old_ns), PROCESS_PENDING);
+    single_traces_fini(&traces);
 }
 
 static void the_quietest_processes_make_room(void **state)
 {
-    struct lone_traces traces = {.entries = NULL};
-    struct lone_trace found;
+    struct single_traces traces = {.entries = NULL};
+    struct single_trace found;
     unsigned known = 0;
     (void)state;
-    assert_true(lone_traces_init(&traces));
-    for (uint64_t i = 1; i <= 10 * JOIN_LONE_PROCESSES_MAX; i++) {
+    assert_true(single_traces_init(&traces));
+    for (uint64_t i = 1; i <= 10 * JOIN_SINGLE_TRACES_MAX; i++) {
         struct resource_facts facts = {.service = i};
-        struct step step = {1 + i / JOIN_LONE_PROCESSES_MAX, 1, 20, 10, 1, 2, KIND_INTERNAL};
+        struct step step = {1 + i / JOIN_SINGLE_TRACES_MAX, 1, 20, 10, 1, 2, KIND_INTERNAL};
         arrive(&traces, &facts, &step);
     }
-    for (uint64_t i = 1; i <= 10 * JOIN_LONE_PROCESSES_MAX; i++) {
+    for (uint64_t i = 1; i <= 10 * JOIN_SINGLE_TRACES_MAX; i++) {
         struct resource_facts facts = {.service = i};
-        known += find(&traces, &facts, 2, 9, &found) == LONE_FOUND;
+        known += find(&traces, &facts, 2, 9, &found) == SINGLE_TRACE_FOUND;
     }
-    assert_int_equal(known, JOIN_LONE_PROCESSES_MAX);
-    lone_traces_fini(&traces);
+    assert_int_equal(known, JOIN_SINGLE_TRACES_MAX);
+    single_traces_fini(&traces);
 }
 
 int main(void)
