@@ -134,6 +134,10 @@ static const char *const thread_yamls[] = {
      "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1, "
      "batch: {min_size: 30, max_size: 60, flush_timeout: 1ms}}}}\n" BATCH_PIPELINE),
     ("exporters: {test: {sending_queue: {enabled: false}}}\n" PIPELINE),
+    ("processors: {batch: {timeout: 1ms, send_batch_size: 50}}\nconnectors: {forward: }\n"
+     "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1}}}\n"
+     "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: "
+     "[forward]}, traces/out: {receivers: [forward], exporters: [test]}}}\n"),
 };
 
 static void run_on_threads(const char *yaml)

@@ -22,6 +22,20 @@ enum { SEEDS = 100, STEPS = 250, LANES = 2 };
 #define BOTH                                                                                       \
     "service: {pipelines: {traces: {receivers: [test], processors: [batch], "                      \
     "exporters: [test/a, test/b]}, traces/2: {receivers: [test], exporters: [test/b]}}}\n"
+/* One pipeline behind another. */
+#define BEHIND(processors, more)                                                                   \
+    "connectors: {forward: }\n"                                                                    \
+    "service: {pipelines: {traces: {receivers: [test], processors: [" processors                   \
+    "], exporters: [forward]}, traces/out: {receivers: [forward], processors: [" more              \
+    "], exporters: [test/a]}}}\n"
+/* Two pipelines behind one, one behind those, and a way past them. */
+#define DIAMOND                                                                                    \
+    "connectors: {forward/x: , forward/y: }\n"                                                     \
+    "service: {pipelines: {traces/d: {receivers: [forward/y], exporters: [test/b]}, "              \
+    "traces/c: {receivers: [forward/x], processors: [batch], exporters: [forward/y, test/a]}, "    \
+    "traces/b: {receivers: [forward/x], exporters: [forward/y]}, "                                 \
+    "traces: {receivers: [test], processors: [batch], exporters: [forward/x, test/b, "             \
+    "forward/y]}}}\n"
 #define RETRY                                                                                      \
     "retry_on_failure: {initial_interval: 30ms, max_interval: 100ms, max_elapsed_time: 1s}"
 
@@ -47,6 +61,22 @@ static const char *const shapes[] = {
     "processors: {batch: {timeout: 10ms}}\n"
     "exporters: {test/a: {sending_queue: {queue_size: 4, num_consumers: 1}, " RETRY "}, "
     "test/b: {sending_queue: {queue_size: 5, block_on_overflow: true}, " RETRY "}}\n" BOTH,
+    "exporters: {test/a: {sending_queue: {enabled: false}, " RETRY "}}\n" BEHIND("", ""),
+    "processors: {batch: {timeout: 10ms, send_batch_size: 15, wait_for_result: true}, batch/2: "
+    "{timeout: 30ms, send_batch_size: 40, wait_for_result: true}}\n"
+    "exporters: {test/a: {sending_queue: {enabled: false}, " RETRY
+    "}}\n" BEHIND("batch", "batch/2"),
+    "processors: {batch: {timeout: 0s}, batch/2: {timeout: 10ms}}\n"
+    "exporters: {test/a: {sending_queue: {queue_size: 3, num_consumers: 1}, " RETRY
+    "}}\n" BEHIND("batch", "batch/2"),
+    "exporters: {test/a: {sending_queue: {queue_size: 4, block_on_overflow: true}, " RETRY
+    "}}\n" BEHIND("", ""),
+    "processors: {batch: {timeout: 10ms}}\n"
+    "exporters: {test/a: {sending_queue: {queue_size: 4, num_consumers: 1}, " RETRY "}, "
+    "test/b: {sending_queue: {queue_size: 5, block_on_overflow: true}, " RETRY "}}\n" DIAMOND,
+    "processors: {batch: {timeout: 0s}}\n"
+    "exporters: {test/a: {sending_queue: {enabled: false}, " RETRY "}, "
+    "test/b: {sending_queue: {queue_size: 2}, " RETRY "}}\n" DIAMOND,
 };
 
 static void send_one(struct harness *h)
