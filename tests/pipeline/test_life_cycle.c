@@ -7,6 +7,7 @@
 #include "src/base/lane.h"
 #include "src/base/log.h"
 #include "src/cli/components.h"
+#include "src/config/component_set.h"
 #include "src/config/config.h"
 #include "src/service/service.h"
 
@@ -50,13 +51,13 @@ static const char *keys_of(const struct component_factory *factory)
     return "";
 }
 
-/* A pipeline of nop around the component. */
+/* A pipeline of nop around the component; behind a connector, one for each signal that it gives. */
 static void write_yaml(char yaml[static YAML_MAX], const struct component_factory *factory,
                        enum signal_kind signal)
 {
-    static const char *const sections[] = {"receivers", "processors", "exporters", "extensions"};
-    const char *users[] = {"nop", "", "nop", ""};
-    users[factory->kind] = factory->type;
+    const char *users[] = {
+        [RECEIVER] = "nop", [PROCESSOR] = "", [EXPORTER] = "nop", [EXTENSION] = ""};
+    users[factory->kind == CONNECTOR ? EXPORTER : factory->kind] = factory->type;
     char own[YAML_MAX / 2];
     snprintf(own, sizeof(own), "  %s: {%s}\n", factory->type, keys_of(factory));
     size_t used = (size_t)snprintf(yaml, YAML_MAX, "yaml:\n");
@@ -64,15 +65,22 @@ static void write_yaml(char yaml[static YAML_MAX], const struct component_factor
         bool has_nop = kind == RECEIVER || kind == EXPORTER;
         bool has_own = kind == (int)factory->kind && strcmp(factory->type, "nop") != 0;
         if (has_nop || has_own)
-            used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s", sections[kind],
+            used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s",
+                                     component_kind_section((enum component_kind)kind),
                                      has_nop ? "  nop:\n" : "", has_own ? own : "");
     }
     used += (size_t)snprintf(yaml + used, YAML_MAX - used,
                              "service:\n  telemetry: {metrics: {level: none}}\n"
                              "  extensions: [%s]\n  pipelines: {%s: {receivers: [%s], "
-                             "processors: [%s], exporters: [%s]}}\n",
+                             "processors: [%s], exporters: [%s]}",
                              users[EXTENSION], signal_name(signal), users[RECEIVER],
                              users[PROCESSOR], users[EXPORTER]);
+    for (int given = 0; given < SIGNAL_KINDS; given++)
+        if ((factory->connects[signal] & 1u << given) != 0)
+            used += (size_t)snprintf(yaml + used, YAML_MAX - used,
+                                     ", %s/behind: {receivers: [%s], exporters: [nop]}",
+                                     signal_name((enum signal_kind)given), factory->type);
+    used += (size_t)snprintf(yaml + used, YAML_MAX - used, "}\n");
     assert_true(used < YAML_MAX);
 }
 
@@ -131,7 +139,7 @@ static void every_component_lives_through_every_life(void **state)
         print_message("  %s\n", components[i]->type);
         for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
             char yaml[YAML_MAX];
-            if ((signals & (1u << signal)) == 0)
+            if ((signals & (1u << signal)) == 0 && components[i]->connects[signal] == 0)
                 continue;
             write_yaml(yaml, components[i], (enum signal_kind)signal);
             struct config *config = load(yaml);
@@ -149,12 +157,17 @@ static void every_factory_is_complete(void **state)
     (void)state;
     for (size_t i = 0; components[i] != NULL; i++) {
         const struct component_factory *factory = components[i];
-        bool is_on_the_path = factory->kind == PROCESSOR || factory->kind == EXPORTER;
+        bool is_on_the_path = factory->kind != RECEIVER && factory->kind != EXTENSION;
+        unsigned given = 0;
+        for (int signal = 0; signal < SIGNAL_KINDS; signal++)
+            given |= factory->connects[signal];
         assert_non_null(factory->type);
         assert_non_null(factory->stability);
         assert_true(factory->instance_size >= sizeof(struct component));
         assert_true((factory->consume != NULL) == is_on_the_path);
-        assert_true((factory->signals != 0) == (factory->kind != EXTENSION));
+        assert_true((factory->signals != 0) ==
+                    (factory->kind != EXTENSION && factory->kind != CONNECTOR));
+        assert_true((given != 0) == (factory->kind == CONNECTOR));
         assert_true((factory->counters == NULL) == (factory->counters_size == 0));
         for (size_t j = 0; j < i; j++)
             assert_true(components[j]->kind != factory->kind ||
