@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "src/base/error.h"
+#include "src/cli/profile/profile_arguments.h"
 
 struct flag {
     const char *name;
     bool (*set)(struct cli *cli, const char *value, struct error *error);
-    bool is_switch; /* takes no value of its own: "--flag", "--flag=false" */
+    bool is_switch;    /* takes no value of its own: "--flag", "--flag=false" */
+    const char *value; /* for shell completion: "FILE", "yaml|json"; NULL: none */
     const char *help;
 };
 
@@ -91,19 +93,21 @@ static bool set_help(struct cli *cli, const char *value, struct error *error)
 }
 
 static const struct flag flags[] = {
-    {"--config", set_config, false,
+    {"--config", set_config, false, "FILE",
      "Location of a config file (path, file:, env:, yaml:); may be repeated, later ones win"},
-    {"--set", set_setting, false,
+    {"--set", set_setting, false, "KEY=VALUE",
      "Set one property: --set=processors.batch.timeout=2s; applied after all config files"},
-    {"--feature-gates", set_gates, false,
+    {"--feature-gates", set_gates, false, "GATES",
      "Comma-separated list of feature gate identifiers; prefix '-' disables"},
-    {"--mode", set_mode, false, "print-config: redacted (default) or unredacted"},
-    {"--format", set_format, false, "print-config: yaml (default) or json"},
-    {"--validate", set_validate, true, "print-config: validate before printing (default true)"},
-    {"--version", set_version, true, "Print the version"},
-    {"-v", set_version, true, "Print the version"},
-    {"--help", set_help, true, "Print this text"},
-    {"-h", set_help, true, "Print this text"},
+    {"--mode", set_mode, false, "redacted|unredacted",
+     "print-config: redacted (default) or unredacted"},
+    {"--format", set_format, false, "yaml|json", "print-config: yaml (default) or json"},
+    {"--validate", set_validate, true, NULL,
+     "print-config: validate before printing (default true)"},
+    {"--version", set_version, true, NULL, "Print the version"},
+    {"-v", set_version, true, NULL, "Print the version"},
+    {"--help", set_help, true, NULL, "Print this text"},
+    {"-h", set_help, true, NULL, "Print this text"},
 };
 
 static const struct {
@@ -122,6 +126,7 @@ static const struct {
      "Ask a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
     {"profile", CLI_PROFILE,
      "Look into files of profiles: show, convert, merge, diff; \"profile help\" tells more"},
+    {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
 void cli_print_help(const struct cli *cli)
@@ -134,6 +139,22 @@ void cli_print_help(const struct cli *cli)
     printf("\nFlags:\n");
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         printf("  %-22s %s\n", flags[i].name, flags[i].help);
+}
+
+bool cli_command_word(size_t index, struct command_word *word)
+{
+    if (index >= sizeof(commands) / sizeof(commands[0]))
+        return false;
+    *word = (struct command_word){.name = commands[index].name, .help = commands[index].help};
+    return true;
+}
+
+bool cli_flag_word(size_t index, struct command_word *word)
+{
+    if (index >= sizeof(flags) / sizeof(flags[0]))
+        return false;
+    *word = (struct command_word){flags[index].name, flags[index].value, flags[index].help};
+    return true;
 }
 
 static const struct flag *find_flag(const char *name, size_t size)
@@ -172,7 +193,8 @@ static bool parse_word(struct cli *cli, const char *word, struct error *error)
 {
     assert(word != NULL);
     assert(cli->program != NULL);
-    bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK;
+    bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK ||
+                          cli->command == CLI_COMPLETION;
     if (takes_argument && cli->argument == NULL) {
         cli->argument = word;
         return true;

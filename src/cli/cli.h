@@ -16,6 +16,7 @@ enum cli_command {
     CLI_FEATURE_GATE,
     CLI_HEALTH_CHECK,
     CLI_PROFILE,
+    CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
 };
@@ -33,7 +34,7 @@ struct cli {
     bool is_unredacted;    /* print-config --mode=unredacted */
     bool is_json;          /* print-config --format=json */
     bool skips_validation; /* print-config --validate=false */
-    const char *argument;  /* featuregate ID, healthcheck URL; NULL: none */
+    const char *argument;  /* featuregate ID, healthcheck URL, completion SHELL; NULL: none */
     char **rest;           /* profile: what follows it, which it parses itself */
     int rest_count;
 };
@@ -43,3 +44,9 @@ struct error;
 /* False: the error says what is wrong with the arguments. Keeps pointers into arguments. */
 bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error);
 void cli_print_help(const struct cli *cli);
+
+struct command_word;
+
+/* The command or flag at an index of its table, for shell completion; false beyond the last. */
+bool cli_command_word(size_t index, struct command_word *word);
+bool cli_flag_word(size_t index, struct command_word *word);

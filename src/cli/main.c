@@ -7,6 +7,7 @@
 #include "src/base/core_dumps.h"
 #include "src/base/error.h"
 #include "src/cli/cli.h"
+#include "src/cli/completion.h"
 #include "src/cli/components.h"
 #include "src/cli/health_probe.h"
 #include "src/cli/profile/profile_command.h"
@@ -78,6 +79,8 @@ static int run(const struct cli *cli)
         return feature_gate(cli);
     case CLI_HEALTH_CHECK:
         return health_probe(cli->argument, &error) ? 0 : fail(error.text);
+    case CLI_COMPLETION:
+        return completion_print(cli->argument, stdout, &error) ? 0 : fail(error.text);
     case CLI_PROFILE:
         return profile_command(cli->program, cli->rest_count, cli->rest);
     case CLI_VERSION:

@@ -4,6 +4,8 @@
 import json
 import pathlib
 import re
+import shutil
+import subprocess
 import tempfile
 import unittest
 import urllib.parse
@@ -185,6 +187,80 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         printed = json.loads(done.stdout)
         self.assertEqual(sorted(printed["service"]["pipelines"]), sorted(case.SIGNALS))
+
+    def complete(self, shell, script, *words):
+        """What this shell offers for a command line, by our completion."""
+        if shutil.which(shell) is None:
+            self.skipTest(f"this machine has no {shell}")
+        file = self.file(run("completion", shell).stdout, f"completion.{shell}")
+        done = subprocess.run(
+            [shell, *script, file, *words],
+            capture_output=True,
+            text=True,
+            cwd=self.directory,
+            timeout=60,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return {line.split("\t")[0] for line in done.stdout.splitlines()}
+
+    def test_bash_completes(self):
+        script = (
+            'source "$0"; COMP_WORDS=(spanflame "$@"); COMP_CWORD=$#; _spanflame; '
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        self.file("", "some.yaml")
+        for words, offered in (
+            (["va"], {"validate"}),
+            (["completion", ""], {"bash", "zsh", "fish"}),
+            (["profile", "m"], {"merge"}),
+            (["profile", "show", "--fl"], {"--flamegraph"}),
+            (["profile", "show", "some"], {"some.yaml"}),
+            (["validate", "--config", "some"], {"some.yaml"}),
+            (["validate", "--config", "=", "some"], {"some.yaml"}),
+            (["print-config", "--format", "=", ""], {"yaml", "json"}),
+            (["print-config", "--mo"], {"--mode"}),
+        ):
+            with self.subTest(words):
+                self.assertEqual(self.complete("bash", ["-c", script], *words), offered)
+
+    def test_fish_completes(self):
+        script = 'source $argv[1]; complete -C "spanflame $argv[2]"'
+        for line, offered in (
+            ("va", {"validate"}),
+            ("completion ", {"bash", "zsh", "fish"}),
+            ("profile me", {"merge"}),
+            ("profile show --fl", {"--flamegraph"}),
+            ("print-config --format=", {"--format=yaml", "--format=json"}),
+        ):
+            with self.subTest(line):
+                found = self.complete("fish", ["--no-config", "-c", script], line)
+                self.assertLessEqual(offered, found)
+
+    def test_zsh_completes(self):
+        """In a terminal of its own, since zsh completes nowhere else."""
+        script = """
+            zmodload zsh/zpty
+            zpty shell zsh -f -i
+            zpty -w shell "PROMPT= ; autoload -Uz compinit; compinit -u -D; source '$1'"
+            zpty -w shell "bindkey '^I' list-choices; LISTMAX=1000; echo re''ady"
+            zpty -r -m shell out '*ready*'
+            zpty -w -n shell "spanflame $2"$'\t'
+            zpty -r -m shell out "*$3*"
+            print -r -- "$3"
+        """
+        for line, offered in (
+            ("", "Check the configuration"),
+            ("profile ", "Several profiles into one file"),
+            ("print-config --format=", "json*yaml"),
+        ):
+            with self.subTest(line):
+                found = self.complete("zsh", ["-f", "-c", script, "zsh"], line, offered)
+                self.assertEqual(found, {offered})
+
+    def test_an_unknown_shell_is_an_error(self):
+        words = 'completion: found "tcsh", expected bash, zsh or fish'
+        self.check_refused(run("completion", "tcsh"), words)
+        self.check_refused(run("completion"), "completion: found no shell")
 
     def test_components_lists_what_is_built_in(self):
         done = run("components")

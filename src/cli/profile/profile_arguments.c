@@ -130,6 +130,22 @@ void profile_arguments_help(FILE *out, const char *program)
                 flags[i].value != NULL ? flags[i].value : "", flags[i].help);
 }
 
+bool profile_arguments_verb(size_t index, struct command_word *word)
+{
+    if (index >= PROFILE_VERBS)
+        return false;
+    *word = (struct command_word){.name = verbs[index].name, .help = verbs[index].help};
+    return true;
+}
+
+bool profile_arguments_flag(size_t index, struct command_word *word)
+{
+    if (index >= sizeof(flags) / sizeof(flags[0]))
+        return false;
+    *word = (struct command_word){flags[index].name, flags[index].value, flags[index].help};
+    return true;
+}
+
 static bool find_verb(struct profile_arguments *parsed, const char *word, struct error *error)
 {
     assert(word != NULL);

@@ -30,3 +30,14 @@ struct profile_arguments {
 bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
                              struct error *error);
 void profile_arguments_help(FILE *out, const char *program);
+
+/* A word of a command line, for shell completion; static strings. */
+struct command_word {
+    const char *name;
+    const char *value; /* "FILE", "yaml|json", another name of its value; NULL: takes none */
+    const char *help;
+};
+
+/* The verb or flag at an index of its table; false beyond the last. */
+bool profile_arguments_verb(size_t index, struct command_word *word);
+bool profile_arguments_flag(size_t index, struct command_word *word);

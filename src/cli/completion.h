@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scripts by which shells complete our command line, written from the tables of commands and flags.
+ * Main thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct error;
+
+/* shell: "bash", "zsh" or "fish". False: the error says that it is another one, or NULL. */
+bool completion_print(const char *shell, FILE *out, struct error *error);
