@@ -5,18 +5,21 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 20
 IMAGE ?= spanflame
 
-.PHONY: help build run test tsan clang fuzz mutants bench image reference format clean
+.PHONY: help build run test tsan clang tidy coverage fuzz mutants bench image package reference format clean
 
 help:
 	@echo 'make run     build the daemon and run it on $(CONFIG)'
 	@echo 'make build   leave the release binary at build/spanflame'
-	@echo 'make test    everything: sanitizers, unit, pipeline, fuzz corpora, end to end'
+	@echo 'make test    everything: format, clang-tidy, clang, sanitizers, unit, pipeline, fuzz corpora, end to end'
+	@echo 'make tidy    clang-tidy alone'
+	@echo 'make coverage the lines that unit and pipeline tests reach, build-coverage/report/index.html'
 	@echo 'make tsan    the tests under the thread sanitizer'
 	@echo 'make clang   compile everything with clang, whose warnings are errors too'
 	@echo 'make fuzz    every fuzz target, and the attack on the daemon, for FUZZ_SECONDS=$(FUZZ_SECONDS)'
 	@echo 'make mutants break each promise of the README once, and see that a test notices'
 	@echo 'make bench   the benchmark; OTELCOL=path adds a Go collector to the same run'
 	@echo 'make image   the container image $(IMAGE)'
+	@echo 'make package a Debian package, build/spanflame_*.deb'
 	@echo 'make clean   take away what was built'
 
 build:
@@ -39,9 +42,24 @@ tsan:
 
 clang:
 	scripts/install-packages test
-	scripts/install-packages fuzz
 	cmake --preset clang
 	cmake --build --preset clang -j $(JOBS)
+
+tidy:
+	scripts/install-packages test
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS) --target spanflame
+	scripts/run-clang-tidy build-dev $(JOBS)
+
+coverage:
+	scripts/install-packages coverage
+	cmake --preset coverage
+	cmake --build --preset coverage -j $(JOBS) --target unit_tests
+	find build-coverage -name '*.gcda' -delete
+	ctest --preset coverage -j $(JOBS) -L '^(unit|pipeline)$$'
+	mkdir -p build-coverage/report
+	gcovr --root . --object-directory build-coverage --exclude-unreachable-branches --print-summary \
+		--filter '(src|receivers|processors|exporters|extensions)/' --html-details build-coverage/report/index.html
 
 fuzz:
 	scripts/install-packages fuzz
@@ -64,12 +82,18 @@ image:
 	docker info >/dev/null # says so when no engine answers
 	docker build -t $(IMAGE) .
 
+# cpack alone would build everything, tests included.
+package: build
+	scripts/install-packages package
+	cmake --build --preset release --target package_files -j $(JOBS)
+	cd build && cpack
+
 # What is printed from the option tables is committed, and a test compares.
 reference: build
 	build/spanflame config-reference > config/reference.md
 
 format:
-	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+	scripts/check-format --fix
 
 clean:
 	rm -rf build build-*
