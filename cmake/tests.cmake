@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+# The programs of unit and pipeline tests.
+add_custom_target(unit_tests)
+
 # spanflame_unit_test(test_ring SOURCES test_ring.c LIBRARIES spanflame_base [LABELS unit])
 function(spanflame_unit_test name)
     cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
@@ -16,6 +19,7 @@ function(spanflame_unit_test name)
     if(SPANFLAME_SANITIZERS MATCHES "thread")
         set(seconds 300)
     endif()
+    add_dependencies(unit_tests ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${seconds}
         SKIP_RETURN_CODE 77)
 endfunction()

@@ -109,4 +109,4 @@ enum { OTLP_RESPONSE_BYTES_MAX = 512 };
 size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
                             uint8_t room[OTLP_RESPONSE_BYTES_MAX]);
 /* The receiver may have become idle while it stops. */
-void otlp_receiver_check_stopped(struct otlp_receiver *receiver);
+void otlp_receiver_check_stopped(struct otlp_receiver *self);

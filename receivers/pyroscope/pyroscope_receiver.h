@@ -41,7 +41,7 @@ struct pyroscope_receiver {
     struct listen_auth auth;
     struct listen_cors cors;
     struct http_common_headers response_headers;
-    struct gzip *gzip; /* of profiles inside of bodies */
+    struct gzip *gzip;        /* of profiles inside of bodies */
     struct gzip *helper_gzip; /* the same, on the lane's helper */
     struct codec_box *codecs;
     struct budget reserve; /* for bodies that cannot wait to be read while the budget is short */
@@ -69,4 +69,4 @@ void pyroscope_ingest_body(struct pyroscope_exchange *exchange);
 void pyroscope_ingest_free(struct pyroscope_ingest *ingest);
 
 /* The receiver may have become idle while it stops. */
-void pyroscope_receiver_check_stopped(struct pyroscope_receiver *receiver);
+void pyroscope_receiver_check_stopped(struct pyroscope_receiver *self);

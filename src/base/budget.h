@@ -54,7 +54,7 @@ void budget_take(struct budget *budget, uint64_t amount);
 /* Returns what was taken before, and calls whoever waits. */
 void budget_return(struct budget *budget, uint64_t amount);
 /* So many bytes were freed whose charge went on to another block, as when memory is moved. */
-void budget_note_freed(struct budget *budget, uint64_t bytes);
+void budget_note_freed(struct budget *budget, uint64_t amount);
 /* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
 

@@ -49,7 +49,7 @@ struct log_settings {
  * stderr. */
 struct log_settings log_settings_default(void);
 /* Copies the settings. Before lanes run. */
-void log_configure(const struct log_settings *settings);
+void log_configure(const struct log_settings *wanted);
 bool log_is_enabled(enum log_level level);
 
 static inline struct log_field log_text(const char *key, const char *text)

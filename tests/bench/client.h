@@ -26,7 +26,7 @@ struct client_options {
     const char *coding; /* of the bodies: gzip, zstd …; NULL: none */
     const char *path;   /* of HTTP/1.1; gRPC has its traces' */
     const char *type;   /* the same */
-    unsigned slots; /* requests in flight at most */
+    unsigned slots;     /* requests in flight at most */
     void (*on_done)(void *arg, struct exchange *exchange, enum outcome outcome);
     void *arg;
 };
