@@ -145,7 +145,7 @@ enum {
     /* From one pipeline, through connectors, counted once for each way there: each request is sent
      * so often. */
     CONFIG_DESTINATIONS_MAX = 65536,
-    CONFIG_LOCATIONS_MAX = 100    /* --config and --set together */
+    CONFIG_LOCATIONS_MAX = 100 /* --config and --set together */
 };
 #define CONFIG_ARENA_BYTES_MAX (4096 * MIB) /* never reached: follows from the limits above */
 

@@ -58,8 +58,8 @@ void text_add_line(struct text *text, const char *head, struct slice value);
 void text_add_id_line(struct text *text, const char *head, struct slice id);
 void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns);
 /* AnyValue: "Str(…)", and the value alone. */
-void text_add_typed_value(struct text *text, struct slice value);
-void text_add_value(struct text *text, struct slice value);
+void text_add_typed_value(struct text *text, struct slice bytes);
+void text_add_value(struct text *text, struct slice bytes);
 /* "key=value" for each attribute of that field, joined. Returns how many. */
 size_t text_add_pairs(struct text *text, const struct message *message, uint32_t number,
                       const char *separator);
