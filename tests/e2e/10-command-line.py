@@ -6,12 +6,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 import urllib.parse
 
 from support import case
-from support.process import run
+from support.process import binary, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOOD = case.otlp_config(4317, 4318, "http://127.0.0.1:1")
@@ -306,6 +307,40 @@ class Shipped(unittest.TestCase):
             opened += [pane["datasource"] for pane in panes.values()]
         sources = (folder / "datasources.yaml").read_text(encoding="utf-8")
         self.assertEqual(sorted(opened), sorted(re.findall(r" uid: (\w+)", sources)))
+
+
+class Packaging(unittest.TestCase):
+    """What the Debian package holds."""
+
+    def test_man_pages_name_every_command_flag_and_key(self):
+        with tempfile.TemporaryDirectory() as directory:
+            maker = ROOT / "packaging" / "man_pages.py"
+            subprocess.run([sys.executable, "-B", maker, binary(), directory], check=True, timeout=60)
+            program, configuration = (
+                pathlib.Path(directory, name).read_text(encoding="utf-8").replace("\\-", "-")
+                for name in ("spanflame.1", "spanflame.yaml.5")
+            )
+        for text in (run("--help").stdout, run("profile", "help").stdout):
+            for name in re.findall(r"^  (-{0,2}\w[\w-]*) ", text, re.M):
+                self.assertRegex(program, rf"\n\\fB{re.escape(name)}\b")
+        reference = run("config-reference").stdout
+        keys = re.findall(r"^\| `([^`]+)`", reference, re.M)
+        self.assertGreater(len(keys), 300)
+        self.assertEqual(re.findall(r"^\.TP\n\\fB(\S+)\\fR \(", configuration, re.M), keys)
+        for heading in re.findall(r"^### (\w+): `(\w+)`", reference, re.M):
+            self.assertIn(".SS {}: \\fB{}\\fR\n".format(*heading), configuration)
+
+    def test_the_unit_needs_nothing_but_the_program_and_a_shell(self):
+        unit = (ROOT / "config" / "spanflame.service").read_text(encoding="utf-8")
+        commands = re.findall(r"^Exec\w+=(\S+)", unit, re.M)
+        self.assertEqual(len(commands), 3)
+        self.assertEqual(set(commands), {"/usr/bin/spanflame", "/bin/sh"})
+
+    def test_maintainer_scripts_are_good_shell(self):
+        for name in ("postinst", "prerm", "postrm"):
+            with self.subTest(name):
+                done = subprocess.run(["sh", "-n", ROOT / "packaging" / name], capture_output=True)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
 
 
 if __name__ == "__main__":
