@@ -12,14 +12,17 @@
      : (kind) <= OTLP_FIXED32 ? WIRE_FIXED32                                                       \
                               : WIRE_BYTES)
 /* table: of the nested message, or the names of an enumeration. */
-#define ROW(id, text, json, what, table)                                                             \
-    {                                                                                                \
+/* clang-format makes these lines too wide. */
+/* clang-format off */
+#define ROW(id, text, json, what, table)                                                           \
+    {                                                                                              \
         .name = #text, .json_name = #json,                                                         \
         .message = _Generic((table), const struct otlp_message *: (table), default: NULL),         \
         .names = _Generic((table), const struct otlp_names *: (table), default: NULL),             \
         .number = (id), .kind = OTLP_##what, .wire = WIRE_OF(OTLP_##what),                         \
-        .name_size = sizeof(#text) - 1, .json_name_size = sizeof(#json) - 1 \
+        .name_size = sizeof(#text) - 1, .json_name_size = sizeof(#json) - 1                        \
     }
+/* clang-format on */
 #define SHORT_ROW(id, text, json, what, table)  [id] = ROW(id, text, json, what, table),
 #define PLAN_ROW(id, text, json, what, table)   [(id) << 3 | WIRE_OF(OTLP_##what)] = OTLP_##what,
 #define BIT(id)                                 (1u << (id))
