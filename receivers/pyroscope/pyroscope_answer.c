@@ -5,6 +5,7 @@
 #include "receivers/pyroscope/pyroscope_exchange.h"
 
 #include "src/base/clock.h"
+#include "src/base/text_escape.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -68,10 +69,8 @@ static size_t put_escaped(char *to, const char *text)
     assert(text != NULL);
     size_t used = 0;
     for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
-        if (*at == '"' || *at == '\\')
-            used += (size_t)sprintf(to + used, "\\%c", *at);
-        else if (*at < ' ' || *at == 0x7f)
-            used += (size_t)sprintf(to + used, "\\u%04x", *at);
+        if (*at == '"' || *at == '\\' || *at < ' ' || *at == 0x7f)
+            used += json_escape_byte(*at, to + used);
         else
             to[used++] = (char)*at;
     }

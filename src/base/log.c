@@ -16,6 +16,7 @@
 #include "src/base/clock.h"
 #include "src/base/log_recent.h"
 #include "src/base/mem.h"
+#include "src/base/text_escape.h"
 #include "src/base/utf8.h"
 
 enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
@@ -101,21 +102,16 @@ static size_t room_for_text(const struct line *line)
     return line->size < end ? end - line->size : 0;
 }
 
-/* As JSON wants it; control characters cannot forge a line. Returns the bytes of text used. */
+/* Escapes one character as in JSON, so that control characters cannot forge a line. The line has
+ * room for it. Returns the bytes of text used. */
 static size_t put_escaped(struct line *line, const char *text)
 {
-    assert(*text != '\0');
+    uint8_t first = (uint8_t)*text;
     size_t size = utf8_size(slice_of(text, strnlen(text, 4)));
     if (size == 0)
         put(line, "\\ufffd");
-    else if (*text == '"' || *text == '\\')
-        put(line, "\\%c", *text);
-    else if (*text == '\n')
-        put(line, "\\n");
-    else if (*text == '\t')
-        put(line, "\\t");
-    else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-        put(line, "\\u%04x", (unsigned)(unsigned char)*text);
+    else if (first == '"' || first == '\\' || first < 0x20 || first == 0x7f)
+        line->size += json_escape_byte(first, line->text + line->size);
     else
         put(line, "%.*s", (int)size, text);
     return size > 0 ? size : 1;
@@ -136,9 +132,8 @@ static void put_raw(struct line *line, const char *text)
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
     assert(text != NULL);
-    enum { ESCAPED_MAX = 6 };
     put_char(line, '"');
-    for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > ESCAPED_MAX;)
+    for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > JSON_ESCAPE_BYTES_MAX;)
         i += put_escaped(line, text + i);
     put_char(line, '"');
 }

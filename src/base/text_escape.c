@@ -2,22 +2,22 @@
 /* Escaping, character by character. Any thread. */
 #include "src/base/text_escape.h"
 
-#include <assert.h>
 #include <stdbool.h>
+#include <string.h>
 
+#include "src/base/hex.h"
 #include "src/base/utf8.h"
 
-typedef const char *(*escape_fn)(struct slice character);
+/* Returns what stands for the character, in room if need be; NULL: the character itself. */
+typedef const char *(*escape_fn)(struct slice character, char room[JSON_ESCAPE_BYTES_MAX + 1]);
 
-/* Writes all characters but those for which escape has another text. */
 static void escape_all(FILE *out, struct slice text, escape_fn escape)
 {
-    assert(out != NULL);
-    assert(escape != NULL);
+    char room[JSON_ESCAPE_BYTES_MAX + 1];
     while (text.size > 0) {
         size_t size = utf8_size(text);
         struct slice character = slice_of(text.data, size > 0 ? size : 1);
-        const char *other = size > 0 ? escape(character) : "?";
+        const char *other = size > 0 ? escape(character, room) : "?";
         if (other != NULL)
             fputs(other, out);
         else
@@ -29,31 +29,30 @@ static void escape_all(FILE *out, struct slice text, escape_fn escape)
 /* U+0080 to U+009F, which some terminals obey as they do escape sequences. */
 static bool is_control(struct slice character)
 {
-    assert(character.size > 0);
     uint8_t first = character.data[0];
     return first < 0x20 || first == 0x7f || (first == 0xc2 && character.data[1] < 0xa0);
 }
 
-static const char *json_escape(struct slice character)
+size_t json_escape_byte(uint8_t byte, void *room)
 {
-    static const char *const controls[] = {
-        "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007",
-        "\\b",     "\\t",     "\\n",     "\\u000b", "\\f",     "\\r",     "\\u000e", "\\u000f",
-        "\\u0010", "\\u0011", "\\u0012", "\\u0013", "\\u0014", "\\u0015", "\\u0016", "\\u0017",
-        "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f"};
-    assert(character.size > 0);
-    uint8_t first = character.data[0];
-    if (first < sizeof(controls) / sizeof(controls[0]))
-        return controls[first];
-    if (first == '"')
-        return "\\\"";
-    return first == '\\' ? "\\\\" : NULL;
+    static const char from[] = "\"\\\n\r\t";
+    static const char to[] = "\"\\nrt";
+    char *at = room;
+    const char *found = byte != 0 ? strchr(from, byte) : NULL;
+    at[0] = '\\';
+    if (found != NULL) {
+        at[1] = to[found - from];
+        return 2;
+    }
+    memcpy(at + 1, "u00", 3);
+    hex_write(&byte, 1, at + 4);
+    return JSON_ESCAPE_BYTES_MAX;
 }
 
 /* XML 1.0 §2.2: control characters and U+FFFE, U+FFFF cannot be there in any form. */
-static const char *xml_escape(struct slice character)
+static const char *xml_escape(struct slice character, char *room)
 {
-    assert(character.size > 0);
+    (void)room;
     const uint8_t *at = character.data;
     switch (at[0]) {
     case '&':
@@ -74,15 +73,23 @@ static const char *xml_escape(struct slice character)
     return character.size == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe ? "?" : NULL;
 }
 
-static const char *terminal_escape(struct slice character)
+static const char *terminal_escape(struct slice character, char *room)
 {
-    assert(character.size > 0);
+    (void)room;
     return is_control(character) ? "?" : NULL;
+}
+
+static const char *json_escape(struct slice character, char *room)
+{
+    uint8_t first = character.data[0];
+    if (first >= 0x20 && first != '"' && first != '\\')
+        return NULL;
+    room[json_escape_byte(first, room)] = '\0';
+    return room;
 }
 
 void text_escape_json(FILE *out, struct slice text)
 {
-    assert(out != NULL);
     fputc('"', out);
     escape_all(out, text, json_escape);
     fputc('"', out);
@@ -90,12 +97,10 @@ void text_escape_json(FILE *out, struct slice text)
 
 void text_escape_xml(FILE *out, struct slice text)
 {
-    assert(out != NULL);
     escape_all(out, text, xml_escape);
 }
 
 void text_escape_terminal(FILE *out, struct slice text)
 {
-    assert(out != NULL);
     escape_all(out, text, terminal_escape);
 }

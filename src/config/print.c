@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <yaml.h>
 
+#include "src/base/text_escape.h"
 #include "src/config/component_set.h"
 #include "src/config/decode.h"
 #include "src/config/identifier.h"
@@ -403,24 +404,6 @@ bool print_yaml(const struct node *root, FILE *out)
     return is_fine && !ferror(out);
 }
 
-static void write_json_text(const char *text, FILE *out)
-{
-    assert(text != NULL);
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            fprintf(out, "\\%c", byte);
-        else if (byte == '\n')
-            fputs("\\n", out);
-        else if (byte < 0x20)
-            fprintf(out, "\\u%04x", byte);
-        else
-            fputc(byte, out);
-    }
-    fputc('"', out);
-}
-
 static void write_json(const struct node *node, int indent, FILE *out)
 {
     assert(node != NULL);
@@ -428,7 +411,10 @@ static void write_json(const struct node *node, int indent, FILE *out)
     assert(indent >= 0);
     bool is_text = node->kind == NODE_TEXT || node->kind == NODE_TIME;
     if (is_text || (node->kind == NODE_DOUBLE && !isfinite(node->real))) {
-        write_json_text(is_text ? node->text : scalar_to_text(node).text, out);
+        struct number_text number = {.text = ""};
+        if (!is_text)
+            number = scalar_to_text(node);
+        text_escape_json(out, slice_of_text(is_text ? node->text : number.text));
         return;
     }
     if (!is_map && node->kind != NODE_LIST) {
@@ -439,7 +425,7 @@ static void write_json(const struct node *node, int indent, FILE *out)
     for (size_t i = 0; i < node->count; i++) {
         fprintf(out, "%s\n%*s", i > 0 ? "," : "", indent + INDENT, "");
         if (is_map) {
-            write_json_text(node->entries[i].key, out);
+            text_escape_json(out, slice_of_text(node->entries[i].key));
             fputs(": ", out);
         }
         write_json(node->entries[i].value, indent + INDENT, out);

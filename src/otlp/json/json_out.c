@@ -8,6 +8,7 @@
 
 #include "src/base/base64.h"
 #include "src/base/hex.h"
+#include "src/base/text_escape.h"
 #include "src/base/utf8.h"
 #include "src/otlp/json/value_text.h"
 
@@ -57,28 +58,13 @@ static size_t plain_size(struct slice text)
     return at;
 }
 
-static uint8_t *put_escaped(uint8_t *at, uint8_t byte)
-{
-    static const char names[] = "\"\"\\\\\nn\rr\tt";
-    assert(byte < 0x20 || byte == '"' || byte == '\\');
-    *at++ = '\\';
-    for (size_t i = 0; i + 1 < sizeof(names); i += 2)
-        if ((uint8_t)names[i] == byte) {
-            *at++ = (uint8_t)names[i + 1];
-            return at;
-        }
-    memcpy(at, "u00", 3);
-    hex_write(&byte, 1, at + 3);
-    return at + 5;
-}
-
 /* One character that is not plain; returns how many bytes of text it was. */
 static size_t put_character(uint8_t **at, struct slice text)
 {
     assert(text.size > 0);
     size_t size = utf8_size(text);
     if (size == 1) {
-        *at = put_escaped(*at, text.data[0]);
+        *at += json_escape_byte(text.data[0], *at);
         return 1;
     }
     memcpy(*at, size == 0 ? (const uint8_t *)"\xef\xbf\xbd" : text.data, size == 0 ? 3 : size);

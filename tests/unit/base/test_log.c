@@ -124,7 +124,7 @@ static const struct {
 } escapes[] = {
     {"plain", "plain"},
     {"a\"b\\c", "a\\\"b\\\\c"},
-    {"two\nlines\tand\rmore", "two\\nlines\\tand\\u000dmore"},
+    {"two\nlines\tand\rmore", "two\\nlines\\tand\\rmore"},
     {"\x01\x1f\x7f", "\\u0001\\u001f\\u007f"},
     {"gr\xc3\xbc\xc3\x9f \xf0\x9f\x94\xa5", "gr\xc3\xbc\xc3\x9f \xf0\x9f\x94\xa5"},
     {"bad \xff\xfe", "bad \\ufffd\\ufffd"},
