@@ -4,7 +4,6 @@
 #include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/buffer.h"
-#include "src/base/helper.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "receivers/pyroscope/pyroscope_receiver.h"
-#include "src/base/helper.h"
+#include "src/base/lane.h"
 #include "src/base/timer.h"
 #include "src/codec/codec.h"
 #include "src/core/receipt.h"

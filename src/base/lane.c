@@ -9,7 +9,6 @@
 #include <stddef.h>
 
 #include "src/base/clock.h"
-#include "src/base/helper.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
@@ -33,6 +32,113 @@ struct lane {
     struct lane_task *inbox_first;
     struct lane_task **inbox_last;
 };
+
+/* A thread beside a lane, for work that would hold the lane too long. Its queue is guarded by a
+ * mutex: a lane has few works, each worth milliseconds. They run one at a time, in order. */
+struct helper {
+    struct lane *lane;
+    unsigned works; /* on the lane: started, and not done */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct helper_work *first; /* under the lock, as all that follows */
+    struct helper_work **last;
+    bool is_ending;
+};
+
+static void on_work_done(struct lane_task *task)
+{
+    struct helper_work *work =
+        (struct helper_work *)((char *)task - offsetof(struct helper_work, task));
+    assert(work->helper->works > 0);
+    work->helper->works--;
+    work->done(work);
+}
+
+/* Waits for the next work; NULL: the end. */
+static struct helper_work *take_work(struct helper *helper)
+{
+    pthread_mutex_lock(&helper->lock);
+    while (helper->first == NULL && !helper->is_ending)
+        pthread_cond_wait(&helper->changed, &helper->lock);
+    struct helper_work *work = helper->first;
+    if (work != NULL) {
+        helper->first = work->next;
+        if (helper->first == NULL)
+            helper->last = &helper->first;
+    }
+    pthread_mutex_unlock(&helper->lock);
+    return work;
+}
+
+static void *helper_main(void *arg)
+{
+    struct helper *helper = arg;
+    struct helper_work *work;
+    while ((work = take_work(helper)) != NULL) {
+        work->run(work);
+        lane_post(helper->lane, &work->task);
+    }
+    return NULL;
+}
+
+/* Signals are for the main thread. */
+static bool start_helper_thread(struct helper *helper)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool is_started = pthread_create(&helper->thread, NULL, helper_main, helper) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return is_started;
+}
+
+static struct helper *helper_create(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    struct helper *helper = mem_zalloc(sizeof(*helper));
+    helper->lane = lane;
+    helper->last = &helper->first;
+    pthread_mutex_init(&helper->lock, NULL);
+    pthread_cond_init(&helper->changed, NULL);
+    if (start_helper_thread(helper))
+        return helper;
+    pthread_cond_destroy(&helper->changed);
+    pthread_mutex_destroy(&helper->lock);
+    mem_free(helper);
+    return NULL;
+}
+
+static void helper_destroy(struct helper *helper)
+{
+    if (helper == NULL)
+        return;
+    assert(helper->works == 0);
+    pthread_mutex_lock(&helper->lock);
+    helper->is_ending = true;
+    pthread_cond_signal(&helper->changed);
+    pthread_mutex_unlock(&helper->lock);
+    pthread_join(helper->thread, NULL);
+    pthread_cond_destroy(&helper->changed);
+    pthread_mutex_destroy(&helper->lock);
+    mem_free(helper);
+}
+
+static void helper_start(struct helper *helper, struct helper_work *work)
+{
+    assert(lane_is_current(helper->lane));
+    assert(work->run != NULL && work->done != NULL);
+    work->helper = helper;
+    work->next = NULL;
+    work->task = (struct lane_task){.fn = on_work_done};
+    helper->works++;
+    pthread_mutex_lock(&helper->lock);
+    *helper->last = work;
+    helper->last = &work->next;
+    pthread_cond_signal(&helper->changed);
+    pthread_mutex_unlock(&helper->lock);
+}
 
 static void run_inbox(struct lane *lane)
 {
@@ -242,7 +348,7 @@ bool lane_turn(struct lane *lane)
     uint64_t before = lane->done_count;
     lane->done_count += timers_fire(&lane->timers, clock_now_ns());
     run_jobs(lane);
-    bool is_helped = lane->helper != NULL && helper_works(lane->helper) > 0;
+    bool is_helped = lane->helper != NULL && lane->helper->works > 0;
     uv_run(&lane->loop, is_helped && lane->done_count == before ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     run_jobs(lane);
     return lane->done_count != before;

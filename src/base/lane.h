@@ -10,7 +10,7 @@
 
 #include "src/base/timer.h"
 
-struct helper_work;
+struct helper;
 struct lane;
 
 /* Work posted from another thread; embedded by its sender, who keeps it alive until fn runs. */
@@ -26,6 +26,18 @@ struct lane_job {
     struct lane_job *next;
     struct lane_job *prev;
     bool is_queued;
+};
+
+/* Work for the lane's helper thread: on one request that would hold the lane too long. Embedded by
+ * its user, who keeps it alive until done runs. While run is under way, the lane leaves alone what
+ * it reads and writes. */
+struct helper_work {
+    void (*run)(struct helper_work *work);  /* on the helper's thread */
+    void (*done)(struct helper_work *work); /* on the lane, later */
+    /* of the lane */
+    struct lane_task task;
+    struct helper *helper;
+    struct helper_work *next;
 };
 
 /* index 0 is the lane of the main thread. NULL when the system gives no loop. */

@@ -4,7 +4,6 @@
 #include "src/base/lane.h"
 
 #include "src/base/clock.h"
-#include "src/base/helper.h"
 #include "src/base/limits.h"
 
 #include <pthread.h>
