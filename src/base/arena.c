@@ -31,7 +31,6 @@ struct arena_chunk {
 
 void arena_init(struct arena *arena, size_t max_bytes)
 {
-    assert(arena != NULL);
     *arena = (struct arena){.max_bytes = max_bytes};
 }
 
@@ -43,7 +42,6 @@ void arena_init_charged(struct arena *arena, size_t max_bytes, struct budget *bu
 
 void arena_clear(struct arena *arena)
 {
-    assert(arena != NULL);
     while (arena->chunks != NULL) {
         struct arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
@@ -77,7 +75,6 @@ static size_t chunk_bytes(const struct arena *arena, size_t at_least)
 
 static void add_chunk(struct arena *arena, struct arena_chunk *chunk, size_t capacity)
 {
-    assert(chunk != NULL);
     chunk->next = arena->chunks;
     chunk->capacity = capacity;
     chunk->used = 0;
@@ -126,7 +123,6 @@ static bool try_add_chunk(struct arena *arena, size_t capacity)
 
 void *arena_try_alloc(struct arena *arena, size_t size)
 {
-    assert(arena != NULL);
     if (is_above_cap(arena, size) ||
         (!has_room(arena, size) && !try_add_chunk(arena, chunk_bytes(arena, rounded_up(size))))) {
         arena->refused_bytes = arena->used_bytes + size;
@@ -137,7 +133,6 @@ void *arena_try_alloc(struct arena *arena, size_t size)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    assert(arena != NULL);
     assert(!is_above_cap(arena, size));
     if (!has_room(arena, size)) {
         size_t capacity = chunk_bytes(arena, rounded_up(size));

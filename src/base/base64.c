@@ -47,7 +47,6 @@ bool base64_decode(struct slice text, uint8_t *room, size_t *ret_size)
     size_t digits = 0;
     size_t padding = 0;
     size_t used = 0;
-    assert(ret_size != NULL);
     for (size_t i = 0; i < text.size; i++) {
         unsigned digit = digit_of(text.data[i]);
         if (digit == LINE_END)

@@ -11,7 +11,6 @@
 
 void budget_init(struct budget *budget, uint64_t limit)
 {
-    assert(budget != NULL);
     *budget = (struct budget){0};
     atomic_init(&budget->limit, limit);
     pthread_mutex_init(&budget->lock, NULL);
@@ -25,7 +24,6 @@ void budget_count_memory(struct budget *budget)
 
 void budget_fini(struct budget *budget)
 {
-    assert(budget != NULL);
     assert(budget->tickets == NULL);
     pthread_mutex_destroy(&budget->lock);
 }
@@ -135,7 +133,6 @@ static bool try_take(struct budget *budget, uint64_t amount)
 
 bool budget_try_take(struct budget *budget, uint64_t amount)
 {
-    assert(budget != NULL);
     uint64_t drawn = draw(budget, amount);
     if ((drawn == 0 || drawn < amount) && !try_take(budget, amount - drawn)) {
         (void)refill(budget, drawn);
@@ -147,7 +144,6 @@ bool budget_try_take(struct budget *budget, uint64_t amount)
 
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
 {
-    assert(budget != NULL);
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t margin = limit / MARGIN_PART + MARGIN_BYTES;
     if (!try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit))
@@ -158,7 +154,6 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
 
 void budget_take(struct budget *budget, uint64_t amount)
 {
-    assert(budget != NULL);
     uint64_t whole = amount;
     amount -= draw(budget, amount);
     if (amount == 0) {
@@ -183,7 +178,6 @@ struct budget_ticket {
 
 static void on_wake(struct lane_task *task)
 {
-    assert(task != NULL);
     struct budget_ticket *ticket = (struct budget_ticket *)task;
     assert(ticket->is_posted);
     struct budget_waiter *waiter = ticket->waiter;
@@ -197,7 +191,6 @@ static void on_wake(struct lane_task *task)
 static void wake_waiters(struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);
-    assert(budget != NULL);
     struct budget_ticket *ticket = budget->tickets;
     budget->tickets = NULL;
     atomic_store(&budget->waiting, 0);
@@ -212,9 +205,6 @@ static void wake_waiters(struct budget *budget)
 
 void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount)
 {
-    assert(waiter != NULL);
-    assert(budget != NULL);
-    assert(waiter->fn != NULL);
     assert(lane_is_current(waiter->lane));
     if (waiter->ticket == NULL) {
         struct budget_ticket *ticket = mem_zalloc(sizeof(*ticket));
@@ -236,7 +226,6 @@ void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t a
 
 void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
 {
-    assert(budget != NULL);
     struct budget_ticket *ticket = waiter->ticket;
     if (ticket == NULL)
         return;
@@ -261,14 +250,12 @@ static void give_back(struct budget *budget, uint64_t amount)
 {
     uint64_t used = atomic_fetch_sub(&budget->used, amount);
     assert(used >= amount);
-    (void)used;
     if (atomic_load(&budget->waiting) > 0)
         wake_waiters(budget);
 }
 
 void budget_return(struct budget *budget, uint64_t amount)
 {
-    assert(budget != NULL);
     if (amount >= RETIRED_BYTES_MIN)
         budget_note_freed(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
@@ -279,7 +266,6 @@ void budget_return(struct budget *budget, uint64_t amount)
 enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
                                   uint64_t amount)
 {
-    assert(reserve != NULL);
     *reserve = (struct budget_reserve){.budget = budget, .outer = reserves};
     if (budget != NULL && !budget_try_take(budget, amount))
         return amount > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
@@ -330,12 +316,10 @@ void budget_lower(struct budget *budget, uint64_t limit)
 
 uint64_t budget_used(const struct budget *budget)
 {
-    assert(budget != NULL);
     return atomic_load_explicit(&budget->used, memory_order_relaxed);
 }
 
 uint64_t budget_limit(const struct budget *budget)
 {
-    assert(budget != NULL);
     return atomic_load_explicit(&budget->limit, memory_order_relaxed);
 }

@@ -21,7 +21,6 @@ static void uncharge(struct budget *budget, size_t amount)
 
 static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, size_t capacity)
 {
-    assert(buffer != NULL);
     buffer->budget = budget;
     buffer->capacity = capacity;
     buffer->charged_more = 0;
@@ -73,7 +72,6 @@ static bool is_movable(const struct buffer *buffer)
 
 struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
 {
-    assert(buffer != NULL);
     assert(is_movable(buffer));
     assert(capacity >= buffer->capacity);
     size_t more = capacity - buffer->capacity;
@@ -98,7 +96,6 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
 
 struct buffer *buffer_shrink(struct buffer *buffer)
 {
-    assert(buffer != NULL);
     assert(is_movable(buffer));
     assert(buffer->size <= buffer->capacity);
     struct budget *budget = buffer->budget;
@@ -111,13 +108,11 @@ struct buffer *buffer_shrink(struct buffer *buffer)
 
 size_t buffer_charge(const struct buffer *buffer)
 {
-    assert(buffer != NULL);
     return sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
 }
 
 enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
 {
-    assert(buffer != NULL);
     if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
         return buffer_charge(buffer) + more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL
                                                                            : BUDGET_FULL;
@@ -127,10 +122,8 @@ enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
 
 struct buffer *buffer_ref(struct buffer *buffer)
 {
-    assert(buffer != NULL);
     unsigned old = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
     assert(old > 0);
-    (void)old;
     return buffer;
 }
 

@@ -21,5 +21,4 @@ void core_dumps_allow(bool is_allowed)
     }
     int failed = prctl(PR_SET_DUMPABLE, is_allowed ? 1L : 0L, 0L, 0L, 0L);
     assert(failed == 0);
-    (void)failed;
 }

@@ -7,7 +7,6 @@
 void histogram_record(struct histogram *histogram, const uint64_t *bounds, size_t bounds_count,
                       uint64_t value)
 {
-    assert(histogram != NULL);
     assert(bounds_count <= HISTOGRAM_BOUNDS_MAX);
     size_t cell = 0;
     while (cell < bounds_count && value > bounds[cell])

@@ -30,12 +30,9 @@ static void compute(const char *name, struct slice input, uint8_t *ret_digest, s
 {
     static const uint8_t nothing;
     size_t written = 0;
-    assert(functions.EVP_Q_digest != NULL);
     int is_done = functions.EVP_Q_digest(NULL, name, NULL, input.size > 0 ? input.data : &nothing,
                                          input.size, ret_digest, &written);
     assert(is_done == 1 && written == size);
-    (void)is_done;
-    (void)size;
 }
 
 void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES])

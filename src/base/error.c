@@ -10,8 +10,6 @@
 bool error_set(struct error *error, const char *format, ...)
 {
     va_list arguments;
-    assert(error != NULL);
-    assert(format != NULL);
     va_start(arguments, format);
     vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
@@ -23,7 +21,6 @@ bool error_prefix(struct error *error, const char *format, ...)
 {
     char old[ERROR_TEXT_MAX];
     va_list arguments;
-    assert(error != NULL);
     memcpy(old, error->text, sizeof(old));
     va_start(arguments, format);
     int length = vsnprintf(error->text, sizeof(error->text), format, arguments);
@@ -36,7 +33,6 @@ bool error_prefix(struct error *error, const char *format, ...)
 
 static bool add_step(struct error *error, struct error_step step)
 {
-    assert(error != NULL);
     assert(error->steps_count < ERROR_STEPS_MAX);
     error->steps[error->steps_count++] = step;
     return false;
@@ -44,7 +40,6 @@ static bool add_step(struct error *error, struct error_step step)
 
 bool error_at(struct error *error, const char *key)
 {
-    assert(key != NULL);
     return add_step(error, (struct error_step){.key = key});
 }
 

@@ -14,7 +14,6 @@
 
 static int real_open(const char *path, int flags, mode_t mode)
 {
-    assert(path != NULL);
     int fd = open(path, flags | O_CLOEXEC, mode);
     return fd >= 0 ? fd : -errno;
 }
@@ -27,21 +26,18 @@ static int real_close(int fd)
 
 static ssize_t real_read(int fd, void *data, size_t size)
 {
-    assert(data != NULL);
     ssize_t got = read(fd, data, size);
     return got >= 0 ? got : -errno;
 }
 
 static ssize_t real_pread(int fd, void *data, size_t size, off_t offset)
 {
-    assert(data != NULL);
     ssize_t got = pread(fd, data, size, offset);
     return got >= 0 ? got : -errno;
 }
 
 static ssize_t real_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
 {
-    assert(parts != NULL);
     ssize_t put = pwritev(fd, parts, count, offset);
     return put >= 0 ? put : -errno;
 }
@@ -66,19 +62,16 @@ static int real_fallocate(int fd, off_t offset, off_t size)
 
 static int real_rename(const char *from, const char *to)
 {
-    assert(from != NULL && to != NULL);
     return rename(from, to) == 0 ? 0 : -errno;
 }
 
 static int real_unlink(const char *path)
 {
-    assert(path != NULL);
     return unlink(path) == 0 ? 0 : -errno;
 }
 
 static int real_stat(const char *path, struct stat *ret_stat)
 {
-    assert(ret_stat != NULL);
     return stat(path, ret_stat) == 0 ? 0 : -errno;
 }
 
@@ -100,7 +93,6 @@ static const struct fileops *current = &real_ops;
 
 const struct fileops *fileops(void)
 {
-    assert(current != NULL);
     return current;
 }
 
@@ -113,7 +105,6 @@ void fileops_replace(const struct fileops *ops)
 /* What may be read whole: a regular file of bearable size. */
 static int check_file(const char *path, size_t max_size, size_t *ret_size)
 {
-    assert(ret_size != NULL);
     struct stat info;
     int failed = current->stat(path, &info);
     if (failed != 0)
@@ -149,8 +140,6 @@ static ssize_t read_all(int fd, char *text, size_t capacity)
 int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size)
 {
     size_t size = 0;
-    assert(path != NULL);
-    assert(ret_text != NULL && ret_size != NULL);
     int failed = check_file(path, max_size, &size);
     if (failed != 0)
         return failed;

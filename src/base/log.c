@@ -58,13 +58,11 @@ struct line {
 
 struct log_settings log_settings_default(void)
 {
-    assert(standard.service_name != NULL);
     return standard;
 }
 
 void log_configure(const struct log_settings *wanted)
 {
-    assert(wanted != NULL);
     settings = *wanted;
 }
 
@@ -120,7 +118,6 @@ static size_t put_escaped(struct line *line, const char *text)
 /* As it is, line breaks included: that is how the console shows texts of many lines. */
 static void put_raw(struct line *line, const char *text)
 {
-    assert(text != NULL);
     size_t size = strlen(text);
     size_t room = room_for_text(line);
     size = size < room ? size : room;
@@ -131,7 +128,6 @@ static void put_raw(struct line *line, const char *text)
 /* Cut when it, or the line, becomes too long. */
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
-    assert(text != NULL);
     put_char(line, '"');
     for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > JSON_ESCAPE_BYTES_MAX;)
         i += put_escaped(line, text + i);
@@ -154,14 +150,12 @@ static bool put_key(struct line *line, const char *key)
 
 static void put_text_field(struct line *line, const char *key, const char *text)
 {
-    assert(key != NULL);
     if (put_key(line, key))
         put_quoted(line, text != NULL ? text : "", SIZE_MAX);
 }
 
 static void put_name(struct line *line, const char *key, const char *name)
 {
-    assert(key != NULL);
     if (name != NULL && name[0] != '\0')
         put_text_field(line, key, name);
 }
@@ -211,7 +205,6 @@ static void put_resource(struct line *line)
 
 static void put_speaker(struct line *line, const struct logger *logger)
 {
-    assert(line != NULL);
     if (settings.is_json)
         put_resource(line);
     if (logger == NULL)
@@ -226,7 +219,6 @@ static void put_head(struct line *line, enum log_level level, const char *file, 
                      const char *message)
 {
     assert(level <= LOG_ERROR);
-    assert(file != NULL && message != NULL);
     char caller[256];
     snprintf(caller, sizeof(caller), "%s:%d", file, row);
     if (!settings.is_json) {
@@ -301,7 +293,6 @@ size_t log_line_bytes(size_t message_bytes)
 /* Without memory for a large message, what fits is printed. */
 static void line_open(struct line *line, const char *message)
 {
-    assert(message != NULL);
     size_t size = strlen(message);
     line->text = line->own;
     line->capacity = sizeof(line->own);
@@ -329,7 +320,6 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
 {
     int saved_errno = errno;
     assert(level <= LOG_ERROR);
-    assert(message != NULL);
     if (!log_is_enabled(level) || is_sampled_out(level, message)) {
         errno = saved_errno;
         return;

@@ -3,7 +3,6 @@
  * thread. */
 #include "src/base/log_recent.h"
 
-#include <assert.h>
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -12,7 +11,6 @@ static size_t noted; /* how many ever */
 
 void log_recent_note(const char *line, size_t size)
 {
-    assert(line != NULL);
     if (size >= LOG_RECENT_LINE_BYTES_MAX)
         size = LOG_RECENT_LINE_BYTES_MAX - 1;
     pthread_mutex_lock(&lock);
@@ -25,7 +23,6 @@ void log_recent_note(const char *line, size_t size)
 
 void log_recent_visit(void (*print)(const char *line, void *arg), void *arg)
 {
-    assert(print != NULL);
     pthread_mutex_lock(&lock);
     size_t count = noted < LOG_RECENT_LINES ? noted : LOG_RECENT_LINES;
     for (size_t i = 1; i <= count; i++)

@@ -19,7 +19,6 @@ enum { MACHINE_FILE_BYTES_MAX = 4096 };
 /* The kernel's files have no size of their own, so they are read until they end. */
 static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX])
 {
-    assert(path != NULL);
     const struct fileops *ops = fileops();
     int fd = ops->open(path, O_RDONLY, 0);
     if (fd < 0)
@@ -35,7 +34,6 @@ static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX]
 /* "max", and v1's huge number for "no limit", count as none; so does 0, with which nothing runs. */
 static uint64_t read_limit(const char *path)
 {
-    assert(path != NULL);
     char text[MACHINE_FILE_BYTES_MAX];
     uint64_t limit = 0;
     if (!read_text(path, text) || sscanf(text, "%" SCNu64, &limit) != 1 || limit == 0)
@@ -88,7 +86,6 @@ struct process_figures machine_process(void)
         figures.rss_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     int failed = getrusage(RUSAGE_SELF, &usage);
     assert(failed == 0);
-    (void)failed;
     figures.cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
     return figures;

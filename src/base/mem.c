@@ -61,7 +61,6 @@ void *mem_copy(const void *data, size_t size)
 
 char *mem_copy_text(const char *text)
 {
-    assert(text != NULL);
     return mem_copy(text, strlen(text) + 1);
 }
 
@@ -108,7 +107,6 @@ void *mem_try_alloc_pages(size_t size)
 
 void mem_rest_pages(void *memory, size_t size)
 {
-    assert(memory != NULL);
     assert((uintptr_t)memory % (size_t)sysconf(_SC_PAGESIZE) == 0);
     madvise(memory, whole_pages(size), MADV_DONTNEED); /* refused: they stay */
 }

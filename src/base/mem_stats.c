@@ -12,7 +12,6 @@ static uint64_t read_figure(const char *name)
 {
     size_t value = 0;
     size_t size = sizeof(value);
-    assert(name != NULL);
     return mallctl(name, &value, &size, NULL, 0) == 0 ? value : 0;
 }
 
@@ -53,7 +52,6 @@ struct mem_stats mem_stats_read(void)
 
 bool mem_stats_dump_profile(const char *path)
 {
-    assert(path != NULL);
     return mallctl("prof.dump", NULL, NULL, &path, sizeof(path)) == 0;
 }
 #else
@@ -80,7 +78,6 @@ struct mem_stats mem_stats_read(void)
 
 bool mem_stats_dump_profile(const char *path)
 {
-    assert(path != NULL);
     (void)path;
     return false;
 }

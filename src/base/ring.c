@@ -61,7 +61,6 @@ static void grow(struct ring *ring)
 void ring_push(struct ring *ring, void *item)
 {
     size_t depth = load(&ring->depth);
-    assert(item != NULL);
     if (depth == load(&ring->capacity))
         grow(ring);
     ring->items[(ring->head + depth) & (load(&ring->capacity) - 1)] = item;
@@ -77,7 +76,6 @@ void *ring_pop(struct ring *ring)
         return NULL;
     size_t capacity = load(&ring->capacity);
     void *item = ring->items[ring->head];
-    assert(item != NULL);
     ring->head = (ring->head + 1) & (capacity - 1);
     store(&ring->depth, depth - 1);
     if (depth == 1 && capacity > RING_ITEMS_KEPT) {
@@ -91,19 +89,16 @@ void *ring_pop(struct ring *ring)
 
 void *ring_first(const struct ring *ring)
 {
-    assert(ring != NULL);
     return load(&ring->depth) > 0 ? ring->items[ring->head] : NULL;
 }
 
 size_t ring_depth(const struct ring *ring)
 {
-    assert(ring != NULL);
     return load(&ring->depth);
 }
 
 struct ring_figures ring_figures(const struct ring *ring)
 {
-    assert(ring != NULL);
     return (struct ring_figures){
         .depth = load(&ring->depth),
         .high_water = load(&ring->high_water),

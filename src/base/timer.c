@@ -10,13 +10,11 @@ enum { TIMERS_CAPACITY_FIRST = 16 };
 
 void timers_init(struct timers *timers)
 {
-    assert(timers != NULL);
     *timers = (struct timers){0};
 }
 
 void timers_fini(struct timers *timers)
 {
-    assert(timers != NULL);
     assert(timers->count == 0);
     mem_free(timers->heap);
     timers->heap = NULL;
@@ -24,14 +22,11 @@ void timers_fini(struct timers *timers)
 
 uint64_t timers_next_ns(const struct timers *timers)
 {
-    assert(timers != NULL);
     return timers->count > 0 ? timers->heap[0]->deadline_ns : UINT64_MAX;
 }
 
 void timer_init(struct timer *timer, timer_fn fn, void *arg)
 {
-    assert(timer != NULL);
-    assert(fn != NULL);
     *timer = (struct timer){.fn = fn, .arg = arg};
 }
 
@@ -87,8 +82,6 @@ static void grow(struct timers *timers)
 
 void timer_start(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
-    assert(timers != NULL);
-    assert(timer->fn != NULL);
     timer_stop(timers, timer);
     grow(timers);
     timer->deadline_ns = deadline_ns;
@@ -99,8 +92,6 @@ void timer_start(struct timers *timers, struct timer *timer, uint64_t deadline_n
 
 void timer_stop(struct timers *timers, struct timer *timer)
 {
-    assert(timers != NULL);
-    assert(timer != NULL);
     if (timer->slot == 0)
         return;
     size_t index = timer->slot - 1;
@@ -117,7 +108,6 @@ void timer_stop(struct timers *timers, struct timer *timer)
 size_t timers_fire(struct timers *timers, uint64_t now_ns)
 {
     size_t fired = 0;
-    assert(timers != NULL);
     /* What a callback starts for "now" waits for the next turn: a timer that restarts itself cannot
      * hold the lane. */
     size_t at_most = timers->count;

@@ -43,7 +43,6 @@ static bool read_content(struct watched_file *file, struct error *error)
 {
     char *text;
     size_t size;
-    assert(file->path != NULL);
     int code = file_read_whole(file->path, file->max_bytes, &text, &size);
     if (code < 0)
         return failed(file, code, error);
@@ -57,7 +56,6 @@ bool watched_file_open(struct watched_file *file, const char *path, size_t max_b
                        struct error *error)
 {
     struct stat status;
-    assert(path != NULL);
     *file = (struct watched_file){
         .path = mem_copy_text(path), .max_bytes = max_bytes, .looked_ns = clock_now_ns()};
     int code = fileops()->stat(path, &status);
@@ -69,7 +67,6 @@ bool watched_file_open(struct watched_file *file, const char *path, size_t max_b
 
 void watched_file_close(struct watched_file *file)
 {
-    assert(file != NULL);
     drop_text(file);
     mem_free(file->path);
     *file = (struct watched_file){.path = NULL};
@@ -79,7 +76,6 @@ enum watched_change watched_file_look(struct watched_file *file, struct error *e
 {
     struct stat status;
     uint64_t now_ns = clock_now_ns();
-    assert(file->path != NULL);
     if (now_ns - file->looked_ns < NS_PER_S)
         return WATCHED_SAME;
     file->looked_ns = now_ns;

@@ -21,14 +21,12 @@ static bool set_config(struct cli *cli, const char *value, struct error *error)
 {
     if (cli->configs_count == CLI_VALUES_MAX)
         return error_set(error, "more than %d --config flags", CLI_VALUES_MAX);
-    assert(value != NULL);
     cli->configs[cli->configs_count++] = value;
     return true;
 }
 
 static bool set_setting(struct cli *cli, const char *value, struct error *error)
 {
-    assert(value != NULL);
     if (strchr(value, '=') == NULL)
         return error_set(error, "invalid argument \"%s\" for \"--set\" flag: missing equal sign",
                          value);
@@ -40,7 +38,6 @@ static bool set_setting(struct cli *cli, const char *value, struct error *error)
 
 static bool set_gates(struct cli *cli, const char *value, struct error *error)
 {
-    assert(value != NULL);
     if (feature_gates_parse(&cli->gates, value, error))
         return true;
     return error_prefix(error, "invalid argument \"%s\" for \"--feature-gates\" flag", value);
@@ -48,7 +45,6 @@ static bool set_gates(struct cli *cli, const char *value, struct error *error)
 
 static bool set_mode(struct cli *cli, const char *value, struct error *error)
 {
-    assert(value != NULL);
     cli->is_unredacted = strcmp(value, "unredacted") == 0;
     if (cli->is_unredacted || strcmp(value, "redacted") == 0)
         return true;
@@ -57,7 +53,6 @@ static bool set_mode(struct cli *cli, const char *value, struct error *error)
 
 static bool set_format(struct cli *cli, const char *value, struct error *error)
 {
-    assert(value != NULL);
     cli->is_json = strcmp(value, "json") == 0;
     if (cli->is_json || strcmp(value, "yaml") == 0)
         return true;
@@ -66,7 +61,6 @@ static bool set_format(struct cli *cli, const char *value, struct error *error)
 
 static bool set_validate(struct cli *cli, const char *value, struct error *error)
 {
-    assert(value != NULL);
     cli->skips_validation = strcmp(value, "false") == 0;
     if (cli->skips_validation || strcmp(value, "true") == 0)
         return true;
@@ -77,7 +71,6 @@ static bool set_validate(struct cli *cli, const char *value, struct error *error
 static bool set_version(struct cli *cli, const char *value, struct error *error)
 {
     (void)value;
-    assert(error != NULL);
     (void)error;
     cli->command = CLI_VERSION;
     return true;
@@ -86,7 +79,6 @@ static bool set_version(struct cli *cli, const char *value, struct error *error)
 static bool set_help(struct cli *cli, const char *value, struct error *error)
 {
     (void)value;
-    assert(error != NULL);
     (void)error;
     cli->command = CLI_HELP;
     return true;
@@ -131,7 +123,6 @@ static const struct {
 
 void cli_print_help(const struct cli *cli)
 {
-    assert(cli->program != NULL);
     printf("Usage:\n  %s --config FILE [flags]\n  %s COMMAND [flags]\n\nCommands:\n", cli->program,
            cli->program);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
@@ -159,7 +150,6 @@ bool cli_flag_word(size_t index, struct command_word *word)
 
 static const struct flag *find_flag(const char *name, size_t size)
 {
-    assert(name != NULL);
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strlen(flags[i].name) == size && strncmp(flags[i].name, name, size) == 0)
             return &flags[i];
@@ -191,8 +181,6 @@ static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
 
 static bool parse_word(struct cli *cli, const char *word, struct error *error)
 {
-    assert(word != NULL);
-    assert(cli->program != NULL);
     bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK ||
                           cli->command == CLI_COMPLETION;
     if (takes_argument && cli->argument == NULL) {

@@ -16,7 +16,6 @@
 
 static int fail(const char *text)
 {
-    assert(text != NULL);
     fprintf(stderr, "Error: %s\n", text);
     return 1;
 }
@@ -66,7 +65,6 @@ static int feature_gate(const struct cli *cli)
 
 static int run(const struct cli *cli)
 {
-    assert(cli->program != NULL);
     struct error error = {.text = ""};
     switch (cli->command) {
     case CLI_COMPONENTS:
@@ -100,7 +98,6 @@ static int run(const struct cli *cli)
 /* As it was started: the program may have been replaced on disk meanwhile. */
 static int begin_anew(char **arguments)
 {
-    assert(arguments[0] != NULL);
     execv("/proc/self/exe", arguments);
     return fail("the process cannot begin anew after a reload: /proc/self/exe cannot be executed");
 }

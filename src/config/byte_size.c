@@ -26,7 +26,6 @@ static const struct {
 
 static bool find_unit(const char *name, uint64_t *ret_bytes)
 {
-    assert(name != NULL);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         if (strcmp(units[i].name, name) == 0) {
             *ret_bytes = units[i].bytes;
@@ -46,8 +45,6 @@ bool text_to_bytes(const char *text, uint64_t *ret_bytes)
     uint64_t part = 0;  /* what stands behind the point */
     uint64_t parts = 1; /* and of how many */
     uint64_t unit;
-    assert(text != NULL);
-    assert(ret_bytes != NULL);
     if (!is_digit(*text))
         return false;
     for (; is_digit(*text); text++)

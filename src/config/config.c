@@ -33,7 +33,6 @@ struct loaded_config {
 
 static struct position start_of(const struct source *source)
 {
-    assert(source != NULL);
     return (struct position){.source = source, .line = 1, .column = 1};
 }
 
@@ -41,7 +40,6 @@ static struct position start_of(const struct source *source)
  */
 static const struct source *name_source(struct loader *loader, const char *argument)
 {
-    assert(argument != NULL);
     char name[SOURCE_NAME_MAX];
     size_t size = strlen(argument);
     if (strncmp(argument, "yaml:", 5) == 0)
@@ -62,7 +60,6 @@ static const struct source *name_source(struct loader *loader, const char *argum
 static struct node *read_location(struct loader *loader, const char *argument,
                                   const struct source *source)
 {
-    assert(source != NULL);
     struct retrieved retrieved;
     struct error error;
     struct yaml_failure failure;
@@ -90,7 +87,6 @@ static struct node *read_location(struct loader *loader, const char *argument,
 /* "a.b=c" as the location "yaml:a::b: c". NULL: reported. */
 static struct node *read_setting(struct loader *loader, const char *setting)
 {
-    assert(setting != NULL);
     char name[SOURCE_NAME_MAX];
     size_t key_size = strcspn(setting, "=");
     snprintf(name, sizeof(name), "--set=%.*s", (int)(key_size < 100 ? key_size : 100), setting);
@@ -119,7 +115,6 @@ static struct node *read_setting(struct loader *loader, const char *setting)
 /* False: there is nothing to merge, which is reported. */
 static bool merge_into(struct loader *loader, struct node **root, struct node *tree)
 {
-    assert(root != NULL);
     if (tree != NULL && tree->kind == NODE_MAP)
         *root = *root == NULL ? tree : merge_trees(loader, *root, tree);
     return tree != NULL && tree->kind != NODE_BROKEN;
@@ -128,7 +123,6 @@ static bool merge_into(struct loader *loader, struct node **root, struct node *t
 /* With no location at all there is no source, and problems need one. */
 static const struct source *command_line(struct loader *loader)
 {
-    assert(loader != NULL);
     return loader_add_source(loader, "command line");
 }
 
@@ -139,8 +133,6 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
     struct node *root = NULL;
     const struct source *first = NULL;
     bool is_complete = true;
-    assert(loader != NULL);
-    assert(request != NULL);
     if (request->locations_count + request->settings_count == 0 ||
         request->locations_count + request->settings_count > CONFIG_LOCATIONS_MAX) {
         loader_problem(loader, start_of(command_line(loader)), NULL,
@@ -206,7 +198,6 @@ static void check_section_is_filled(struct loader *loader, const struct node *ro
 
 static bool is_listed(const struct config *config, const struct config_component *extension)
 {
-    assert(extension != NULL);
     for (size_t i = 0; i < config->extensions_count; i++)
         if (config->extensions[i] == extension)
             return true;
@@ -217,7 +208,6 @@ static void report_undefined_extension(struct loader *loader, const struct compo
                                        const struct extension_name *noted)
 {
     struct suggestion suggestion = suggestion_for(noted->name);
-    assert(noted->name != NULL);
     for (size_t i = 0; i < set->count; i++)
         if (set->kinds[i] == EXTENSION)
             suggestion_consider(&suggestion, set->items[i].id);
@@ -232,7 +222,6 @@ static void check_extension_name(struct loader *loader, const struct component_s
 {
     struct error error = {.text = ""};
     const struct config_component *extension = component_set_find(set, EXTENSION, noted->name);
-    assert(noted->user != NULL);
     if (!noted->user->is_used)
         return;
     if (extension == NULL)
@@ -251,8 +240,6 @@ static void check_extension_name(struct loader *loader, const struct component_s
 static void check_extension_names(struct loader *loader, const struct component_set *set,
                                   const struct config *config)
 {
-    assert(loader != NULL);
-    assert(set != NULL && config != NULL);
     for (const struct extension_name *noted = loader->extension_names; noted != NULL;
          noted = noted->next)
         check_extension_name(loader, set, config, noted);
@@ -260,7 +247,6 @@ static void check_extension_names(struct loader *loader, const struct component_
 
 static void check_tree(struct loader *loader, const struct node *root, struct config *config)
 {
-    assert(root != NULL);
     struct component_set set;
     const struct node_entry *service = node_find(root, "service");
     check_top_keys(loader, root);
@@ -279,7 +265,6 @@ static void check_tree(struct loader *loader, const struct node *root, struct co
 static bool load(struct loader *loader, const struct config_request *request, struct config *config,
                  struct node **ret_root)
 {
-    assert(ret_root != NULL);
     arena_init(&loader->arena, CONFIG_ARENA_BYTES_MAX);
     loader->factories = request->factories;
     loader->gates = request->gates;
@@ -294,9 +279,7 @@ struct config *config_load(const struct config_request *request, struct config_p
 {
     struct loader loader = {.factories = NULL};
     struct node *root;
-    assert(request != NULL && request->factories != NULL);
     assert(!request->skips_checks);
-    assert(problems != NULL);
     struct loaded_config *loaded = mem_zalloc(sizeof(*loaded));
     bool is_fine = load(&loader, request, &loaded->config, &root);
     loaded->config.gates = request->gates != NULL ? *request->gates : feature_gates_default();
@@ -323,8 +306,6 @@ bool config_print(const struct config_request *request, bool is_unredacted, bool
     struct loader loader = {.factories = NULL};
     struct config config = {.components_count = 0};
     struct node *root;
-    assert(request != NULL && request->factories != NULL);
-    assert(out != NULL && problems != NULL);
     bool is_fine = load(&loader, request, &config, &root);
     if (is_fine) {
         print_prepare(&loader, root, is_unredacted);
@@ -344,7 +325,6 @@ static void free_texts(char **texts, size_t count)
 
 void config_problems_clear(struct config_problems *problems)
 {
-    assert(problems != NULL);
     free_texts(problems->texts, problems->count);
     free_texts(problems->warnings, problems->warnings_count);
     *problems = (struct config_problems){.count = 0};

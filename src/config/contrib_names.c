@@ -67,7 +67,6 @@ bool contrib_names_has(enum component_kind kind, const char *type)
 {
     char word[NAME_BYTES_MAX + 3];
     assert((size_t)kind < sizeof(names) / sizeof(names[0]));
-    assert(type != NULL);
     if (strlen(type) > NAME_BYTES_MAX)
         return false;
     snprintf(word, sizeof(word), " %s ", type);

@@ -31,7 +31,6 @@ static void decode_map(const struct site *site, const struct config_field *secti
 
 const char *decode_text_of(const struct node *node)
 {
-    assert(node != NULL);
     if (node->verbatim != NULL)
         return node->verbatim;
     if (node->kind == NODE_NULL)
@@ -41,7 +40,6 @@ const char *decode_text_of(const struct node *node)
 
 static bool is_secret(const struct config_field *field)
 {
-    assert(field != NULL);
     return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
            field->type == CONFIG_TYPE_HEADERS;
 }
@@ -49,7 +47,6 @@ static bool is_secret(const struct config_field *field)
 /* Whether what stands there may be a secret: people write one where its section belongs, too. */
 static bool may_be_secret(const struct config_field *field)
 {
-    assert(field != NULL);
     if (field->type != CONFIG_TYPE_SECTION)
         return is_secret(field);
     for (const struct config_field *inner = field->fields; inner != NULL && inner->key != NULL;
@@ -62,8 +59,6 @@ static bool may_be_secret(const struct config_field *field)
 static void report_mismatch(const struct site *site, const struct config_field *field,
                             const struct node *node, const char *expected)
 {
-    assert(site != NULL && field != NULL);
-    assert(node != NULL && expected != NULL);
     if (node->kind == NODE_BROKEN)
         return;
     struct node_description found =
@@ -86,7 +81,6 @@ static void decode_bool(const struct site *site, const struct config_field *fiel
 {
     char expected[EXPECTED_TEXT_MAX];
     bool *boolean = target;
-    assert(node != NULL && target != NULL);
     if (node->kind == NODE_BOOL || node->kind == NODE_NULL) {
         *boolean = node->kind == NODE_BOOL && node->boolean;
         return;
@@ -98,7 +92,6 @@ static void decode_bool(const struct site *site, const struct config_field *fiel
 /* Doubles lose their fraction, as in the Go collector, which says nothing about it. */
 static bool take_whole(const struct site *site, const struct node *node, int64_t *ret_integer)
 {
-    assert(ret_integer != NULL);
     if (node->kind == NODE_NULL)
         *ret_integer = 0;
     else if (node->kind == NODE_INT)
@@ -145,7 +138,6 @@ static void describe_whole(const struct config_field *field, const struct node *
 /* A word of the row stands for its index. */
 static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
 {
-    assert(ret_index != NULL);
     if (field->choices == NULL || node->kind != NODE_TEXT)
         return false;
     for (size_t i = 0; field->choices[i] != NULL; i++) {
@@ -184,7 +176,6 @@ static void decode_count(const struct site *site, const struct config_field *fie
 {
     int64_t integer;
     uint64_t *count = target;
-    assert(node != NULL && target != NULL);
     assert(field->min >= 0);
     if (take_in_range(site, field, node, &integer))
         *count = integer > 0 ? (uint64_t)integer : 0;
@@ -194,7 +185,6 @@ static void decode_int(const struct site *site, const struct config_field *field
                        const struct node *node, void *target)
 {
     int64_t *integer = target;
-    assert(node != NULL && target != NULL);
     take_in_range(site, field, node, integer);
 }
 
@@ -202,7 +192,6 @@ static void decode_double(const struct site *site, const struct config_field *fi
                           const struct node *node, void *target)
 {
     double *real = target;
-    assert(node != NULL && target != NULL);
     if (node->kind == NODE_NULL)
         *real = 0;
     else if (node->kind == NODE_INT)
@@ -236,7 +225,6 @@ static void describe_durations(const struct config_field *field, const char *pro
 static const char *take_duration(const struct site *site, const struct node *node,
                                  int64_t *ret_duration_ns)
 {
-    assert(ret_duration_ns != NULL);
     if (node->kind == NODE_TEXT)
         return text_to_duration_ns(node->text, ret_duration_ns);
     if (!take_whole(site, node, ret_duration_ns))
@@ -257,7 +245,6 @@ static void decode_duration(const struct site *site, const struct config_field *
     uint64_t *field_ns = target;
     const char *problem = take_duration(site, node, &duration_ns);
     bool is_fitting = site->is_off || (duration_ns >= field->min && duration_ns <= field->max);
-    assert(target != NULL);
     assert(field->min <= field->max);
     if (problem == NULL && is_fitting) {
         *field_ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
@@ -280,7 +267,6 @@ static void decode_bytes(const struct site *site, const struct config_field *fie
     bool is_number = node->kind == NODE_INT && node->integer >= 0;
     bool is_size = is_number || node->kind == NODE_NULL ||
                    (node->kind == NODE_TEXT && text_to_bytes(node->text, &bytes));
-    assert(target != NULL);
     assert(field->min >= 0 && field->min <= field->max);
     if (is_number)
         bytes = (uint64_t)node->integer;
@@ -299,7 +285,6 @@ static void decode_text(const struct site *site, const struct config_field *fiel
 {
     const char **text = target;
     const char *found = decode_text_of(node);
-    assert(target != NULL);
     if (field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0')
         report_mismatch(site, field, node, "a text that is not empty, or no such key");
     else if (found != NULL)
@@ -313,14 +298,12 @@ static void decode_text(const struct site *site, const struct config_field *fiel
 
 static bool is_choice(const struct config_field *field, int index, const char *text)
 {
-    assert(field->choices[index] != NULL);
     return (field->is_level ? strcasecmp : strcmp)(field->choices[index], text) == 0;
 }
 
 static void decode_choice(const struct site *site, const struct config_field *field,
                           const struct node *node, void *target)
 {
-    assert(target != NULL);
     char words[EXPECTED_TEXT_MAX / 2];
     char expected[EXPECTED_TEXT_MAX];
     int *index = target;
@@ -328,7 +311,6 @@ static void decode_choice(const struct site *site, const struct config_field *fi
     bool is_empty = field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0';
     const char *found = is_unset ? "" : is_empty ? NULL : decode_text_of(node);
     struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
-    assert(field->choices != NULL);
     if (field->is_level && node->kind == NODE_NULL) {
         *index = 0;
         return;
@@ -349,7 +331,6 @@ static void decode_choice(const struct site *site, const struct config_field *fi
 
 static size_t count_commas(const char *text)
 {
-    assert(text != NULL);
     size_t count = 0;
     for (; *text != '\0'; text++)
         count += *text == ',' ? 1u : 0u;
@@ -361,7 +342,6 @@ static void split_text(const struct site *site, const struct node *node, const c
                        struct config_texts *texts)
 {
     struct loader *loader = site->loader;
-    assert(text != NULL && texts != NULL);
     if (!loader_charge_expanded(loader, strlen(text))) {
         loader_problem(loader, node->position, site->path, "found too many long lists");
         return;
@@ -381,8 +361,6 @@ static void decode_texts(const struct site *site, const struct config_field *fie
                          const struct node *node, void *target)
 {
     struct config_texts *texts = target;
-    assert(site != NULL && node != NULL);
-    assert(target != NULL);
     if (node->kind == NODE_TEXT && field->type != CONFIG_TYPE_SECRETS) {
         split_text(site, node, node->text, texts);
         return;
@@ -426,7 +404,6 @@ static void decode_header_map(const struct site *site, const struct config_field
 static void decode_header_element(const struct site *site, const struct config_field *field,
                                   const struct node *node, struct config_pair *pair)
 {
-    assert(pair != NULL);
     *pair = (struct config_pair){.key = "", .value = ""};
     const struct node *name = node_value(node, "name");
     const struct node *value = node_value(node, "value");
@@ -472,8 +449,6 @@ static void decode_headers(const struct site *site, const struct config_field *f
                            const struct node *node, void *target)
 {
     struct config_pairs *headers = target;
-    assert(site != NULL && node != NULL);
-    assert(target != NULL);
     if (node->kind == NODE_NULL) {
         if (node->reference != NULL)
             *headers = (struct config_pairs){.count = 0};
@@ -501,7 +476,6 @@ static void copy_value(struct loader *loader, const struct node *node, struct co
         [NODE_LIST] = CONFIG_VALUE_LIST,   [NODE_MAP] = CONFIG_VALUE_MAP,
         [NODE_BROKEN] = CONFIG_VALUE_NULL,
     };
-    assert(value != NULL);
     *value = (struct config_value){.type = types[node->kind],
                                    .boolean = node->boolean,
                                    .integer = node->integer,
@@ -522,7 +496,6 @@ static void copy_value(struct loader *loader, const struct node *node, struct co
 
 static void refuse_times(const struct site *site, const struct node *node)
 {
-    assert(node != NULL);
     if (node->kind == NODE_TIME)
         loader_problem(site->loader, node->position, site->path,
                        "found %s, expected any other value; put it in quotes to make it a text",
@@ -539,8 +512,6 @@ static void decode_value(const struct site *site, const struct config_field *fie
                          const struct node *node, void *target)
 {
     const struct config_value **value = target;
-    assert(site != NULL && node != NULL);
-    assert(target != NULL);
     (void)field;
     struct config_value *copy = loader_zalloc(site->loader, sizeof(*copy));
     refuse_times(site, node);
@@ -592,7 +563,6 @@ static void check_section(const struct site *site, const struct config_field *fi
                           const struct node *node, const void *section)
 {
     struct error error = {.text = ""};
-    assert(section != NULL);
     struct place place;
     if (field->check == NULL || site->is_off || field->check(section, &error))
         return;
@@ -603,8 +573,6 @@ static void check_section(const struct site *site, const struct config_field *fi
 void decode_section(const struct site *site, const struct config_field *field,
                     const struct node *node, void *owner)
 {
-    assert(site != NULL && field != NULL);
-    assert(node != NULL && owner != NULL);
     struct site inner = *site;
     struct node empty = {.kind = NODE_MAP, .position = node->position};
     bool is_on = true;
@@ -628,7 +596,6 @@ void decode_section(const struct site *site, const struct config_field *field,
 static void decode_element(const struct site *site, const struct config_field *field,
                            const struct node *node, void *section)
 {
-    assert(section != NULL);
     decode_defaults(site->loader, field->fields, section);
     if (node->kind != NODE_MAP) {
         report_mismatch(site, field, node, "a map");
@@ -706,7 +673,6 @@ static void check_ignored(const struct site *site, const struct config_field *fi
 /* Paths are chains on the stack. */
 static const struct path *copy_path(struct loader *loader, const struct path *path)
 {
-    assert(path != NULL);
     struct path *copy = loader_zalloc(loader, sizeof(*copy));
     struct path *last = copy;
     *last = *path;
@@ -724,7 +690,6 @@ static void note_extension_name(const struct site *site, const struct config_fie
                                 const struct node *node, const char *name)
 {
     struct loader *loader = site->loader;
-    assert(field->accepts != NULL);
     if (site->is_off || loader->component == NULL)
         return;
     if (name[0] == '\0') {
@@ -748,7 +713,6 @@ static void note_extension_name(const struct site *site, const struct config_fie
 static void set_field(const struct site *site, const struct config_field *field,
                       const struct node *node, void *owner)
 {
-    assert(field->key != NULL);
     if (node->kind == NODE_BROKEN)
         return;
     if (field->type == CONFIG_TYPE_SECTION) {
@@ -769,7 +733,6 @@ static void set_field(const struct site *site, const struct config_field *field,
 static void warn_of_texts(const struct site *site, const struct config_field *field,
                           const struct node *node, const struct config_texts *texts)
 {
-    assert(field->warn != NULL);
     for (size_t i = 0; i < texts->count; i++) {
         struct path path = {.parent = site->path, .index = i};
         bool is_list = node->kind == NODE_LIST;
@@ -807,7 +770,6 @@ static void warn_of_key(const struct site *site, const struct config_field *fiel
 static struct node *parse_default(struct loader *loader, const struct config_field *field,
                                   struct position position)
 {
-    assert(field->default_text != NULL);
     struct yaml_origin origin = {.position = position, .reference = "default"};
     struct yaml_failure failure;
     return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
@@ -817,7 +779,6 @@ static struct node *parse_default(struct loader *loader, const struct config_fie
  * count against the user's limits. */
 static void set_default(struct loader *loader, const struct config_field *field, void *owner)
 {
-    assert(field->default_text != NULL);
     static const struct source source = {.name = "default"};
     struct position position = {.source = &source};
     struct path root = {.parent = NULL};
@@ -839,7 +800,6 @@ static void set_default(struct loader *loader, const struct config_field *field,
     loader->nodes_count = 0;
     loader->expanded_bytes = 0;
     struct node *parsed = is_list ? parse_default(loader, field, position) : &node;
-    assert(parsed != NULL);
     set_field(&site, field, parsed, owner);
     loader->nodes_count = nodes;
     loader->expanded_bytes = bytes;
@@ -848,8 +808,6 @@ static void set_default(struct loader *loader, const struct config_field *field,
 
 void decode_defaults(struct loader *loader, const struct config_field *fields, void *target)
 {
-    assert(loader != NULL);
-    assert(target != NULL);
     for (const struct config_field *field = fields; field != NULL && field->key != NULL; field++) {
         if (field->type == CONFIG_TYPE_SECTION) {
             if (field->presence != CONFIG_ALWAYS)
@@ -876,7 +834,6 @@ const struct config_field *decode_find_field(const struct config_field *fields, 
 static void report_unknown(const struct site *site, const struct config_field *section,
                            const struct node_entry *entry)
 {
-    assert(entry->key != NULL);
     struct suggestion suggestion = suggestion_for(entry->key);
     struct path path = {.parent = site->path, .key = entry->key};
     for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;
@@ -911,7 +868,6 @@ static void decode_absent(const struct site *site, const struct config_field *se
 static void decode_map(const struct site *site, const struct config_field *section,
                        const struct node *map, void *target)
 {
-    assert(site != NULL && section != NULL);
     assert(map != NULL && map->kind == NODE_MAP);
     bool is_optional = section->type == CONFIG_TYPE_SECTION && section->presence != CONFIG_ALWAYS;
     for (size_t i = 0; i < map->count; i++) {

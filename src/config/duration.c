@@ -40,7 +40,6 @@ static bool is_digit(char letter)
  * False: no digit at all, or too large. */
 static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_billionths)
 {
-    assert(ret_whole != NULL && ret_billionths != NULL);
     uint64_t whole = 0;
     uint64_t billionths = 0;
     uint64_t scale = NS_PER_S;
@@ -74,7 +73,6 @@ static const struct unit *take_unit(const char **text)
 
 static const char *add_part(const char **text, uint64_t *total)
 {
-    assert(total != NULL);
     uint64_t whole;
     uint64_t billionths;
     if (!take_number(text, &whole, &billionths))
@@ -97,8 +95,6 @@ static const char *add_part(const char **text, uint64_t *total)
 const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns)
 {
     uint64_t total = 0;
-    assert(text != NULL);
-    assert(ret_duration_ns != NULL);
     bool is_negative = *text == '-';
     if (*text == '-' || *text == '+')
         text++;

@@ -25,7 +25,6 @@ struct expansion {
 
 static void report(const struct expansion *expansion, const char *text)
 {
-    assert(text != NULL);
     if (!expansion->is_quiet)
         loader_problem(expansion->loader, expansion->position, expansion->path, "%s", text);
 }
@@ -35,7 +34,6 @@ static void report(const struct expansion *expansion, const char *text)
 static bool charge(const struct expansion *expansion, size_t bytes)
 {
     struct loader *loader = expansion->loader;
-    assert(expansion->loader != NULL);
     if (!loader->is_exhausted && loader_charge_expanded(loader, bytes))
         return true;
     if (!loader->is_exhausted)
@@ -50,7 +48,6 @@ static bool charge(const struct expansion *expansion, size_t bytes)
  */
 static bool find_reference(const char *text, struct slice *ret_reference)
 {
-    assert(text != NULL);
     for (const char *close = strchr(text, '}'); close != NULL; close = strchr(text, '}')) {
         const char *open = NULL;
         for (const char *at = text; at + 1 < close; at++)
@@ -156,7 +153,6 @@ static const char *replace_reference(const struct expansion *expansion, const ch
  * NULL: reported. */
 static struct node *parse_value(const struct expansion *expansion, struct slice bytes)
 {
-    assert(expansion->reference != NULL);
     struct loader *loader = expansion->loader;
     struct yaml_failure failure;
     struct yaml_origin origin = {.position = expansion->position,
@@ -301,7 +297,5 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
 struct node *expand_tree(struct loader *loader, struct node *root)
 {
     struct path path = {.parent = NULL};
-    assert(loader != NULL);
-    assert(root != NULL);
     return expand_node(loader, root, &path, 0);
 }

@@ -53,7 +53,6 @@ bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gat
 __attribute__((format(printf, 2, 3))) static void add_error(struct error *error, const char *format,
                                                             ...)
 {
-    assert(format != NULL);
     va_list arguments;
     size_t length = strlen(error->text);
     if (length > 0 && length + 3 < sizeof(error->text)) {
@@ -97,8 +96,6 @@ static void apply(struct feature_gates *gates, const char *element, int size, st
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error)
 {
     struct error problems = {.text = ""};
-    assert(gates != NULL);
-    assert(list != NULL && error != NULL);
     if (*list == '\0')
         return true;
     size_t index = 0;
@@ -121,7 +118,6 @@ bool feature_gates_parse(struct feature_gates *gates, const char *list, struct e
 bool feature_gates_print(const struct feature_gates *gates, const char *id, FILE *out)
 {
     bool is_found = false;
-    assert(out != NULL);
     if (id == NULL)
         fprintf(out, "%-40s%-10s%-8s%s\n", "ID", "Enabled", "Stage", "Description");
     for (size_t i = 0; i < FEATURE_GATES; i++) {

@@ -47,7 +47,6 @@ static size_t take_character(const char *text, uint32_t *ret_character)
                   : bytes[0] < 0xf8 ? 4
                                     : 0;
     uint32_t character = size > 1 ? bytes[0] & (0x7fu >> size) : bytes[0];
-    assert(ret_character != NULL);
     for (size_t i = 1; i < size; i++) {
         if ((bytes[i] & 0xc0) != 0x80)
             size = 0;
@@ -104,7 +103,6 @@ static struct slice trim(struct slice text)
 /* Identifiers in messages are cut: they come from outside and have no bound yet. */
 static bool check_name(const char *text, struct slice name, struct error *error)
 {
-    assert(error != NULL);
     if (name.size == 0)
         return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
     if (name.size > IDENTIFIER_NAME_BYTES_MAX)
@@ -120,8 +118,6 @@ static bool check_name(const char *text, struct slice name, struct error *error)
 
 bool text_to_identifier(const char *text, struct identifier *ret_identifier, struct error *error)
 {
-    assert(text != NULL);
-    assert(ret_identifier != NULL && error != NULL);
     const char *slash = strchr(text, '/');
     struct slice type = trim(slice_of(text, slash != NULL ? (size_t)(slash - text) : strlen(text)));
     struct slice name = trim(slice_of_text(slash != NULL ? slash + 1 : ""));

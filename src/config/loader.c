@@ -48,8 +48,6 @@ static void problem_list_add(struct problem_list *list, struct position position
 {
     char text[PROBLEM_TEXT_MAX];
     struct path_text where = path_to_text(path);
-    assert(list != NULL);
-    assert(position.source != NULL);
     if (list->count == CONFIG_ERRORS_MAX) {
         list->dropped++;
         return;
@@ -76,8 +74,6 @@ static int compare_problems(const void *left, const void *right)
 {
     const struct problem *a = left;
     const struct problem *b = right;
-    assert(a->position.source != NULL);
-    assert(b->position.source != NULL);
     int order = a->is_notice - b->is_notice;
     if (order == 0)
         order = compare_sizes(a->position.source->order, b->position.source->order);
@@ -90,7 +86,6 @@ static int compare_problems(const void *left, const void *right)
 
 static char **take_texts(struct problem_list *list, size_t *ret_count)
 {
-    assert(ret_count != NULL);
     if (list->count == 0)
         return NULL;
     qsort(list->items, list->count, sizeof(*list->items), compare_problems);
@@ -124,7 +119,6 @@ void loader_take_problems(struct loader *loader, struct config_problems *ret_pro
 
 const struct source *loader_add_source(struct loader *loader, const char *name)
 {
-    assert(name != NULL);
     struct source *source = loader_zalloc(loader, sizeof(*source));
     source->name = loader_copy_text(loader, name);
     source->order = loader->sources_count++;
@@ -133,8 +127,6 @@ const struct source *loader_add_source(struct loader *loader, const char *name)
 
 struct node *loader_try_node(struct loader *loader, enum node_kind kind, struct position position)
 {
-    assert(loader != NULL);
-    assert(position.source != NULL);
     if (loader->nodes_count == CONFIG_NODES_MAX)
         return NULL;
     loader->nodes_count++;
@@ -148,7 +140,6 @@ void loader_problem(struct loader *loader, struct position position, const struc
                     const char *format, ...)
 {
     va_list arguments;
-    assert(loader != NULL);
     va_start(arguments, format);
     problem_list_add(&loader->problems, position, path, format, arguments);
     va_end(arguments);
@@ -158,7 +149,6 @@ void loader_warning(struct loader *loader, struct position position, const struc
                     const char *format, ...)
 {
     va_list arguments;
-    assert(loader != NULL);
     va_start(arguments, format);
     problem_list_add(&loader->warnings, position, path, format, arguments);
     va_end(arguments);
@@ -168,7 +158,6 @@ void loader_notice(struct loader *loader, struct position position, const struct
                    const char *format, ...)
 {
     va_list arguments;
-    assert(loader != NULL);
     size_t count = loader->warnings.count;
     va_start(arguments, format);
     problem_list_add(&loader->warnings, position, path, format, arguments);
@@ -179,13 +168,11 @@ void loader_notice(struct loader *loader, struct position position, const struct
 
 size_t loader_problems(const struct loader *loader)
 {
-    assert(loader != NULL);
     return loader->problems.count + loader->problems.dropped;
 }
 
 void *loader_zalloc(struct loader *loader, size_t size)
 {
-    assert(loader != NULL);
     void *memory = arena_alloc(&loader->arena, size > 0 ? size : 1);
     memset(memory, 0, size);
     return memory;
@@ -193,14 +180,11 @@ void *loader_zalloc(struct loader *loader, size_t size)
 
 char *loader_copy_text(struct loader *loader, const char *text)
 {
-    assert(loader != NULL);
-    assert(text != NULL);
     return arena_copy_text(&loader->arena, text, strlen(text));
 }
 
 bool loader_charge_expanded(struct loader *loader, size_t bytes)
 {
-    assert(loader != NULL);
     if (bytes > CONFIG_EXPANDED_BYTES_MAX ||
         loader->expanded_bytes > CONFIG_EXPANDED_BYTES_MAX - bytes)
         return false;
@@ -212,7 +196,6 @@ bool loader_charge_expanded(struct loader *loader, size_t bytes)
 static struct position position_of(const struct node_entry *entry)
 {
     const struct node *value = entry->value;
-    assert(value != NULL);
     bool is_scalar =
         value->kind != NODE_MAP && value->kind != NODE_LIST && value->kind != NODE_NULL;
     return is_scalar ? value->position : entry->position;
@@ -232,7 +215,6 @@ void place_find(const struct error *error, const struct node *section, struct po
                 const struct path *path, struct place *ret_place)
 {
     assert(error != NULL && error->steps_count <= ERROR_STEPS_MAX);
-    assert(ret_place != NULL);
     const struct node *node = section;
     ret_place->position = position;
     ret_place->path = path;

@@ -3,7 +3,6 @@
  * socket. Main thread. */
 #include "src/config/location.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +22,6 @@ struct scheme {
 
 static char *join(struct loader *loader, const char *scheme, struct slice rest)
 {
-    assert(scheme != NULL);
     size_t scheme_size = strlen(scheme);
     char *uri = loader_zalloc(loader, scheme_size + rest.size + 1);
     memcpy(uri, scheme, scheme_size);
@@ -34,7 +32,6 @@ static char *join(struct loader *loader, const char *scheme, struct slice rest)
 
 char *location_of_argument(struct loader *loader, const char *argument)
 {
-    assert(argument != NULL);
     /* One letter before the colon is a drive. */
     bool is_path = strchr(argument, ':') == NULL ||
                    (isalpha((unsigned char)argument[0]) && argument[1] == ':');
@@ -43,14 +40,12 @@ char *location_of_argument(struct loader *loader, const char *argument)
 
 char *location_of_reference(struct loader *loader, struct slice reference)
 {
-    assert(loader != NULL);
     bool has_scheme = reference.size > 0 && memchr(reference.data, ':', reference.size) != NULL;
     return join(loader, has_scheme ? "" : "env:", reference);
 }
 
 static bool is_variable_name(const char *name)
 {
-    assert(name != NULL);
     if (!isalpha((unsigned char)*name) && *name != '_')
         return false;
     while (isalnum((unsigned char)*name) || *name == '_')
@@ -61,7 +56,6 @@ static bool is_variable_name(const char *name)
 static bool retrieve_env(struct loader *loader, const char *rest, struct retrieved *retrieved,
                          struct error *error)
 {
-    assert(rest != NULL);
     char *name = loader_copy_text(loader, rest);
     char *fallback = strstr(name, ":-");
     if (fallback != NULL) {
@@ -86,7 +80,6 @@ static bool retrieve_file(struct loader *loader, const char *rest, struct retrie
                           struct error *error)
 {
     size_t size = 0;
-    assert(rest != NULL);
     (void)loader;
     int failed = file_read_whole(rest, CONFIG_FILE_BYTES_MAX, &retrieved->owned, &size);
     if (failed == -EFBIG)
@@ -103,7 +96,6 @@ static bool retrieve_file(struct loader *loader, const char *rest, struct retrie
 static bool retrieve_yaml(struct loader *loader, const char *rest, struct retrieved *retrieved,
                           struct error *error)
 {
-    assert(rest != NULL);
     (void)loader;
     retrieved->bytes = slice_of_text(rest);
     if (retrieved->bytes.size <= CONFIG_FILE_BYTES_MAX)
@@ -114,7 +106,6 @@ static bool retrieve_yaml(struct loader *loader, const char *rest, struct retrie
 static bool refuse_http(struct loader *loader, const char *rest, struct retrieved *retrieved,
                         struct error *error)
 {
-    assert(error != NULL);
     (void)loader;
     (void)rest;
     (void)retrieved;
@@ -131,7 +122,6 @@ static const struct scheme schemes[] = {
 static size_t scheme_size(const char *uri)
 {
     size_t size = 0;
-    assert(uri != NULL);
     if (!isalpha((unsigned char)uri[0]))
         return 0;
     while (isalnum((unsigned char)uri[size]) || (uri[size] != '\0' && strchr("+.-", uri[size])))
@@ -142,9 +132,6 @@ static size_t scheme_size(const char *uri)
 bool location_retrieve(struct loader *loader, const char *uri, struct retrieved *ret_retrieved,
                        struct error *error)
 {
-    assert(loader != NULL);
-    assert(uri != NULL);
-    assert(ret_retrieved != NULL && error != NULL);
     struct retrieved retrieved = {.owned = NULL};
     size_t size = scheme_size(uri);
     if (size == 0)
@@ -168,7 +155,6 @@ bool location_retrieve(struct loader *loader, const char *uri, struct retrieved 
 
 void retrieved_release(struct retrieved *retrieved)
 {
-    assert(retrieved != NULL);
     mem_free(retrieved->owned);
     *retrieved = (struct retrieved){.owned = NULL};
 }

@@ -12,7 +12,6 @@
 /* The alpha gate confmap.enableMergeAppendOption: these lists grow instead of being replaced. */
 static bool is_appended(const struct loader *loader, const struct path *path)
 {
-    assert(path != NULL);
     if (!feature_gate_is_enabled(loader->gates, GATE_MERGE_APPEND) || path->key == NULL)
         return false;
     const struct path *first = path;
@@ -48,7 +47,6 @@ static void append_new(struct loader *loader, struct node *base, const struct no
 static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
                              const struct path *path)
 {
-    assert(base != NULL && over != NULL);
     if (base->kind == NODE_LIST && over->kind == NODE_LIST && is_appended(loader, path)) {
         append_new(loader, base, over);
         return base;
@@ -72,15 +70,12 @@ static struct node *merge_at(struct loader *loader, struct node *base, struct no
 struct node *merge_trees(struct loader *loader, struct node *base, struct node *over)
 {
     struct path root = {.parent = NULL};
-    assert(loader != NULL);
-    assert(base != NULL && over != NULL);
     return merge_at(loader, base, over, &root);
 }
 
 /* The entry "a::b::c: value" as "a: {b: {c: value}}". */
 static bool wrap_entry(struct loader *loader, struct node_entry *entry)
 {
-    assert(entry->key != NULL);
     char *key = loader_copy_text(loader, entry->key);
     for (;;) {
         char *last = NULL;
@@ -137,8 +132,6 @@ static void unfold(struct loader *loader, struct node *map)
 
 struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t depth)
 {
-    assert(loader != NULL);
-    assert(node != NULL);
     if (node->kind != NODE_MAP)
         return node;
     if (depth >= CONFIG_DEPTH_MAX) {

@@ -14,7 +14,6 @@ enum { FIRST_CAPACITY = 4, FIRST_SLOTS = 64, SHOWN_BYTES_MAX = 60 };
 uint32_t node_key_hash(const char *key)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
-    assert(key != NULL);
     for (; *key != '\0'; key++)
         hash = (hash ^ (uint8_t)*key) * 16777619u;
     return hash;
@@ -36,7 +35,6 @@ static void make_room(struct arena *arena, struct node *node)
 void node_append(struct arena *arena, struct node *list, struct node *value)
 {
     assert(list != NULL && list->kind == NODE_LIST);
-    assert(value != NULL);
     make_room(arena, list);
     list->entries[list->count++] = (struct node_entry){.value = value, .position = value->position};
 }
@@ -44,7 +42,6 @@ void node_append(struct arena *arena, struct node *list, struct node *value)
 /* Of the entry with that key, or the empty one where it belongs. */
 static uint32_t *slot_of(const struct node *map, const char *key, uint32_t hash)
 {
-    assert(map->slots != NULL);
     size_t mask = map->slots_count - 1;
     size_t at = hash & mask;
     for (; map->slots[at] != 0; at = (at + 1) & mask) {
@@ -71,7 +68,6 @@ static void make_slots(struct arena *arena, struct node *map)
 void node_add(struct arena *arena, struct node *map, struct node_entry entry)
 {
     assert(map != NULL && map->kind == NODE_MAP);
-    assert(entry.key != NULL && entry.value != NULL);
     make_room(arena, map);
     entry.hash = node_key_hash(entry.key);
     map->entries[map->count++] = entry;
@@ -83,7 +79,6 @@ void node_add(struct arena *arena, struct node *map, struct node_entry entry)
 
 struct node_entry *node_find(const struct node *map, const char *key)
 {
-    assert(key != NULL);
     if (map == NULL || map->kind != NODE_MAP)
         return NULL;
     uint32_t hash = node_key_hash(key);
@@ -105,7 +100,6 @@ struct node *node_value(const struct node *map, const char *key)
 
 void node_remove(struct node *map, const char *key)
 {
-    assert(key != NULL);
     struct node_entry *entry = node_find(map, key);
     if (entry == NULL)
         return;
@@ -130,7 +124,6 @@ static const char *kind_name(enum node_kind kind)
 /* How many of the text's bytes to show: up to its first line break, and no half characters. */
 static int shown_bytes(const char *text)
 {
-    assert(text != NULL);
     size_t size = strcspn(text, "\r\n");
     if (size > SHOWN_BYTES_MAX)
         size = SHOWN_BYTES_MAX;
@@ -142,7 +135,6 @@ static int shown_bytes(const char *text)
 struct node_description node_describe_secret(const struct node *node)
 {
     struct node_description description;
-    assert(node != NULL);
     if (node->reference != NULL)
         snprintf(description.text, sizeof(description.text), "%s from %.*s", kind_name(node->kind),
                  shown_bytes(node->reference), node->reference);
@@ -154,7 +146,6 @@ struct node_description node_describe_secret(const struct node *node)
 struct node_description node_describe(const struct node *node)
 {
     struct node_description description;
-    assert(node != NULL);
     bool is_literal = node->reference == NULL && node->text != NULL;
     if (is_literal && node->kind == NODE_TEXT) {
         int shown = shown_bytes(node->text);

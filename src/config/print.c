@@ -28,7 +28,6 @@ static void add_defaults(struct loader *loader, const struct config_field *field
 static struct node *new_scalar(struct loader *loader, const struct node *map, const char *text,
                                bool is_text)
 {
-    assert(text != NULL);
     struct scalar scalar = text_to_scalar(text);
     struct node *node = loader_try_node(loader, NODE_TEXT, map->position);
     if (node == NULL)
@@ -50,7 +49,6 @@ static struct node *new_leaf(struct loader *loader, const struct node *map,
     bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_CHOICE ||
                    field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES ||
                    field->type == CONFIG_TYPE_TEXTS;
-    assert(text != NULL);
     if (field->type == CONFIG_TYPE_DURATION && strcmp(text, "0") == 0)
         text = "0s";
     struct node *leaf = new_scalar(loader, map, text, is_text);
@@ -116,8 +114,6 @@ static void complete(struct loader *loader, const struct config_field *field, st
 static void add_defaults(struct loader *loader, const struct config_field *fields,
                          struct node *node)
 {
-    assert(loader != NULL);
-    assert(fields != NULL);
     if (node->kind == NODE_NULL)
         node->kind = NODE_MAP;
     for (; node->kind == NODE_MAP && fields->key != NULL; fields++)
@@ -126,7 +122,6 @@ static void add_defaults(struct loader *loader, const struct config_field *field
 
 static void redact_text(struct node *node)
 {
-    assert(node != NULL);
     node->kind = NODE_TEXT;
     node->text = "[REDACTED]";
     node->count = 0;
@@ -135,7 +130,6 @@ static void redact_text(struct node *node)
 /* Numbers and booleans tell nothing. */
 static void redact_all(struct node *node)
 {
-    assert(node != NULL);
     if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
         redact_text(node);
     for (size_t i = 0; i < node->count; i++)
@@ -144,7 +138,6 @@ static void redact_all(struct node *node)
 
 static void redact_headers(struct node *node)
 {
-    assert(node != NULL);
     for (size_t i = 0; i < node->count; i++) {
         struct node *element = node->entries[i].value;
         if (node->kind == NODE_LIST)
@@ -156,7 +149,6 @@ static void redact_headers(struct node *node)
 
 static void adapt_text(struct node *node)
 {
-    assert(node != NULL);
     if (node->verbatim == NULL)
         return;
     node->kind = NODE_TEXT;
@@ -167,7 +159,6 @@ static void adapt_text(struct node *node)
 /* Values of headers, of both forms, and elements of lists are texts whatever they look like. */
 static void adapt_elements(struct node *node)
 {
-    assert(node != NULL);
     for (size_t i = 0; i < node->count; i++) {
         struct node *element = node->entries[i].value;
         struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
@@ -209,14 +200,12 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
 /* No table says what is a secret there: any text may be one. */
 static void prepare_unknown(struct node *node, bool is_unredacted)
 {
-    assert(node != NULL);
     if (!is_unredacted)
         redact_all(node);
 }
 
 static void prepare_map(const struct config_field *fields, struct node *map, bool is_unredacted)
 {
-    assert(map != NULL);
     for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {
         struct node *node = map->entries[i].value;
         const struct config_field *field = decode_find_field(fields, map->entries[i].key);
@@ -256,8 +245,6 @@ static void prepare_components(struct loader *loader, struct node *section,
 
 void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
 {
-    assert(loader != NULL);
-    assert(root != NULL);
     for (size_t i = 0; i < root->count; i++) {
         enum component_kind kind;
         struct node *section = root->entries[i].value;
@@ -311,7 +298,6 @@ static struct number_text scalar_to_text(const struct node *node)
 /* Texts that some reader of YAML, if not ours, takes for something else stand in quotes. */
 static bool needs_quotes(const char *text)
 {
-    assert(text != NULL);
     static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(words[i], text) == 0)
@@ -322,7 +308,6 @@ static bool needs_quotes(const char *text)
 
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
 {
-    assert(text != NULL);
     yaml_event_t event;
     yaml_char_t bytes[] = "(not UTF-8)";
     int is_plain = !is_text || !needs_quotes(text);
@@ -360,7 +345,6 @@ static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
 
 static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 {
-    assert(node != NULL);
     if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
         return emit_scalar(emitter, node->text, node->kind == NODE_TEXT);
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
@@ -378,7 +362,6 @@ static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 
 static bool emit_document(yaml_emitter_t *emitter, const struct node *root)
 {
-    assert(root != NULL);
     yaml_event_t event;
     return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
            yaml_emitter_emit(emitter, &event) &&
@@ -391,8 +374,6 @@ static bool emit_document(yaml_emitter_t *emitter, const struct node *root)
 bool print_yaml(const struct node *root, FILE *out)
 {
     yaml_emitter_t emitter;
-    assert(root != NULL);
-    assert(out != NULL);
     if (!yaml_emitter_initialize(&emitter))
         return false;
     yaml_emitter_set_output_file(&emitter, out);
@@ -406,7 +387,6 @@ bool print_yaml(const struct node *root, FILE *out)
 
 static void write_json(const struct node *node, int indent, FILE *out)
 {
-    assert(node != NULL);
     bool is_map = node->kind == NODE_MAP;
     assert(indent >= 0);
     bool is_text = node->kind == NODE_TEXT || node->kind == NODE_TIME;
@@ -437,8 +417,6 @@ static void write_json(const struct node *node, int indent, FILE *out)
 
 bool print_json(const struct node *root, FILE *out)
 {
-    assert(root != NULL);
-    assert(out != NULL);
     write_json(root, 0, out);
     fputc('\n', out);
     return !ferror(out);

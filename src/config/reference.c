@@ -42,7 +42,6 @@ static const char *type_name(enum config_type type)
 /* A text inside a table's cell. */
 static void write_cell(const char *text, FILE *out)
 {
-    assert(text != NULL);
     for (; *text != '\0'; text++) {
         if (*text == '|')
             fputc('\\', out);
@@ -71,7 +70,6 @@ static void write_default(const struct config_field *field, FILE *out)
 
 static void write_bound(const struct config_field *field, int64_t bound, FILE *out)
 {
-    assert(field != NULL);
     if (field->type == CONFIG_TYPE_DURATION)
         fputs(duration_to_text(bound > 0 ? bound : 0).text, out);
     else if (field->type == CONFIG_TYPE_BYTES)
@@ -82,7 +80,6 @@ static void write_bound(const struct config_field *field, int64_t bound, FILE *o
 
 static void write_range(const struct config_field *field, FILE *out)
 {
-    assert(field->key != NULL);
     bool has_range = field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT ||
                      field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES;
     for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
@@ -103,7 +100,6 @@ static void write_range(const struct config_field *field, FILE *out)
 
 static void write_row(const struct config_field *field, const char *key, FILE *out)
 {
-    assert(key != NULL);
     fprintf(out, "| `%s` | %s", key, type_name(field->type));
     fputs(" | ", out);
     write_default(field, out);
@@ -131,7 +127,6 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
 
 static void write_table(const struct config_field *fields, FILE *out)
 {
-    assert(out != NULL);
     if (fields == NULL || fields->key == NULL) {
         fputs("No keys.\n\n", out);
         return;
@@ -167,7 +162,6 @@ static void write_signals(const struct component_factory *factory, FILE *out)
 
 static void write_factory(const struct component_factory *factory, FILE *out)
 {
-    assert(factory->type != NULL);
     fprintf(out, "### %s: `%s`\n\nStability: %s.", component_kind_name(factory->kind),
             factory->type, factory->stability != NULL ? factory->stability : "development");
     write_signals(factory, out);
@@ -179,8 +173,6 @@ static void write_factory(const struct component_factory *factory, FILE *out)
 
 void config_print_reference(const struct component_factory *const *factories, FILE *out)
 {
-    assert(factories != NULL);
-    assert(out != NULL);
     fputs(
         "# Configuration reference\n\nPrinted from the option tables by `spanflame "
         "config-reference`; do not edit.\n\nNested keys are written with `::`. Every section that "
@@ -227,7 +219,6 @@ static void write_kind(const struct component_factory *const *factories, enum co
                        FILE *out)
 {
     bool is_empty = true;
-    assert(factories != NULL);
     for (size_t i = 0; factories[i] != NULL; i++) {
         if (factories[i]->kind != kind)
             continue;
@@ -244,8 +235,6 @@ static void write_kind(const struct component_factory *const *factories, enum co
 
 void config_print_components(const struct component_factory *const *factories, FILE *out)
 {
-    assert(factories != NULL);
-    assert(out != NULL);
     fprintf(out,
             "buildinfo:\n    command: spanflame\n    description: OpenTelemetry pipeline daemon\n"
             "    version: %s\n",

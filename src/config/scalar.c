@@ -44,7 +44,6 @@ static const struct word words[] = {
 /* False when the text is longer than any number. */
 static bool strip_underscores(const char *text, char *stripped)
 {
-    assert(stripped != NULL);
     size_t length = 0;
     for (; *text != '\0'; text++) {
         if (*text == '_')
@@ -86,7 +85,6 @@ static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
 {
     uint64_t magnitude = 0;
     unsigned base = take_base(&text);
-    assert(ret_magnitude != NULL);
     if (*text == '\0')
         return false;
     for (; *text != '\0'; text++) {
@@ -105,7 +103,6 @@ static bool text_to_integer(const char *text, struct scalar *ret_scalar)
     uint64_t magnitude = 0;
     bool is_negative = text[0] == '-';
     bool has_sign = is_negative || text[0] == '+';
-    assert(ret_scalar != NULL);
     if (!text_to_magnitude(has_sign ? text + 1 : text, &magnitude))
         return false;
     if (is_negative && magnitude <= (uint64_t)INT64_MAX + 1)
@@ -127,7 +124,6 @@ static size_t count_digits(const char *text)
 /* [-+]? (. digits | digits (. digits?)?) ([eE] [-+]? digits)? */
 static bool is_float(const char *text)
 {
-    assert(text != NULL);
     if (*text == '-' || *text == '+')
         text++;
     size_t whole = count_digits(text);
@@ -194,7 +190,6 @@ static bool is_time(const char *text)
     unsigned month = 0;
     unsigned day = 0;
     unsigned part = 0;
-    assert(text != NULL);
     if (count_digits(text) != 4 || text[4] != '-')
         return false;
     unsigned year = (unsigned)strtoul(text, NULL, 10);
@@ -221,7 +216,6 @@ struct scalar text_to_scalar(const char *text)
 {
     char number[NUMBER_BYTES_MAX];
     struct scalar scalar = {.kind = NODE_TEXT};
-    assert(text != NULL);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(words[i].text, text) == 0)
             return words[i].scalar;

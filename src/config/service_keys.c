@@ -150,7 +150,6 @@ static const struct config_field pull_fields[] = {
 static bool check_reader(const void *section, struct error *error)
 {
     const struct telemetry_reader *reader = section;
-    assert(reader != NULL);
     if (!reader->has_pull || reader->pull.exporter.has_prometheus)
         return true;
     return error_set(error, "found a pull reader without exporter, expected "
@@ -254,7 +253,6 @@ struct telemetry_key {
 static void find_key(struct telemetry_key *ret_key, const struct site *site,
                      const struct node *telemetry, const char *section, const char *key)
 {
-    assert(ret_key != NULL && site != NULL);
     ret_key->site = site;
     ret_key->section = node_value(telemetry, section);
     ret_key->section_path = (struct path){.parent = site->path, .key = section};
@@ -264,7 +262,6 @@ static void find_key(struct telemetry_key *ret_key, const struct site *site,
 
 static bool find_word(const struct word *words, const char *text, int *ret_value)
 {
-    assert(words != NULL && text != NULL);
     for (; words->text != NULL; words++) {
         if (strcasecmp(words->text, text) != 0)
             continue;
@@ -276,7 +273,6 @@ static bool find_word(const struct word *words, const char *text, int *ret_value
 
 static void report_level(const struct telemetry_key *key, const char *expected)
 {
-    assert(key->node != NULL);
     struct suggestion suggestion =
         suggestion_for(key->node->kind == NODE_TEXT ? key->node->text : "");
     const struct word *words = strstr(expected, "detailed") ? metrics_levels : log_levels;
@@ -289,7 +285,6 @@ static void report_level(const struct telemetry_key *key, const char *expected)
 /* Integers are zap's: -1 is debug, 2 and above are errors. */
 static int take_log_level(const struct telemetry_key *key)
 {
-    assert(key->site != NULL);
     int level = LOG_INFO;
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
@@ -304,7 +299,6 @@ static int take_log_level(const struct telemetry_key *key)
 /* Integers are the Go collector's: -1 is none, 2 detailed. */
 static int take_metrics_level(const struct telemetry_key *key)
 {
-    assert(key->site != NULL);
     int level = METRICS_NORMAL;
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN)
@@ -321,7 +315,6 @@ static int take_metrics_level(const struct telemetry_key *key)
 /* host:port, [host]:port, :port */
 static bool take_address(struct loader *loader, const char *address, struct config_service *service)
 {
-    assert(address != NULL);
     char *host = loader_copy_text(loader, address);
     char *colon = strrchr(host, ':');
     char *end = NULL;
@@ -345,7 +338,6 @@ static void resolve_address(const struct telemetry_key *key, const char *address
                             struct config_service *service)
 {
     struct loader *loader = key->site->loader;
-    assert(address != NULL);
     if (key->node == NULL || key->node->kind == NODE_NULL || key->node->kind == NODE_BROKEN)
         return;
     if (!take_address(loader, address, service)) {
@@ -363,7 +355,6 @@ static void resolve_address(const struct telemetry_key *key, const char *address
 static void use_reader(const struct telemetry_prometheus *prometheus,
                        struct config_service *service)
 {
-    assert(prometheus->host != NULL);
     service->has_metrics_reader = true;
     service->metrics_host = prometheus->host;
     service->metrics_port = prometheus->port;
@@ -398,7 +389,6 @@ static void resolve_readers(const struct telemetry_key *key,
 static void resolve_metrics(const struct site *site, const struct node *node,
                             const struct telemetry_metrics *metrics, struct config_service *service)
 {
-    assert(service != NULL);
     struct telemetry_key key;
     static const struct telemetry_prometheus standard = {
         .host = "localhost", .port = 8888, .without_units = true, .without_type_suffix = true};
@@ -442,7 +432,6 @@ struct attributes {
  * zeros. */
 static const char *random_uuid(struct loader *loader)
 {
-    assert(loader != NULL);
     uint8_t bytes[UUID_BYTES] = {0};
     char *text = loader_zalloc(loader, UUID_TEXT_BYTES);
     char *to = text;
@@ -460,7 +449,6 @@ static const char *random_uuid(struct loader *loader)
 
 static struct config_pair *find(const struct attributes *attributes, const char *key)
 {
-    assert(key != NULL);
     for (size_t i = 0; i < attributes->count; i++)
         if (strcmp(attributes->pairs[i].key, key) == 0)
             return &attributes->pairs[i];
@@ -470,7 +458,6 @@ static struct config_pair *find(const struct attributes *attributes, const char 
 /* value NULL drops the attribute. */
 static void set(struct attributes *attributes, const char *key, const char *value)
 {
-    assert(key != NULL);
     struct config_pair *pair = find(attributes, key);
     if (value == NULL && pair != NULL)
         *pair = attributes->pairs[--attributes->count];
@@ -484,7 +471,6 @@ static void set(struct attributes *attributes, const char *key, const char *valu
 static bool take_text(const struct site *site, const struct path *path, const struct node *node,
                       const char **ret_text)
 {
-    assert(ret_text != NULL);
     *ret_text = NULL;
     if (node == NULL || node->kind == NODE_NULL || node->kind == NODE_BROKEN)
         return true;
@@ -598,8 +584,6 @@ static void take_resource(const struct site *site, const struct path *path,
 static void resolve_resource(const struct site *site, const struct node *resource,
                              struct config_service *service)
 {
-    assert(site != NULL);
-    assert(service != NULL);
     struct path path = {.parent = site->path, .key = "resource"};
     size_t written = resource != NULL ? resource->count : 0;
     const struct node *list = node_value(resource, "attributes");
@@ -623,8 +607,6 @@ static void resolve_telemetry(const struct site *site, const struct node *node,
 {
     struct telemetry_key key;
     const struct telemetry_logs *logs = &telemetry->logs;
-    assert(site != NULL);
-    assert(service != NULL);
     find_key(&key, site, node, "logs", "level");
     service->log_level = take_log_level(&key);
     service->log_encoding = logs->encoding;
@@ -651,8 +633,6 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
         .type = CONFIG_TYPE_SECTION, .presence = CONFIG_ALWAYS, .fields = service_keys_fields};
     struct site site = {.loader = loader, .path = &path};
     struct service_section section = {.lanes = 0};
-    assert(loader != NULL);
-    assert(ret_service != NULL);
     const struct node *node = service != NULL ? service->value : NULL;
     decode_defaults(loader, service_keys_fields, &section);
     if (service != NULL && node->kind != NODE_BROKEN) {

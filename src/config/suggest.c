@@ -18,7 +18,6 @@ static size_t smaller(size_t a, size_t b)
 
 static bool is_swap(const char *a, const char *b, size_t i, size_t j)
 {
-    assert(a != NULL && b != NULL);
     return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
 }
 
@@ -48,7 +47,6 @@ static size_t distance_between(const char *a, const char *b)
 
 struct suggestion suggestion_for(const char *found)
 {
-    assert(found != NULL);
     size_t size = strlen(found);
     /* One slip in three letters, or two in a very short name, is still the same name. */
     return (struct suggestion){.found = found, .distance = size < 4 ? 2 : 1 + size / 3};
@@ -56,8 +54,6 @@ struct suggestion suggestion_for(const char *found)
 
 void suggestion_consider(struct suggestion *suggestion, const char *candidate)
 {
-    assert(suggestion != NULL);
-    assert(candidate != NULL);
     if (strlen(suggestion->found) > NAME_BYTES_MAX || strlen(candidate) > NAME_BYTES_MAX)
         return;
     size_t distance = distance_between(suggestion->found, candidate);
@@ -70,7 +66,6 @@ void suggestion_consider(struct suggestion *suggestion, const char *candidate)
 struct suggestion_text suggestion_to_text(const struct suggestion *suggestion)
 {
     struct suggestion_text result = {.text = ""};
-    assert(suggestion != NULL);
     if (suggestion->nearest != NULL)
         snprintf(result.text, sizeof(result.text), " (did you mean \"%s\"?)", suggestion->nearest);
     return result;

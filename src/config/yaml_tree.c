@@ -53,7 +53,6 @@ __attribute__((format(printf, 4, 5))) static bool fail(struct builder *builder,
 {
     va_list arguments;
     struct yaml_failure *failure = builder->failure;
-    assert(builder->failure != NULL);
     failure->is_limit = is_limit;
     failure->position = position;
     va_start(arguments, format);
@@ -64,7 +63,6 @@ __attribute__((format(printf, 4, 5))) static bool fail(struct builder *builder,
 
 static struct position position_of(const struct builder *builder, yaml_mark_t mark)
 {
-    assert(builder->origin != NULL);
     struct position position = builder->origin->position;
     if (builder->origin->reference != NULL)
         return position;
@@ -104,8 +102,6 @@ static bool copy_entries(struct loader *loader, const struct node *from, struct 
 
 struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth)
 {
-    assert(loader != NULL);
-    assert(node != NULL);
     if (depth > CONFIG_DEPTH_MAX)
         return NULL;
     struct node *copy = loader_try_node(loader, node->kind, node->position);
@@ -122,7 +118,6 @@ struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, 
 
 static bool is_open_map(const struct frame *frame)
 {
-    assert(frame->node != NULL);
     return frame->node->kind == NODE_MAP;
 }
 
@@ -155,7 +150,6 @@ static bool take_key(struct builder *builder, struct frame *frame, const struct 
 static bool refuse_duplicate(struct builder *builder, const struct frame *frame,
                              struct position first)
 {
-    assert(frame->key != NULL);
     if (builder->origin->reference != NULL)
         return fail(builder, frame->key_position, false, "the key \"%s\" stands twice in one map",
                     frame->key);
@@ -170,7 +164,6 @@ static bool add_entry(struct builder *builder, struct frame *frame, struct node 
 {
     struct node *map = frame->node;
     struct node_entry *twin = node_find(map, frame->key);
-    assert(frame->key != NULL && value != NULL);
     if (twin != NULL)
         return refuse_duplicate(builder, frame, twin->position);
     node_add(
@@ -194,7 +187,6 @@ static bool take_value(struct builder *builder, struct frame *frame, struct node
 static bool attach(struct builder *builder, struct node *node, bool is_plain)
 {
     struct frame *frame = top(builder);
-    assert(node != NULL);
     if (frame == NULL)
         builder->root = node;
     else if (!is_open_map(frame))
@@ -210,7 +202,6 @@ static bool attach(struct builder *builder, struct node *node, bool is_plain)
 static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct node *node,
                        size_t *ret_place)
 {
-    assert(ret_place != NULL);
     *ret_place = 0;
     if (name == NULL)
         return true;
@@ -227,7 +218,6 @@ static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct 
 
 static bool is_tag(const yaml_char_t *tag, const char *name)
 {
-    assert(name != NULL);
     return tag != NULL && strcmp((const char *)tag, name) == 0;
 }
 
@@ -258,7 +248,6 @@ static bool decode_binary(struct builder *builder, struct node *node)
  * !!str, makes a text. */
 static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
 {
-    assert(tag != NULL);
     static const struct {
         const char *tag;
         enum node_kind kind;
@@ -343,7 +332,6 @@ static bool merge_map(struct builder *builder, struct node *map, const struct no
 
 static bool merge_all(struct builder *builder, struct node *map, const struct node *merged)
 {
-    assert(merged != NULL);
     if (merged->kind != NODE_LIST)
         return merge_map(builder, map, merged);
     for (size_t i = 0; i < merged->count; i++)
@@ -476,8 +464,6 @@ struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
                              const struct yaml_origin *origin, struct yaml_failure *failure)
 {
     yaml_parser_t parser;
-    assert(loader != NULL);
-    assert(origin != NULL && failure != NULL);
     struct builder *builder = mem_zalloc(sizeof(*builder));
     builder->loader = loader;
     builder->origin = origin;

@@ -41,7 +41,6 @@ struct metrics *metrics_create(enum metrics_level level)
 
 void metrics_destroy(struct metrics *metrics)
 {
-    assert(metrics != NULL);
     for (size_t i = 0; i < metrics->count; i++) {
         mem_free(metrics->samples[i].name);
         mem_free(metrics->samples[i].family);
@@ -53,13 +52,11 @@ void metrics_destroy(struct metrics *metrics)
 
 bool metrics_shows(const struct metrics *metrics, enum metrics_level level)
 {
-    assert(metrics != NULL);
     return metrics->level >= level;
 }
 
 static void print_escaped(FILE *out, const char *value)
 {
-    assert(value != NULL);
     for (const char *c = value; *c != '\0'; c++) {
         if (*c == '\n')
             fputs("\\n", out);
@@ -72,11 +69,9 @@ static void print_escaped(FILE *out, const char *value)
 
 static char *labels_text(const struct metric_labels *labels)
 {
-    assert(labels != NULL);
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    assert(out != NULL);
     for (size_t i = 0; i < METRIC_LABELS_MAX && labels->pairs[i].key != NULL; i++) {
         fprintf(out, "%s%s=\"", i == 0 ? "{" : ",", labels->pairs[i].key);
         print_escaped(out, labels->pairs[i].value);
@@ -90,7 +85,6 @@ static char *labels_text(const struct metric_labels *labels)
 
 static void add(struct metrics *metrics, struct sample sample)
 {
-    assert(sample.name != NULL && sample.labels != NULL);
     assert(metrics->count <= metrics->capacity);
     for (size_t i = 0; i < metrics->count; i++) {
         struct sample *old = &metrics->samples[i];
@@ -114,8 +108,6 @@ static void add(struct metrics *metrics, struct sample sample)
 void metrics_add(struct metrics *metrics, const char *name, enum counter_type type,
                  const char *help, const struct metric_labels *labels, double value)
 {
-    assert(metrics != NULL);
-    assert(name != NULL && help != NULL);
     add(metrics, (struct sample){.name = mem_copy_text(name),
                                  .family = mem_copy_text(name),
                                  .labels = labels_text(labels),
@@ -127,7 +119,6 @@ void metrics_add(struct metrics *metrics, const char *name, enum counter_type ty
 static struct metric_labels with_label(const struct metric_labels *labels, const char *key,
                                        const char *value)
 {
-    assert(key != NULL && value != NULL);
     struct metric_labels more = *labels;
     size_t count = 0;
     while (count < METRIC_LABELS_MAX && more.pairs[count].key != NULL)
@@ -141,8 +132,6 @@ static struct metric_labels with_label(const struct metric_labels *labels, const
 static void add_bucket(struct metrics *metrics, const struct counter_row *row,
                        const struct metric_labels *labels, const char *suffix, double value)
 {
-    assert(row->name != NULL);
-    assert(suffix != NULL);
     char name[256];
     snprintf(name, sizeof(name), "%s%s", row->name, suffix);
     add(metrics, (struct sample){.name = mem_copy_text(name),
@@ -205,7 +194,6 @@ static void add_by_signal(struct metrics *metrics, const struct counter_row *row
 void metrics_add_counters(struct metrics *metrics, const struct counter_row *rows,
                           const void *counters, const struct metric_labels *labels, int signal)
 {
-    assert(metrics != NULL);
     assert(rows == NULL || counters != NULL);
     for (const struct counter_row *row = rows; row != NULL && row->name != NULL; row++) {
         const char *cell = (const char *)counters + row->offset;
@@ -236,7 +224,6 @@ static int compare(const void *a, const void *b)
 
 static bool ends_with(const char *text, const char *end)
 {
-    assert(text != NULL && end != NULL);
     size_t size = strlen(text);
     size_t end_size = strlen(end);
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
@@ -246,7 +233,6 @@ static bool ends_with(const char *text, const char *end)
 static void print_name(const struct sample *sample, const char *name,
                        const struct metrics_style *style, FILE *out)
 {
-    assert(style != NULL);
     fputs(name, out);
     if (style->has_units && ends_with(sample->family, "_process_uptime"))
         fputs("_seconds", out);
@@ -269,7 +255,6 @@ void metrics_print(struct metrics *metrics, const struct metrics_style *style, F
     static const char *const types[] = {
         [COUNTER_SUM] = "counter", [COUNTER_GAUGE] = "gauge", [COUNTER_HISTOGRAM] = "histogram"};
     const char *family = "";
-    assert(metrics != NULL && out != NULL);
     qsort(metrics->samples, metrics->count, sizeof(metrics->samples[0]), compare);
     for (size_t i = 0; i < metrics->count; i++) {
         const struct sample *sample = &metrics->samples[i];

@@ -18,7 +18,6 @@ static bool start(struct component *component, struct error *error)
 {
     if (component == NULL || component->is_started)
         return true;
-    assert(component->lane != NULL);
     /* Also when it fails half way: what it has opened by then is stopped as usual. */
     component->is_started = true;
     if (component->factory->start != NULL && !component->factory->start(component, error)) {
@@ -92,7 +91,6 @@ static bool start_receivers(struct service *service, struct error *error)
 
 static bool start_extensions(struct service *service, struct error *error)
 {
-    assert(error != NULL);
     for (size_t i = 0; i < service->config->extensions_count; i++)
         if (!start(service->extensions[i], error))
             return error_prefix(error, "failed to start extensions");
@@ -102,7 +100,6 @@ static bool start_extensions(struct service *service, struct error *error)
 bool service_start(struct service *service, struct error *error)
 {
     assert(atomic_load(&service->state) == SERVICE_BUILT);
-    assert(error != NULL);
     if (service->config->service.has_metrics_reader) {
         service->telemetry = telemetry_create(service, error);
         if (service->telemetry == NULL)
@@ -122,6 +119,5 @@ bool service_start(struct service *service, struct error *error)
 
 uint64_t service_abandoned_items(const struct service *service)
 {
-    assert(service != NULL);
     return service->abandoned_items;
 }

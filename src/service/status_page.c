@@ -28,7 +28,6 @@ static const struct {
 
 static void print_text(FILE *out, const char *text)
 {
-    assert(text != NULL);
     text_escape_xml(out, slice_of_text(text));
 }
 
@@ -48,7 +47,6 @@ static void print_head(FILE *out, enum status_page page)
 
 static void print_row(FILE *out, const char *name, const char *value)
 {
-    assert(name != NULL);
     fprintf(out, "<tr><th>%s</th><td>", name);
     print_text(out, value);
     fputs("</td></tr>\n", out);
@@ -82,7 +80,6 @@ static void print_process(const struct service *service, FILE *out)
 static void print_budget(const struct service *service, FILE *out)
 {
     const struct budget *budget = &service->budget;
-    assert(out != NULL);
     fputs("<h2>Budget</h2>\n<table>\n", out);
     print_number(out, "Bytes in use", budget_used(budget));
     print_number(out, "Limit", budget_limit(budget));
@@ -128,14 +125,12 @@ static void print_ledger(const struct service *service, FILE *out)
 static void print_line(const char *line, void *arg)
 {
     FILE *out = arg;
-    assert(out != NULL);
     print_text(out, line);
     fputc('\n', out);
 }
 
 static void print_service(const struct service *service, FILE *out)
 {
-    assert(service != NULL);
     print_process(service, out);
     print_budget(service, out);
     print_ledger(service, out);
@@ -159,7 +154,6 @@ static void print_ids(FILE *out, const struct config_component *const *component
 static void print_graph(const struct service *service, FILE *out)
 {
     const struct config *config = service->config;
-    assert(config != NULL);
     fputs("<table>\n<tr><th>Pipeline</th><th>Receivers</th><th>Processors</th><th>Exporters</th>"
           "</tr>\n",
           out);
@@ -185,7 +179,6 @@ struct ring_row {
 
 static void print_ring(FILE *out, const struct ring_row *row, struct ring_figures figures)
 {
-    assert(row->owner != NULL);
     fprintf(out, "<tr><th>%s</th><td>", row->ring);
     if (row->signal != NULL)
         fprintf(out, "%s/", row->signal);
@@ -198,7 +191,6 @@ static void print_rings_of(const struct service *service, unsigned lane, FILE *o
 {
     const struct service_lane *part = &service->lanes[lane];
     const struct config *config = service->config;
-    assert(part->lane != NULL);
     for (size_t i = 0; i < config->pipelines_count; i++)
         print_ring(out, &(struct ring_row){"pipeline", NULL, config->pipelines[i].id, lane},
                    pipeline_ring_figures(part->pipelines[i]));
@@ -214,7 +206,6 @@ static void print_rings_of(const struct service *service, unsigned lane, FILE *o
 
 static void print_pipelines(const struct service *service, FILE *out)
 {
-    assert(service != NULL);
     print_graph(service, out);
     fputs("<h2>Rings</h2>\n<table>\n<tr><th>Ring</th><th>Of</th><th>Lane</th><th>Depth</th>"
           "<th>High water</th><th>Capacity</th><th>Refusals</th></tr>\n",
@@ -239,7 +230,6 @@ static void print_extensions(const struct service *service, FILE *out)
 
 static void print_features(const struct service *service, FILE *out)
 {
-    assert(service != NULL);
     fputs("<pre>", out);
     feature_gates_print(&service->config->gates, NULL, out);
     fputs("</pre>\n", out);
@@ -254,7 +244,6 @@ void status_page_print(const struct service *service, enum status_page page, FIL
         [STATUS_FEATURES] = print_features,
     };
     assert(page < STATUS_PAGES);
-    assert(out != NULL);
     print_head(out, page);
     printers[page](service, out);
     fputs("</body></html>\n", out);

@@ -44,7 +44,6 @@ struct supervisor {
 
 static void print_problems(const struct config_problems *problems, bool is_running)
 {
-    assert(problems != NULL);
     for (size_t i = 0; i < problems->count; i++) {
         if (is_running)
             log_error(NULL, "invalid configuration", log_text("error", problems->texts[i]));
@@ -55,7 +54,6 @@ static void print_problems(const struct config_problems *problems, bool is_runni
 
 static void print_warnings(const struct config_problems *problems)
 {
-    assert(problems != NULL);
     assert(problems->notices_count <= problems->warnings_count);
     for (size_t i = 0; i + problems->notices_count < problems->warnings_count; i++)
         fprintf(stderr, "Warning: %s\n", problems->warnings[i]);
@@ -63,7 +61,6 @@ static void print_warnings(const struct config_problems *problems)
 
 static void log_warnings(const struct config_problems *problems)
 {
-    assert(problems != NULL);
     for (size_t i = 0; i < problems->warnings_count; i++)
         log_warn(NULL, problems->warnings[i]);
 }
@@ -71,7 +68,6 @@ static void log_warnings(const struct config_problems *problems)
 /* A descriptor, or a negative errno. */
 static int open_log(const char *path)
 {
-    assert(path != NULL);
     if (strcmp(path, "stderr") == 0)
         return STDERR_FILENO;
     if (strcmp(path, "stdout") == 0)
@@ -111,7 +107,6 @@ static void switch_log(const struct config_texts *paths, struct log_settings *se
 static const char *resource_value(const struct config_service *config, const char *key,
                                   const char *standard)
 {
-    assert(key != NULL);
     for (size_t i = 0; i < config->resource.count; i++)
         if (strcmp(config->resource.pairs[i].key, key) == 0)
             return config->resource.pairs[i].value;
@@ -173,7 +168,6 @@ struct end_task {
 static void end_lane(struct lane_task *task)
 {
     struct end_task *end = (struct end_task *)task;
-    assert(end->lane != NULL);
     lane_end(end->lane);
     mem_free(end);
 }
@@ -214,7 +208,6 @@ enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 static bool can_build(const struct config *config, enum load_purpose purpose, struct error *error)
 {
     struct lane *lane = lane_create(0);
-    assert(config != NULL);
     if (lane == NULL)
         return error_set(error, "%s", no_loop);
     bool is_built = purpose == LOAD_TO_VALIDATE ? service_rehearse(config, lane, error)
@@ -292,7 +285,6 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct supervisor *self = handle->data;
     const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
-    assert(self->service != NULL);
     log_info(NULL, "Received signal from OS", log_text("signal", name));
     if (number != SIGHUP)
         end_by_signal(self, number);
@@ -393,7 +385,6 @@ static void raise_descriptor_limit(void)
 int supervisor_run(const struct config_request *request)
 {
     struct supervisor self = {.request = request};
-    assert(request != NULL);
     raise_descriptor_limit();
     /* As in the Go collector, nobody's stray SIGUSR1 ends the process. */
     static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
@@ -424,7 +415,6 @@ int supervisor_run(const struct config_request *request)
 int supervisor_validate(const struct config_request *request)
 {
     struct config *config = load(request, LOAD_TO_VALIDATE);
-    assert(request != NULL);
     config_destroy(config);
     return config != NULL ? 0 : 1;
 }

@@ -30,7 +30,6 @@ static void add_budget(struct service *service, struct metrics *metrics)
 {
     const struct metric_labels none = {0};
     struct budget *budget = &service->budget;
-    assert(budget != NULL);
     metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
                 "Bytes of requests that are charged to the budget now.", &none,
                 (double)budget_used(budget));
@@ -48,7 +47,6 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
                      struct ring_figures figures)
 {
     const struct metric_labels labels = {.pairs = {{"ring", ring}, {"owner", owner}}};
-    assert(owner != NULL);
     metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Requests in the ring now.",
                 &labels, (double)figures.depth);
     metrics_add(metrics, "spanflame_ring_high_water", COUNTER_GAUGE,
@@ -65,7 +63,6 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
 static void add_reasons(struct metrics *metrics, const char *name, const char *help,
                         const char *signal, const counter *cells)
 {
-    assert(cells != NULL);
     for (int reason = 0; reason < LOSS_REASONS; reason++) {
         const struct metric_labels labels = {
             .pairs = {{"signal", signal}, {"reason", loss_reason_name((enum loss_reason)reason)}}};
@@ -77,7 +74,6 @@ static void add_reasons(struct metrics *metrics, const char *name, const char *h
 /* received = delivered + rejected + dropped + in flight. */
 static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
 {
-    assert(metrics != NULL);
     for (int s = 0; s < SIGNAL_KINDS; s++) {
         const struct ledger_signal *row = &ledger->signals[s];
         const char *signal = signal_name((enum signal_kind)s);
@@ -120,7 +116,6 @@ static void add_queue(const struct service *service, struct metrics *metrics, si
     const struct budget *capacity = &service->shared[slot].capacity;
     if (budget_limit(capacity) == UINT64_MAX)
         return;
-    assert(exporter->id != NULL);
     metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
                 "Current size of the sending queue, in units of its sizer.", &labels,
                 (double)budget_used(capacity));
@@ -186,7 +181,6 @@ static void add_sender(struct metrics *metrics, const struct component *exporter
     struct metric_labels by_destination = by_exporter;
     struct http_url url = {0};
     char port[8];
-    assert(exporter->id != NULL);
     if (exporter->destination != NULL)
         add_destination(exporter->destination, &url, port, &by_destination);
     metrics_add_counters(metrics, sender_sent_rows, counters, &by_destination, signal);
@@ -223,7 +217,6 @@ static void add_lane(const struct service *service, const struct service_lane *p
                      struct metrics *metrics)
 {
     const struct config *config = service->config;
-    assert(part->lane != NULL);
     for (size_t i = 0; i < config->components_count; i++)
         add_instance(metrics, part->receivers[i], -1);
     for (size_t i = 0; i < config->components_count * SIGNAL_PAIRS; i++)
@@ -244,7 +237,6 @@ static void add_process(const struct service *service, struct metrics *metrics)
     const struct metric_labels none = {0};
     struct process_figures process = machine_process();
     struct mem_stats memory = mem_stats_read();
-    assert(service != NULL);
     metrics_add(metrics, "otelcol_process_uptime", COUNTER_SUM, "Uptime of the process", &none,
                 (double)(clock_now_ns() - service->started_ns) / NS_PER_S);
     metrics_add(metrics, "otelcol_process_cpu_seconds", COUNTER_SUM,
@@ -282,7 +274,6 @@ static void add_target(const struct service *service, struct metrics *metrics)
 static void add_handler(struct metrics *metrics)
 {
     static const char *const causes[] = {"encoding", "gathering"};
-    assert(metrics != NULL);
     for (size_t i = 0; i < 2; i++) {
         const struct metric_labels labels = {.pairs = {{"cause", causes[i]}}};
         metrics_add(metrics, "promhttp_metric_handler_errors_total", COUNTER_SUM,
@@ -297,7 +288,6 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
         .has_type_suffix = !service->config->service.metrics_without_type_suffix,
         .has_units = !service->config->service.metrics_without_units,
     };
-    assert(out != NULL);
     add_target(service, metrics);
     add_handler(metrics);
     add_process(service, metrics);
@@ -333,7 +323,6 @@ static void on_request(struct http_request *request, void *arg)
         return;
     }
     FILE *out = open_memstream(&page, &size);
-    assert(out != NULL);
     const struct config *config = telemetry->service->config;
     telemetry_print(telemetry->service, (enum metrics_level)config->service.metrics_level, out);
     fclose(out);
@@ -348,7 +337,6 @@ static void on_request(struct http_request *request, void *arg)
 
 static void on_body(struct http_request *request, void *arg)
 {
-    assert(arg != NULL);
     (void)arg;
     answer_text(request, 400, "no body expected\n");
 }
@@ -356,7 +344,6 @@ static void on_body(struct http_request *request, void *arg)
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
     assert(failure <= HTTP_BODY_TOO_SLOW);
-    (void)failure;
     on_body(request, arg);
 }
 
@@ -371,7 +358,6 @@ struct telemetry *telemetry_create(struct service *service, struct error *error)
     const struct config_service *config = &service->config->service;
     struct telemetry *telemetry = mem_zalloc(sizeof(*telemetry));
     char endpoint[512];
-    assert(error != NULL);
     telemetry->service = service;
     telemetry->server = http_server_create(&(struct http_server_settings){
         .lane = service->lanes[0].lane,
@@ -394,8 +380,6 @@ struct telemetry *telemetry_create(struct service *service, struct error *error)
 
 void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg)
 {
-    assert(done != NULL);
-    assert(telemetry != NULL);
     http_server_stop(telemetry->server, done, arg);
 }
 
@@ -403,7 +387,6 @@ void telemetry_destroy(struct telemetry *telemetry)
 {
     if (telemetry == NULL)
         return;
-    assert(telemetry->server != NULL);
     http_server_destroy(telemetry->server);
     mem_free(telemetry);
 }

@@ -28,7 +28,6 @@ void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
 
 void call_tree_init(struct call_tree *tree)
 {
-    assert(tree != NULL);
     *tree = (struct call_tree){.nodes = NULL};
     profile_set_init(&tree->edges, NULL);
     tree->nodes = grown_array(NULL, &tree->capacity, 1, sizeof(tree->nodes[0]));
@@ -36,7 +35,6 @@ void call_tree_init(struct call_tree *tree)
 
 void call_tree_fini(struct call_tree *tree)
 {
-    assert(tree != NULL);
     profile_set_fini(&tree->edges);
     mem_free(tree->nodes);
     tree->nodes = NULL;

@@ -45,7 +45,6 @@ static int compare_children(const void *left, const void *right, void *argument)
     const struct layout *layout = argument;
     const struct call_node *a = &layout->tree->nodes[*(const uint32_t *)left];
     const struct call_node *b = &layout->tree->nodes[*(const uint32_t *)right];
-    assert(layout->tree != NULL);
     if (a->parent != b->parent)
         return a->parent < b->parent ? -1 : 1;
     struct slice name_a = report_name(layout->graph->report, a->name);
@@ -96,7 +95,6 @@ static void place_all(struct layout *layout)
 static void put_colour(FILE *out, struct slice name)
 {
     uint32_t hash = 2166136261u;
-    assert(out != NULL);
     for (size_t i = 0; i < name.size; i++)
         hash = (hash ^ name.data[i]) * 16777619u;
     fprintf(out, "rgb(%u,%u,%u)", 205 + hash % 50, 90 + (hash >> 8) % 130, (hash >> 16) % 60);
@@ -149,7 +147,6 @@ static void put_head(FILE *out, const struct layout *layout)
     const struct report_type *type = layout->graph->type;
     struct slice unit = report_text(report, type->unit);
     unsigned height = HEAD_HEIGHT + (layout->depth + 1) * FRAME_HEIGHT + MARGIN;
-    assert(out != NULL);
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%u\" "
@@ -170,7 +167,6 @@ static void put_head(FILE *out, const struct layout *layout)
 bool flamegraph_write(FILE *out, const struct flamegraph *graph)
 {
     struct layout layout = {.graph = graph, .tree = &graph->type->tree};
-    assert(out != NULL);
     if (layout.tree->nodes[0].total <= 0)
         return false;
     place_all(&layout);

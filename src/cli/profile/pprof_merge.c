@@ -26,7 +26,6 @@ struct adding {
 
 void pprof_merge_init(struct pprof_merge *merge)
 {
-    assert(merge != NULL);
     *merge = (struct pprof_merge){.columns_room = COLUMNS_FIRST};
     pprof_writer_init(&merge->writer, NULL, PROFILE_FILE_BYTES_MAX);
     profile_set_init(&merge->columns, NULL);
@@ -40,7 +39,6 @@ void pprof_merge_init(struct pprof_merge *merge)
 
 void pprof_merge_fini(struct pprof_merge *merge)
 {
-    assert(merge != NULL);
     pprof_writer_fini(&merge->writer);
     profile_set_fini(&merge->columns);
     profile_set_fini(&merge->functions);
@@ -126,7 +124,6 @@ static bool add_columns(struct adding *adding, struct error *error)
 static void add_functions(struct adding *adding)
 {
     bool is_new;
-    assert(adding->functions != NULL);
     for (size_t i = 0; i < adding->from->functions_count; i++) {
         struct pprof_function function = adding->from->functions[i];
         function.name = text_of(adding, function.name);
@@ -146,7 +143,6 @@ static void add_mappings(struct adding *adding)
 {
     struct pprof_merge *merge = adding->merge;
     bool is_new;
-    assert(adding->mappings != NULL);
     for (size_t i = 0; i < adding->from->mappings_count; i++) {
         struct pprof_mapping mapping = adding->from->mappings[i];
         mapping.filename = text_of(adding, mapping.filename);
@@ -198,7 +194,6 @@ static int compare_labels(const void *left, const void *right)
 {
     const uint64_t *a = left;
     const uint64_t *b = right;
-    assert(a != NULL);
     for (size_t i = 0; i < LABEL_WORDS; i++)
         if (a[i] != b[i])
             return a[i] < b[i] ? -1 : 1;
@@ -248,7 +243,6 @@ static void add_samples(struct adding *adding)
 
 static void take_first(struct adding *adding, uint32_t *to, uint32_t text)
 {
-    assert(to != NULL);
     if (*to == 0)
         *to = text_of(adding, text);
 }
@@ -288,7 +282,6 @@ static void add_head(struct adding *adding)
 bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error)
 {
     struct adding adding = {.merge = merge, .from = pprof};
-    assert(error != NULL);
     if (!add_columns(&adding, error))
         return false;
     adding.functions = mem_zalloc((pprof->functions_count + 1) * sizeof(uint32_t));
@@ -347,7 +340,6 @@ struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error)
 {
     struct pprof_writer *writer = &merge->writer;
     const struct pprof *head = &merge->head;
-    assert(error != NULL);
     for (uint32_t i = 1; i < merge->mappings.count; i++)
         pprof_writer_mapping(writer, &merge->mapping_rows[i]);
     for (uint32_t i = 1; i < merge->samples.count; i++)

@@ -19,7 +19,6 @@ typedef bool (*set_fn)(struct profile_arguments *parsed, const char *value, stru
 static bool set_json(struct profile_arguments *parsed, const char *value, struct error *error)
 {
     assert(value == NULL);
-    (void)value;
     (void)error;
     parsed->is_json = true;
     return true;
@@ -28,7 +27,6 @@ static bool set_json(struct profile_arguments *parsed, const char *value, struct
 static bool set_top(struct profile_arguments *parsed, const char *value, struct error *error)
 {
     char *end;
-    assert(value != NULL);
     errno = 0;
     long rows = strtol(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || rows < 0 || rows > ROWS_MAX)
@@ -41,7 +39,6 @@ static bool set_top(struct profile_arguments *parsed, const char *value, struct 
 
 static bool set_type(struct profile_arguments *parsed, const char *value, struct error *error)
 {
-    assert(value != NULL);
     if (value[0] == '\0')
         return error_set(error, "--type: expected a type of value, such as cpu or cpu:nanoseconds");
     parsed->type = value;
@@ -50,7 +47,6 @@ static bool set_type(struct profile_arguments *parsed, const char *value, struct
 
 static bool set_flamegraph(struct profile_arguments *parsed, const char *value, struct error *error)
 {
-    assert(value != NULL);
     (void)error;
     parsed->flamegraph = value;
     return true;
@@ -58,7 +54,6 @@ static bool set_flamegraph(struct profile_arguments *parsed, const char *value, 
 
 static bool set_output(struct profile_arguments *parsed, const char *value, struct error *error)
 {
-    assert(value != NULL);
     if (parsed->output != NULL)
         return error_set(error, "-o: found twice, expected one file to write to");
     parsed->output = value;
@@ -67,7 +62,6 @@ static bool set_output(struct profile_arguments *parsed, const char *value, stru
 
 static bool set_to(struct profile_arguments *parsed, const char *value, struct error *error)
 {
-    assert(value != NULL);
     static const char *const names[PROFILE_FORMATS] = {
         [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
     for (unsigned i = 0; i < PROFILE_FORMATS; i++)
@@ -113,7 +107,6 @@ static const struct {
 
 void profile_arguments_help(FILE *out, const char *program)
 {
-    assert(program != NULL);
     fprintf(
         out,
         "Usage:\n  %s profile VERB [flags]\n\n"
@@ -148,7 +141,6 @@ bool profile_arguments_flag(size_t index, struct command_word *word)
 
 static bool find_verb(struct profile_arguments *parsed, const char *word, struct error *error)
 {
-    assert(word != NULL);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         word = verbs[VERB_HELP].name;
     for (size_t i = 0; i < PROFILE_VERBS; i++)

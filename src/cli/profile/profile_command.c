@@ -25,7 +25,6 @@ enum { TABLE_ROWS = 20 };
 static bool make_report(struct report *report, const struct profile_file *file, struct error *error)
 {
     struct buffer *request = profile_convert_to_otlp(file, 1, error);
-    assert(report != NULL);
     if (request == NULL)
         return false;
     bool is_added = report_add(report, buffer_slice(request), error);
@@ -45,7 +44,6 @@ static bool no_such_type(const char *path, const char *type, const struct report
 {
     char known[ERROR_TEXT_MAX / 2] = "none";
     size_t size = 0;
-    assert(type != NULL);
     for (size_t i = 0; i < report->types_count && size < sizeof(known); i++) {
         struct slice text = report_text(report, report->types[i].type);
         int count = snprintf(known + size, sizeof(known) - size, "%s%.*s", i > 0 ? ", " : "",
@@ -175,7 +173,6 @@ static void tell_losses(const struct profile_arguments *arguments,
 static bool ends_in_gz(const char *path)
 {
     struct slice text = slice_of_text(path);
-    assert(text.data != NULL);
     return text.size > 3 &&
            slice_equal(slice_of(text.data + text.size - 3, 3), slice_of_text(".gz"));
 }
@@ -205,7 +202,6 @@ static bool write_merged(const struct profile_arguments *arguments,
     struct convert_losses losses = {.resources = 0};
     bool is_pprof = arguments->to == FORMAT_PPROF;
     struct buffer *merged = merge_files(arguments, files, &losses, error);
-    assert(arguments->output != NULL);
     if (merged == NULL)
         return false;
     if (merged->size == 0) {
@@ -224,7 +220,6 @@ static bool write_merged(const struct profile_arguments *arguments,
 
 static void tell_rejected(const struct profile_file *file)
 {
-    assert(file->path != NULL);
     if (file->rejected_profiles > 0)
         fprintf(stderr,
                 "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
@@ -252,7 +247,6 @@ static bool merge(const struct profile_arguments *arguments, struct error *error
 
 static bool run(const struct profile_arguments *arguments, struct error *error)
 {
-    assert(error != NULL);
     switch (arguments->verb) {
     case VERB_SHOW:
         return show(arguments, error);
@@ -272,7 +266,6 @@ int profile_command(const char *program, int count, char **arguments)
 {
     struct profile_arguments parsed;
     struct error error = {.text = ""};
-    assert(program != NULL);
     bool is_parsed = profile_arguments_parse(&parsed, count, arguments, &error);
     if (is_parsed && parsed.verb == VERB_HELP) {
         profile_arguments_help(stdout, program);

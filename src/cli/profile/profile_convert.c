@@ -38,7 +38,6 @@ static struct buffer *otlp_of(const struct profile_file *file, struct error *err
     struct pprof pprof;
     struct pprof_to_otlp_source source = {.pprof = &pprof};
     struct buffer *request = NULL;
-    assert(file->owner != NULL);
     if (file->format == FORMAT_OTLP)
         return buffer_ref(file->owner);
     arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
@@ -53,7 +52,6 @@ static struct buffer *otlp_of(const struct profile_file *file, struct error *err
 
 static struct slice request_of(const struct profile_file *file, const struct buffer *converted)
 {
-    assert(converted != NULL);
     return file->format == FORMAT_OTLP ? file->bytes : buffer_slice(converted);
 }
 
@@ -64,7 +62,6 @@ static bool merge_otlp(struct profile_merge *merge, const struct profile_file *f
     struct profile_source source;
     const struct otlp_limit limit = {.bytes_max = PROFILE_FILE_BYTES_MAX};
     struct buffer *request = otlp_of(file, error);
-    assert(merge != NULL);
     if (request == NULL)
         return false;
     bool is_taken = profile_source_open(&source, request_of(file, request), merge);
@@ -104,7 +101,6 @@ static bool merge_pprof_bytes(struct pprof_merge *merge, struct slice bytes, str
 {
     struct arena arena;
     struct pprof pprof;
-    assert(merge != NULL);
     arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
     bool is_added =
         pprof_read(&arena, bytes, &pprof, error) && pprof_merge_add(merge, &pprof, error);
@@ -115,7 +111,6 @@ static bool merge_pprof_bytes(struct pprof_merge *merge, struct slice bytes, str
 static struct profile_type type_of(const struct profile_dictionary *dictionary,
                                    const struct profile *profile)
 {
-    assert(profile != NULL);
     const struct profile_type_texts texts = {
         .type = profile_string_at(dictionary, profile->sample_type.type),
         .unit = profile_string_at(dictionary, profile->sample_type.unit),
@@ -132,7 +127,6 @@ static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conve
     const struct profile_type type = type_of(conversion->dictionary, profile);
     const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
     bool is_merged = true;
-    assert(merge != NULL);
     otlp_to_pprof_begin(conversion, &source);
     while (is_merged && otlp_to_pprof_fill(conversion)) {
         struct buffer *part = otlp_to_pprof_take(conversion, profile->time_unix_ns);
@@ -151,7 +145,6 @@ static bool merge_profiles(struct pprof_merge *merge, struct otlp_to_pprof *conv
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
-    assert(losses != NULL);
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         losses->resources += resource.resource.size > 0;

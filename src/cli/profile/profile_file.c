@@ -36,7 +36,6 @@ const char *profile_format_name(enum profile_format format)
 
 static bool ends_with(const char *text, const char *end)
 {
-    assert(text != NULL);
     size_t size = strlen(text);
     size_t end_size = strlen(end);
     return size > end_size && strcmp(text + size - end_size, end) == 0;
@@ -53,7 +52,6 @@ bool profile_format_of_name(const char *path, enum profile_format *ret_format)
         {".otlp.pb", FORMAT_OTLP},      {".binpb", FORMAT_OTLP},     {".json", FORMAT_OTLP_JSON},
         {".json.gz", FORMAT_OTLP_JSON},
     };
-    assert(path != NULL);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (ends_with(path, rows[i].end)) {
             *ret_format = rows[i].format;
@@ -80,7 +78,6 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     struct wire_field field;
     bool has_strings = false;
     uint32_t highest = 0;
-    assert(ret_format != NULL);
     if (bytes.size == 0)
         return error_set(error, "the file is empty, expected a profile: pprof or OTLP");
     while (wire_read_field(&reader, &field)) {
@@ -141,7 +138,6 @@ static bool unpack(struct profile_file *file, struct error *error)
 {
     struct gzip *gzip = gzip_create();
     struct buffer *inflated = NULL;
-    assert(file->owner != NULL);
     bool is_unpacked = pprof_unpack(gzip, NULL, buffer_slice(file->owner), PROFILE_FILE_BYTES_MAX,
                                     &inflated, error);
     gzip_destroy(gzip);
@@ -206,7 +202,6 @@ static bool pass_door(struct profile_file *file, struct error *error)
 
 bool profile_file_read(struct profile_file *file, const char *path, struct error *error)
 {
-    assert(path != NULL);
     *file = (struct profile_file){.path = path, .owner = load(path, error)};
     if (file->owner != NULL && unpack(file, error) &&
         profile_format_of(file->bytes, &file->format, error) &&
@@ -219,7 +214,6 @@ bool profile_file_read(struct profile_file *file, const char *path, struct error
 
 void profile_file_close(struct profile_file *file)
 {
-    assert(file != NULL);
     buffer_unref(file->owner);
     file->owner = NULL;
     file->bytes = slice_of(NULL, 0);
@@ -245,7 +239,6 @@ static int write_all(int fd, struct slice bytes)
 static int write_beside(const char *beside, const char *path, struct slice bytes)
 {
     int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    assert(path != NULL);
     if (fd < 0)
         return fd;
     int failed = write_all(fd, bytes);
@@ -277,7 +270,6 @@ bool profile_file_write_gzip(const char *path, struct slice bytes, struct error 
     const struct batch_part part = {.bytes = bytes};
     struct buffer *packed = NULL;
     struct gzip *gzip = gzip_create();
-    assert(path != NULL);
     enum gzip_result result = gzip_deflate(gzip, NULL, &part, 1, -1, &packed);
     gzip_destroy(gzip);
     if (result != GZIP_OK)

@@ -14,7 +14,6 @@
 /* "key":"text", after whatever comes before it. */
 static void put_text(FILE *out, const char *before, const char *key, struct slice text)
 {
-    assert(key != NULL);
     fprintf(out, "%s\"%s\":", before, key);
     text_escape_json(out, text);
 }
@@ -24,7 +23,6 @@ static void put_functions(FILE *out, const struct report *report, const struct r
 {
     size_t count;
     struct top_row *rows = profile_top(report, type, &count);
-    assert(rows != NULL);
     fputs(",\"functions\":[", out);
     for (size_t i = 0; i < report_rows(count, rows_max); i++) {
         put_text(out, i > 0 ? ",{" : "{", "name", rows[i].name);
@@ -39,7 +37,6 @@ static void put_functions(FILE *out, const struct report *report, const struct r
 static void put_types(FILE *out, const struct report *report, struct report_scope scope)
 {
     const char *before = "{";
-    assert(report != NULL);
     fputs(",\"types\":[", out);
     for (size_t i = 0; i < report->types_count; i++) {
         const struct report_type *type = &report->types[i];
@@ -85,7 +82,6 @@ static void put_links(FILE *out, const struct report *report, size_t rows_max)
 {
     size_t count;
     uint32_t *ranked = report_links_ranked(report, &count);
-    assert(ranked != NULL);
     fputs(",\"links\":[", out);
     for (size_t i = 0; i < report_rows(count, rows_max); i++) {
         struct slice ids = profile_set_at(&report->links, ranked[i]);
@@ -102,7 +98,6 @@ static void put_links(FILE *out, const struct report *report, size_t rows_max)
 void profile_json_show(FILE *out, const struct profile_file *file, const struct report *report,
                        struct report_scope scope)
 {
-    assert(out != NULL);
     put_text(out, "{", "file", slice_of_text(file->path));
     put_text(out, ",", "format",
              slice_of_text(profile_format_name(file->is_json ? FORMAT_OTLP_JSON : file->format)));
@@ -120,7 +115,6 @@ void profile_json_show(FILE *out, const struct profile_file *file, const struct 
 
 static void put_diff_rows(FILE *out, const struct diff_row *rows, size_t count)
 {
-    assert(rows != NULL);
     for (size_t i = 0; i < count; i++) {
         const struct diff_row *row = &rows[i];
         put_text(out, i > 0 ? ",{" : "{", "name", row->name);
@@ -138,7 +132,6 @@ static void put_diff_type(FILE *out, const struct diff_pair *pair, size_t rows_m
     const struct report *report = profile_pair_report(pair, &type);
     size_t count;
     struct diff_row *rows = profile_diff(pair, &count);
-    assert(type != NULL);
     put_text(out, "{", "type", report_text(report, type->type));
     put_text(out, ",", "unit", report_text(report, type->unit));
     fprintf(out, ",\"total_before\":%" PRId64 ",\"total_after\":%" PRId64 ",\"functions\":[",
@@ -154,7 +147,6 @@ void profile_json_diff(FILE *out, const struct report *before, const struct repo
 {
     struct diff_pair pair = {.before = before, .after = after};
     const char *comma = "";
-    assert(out != NULL);
     fputs("{\"types\":[", out);
     while (profile_next_pair(&pair)) {
         if (scope.type != NULL && scope.type != pair.type_before && scope.type != pair.type_after)

@@ -31,7 +31,6 @@ struct adding {
 
 void report_init(struct report *report)
 {
-    assert(report != NULL);
     *report = (struct report){.types_count = 0};
     profile_set_init(&report->names, NULL);
     profile_set_init(&report->texts, NULL);
@@ -100,7 +99,6 @@ static bool has_name(const struct report *report, const struct report_type *type
 const struct report_type *report_find_type(const struct report *report, const char *name)
 {
     const struct report_type *found = NULL;
-    assert(report != NULL);
     for (size_t i = 0; i < report->types_count; i++) {
         const struct report_type *type = &report->types[i];
         if (name != NULL && name[0] != '\0' ? has_name(report, type, name)
@@ -112,7 +110,6 @@ const struct report_type *report_find_type(const struct report *report, const ch
 
 static struct slice string_at(const struct adding *adding, struct profile_index index)
 {
-    assert(adding->report != NULL);
     if (!profile_has(&adding->dictionary, PROFILE_STRINGS, index))
         return slice_of("", 0);
     return profile_string_at(&adding->dictionary, index);
@@ -191,7 +188,6 @@ static bool add_location(struct adding *adding, struct profile_index index)
     struct profile_location location = profile_location_at(dictionary, index);
     struct wire_reader lines = wire_reader_of(location.bytes);
     struct profile_line line;
-    assert(adding->frames != NULL);
     if (location.lines_count == 0)
         return add_frame(adding, address_name(adding, &location));
     while (profile_next_line(&lines, &line))
@@ -204,7 +200,6 @@ static bool add_location(struct adding *adding, struct profile_index index)
 static void read_stack(struct adding *adding, struct profile_index index)
 {
     adding->frames_count = 0;
-    assert(adding->frames != NULL);
     if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
         return;
     struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
@@ -282,7 +277,6 @@ static void count_labels(struct adding *adding, const struct profile_sample *sam
 {
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
-    assert(adding->labels != NULL);
     while (profile_indices_next(&reader, &index))
         if (profile_index_is_set(index) &&
             profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, index)) {
@@ -313,7 +307,6 @@ static void count_link(struct adding *adding, struct profile_index index)
 static void add_sample(struct adding *adding, const struct profile_sample *sample)
 {
     int64_t value = value_of(sample);
-    assert(adding->type != NULL);
     adding->report->samples++;
     adding->type->samples++;
     adding->type->total = saturated_sum(adding->type->total, value);
@@ -346,7 +339,6 @@ static bool add_profile(struct adding *adding, const struct profile *profile, st
     struct wire_reader samples = wire_reader_of(profile->bytes);
     struct profile_sample sample;
     struct report_type *type = type_of(adding, profile);
-    assert(error != NULL);
     if (type == NULL)
         return error_set(error, "more than %d types of values; split the file", REPORT_TYPES_MAX);
     adding->type = type;
@@ -368,7 +360,6 @@ static bool add_profiles(struct adding *adding, struct slice request, struct err
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
-    assert(adding->frames != NULL);
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         while (profile_next_scope(&scopes, &scope)) {

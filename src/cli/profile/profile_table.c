@@ -20,7 +20,6 @@ static double percent(int64_t part, int64_t whole)
 
 static void print_type_name(FILE *out, const struct report *report, const struct report_type *type)
 {
-    assert(type != NULL);
     struct slice unit = report_text(report, type->unit);
     text_escape_terminal(out, report_text(report, type->type));
     if (unit.size > 0)
@@ -30,7 +29,6 @@ static void print_type_name(FILE *out, const struct report *report, const struct
 
 static void print_types(FILE *out, const struct report *report)
 {
-    assert(out != NULL);
     fprintf(out, "\n%14s %10s %10s %12s  %s\n", "TOTAL", "SAMPLES", "PROFILES", "DURATION", "TYPE");
     for (size_t i = 0; i < report->types_count; i++) {
         const struct report_type *type = &report->types[i];
@@ -46,7 +44,6 @@ static void print_types(FILE *out, const struct report *report)
 
 static void print_place(FILE *out, struct slice name, struct slice file)
 {
-    assert(out != NULL);
     text_escape_terminal(out, name);
     if (file.size > 0)
         fputs("  ", out);
@@ -60,7 +57,6 @@ static void print_top(FILE *out, const struct report *report, const struct repor
     size_t count;
     struct top_row *rows = profile_top(report, type, &count);
     struct slice unit = report_text(report, type->unit);
-    assert(rows != NULL);
     fputs("\nFunctions by ", out);
     print_type_name(out, report, type);
     fprintf(out, ", %zu of %zu\n%14s %7s %14s %7s  %s\n", report_rows(count, rows_max), count,
@@ -97,7 +93,6 @@ static int compare_ranks(const void *left, const void *right, void *counts)
     const uint64_t *samples = counts;
     uint32_t a = *(const uint32_t *)left;
     uint32_t b = *(const uint32_t *)right;
-    assert(samples != NULL);
     if (samples[a] != samples[b])
         return samples[a] < samples[b] ? 1 : -1;
     return (a > b) - (a < b);
@@ -107,7 +102,6 @@ uint32_t *report_links_ranked(const struct report *report, size_t *ret_count)
 {
     size_t count = report->links.count - 1;
     assert(report->links.count > 0);
-    assert(ret_count != NULL);
     uint32_t *ranked = mem_alloc(count * sizeof(ranked[0]));
     for (size_t i = 0; i < count; i++)
         ranked[i] = (uint32_t)i + 1;
@@ -121,7 +115,6 @@ static void print_links(FILE *out, const struct report *report, size_t rows_max)
 {
     size_t count;
     uint32_t *ranked = report_links_ranked(report, &count);
-    assert(out != NULL);
     if (count > 0)
         fprintf(out, "\nLinks, %zu of %zu\n%14s  %-32s  %s\n", report_rows(count, rows_max), count,
                 "SAMPLES", "TRACE", "SPAN");
@@ -156,7 +149,6 @@ static void print_file(FILE *out, const struct profile_file *file, const struct 
 void profile_table_show(FILE *out, const struct profile_file *file, const struct report *report,
                         struct report_scope scope)
 {
-    assert(out != NULL);
     print_file(out, file, report);
     print_types(out, report);
     for (size_t i = 0; i < report->types_count; i++)
@@ -175,7 +167,6 @@ void profile_table_show(FILE *out, const struct profile_file *file, const struct
 static void print_signed(FILE *out, int64_t change, struct slice unit)
 {
     char text[VALUE_UNIT_TEXT_MAX + 1];
-    assert(out != NULL);
     snprintf(text, sizeof(text), "%s%s", change > 0 ? "+" : "", value_unit_text(change, unit).text);
     fprintf(out, " %14s", text);
 }
@@ -184,7 +175,6 @@ static void print_signed(FILE *out, int64_t change, struct slice unit)
 static void print_change(FILE *out, int64_t before, int64_t after, struct slice unit)
 {
     int64_t change = profile_change(before, after);
-    assert(out != NULL);
     print_signed(out, change, unit);
     if (before == 0)
         fprintf(out, " %8s", after == 0 ? "" : "new");
@@ -194,7 +184,6 @@ static void print_change(FILE *out, int64_t before, int64_t after, struct slice 
 
 static void print_diff_rows(FILE *out, const struct diff_row *rows, size_t count, struct slice unit)
 {
-    assert(rows != NULL);
     for (size_t i = 0; i < count; i++) {
         const struct diff_row *row = &rows[i];
         int64_t change = profile_change(row->cumulative_before, row->cumulative_after);
@@ -212,7 +201,6 @@ static void print_diff_type(FILE *out, const struct diff_pair *pair, size_t rows
     const struct report_type *type;
     const struct report *report = profile_pair_report(pair, &type);
     size_t count;
-    assert(type != NULL);
     struct diff_row *rows = profile_diff(pair, &count);
     struct slice unit = report_text(report, type->unit);
     int64_t before = pair->type_before != NULL ? pair->type_before->total : 0;
@@ -234,7 +222,6 @@ void profile_table_diff(FILE *out, const struct report *before, const struct rep
                         struct report_scope scope)
 {
     struct diff_pair pair = {.before = before, .after = after};
-    assert(out != NULL);
     while (profile_next_pair(&pair))
         if (scope.type == NULL || scope.type == pair.type_before || scope.type == pair.type_after)
             print_diff_type(out, &pair, scope.rows_max);

@@ -28,7 +28,6 @@ static int compare_rows(const void *left, const void *right)
 {
     const struct top_row *a = left;
     const struct top_row *b = right;
-    assert(a != NULL);
     if (a->flat != b->flat)
         return a->flat < b->flat ? 1 : -1;
     if (a->cumulative != b->cumulative)
@@ -40,8 +39,6 @@ struct top_row *profile_top(const struct report *report, const struct report_typ
                             size_t *ret_count)
 {
     size_t count = 0;
-    assert(report != NULL);
-    assert(type != NULL);
     struct top_row *rows = mem_alloc(type->functions_capacity * sizeof(rows[0]));
     for (uint32_t i = 0; i < type->functions_capacity && i < report->names.count; i++) {
         const struct report_function *function = &type->functions[i];
@@ -60,7 +57,6 @@ struct top_row *profile_top(const struct report *report, const struct report_typ
 static const struct report_type *same_type(const struct report *of, const struct report_type *type,
                                            const struct report *in)
 {
-    assert(type != NULL);
     for (size_t i = 0; i < in->types_count; i++) {
         const struct report_type *other = &in->types[i];
         if (slice_equal(report_text(of, type->type), report_text(in, other->type)) &&
@@ -72,8 +68,6 @@ static const struct report_type *same_type(const struct report *of, const struct
 
 bool profile_next_pair(struct diff_pair *pair)
 {
-    assert(pair->before != NULL);
-    assert(pair->after != NULL);
     size_t first_new = pair->before->types_count;
     if (pair->next < first_new) {
         pair->type_before = &pair->before->types[pair->next++];
@@ -107,7 +101,6 @@ static int compare_changes(const void *left, const void *right)
 {
     const struct diff_row *a = left;
     const struct diff_row *b = right;
-    assert(a != NULL);
     uint64_t flat_a = magnitude(profile_change(a->flat_before, a->flat_after));
     uint64_t flat_b = magnitude(profile_change(b->flat_before, b->flat_after));
     if (flat_a != flat_b)
@@ -124,7 +117,6 @@ static int compare_changes(const void *left, const void *right)
 static void add_side(struct profile_set *names, struct diff_row *rows, const struct report *report,
                      const struct report_type *type, bool is_after)
 {
-    assert(rows != NULL);
     for (uint32_t i = 0; type != NULL && i < type->functions_capacity && i < report->names.count;
          i++) {
         const struct report_function *function = &type->functions[i];

@@ -36,7 +36,6 @@ static const struct {
 static struct value_unit_text scaled(double value, const struct step *step)
 {
     struct value_unit_text text;
-    assert(step->name != NULL);
     while (step[1].name != NULL && fabs(value) >= step[1].size)
         step++;
     double number = value / step->size;

@@ -5,7 +5,6 @@
 
 #include "src/base/error.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <strings.h>
 
@@ -22,8 +21,6 @@ static const struct config_field partition_fields[] = {
 
 bool sender_metadata_keys_check(const struct config_texts *keys, struct error *error)
 {
-    assert(keys != NULL);
-    assert(error != NULL);
     for (size_t i = 0; i < keys->count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcasecmp(keys->texts[i], keys->texts[j]) == 0)
@@ -38,14 +35,12 @@ bool sender_metadata_keys_check(const struct config_texts *keys, struct error *e
 static bool partition_check(const void *section, struct error *error)
 {
     const struct sender_partition_config *partition = section;
-    assert(partition != NULL);
     return sender_metadata_keys_check(&partition->metadata_keys, error);
 }
 
 static bool batch_check(const void *section, struct error *error)
 {
     const struct sender_batch_config *batch = section;
-    assert(batch != NULL);
     if (batch->sizer == SENDER_REQUESTS)
         return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
                                 "\"requests\"") ||
@@ -111,13 +106,11 @@ const struct config_field sender_retry_fields[] = {
 
 enum sender_sizer sender_queue_sizer(const struct sender_queue_config *queue)
 {
-    assert(queue != NULL);
     return queue->sizer == SENDER_SIZER_UNSET ? SENDER_REQUESTS : (enum sender_sizer)queue->sizer;
 }
 
 enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue)
 {
-    assert(queue != NULL);
     if (queue->batch.sizer != SENDER_SIZER_UNSET)
         return (enum sender_sizer)queue->batch.sizer;
     return queue->sizer == SENDER_SIZER_UNSET ? SENDER_ITEMS : (enum sender_sizer)queue->sizer;
@@ -126,8 +119,6 @@ enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue)
 bool sender_queue_check(const void *section, struct error *error)
 {
     const struct sender_queue_config *queue = section;
-    assert(queue != NULL);
-    assert(queue->storage != NULL);
     if (queue->storage[0] != '\0' && queue->wait_for_result)
         return error_set(error, "`wait_for_result` is not supported with a persistent queue "
                                 "configured with `storage`") ||
@@ -154,7 +145,6 @@ bool sender_queue_check(const void *section, struct error *error)
 bool sender_retry_check(const void *section, struct error *error)
 {
     const struct sender_retry_config *retry = section;
-    assert(retry != NULL);
     /* Written so that NaN fails too. */
     if (!(retry->randomization_factor >= 0 && retry->randomization_factor <= 1))
         return error_set(error, "'randomization_factor' must be within [0, 1], found %g",

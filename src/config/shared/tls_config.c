@@ -58,7 +58,6 @@ static const struct tls_name curves[] = {
 
 static const struct tls_name *find_name(const struct tls_name *table, const char *name)
 {
-    assert(table != NULL);
     for (const struct tls_name *row = table; row->go != NULL; row++)
         if (strcmp(row->go, name) == 0)
             return row;
@@ -86,7 +85,6 @@ static void append_name(char list[TLS_LIST_BYTES_MAX], const char *name)
 static bool check_suite(const struct tls_name *suite, const char *name, bool takes_insecure,
                         struct error *error)
 {
-    assert(name != NULL);
     if (suite == NULL)
         return error_set(error,
                          "invalid TLS cipher suite: \"%s\"; Go's names are expected, such as "
@@ -108,8 +106,6 @@ static bool check_suite(const struct tls_name *suite, const char *name, bool tak
 bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
                           char ret_list[TLS_LIST_BYTES_MAX], struct error *error)
 {
-    assert(names != NULL);
-    assert(error != NULL);
     ret_list[0] = '\0';
     for (const struct tls_name *row = suites; names->count == 0 && row->go != NULL; row++)
         if (!row->is_insecure && row->openssl[0] != '\0')
@@ -127,8 +123,6 @@ bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
 bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LIST_BYTES_MAX],
                           struct error *error)
 {
-    assert(names != NULL);
-    assert(error != NULL);
     ret_list[0] = '\0';
     for (size_t i = 0; i < names->count; i++) {
         const struct tls_name *curve = find_name(curves, names->texts[i]);
@@ -161,7 +155,6 @@ int tls_config_version(const char *text)
 {
     if (!is_set(text))
         return 0;
-    assert(text != NULL);
     if (strncmp(text, "1.", 2) != 0 || text[2] < '0' || text[2] > '3' || text[3] != '\0')
         return -1;
     return text[2] - '0' + 1;
@@ -169,7 +162,6 @@ int tls_config_version(const char *text)
 
 static bool versions_check(const struct tls_config *tls, struct error *error)
 {
-    assert(error != NULL);
     int min = tls_config_version(tls->min_version);
     int max = tls_config_version(tls->max_version);
     if (min < 0)
@@ -201,7 +193,6 @@ static const char *given(const char *file, const char *file_key, const char *pem
 
 static bool sources_check(const struct tls_config *tls, struct error *error)
 {
-    assert(error != NULL);
     bool has_cert = is_set(tls->cert_file) || is_set(tls->cert_pem);
     bool has_key = is_set(tls->key_file) || is_set(tls->key_pem);
     if (is_set(tls->ca_file) && is_set(tls->ca_pem))
@@ -224,7 +215,6 @@ static bool sources_check(const struct tls_config *tls, struct error *error)
 
 static bool names_check(const struct tls_config *tls, struct error *error)
 {
-    assert(error != NULL);
     char list[TLS_LIST_BYTES_MAX];
     if (!tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites, list,
                               error))
@@ -243,7 +233,6 @@ static bool names_check(const struct tls_config *tls, struct error *error)
 
 static bool check_common(const struct tls_config *tls, struct error *error)
 {
-    assert(tls != NULL);
     if (!sources_check(tls, error) || !versions_check(tls, error) || !names_check(tls, error))
         return false;
     if (tls->tpm.enabled)
@@ -254,7 +243,6 @@ static bool check_common(const struct tls_config *tls, struct error *error)
 
 bool tls_config_check_file(const char *key, const char *path, struct error *error)
 {
-    assert(key != NULL);
     char *text;
     size_t size;
     if (!is_set(path))
@@ -319,13 +307,11 @@ const struct config_field tls_client_fields[] = {
 bool tls_client_check(const void *section, struct error *error)
 {
     const struct tls_client_config *tls = section;
-    assert(tls != NULL);
     return check_common(&tls->common, error);
 }
 
 bool tls_client_check_files(const struct tls_client_config *tls, struct error *error)
 {
-    assert(tls != NULL);
     return tls_config_check_file("ca_file", tls->common.ca_file, error) &&
            tls_config_check_file("cert_file", tls->common.cert_file, error) &&
            tls_config_check_file("key_file", tls->common.key_file, error);
@@ -352,7 +338,6 @@ const struct config_field tls_server_fields[] = {
 bool tls_server_check(const void *section, struct error *error)
 {
     const struct tls_server_config *tls = section;
-    assert(tls != NULL);
     const struct tls_config *common = &tls->common;
     bool has_any = is_set(common->cert_file) || is_set(common->cert_pem) ||
                    is_set(common->key_file) || is_set(common->key_pem);
