@@ -55,7 +55,7 @@ void arena_clear(struct arena *arena)
     arena->refused_bytes = 0;
 }
 
-/* With what the arena's gap and alignment add. */
+/* With the gap and the alignment that the arena adds. */
 static size_t rounded_up(size_t size)
 {
     return (size + ARENA_GAP_BYTES + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
@@ -69,7 +69,7 @@ static size_t chunk_bytes(const struct arena *arena, size_t at_least)
     size_t wanted = arena->used_bytes < ARENA_CHUNK_BYTES ? ARENA_CHUNK_BYTES : arena->used_bytes;
     if (wanted > 16 * ARENA_CHUNK_BYTES)
         wanted = 16 * ARENA_CHUNK_BYTES;
-    wanted -= sizeof(struct arena_chunk); /* a power of two wastes nothing of what is allocated */
+    wanted -= sizeof(struct arena_chunk); /* a power of two fits the allocator's size classes */
     return wanted > at_least ? wanted : at_least;
 }
 

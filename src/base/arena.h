@@ -10,24 +10,23 @@ struct budget;
 
 struct arena {
     struct arena_chunk *chunks;
-    size_t used_bytes; /* handed out so far */
+    size_t used_bytes; /* allocated so far */
     size_t max_bytes;
     struct budget *budget; /* NULL: not charged */
     size_t charged_bytes;
-    size_t refused_bytes; /* what it would hold if _try_alloc had not refused; 0: it never did */
+    size_t refused_bytes; /* what it would hold had no _try_alloc failed; 0: none failed */
 };
 
-/* Allocates nothing yet. max_bytes: of all allocations together, padding not counted. */
+/* Allocates nothing yet. max_bytes limits all allocations together, padding not counted. */
 void arena_init(struct arena *arena, size_t max_bytes);
-/* The same, charged to a budget (NULL: to none), which may refuse what _try_alloc asks for. */
+/* The same, charged to a budget (NULL: none), which may make _try_alloc fail. */
 void arena_init_charged(struct arena *arena, size_t max_bytes, struct budget *budget);
-/* Frees everything that came from it. Can be used again afterwards. */
+/* Frees all allocations. The arena can be used again afterwards. */
 void arena_clear(struct arena *arena);
-/* 16-byte aligned, not zeroed. Asserts that the cap is kept: for what is bounded by construction.
- */
+/* 16-byte aligned, not zeroed. Asserts the cap: for sizes that are bounded by construction. */
 void *arena_alloc(struct arena *arena, size_t size) __attribute__((returns_nonnull));
-/* NULL above the cap, or when budget or allocator refuse: for sizes that input decides. */
+/* NULL above the cap, or when the budget or the allocator refuses: for sizes that input decides. */
 void *arena_try_alloc(struct arena *arena, size_t size) __attribute__((warn_unused_result));
-/* Copies text with a terminator. Asserts that the cap is kept. */
+/* Copies text and terminates it. Asserts the cap. */
 char *arena_copy_text(struct arena *arena, const char *text, size_t size)
     __attribute__((returns_nonnull));

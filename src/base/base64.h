@@ -8,7 +8,7 @@
 
 #include "src/base/slice.h"
 
-/* Bytes that base64_encode writes for so many, padding included. */
+/* Bytes that base64_encode writes for this many, padding included. */
 static inline size_t base64_size(size_t bytes)
 {
     return (bytes + 2) / 3 * 4;
@@ -16,6 +16,6 @@ static inline size_t base64_size(size_t bytes)
 
 /* Padded, without terminator. room holds base64_size(bytes.size). */
 void base64_encode(struct slice bytes, char *room);
-/* Padding is asked for; line ends between digits are passed over. room holds text.size / 4 * 3
- * bytes and may be where the text is. False when the text is no base64. */
+/* Requires padding; skips line ends between digits. room holds text.size / 4 * 3 bytes and may be
+ * text's own memory. False: text is not base64. */
 bool base64_decode(struct slice text, uint8_t *room, size_t *ret_size);

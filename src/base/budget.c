@@ -28,7 +28,7 @@ void budget_fini(struct budget *budget)
     pthread_mutex_destroy(&budget->lock);
 }
 
-/* The innermost reserve of this thread's work. */
+/* The innermost reserve of this thread's current work. */
 static _Thread_local struct budget_reserve *reserves;
 
 static struct budget_reserve *reserve_of(const struct budget *budget)
@@ -83,8 +83,8 @@ void budget_note_freed(struct budget *budget, uint64_t amount)
         atomic_fetch_add_explicit(&budget->retired, amount, memory_order_relaxed);
 }
 
-/* Freed pages are mostly used again, which saves the kernel's work: so `retired` is an upper bound,
- * and the allocator is asked only when it matters. */
+/* Freed pages are mostly reused, which saves system calls: so `retired` is an upper bound, and the
+ * allocator is asked only when it matters. */
 static void __attribute__((noinline)) return_retired(struct budget *budget, uint64_t used)
 {
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
@@ -97,7 +97,7 @@ static void __attribute__((noinline)) return_retired(struct budget *budget, uint
     atomic_store_explicit(&budget->retired, dirty, memory_order_relaxed);
 }
 
-/* Before memory is allocated that has just been taken, or drawn from a reserve. */
+/* Call before allocating memory that has just been taken, or drawn from a reserve. */
 static inline void make_room(struct budget *budget, uint64_t amount)
 {
     if (amount < RETIRED_BYTES_MIN)
@@ -218,7 +218,8 @@ void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t a
         atomic_fetch_add(&budget->waiting, 1);
         pthread_mutex_unlock(&budget->lock);
     }
-    /* A return between the refusal and this call saw nobody waiting: look once more. */
+    /* Something may have been returned between the refusal and this call, with no waiter to call:
+     * check once more. */
     uint64_t limit = atomic_load(&budget->limit);
     if (amount <= limit && atomic_load(&budget->used) <= limit - amount)
         wake_waiters(budget);

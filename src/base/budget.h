@@ -14,7 +14,7 @@ struct lane;
 
 struct budget_ticket;
 
-/* Somebody who was refused and wants to be called, on its own lane, once something was returned.
+/* A party that was refused and wants a callback, on its own lane, once something is returned.
  * Embedded by its user. */
 struct budget_waiter {
     struct lane *lane;
@@ -37,35 +37,36 @@ struct budget {
 
 /* Nothing is taken. limit: in the budget's unit; UINT64_MAX never refuses. */
 void budget_init(struct budget *budget, uint64_t limit);
-/* The budget counts bytes of memory. The allocator keeps freed pages for a while; once they and
- * what is in use exceed the limit together, they go back to the system, so that resident memory
+/* Makes the budget one of memory. The allocator keeps freed pages for a while; once they and the
+ * bytes in use exceed the limit together, they are returned to the system, so that resident memory
  * follows the budget. Before lanes run. */
 void budget_count_memory(struct budget *budget);
-/* Nobody may wait. */
+/* No waiter may be left. */
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */
 bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn_unused_result));
-/* The same with a sixteenth of the limit and a bit beyond it: for heads of requests and what stands
- * around them, so that who is refused for want of budget can still be told so. */
+/* The same with a margin of a sixteenth of the limit and a few bytes beyond it: for heads of
+ * requests and their bookkeeping, so that requests refused for lack of budget still get a
+ * response. */
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
     __attribute__((warn_unused_result));
-/* Takes even beyond the limit: for the few bytes that finish what was already taken. */
+/* Takes even beyond the limit: for the few bytes that finish work already charged. */
 void budget_take(struct budget *budget, uint64_t amount);
-/* Returns what was taken before, and calls whoever waits. */
+/* Returns what was taken before, and calls the waiters. */
 void budget_return(struct budget *budget, uint64_t amount);
-/* So many bytes were freed whose charge went on to another block, as when memory is moved. */
+/* Notes freed bytes whose charge moved to another block, as when memory is moved. */
 void budget_note_freed(struct budget *budget, uint64_t amount);
-/* Lowers the limit if it is above; what is in use stays so. Before lanes run. */
+/* Lowers the limit if it is above; what is in use stays in use. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
 
-/* Whether so much is free: for work that takes beyond the limit piece by piece, and can still be
- * refused as a whole. budget may be NULL, which has room. */
+/* Whether this much is free: for work that takes beyond the limit piece by piece and can still be
+ * refused as a whole. A NULL budget has room. */
 bool budget_has_room(const struct budget *budget, uint64_t amount);
 
-/* A part of a budget that one piece of work has been given before it begins, because its size
- * follows from its input: while it lasts, what this thread takes from the budget comes out of that
- * part first, and what it returns goes back there. So work that takes "beyond the limit if need be"
- * stays within it. Lies on the stack; may nest. */
+/* A part of a budget reserved for one piece of work before it begins, because its size follows from
+ * its input. Until _release, what this thread takes from the budget comes out of the reserve first,
+ * and what it returns goes back there; so work that takes "beyond the limit if need be" stays
+ * within it. Lies on the stack; may nest. */
 struct budget_reserve {
     struct budget *budget;
     uint64_t size;
@@ -75,20 +76,20 @@ struct budget_reserve {
 
 enum budget_answer {
     BUDGET_GIVEN,
-    BUDGET_FULL,      /* later there may be room */
+    BUDGET_FULL,      /* there may be room later */
     BUDGET_TOO_SMALL, /* there never will be: more than the limit */
 };
 
-/* budget may be NULL, which gives everything. Unless BUDGET_GIVEN, nothing is held. */
+/* A NULL budget grants everything. Nothing is held unless BUDGET_GIVEN. */
 enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
                                   uint64_t amount) __attribute__((warn_unused_result));
-/* More for the innermost reserve. False: there is no room, and nothing has changed. */
+/* Enlarges the innermost reserve. False: there is no room, and nothing has changed. */
 bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)
     __attribute__((warn_unused_result));
-/* Returns what is left. On the thread of _reserve, innermost first. */
+/* Returns the rest. On the thread of _reserve, innermost first. */
 void budget_release(struct budget_reserve *reserve);
 
-/* A moment's view. */
+/* A snapshot. */
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counted bytes, charged to a budget for as long as they live. Any thread. */
+/* Reference-counted bytes, charged to a budget while they live. Any thread. */
 #include "src/base/buffer.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static struct buffer *filled_in(struct buffer *buffer, struct budget *budget, si
     return buffer;
 }
 
-/* It has been charged. */
+/* The bytes are charged already. */
 static struct buffer *allocated(struct budget *budget, size_t capacity)
 {
     size_t total = sizeof(struct buffer) + capacity;
@@ -76,7 +76,7 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
     assert(capacity >= buffer->capacity);
     size_t more = capacity - buffer->capacity;
     struct budget *budget = buffer->budget;
-    /* While it is copied both are there, but the end of the new one is not touched yet. */
+    /* Both exist during the copy, but the end of the new one is not touched yet. */
     size_t copied = sizeof(struct buffer) + buffer->size;
     size_t meanwhile = copied > more ? copied - more : 0;
     if (!charge(budget, more + meanwhile))

@@ -12,8 +12,7 @@ uint64_t clock_now_ns(void);
 /* Unix time: for time stamps that leave the process. */
 uint64_t clock_wall_ns(void);
 
-/* Tests only: from now on time stands still at these values and moves by clock_fake_advance alone.
- */
+/* Tests only: from now on time stands still at these values; only clock_fake_advance moves it. */
 void clock_fake_start(uint64_t now_ns, uint64_t wall_ns);
 void clock_fake_advance(uint64_t by_ns);
 void clock_fake_stop(void);

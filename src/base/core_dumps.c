@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attribute alone keeps piped core files (core_pattern "|…") away, which heed no limit; the
- * limit says so to those who look. Main thread. */
+/* PR_SET_DUMPABLE alone prevents piped core files (core_pattern "|…"), which ignore limits;
+ * RLIMIT_CORE shows the setting to tools. Main thread. */
 #include "src/base/core_dumps.h"
 
 #include <assert.h>

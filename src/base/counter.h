@@ -14,7 +14,7 @@ typedef _Atomic uint64_t counter;
 
 enum counter_type { COUNTER_SUM, COUNTER_GAUGE, COUNTER_HISTOGRAM };
 
-/* How much users want to see (service::telemetry::metrics::level). */
+/* How much is exposed (service::telemetry::metrics::level). */
 enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
 /* A histogram as Prometheus has it: cells[i] counts values <= bounds[i], the last cell the rest;
@@ -29,7 +29,7 @@ struct counter_row {
     const char *name; /* otelcol_… ; "%s" stands for signal_items() where per_signal is set */
     const char *help;
     enum counter_type type;
-    enum metrics_level level; /* from which it is shown; none: always */
+    enum metrics_level level; /* lowest level that shows it; METRICS_NONE: always shown */
     size_t offset;     /* of a counter, counter[SIGNAL_KINDS], or struct histogram in the counters
                           struct */
     const char *label; /* one fixed label, "transport", or NULL */
@@ -41,7 +41,7 @@ struct counter_row {
 
 #define COUNTER(owner, field, kind, metric, text)                                                  \
     COUNTER_FROM(owner, field, kind, metric, METRICS_NONE, text)
-/* shown: the level from which it is. */
+/* shown: the lowest level that shows it. */
 #define COUNTER_FROM(owner, field, kind, metric, shown, text)                                      \
     {                                                                                              \
         .name = (metric), .help = (text), .type = (kind), .level = (shown),                        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function of libcrypto, found by name. The library stays loaded. Any thread. */
+/* One function of libcrypto, loaded by name. Any thread. */
 #include "src/base/digest.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests by OpenSSL, whose library is loaded when the first configuration needs it: linked, it
- * would cost each process 1.4 MB of memory at rest. Any thread. */
+/* Digests by OpenSSL, which is loaded when the first configuration needs it: linked, it would cost
+ * each process 1.4 MB of memory at rest. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,10 +12,10 @@ enum { DIGEST_SHA256_BYTES = 32, DIGEST_SHA1_BYTES = 20, DIGEST_MD5_BYTES = 16 }
 
 struct error;
 
-/* Loads the library; before the first digest, at start-up. */
+/* Loads the library. At start-up, before the first digest. */
 bool digest_prepare(struct error *error);
 /* After a successful digest_prepare. */
 void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES]);
-/* For formats that ask for them (htpasswd); neither is safe for anything new. */
+/* For formats that require them (htpasswd); neither is safe for new uses. */
 void digest_sha1(struct slice input, uint8_t ret_digest[static DIGEST_SHA1_BYTES]);
 void digest_md5(struct slice input, uint8_t ret_digest[static DIGEST_MD5_BYTES]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared libraries that are loaded when the first user needs them: linked, they would cost each
- * process resident memory at rest. Only types and constants come from their headers. What is loaded
- * stays so until the process ends. Any thread; the first one does the work. */
+/* Shared libraries that are loaded by their first user: linked, they would cost each process
+ * resident memory at rest. Only types and constants come from their headers. They are never
+ * unloaded. Any thread; the first caller loads. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An error that a human reads: start-up, configuration, tools. Filled by the callee, on failure
- * only. Any thread. */
+/* An error for humans: start-up, configuration, tools. Filled by the callee, on failure only. Any
+ * thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,15 +20,14 @@ struct error {
     size_t steps_count;
 };
 
-/* Sets the text (cut at ERROR_TEXT_MAX), forgets the steps, and returns false, so that "return
- * error_set(…)" reads well. */
+/* Sets the text (cut at ERROR_TEXT_MAX), clears the steps, returns false: "return error_set(…)". */
 bool error_set(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Puts "prefix: " before the text that is there. Returns false. */
+/* Prepends "prefix: " to the text. Returns false. */
 bool error_prefix(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Rules of configuration sections: the error is about the value of that key, or about the element
- * (entry) at that index, of the section that is checked; callers put the steps to their own section
- * on top: "return check(…) || error_at(error, "tls")". The problem is reported where that value
- * stands. The key lives as long as the error. Return false. */
+/* For rules of configuration sections: the error is about the value of that key, or about the
+ * element (entry) at that index, of the checked section. Callers add the step to their own section:
+ * "return check(…) || error_at(error, "tls")". The problem is reported at that value's position.
+ * The key lives as long as the error. Return false. */
 bool error_at(struct error *error, const char *key);
 bool error_at_index(struct error *error, size_t index);

@@ -102,7 +102,7 @@ void fileops_replace(const struct fileops *ops)
     current = ops != NULL ? ops : &real_ops;
 }
 
-/* What may be read whole: a regular file of bearable size. */
+/* Whether it may be read whole: a regular file of at most max_size. */
 static int check_file(const char *path, size_t max_size, size_t *ret_size)
 {
     struct stat info;

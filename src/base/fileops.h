@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one table of file operations: configuration, secrets and, later, the journal go through it,
- * so that tests can put a failing or simulated disk behind it. Return values are those of the
- * system calls, errors as negative errno. Any thread. */
+/* The table of file operations that configuration and secrets go through, so that tests can
+ * substitute a failing or simulated disk. Returns what the system calls return, errors as negative
+ * errno. Any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -26,10 +26,10 @@ struct fileops {
 };
 
 const struct fileops *fileops(void);
-/* Tests only; NULL brings the real ones back. Before lanes run. */
+/* Tests only; NULL restores the real ones. Before lanes run. */
 void fileops_replace(const struct fileops *ops);
 
-/* Reads a whole regular file, with a terminator after its last byte that *ret_size does not count.
- * Errors: -EFBIG above max_size, -EISDIR, -EINVAL for anything else that is not a regular file,
- * else the system's. Freed with mem_free. */
+/* Reads a whole regular file and terminates it; *ret_size does not count the terminator. Errors:
+ * -EFBIG above max_size, -EISDIR, -EINVAL for other non-regular files, else the system's. Free with
+ * mem_free. */
 int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size);

@@ -6,5 +6,5 @@
 
 #include "src/base/slice.h"
 
-/* Two digits for each byte, at room; returns them. */
+/* Writes two digits per byte to room and returns them. */
 struct slice hex_write(const void *bytes, size_t size, void *room);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane: thread, uv loop, timers, inbox and end-of-turn jobs. All of it belongs to the lane's
- * thread but the inbox, which other threads reach through lane_post under its mutex. */
+/* A lane: thread, uv loop, timers, inbox, end-of-turn jobs and helper thread. Everything belongs
+ * to the lane's thread, except the inbox, which other threads reach through lane_post under its
+ * mutex. */
 #include "src/base/lane.h"
 
 #include <assert.h>
@@ -21,12 +22,12 @@ struct lane {
     uv_idle_t idle; /* running while jobs are left over, so that the loop does not sleep */
     struct timers timers;
     struct lane_job jobs;  /* ring with a sentinel */
-    bool is_hurried;       /* the jobs do not wait for the end of the turn */
+    bool is_hurried;       /* lane_hurry: jobs run before the end of the turn */
     uint64_t done_count;   /* tasks, jobs and timers run so far */
-    struct helper *helper; /* NULL: not needed so far */
+    struct helper *helper; /* NULL: not needed yet */
     _Atomic bool is_running;
     _Atomic bool is_spawned;
-    pthread_t runner; /* who is inside lane_run; written before is_running */
+    pthread_t runner; /* the thread inside lane_run; written before is_running */
     pthread_t thread; /* of lane_spawn, for lane_join */
     pthread_mutex_t inbox_lock;
     struct lane_task *inbox_first;
@@ -37,11 +38,11 @@ struct lane {
  * mutex: a lane has few works, each worth milliseconds. They run one at a time, in order. */
 struct helper {
     struct lane *lane;
-    unsigned works; /* on the lane: started, and not done */
+    unsigned works; /* on the lane: started and not done yet */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct helper_work *first; /* under the lock, as all that follows */
+    struct helper_work *first; /* under the lock, as is everything below */
     struct helper_work **last;
     bool is_ending;
 };
@@ -82,7 +83,7 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-/* Signals are for the main thread. */
+/* Signals go to the main thread. */
 static bool start_helper_thread(struct helper *helper)
 {
     sigset_t all;
@@ -191,7 +192,7 @@ static void on_idle(uv_idle_t *handle)
     (void)handle;
 }
 
-/* Rounded up to whole milliseconds: firing a little late is right, early is not. */
+/* Rounds up to whole milliseconds: a timer may fire late, not early. */
 static void set_alarm(struct lane *lane)
 {
     uint64_t due_ns = timers_next_ns(&lane->timers);
@@ -350,8 +351,8 @@ void lane_post(struct lane *lane, struct lane_task *task)
     pthread_mutex_lock(&lane->inbox_lock);
     *lane->inbox_last = task;
     lane->inbox_last = &task->next;
-    /* Under the lock, so that a lane that has seen its inbox empty for the last time cannot be rung
-     * any more. */
+    /* Under the lock: a lane that has emptied its inbox for the last time cannot be signalled any
+     * more. */
     uv_async_send(&lane->doorbell);
     pthread_mutex_unlock(&lane->inbox_lock);
 }

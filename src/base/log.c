@@ -20,12 +20,12 @@
 #include "src/base/utf8.h"
 
 enum { LOG_LINE_MAX = 8192, LOG_FIELDS_MAX = 24, SAMPLES_MAX = 256 };
-/* Kept free: for the quote, the braces and the newline that close a line whose text was cut; and
- * before a field begins, for its key and a value worth reading. */
+/* Reserved: room for the quote, braces and newline that close a line whose text was cut; and the
+ * room a field needs before it begins, for its key and a useful part of its value. */
 enum { LOG_CLOSING_BYTES = 16, LOG_FIELD_BYTES = 512, LOG_RESOURCE_VALUE_MAX = 128 };
 
-/* Times that one message was seen in this tick; messages that share a slot share a count, as zap's
- * sampler does. */
+/* How often a message was logged in this tick; messages that share a slot share a count, as in
+ * zap's sampler. */
 struct sample {
     uint64_t tick_ends_ns;
     uint64_t count;
@@ -50,7 +50,7 @@ static const char *const level_names[] = {
 
 struct line {
     char own[LOG_LINE_MAX];
-    char *text; /* own, or larger where the message is (the debug exporter's are) */
+    char *text; /* own, or larger for a large message (the debug exporter's) */
     size_t capacity;
     size_t size;
     bool has_fields;
@@ -72,7 +72,7 @@ bool log_is_enabled(enum log_level level)
     return level >= settings.level;
 }
 
-/* All or nothing, so that what closes the line always finds its place. */
+/* All or nothing, so that the end of the line always fits. */
 static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void put(struct line *line, const char *format, ...)
@@ -115,7 +115,7 @@ static size_t put_escaped(struct line *line, const char *text)
     return size > 0 ? size : 1;
 }
 
-/* As it is, line breaks included: that is how the console shows texts of many lines. */
+/* Unescaped, line breaks included: the console shows multi-line messages as they are. */
 static void put_raw(struct line *line, const char *text)
 {
     size_t size = strlen(text);
@@ -125,7 +125,7 @@ static void put_raw(struct line *line, const char *text)
     line->size += size;
 }
 
-/* Cut when it, or the line, becomes too long. */
+/* Cuts text that is longer than max or than the line has room for. */
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
     put_char(line, '"');
@@ -134,7 +134,7 @@ static void put_quoted(struct line *line, const char *text, size_t max)
     put_char(line, '"');
 }
 
-/* False, and nothing is written, when the line has no room for one more field. */
+/* False: the line has no room for another field, and nothing is written. */
 static bool put_key(struct line *line, const char *key)
 {
     const char *comma = settings.is_json ? "," : ", ";
@@ -286,11 +286,11 @@ static void write_line(const struct line *line)
 
 size_t log_line_bytes(size_t message_bytes)
 {
-    /* JSON's escapes: a character in two is more than texts have. */
+    /* Room for JSON escapes: real messages have fewer than one in two characters. */
     return message_bytes + message_bytes / 2 + LOG_LINE_MAX;
 }
 
-/* Without memory for a large message, what fits is printed. */
+/* If there is no memory for a large message, the line is cut. */
 static void line_open(struct line *line, const char *message)
 {
     size_t size = strlen(message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines in the Go collector's console and JSON forms: time, level, caller, message, fields. Any
- * thread; errno is kept. Base modules, codecs and src/net never log: who handles an error logs it,
- * once. Repeated lines are sampled as service::telemetry::logs::sampling says. */
+ * thread; keeps errno. Base modules, codecs and src/net never log: the code that handles an error
+ * logs it, once. Repeated lines are sampled as service::telemetry::logs::sampling configures. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct log_field {
     double real;
 };
 
-/* Who speaks; empty strings are left out. Borrowed by its holder. */
+/* The component that logs; empty strings are left out. Borrowed by its holder. */
 struct logger {
     const char *component_id;   /* otelcol.component.id */
     const char *component_kind; /* receiver, processor, exporter, extension */
@@ -38,14 +38,14 @@ struct log_settings {
     uint64_t sampling_tick_ns;
     uint64_t sampling_initial;
     uint64_t sampling_thereafter;
-    int fds[LOG_OUTPUTS_MAX]; /* where lines go: to each */
+    int fds[LOG_OUTPUTS_MAX]; /* each line goes to all of them */
     size_t fds_count;
     const char *service_name;
     const char *service_version;
     const char *service_instance_id;
 };
 
-/* Defaults are the Go collector's: info, console, caller, sampled 10 then every 100th in 10 s,
+/* The Go collector's defaults: info, console, caller, sampled 10 then every 100th in 10 s,
  * stderr. */
 struct log_settings log_settings_default(void);
 /* Copies the settings. Before lanes run. */
@@ -65,10 +65,10 @@ static inline struct log_field log_double(const char *key, double real)
     return (struct log_field){.type = LOG_FIELD_DOUBLE, .key = key, .real = real};
 }
 
-/* Bytes that a line with so long a message is allocated; short ones take none. */
+/* Bytes allocated for a line with a message of this size; short lines take none. */
 size_t log_line_bytes(size_t message_bytes);
-/* The variable arguments are struct log_field values, ended by one of type LOG_FIELD_END; use the
- * macros. logger may be NULL: the service itself speaks. */
+/* The variable arguments are struct log_field values, ended by LOG_FIELD_END; use the macros.
+ * logger may be NULL: the service itself logs. */
 void log_write(const struct logger *logger, enum log_level level, const char *file, int line,
                const char *message, ...);
 

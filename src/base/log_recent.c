@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of fixed lines behind a lock: warnings are rare, and the log samples what repeats. Any
+/* A ring of fixed lines under a lock: warnings are rare, and repeated ones are sampled. Any
  * thread. */
 #include "src/base/log_recent.h"
 
@@ -7,7 +7,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char lines[LOG_RECENT_LINES][LOG_RECENT_LINE_BYTES_MAX];
-static size_t noted; /* how many ever */
+static size_t noted; /* ever */
 
 void log_recent_note(const char *line, size_t size)
 {

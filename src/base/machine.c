@@ -16,7 +16,7 @@
 
 enum { MACHINE_FILE_BYTES_MAX = 4096 };
 
-/* The kernel's files have no size of their own, so they are read until they end. */
+/* Files of /proc and /sys have no size, so they are read to the end. */
 static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX])
 {
     const struct fileops *ops = fileops();

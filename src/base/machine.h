@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine, the container and the kernel say of this process. Reads /proc and /sys; any
- * thread. */
+/* Figures of the machine, the container and this process, from /proc and /sys. Any thread. */
 #pragma once
 
 #include <stdint.h>
 
-/* The memory that this process may use: the cgroup's limit (v2, then v1) where one is set, else all
- * of it. Bytes. */
+/* The memory that this process may use, in bytes: the cgroup's limit (v2, then v1) if set, else all
+ * of the machine's. */
 uint64_t machine_memory_bytes(void);
-/* Processors that this process may run on, at least 1. */
+/* CPUs that this process may run on, at least 1. */
 unsigned machine_cores(void);
 
 struct process_figures {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one allocator entry over malloc (jemalloc where it is linked). Any thread. */
+/* The allocator entry over malloc (jemalloc where linked). Any thread. */
 #include "src/base/mem.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #define HUGE_PAGE_BYTES ((size_t)2 * 1024 * 1024)
 
 static _Atomic uint64_t tries;
-static _Atomic uint64_t refused_try; /* the number of the try to refuse; 0: none */
+static _Atomic uint64_t refused_try; /* the call to fail; 0: none */
 
 static void out_of_memory(void)
 {
@@ -108,11 +108,11 @@ void *mem_try_alloc_pages(size_t size)
 void mem_rest_pages(void *memory, size_t size)
 {
     assert((uintptr_t)memory % (size_t)sysconf(_SC_PAGESIZE) == 0);
-    madvise(memory, whole_pages(size), MADV_DONTNEED); /* refused: they stay */
+    madvise(memory, whole_pages(size), MADV_DONTNEED); /* on failure they stay resident */
 }
 
-/* The kernel gives a huge page only where one fits: what is mapped too much is given back, so that
- * the table begins with one. */
+/* The kernel uses a huge page only where an aligned one fits: maps more, and unmaps what precedes
+ * the first aligned page. */
 void *mem_try_map(size_t size)
 {
     assert(size > 0 && size <= PTRDIFF_MAX - HUGE_PAGE_BYTES);
@@ -132,7 +132,7 @@ void *mem_try_map(size_t size)
         munmap(memory, before);
     if (end < size + extra)
         munmap(memory + end, size + extra - end);
-    madvise(memory + before, size, MADV_HUGEPAGE); /* refused: then in small pages */
+    madvise(memory + before, size, MADV_HUGEPAGE); /* on failure: small pages */
     return memory + before;
 }
 

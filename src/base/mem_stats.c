@@ -19,7 +19,7 @@ static uint64_t read_figure(const char *name)
 #define OF_ALL_ARENAS(i) TEXT_OF(i)
 #define ALL_ARENAS       OF_ALL_ARENAS(MALLCTL_ARENAS_ALL)
 
-/* Figures are those of the last refresh. */
+/* Figures are as of the last refresh. */
 static void refresh(void)
 {
     uint64_t epoch = 1;

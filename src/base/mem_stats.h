@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the allocator says of itself. Any thread. */
+/* Allocator figures. Any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,11 +12,11 @@ struct mem_stats {
 };
 
 struct mem_stats mem_stats_read(void);
-/* Bytes of freed pages that the allocator keeps resident; 0 where it does not say. */
+/* Bytes of freed pages that the allocator keeps resident; 0 if unknown. */
 uint64_t mem_stats_dirty_bytes(void);
-/* Gives all of them back to the system. */
+/* Returns all of them to the system. */
 void mem_stats_purge(void);
-/* Writes jemalloc's heap profile, its text form, into this file. False when the process was started
- * without profiling (MALLOC_CONF=prof:true), when jemalloc is not linked, or when the file cannot
- * be written. */
+/* Writes jemalloc's heap profile in its text form to this file. False: the process was started
+ * without profiling (MALLOC_CONF=prof:true), jemalloc is not linked, or the file cannot be
+ * written. */
 bool mem_stats_dump_profile(const char *path);

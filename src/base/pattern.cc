@@ -117,7 +117,7 @@ struct pattern_replacement {
 
 namespace
 {
-/* The number of the group that is called that; -1: there is none. */
+/* The group of that name, or -1. */
 int group_of(const struct pattern *pattern, const std::string &name)
 {
     bool is_number = !name.empty() && name.size() < 4 &&
@@ -132,7 +132,7 @@ int group_of(const struct pattern *pattern, const std::string &name)
     return -1;
 }
 
-/* What follows a dollar at `at`: the name of a group, and where the text goes on. */
+/* Parses what follows a dollar at `at`: the group's name, and where the text continues. */
 std::string group_name_at(const std::string &text, size_t at, size_t *ret_next)
 {
     if (at < text.size() && text[at] == '{') {

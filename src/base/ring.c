@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing circular array. Its lane alone reads and writes the items; the counts are atomic so
- * that the metrics can be read on another thread. */
+/* A growing circular array. Only its lane reads and writes the items; the counts are atomic, so
+ * that another thread can read the metrics. */
 #include "src/base/ring.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 
-/* How many items fit after the first push, and how many places an empty ring keeps. */
+/* Capacity after the first push, and the capacity that an empty ring keeps. */
 enum { RING_ITEMS_FIRST = 16, RING_ITEMS_KEPT = 1024 };
 
 struct ring {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handling of secrets. Any thread. */
+/* Secrets. Any thread. */
 #include "src/base/secret.h"
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handling of secrets: comparing without telling by time how much was right, and leaving nothing
- * behind. Pure functions; any thread. */
+/* Secrets: constant-time comparison, and erasing before free. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +7,7 @@
 
 #include "src/base/slice.h"
 
-/* The time depends on the size of presented alone, which is its sender's to know. */
+/* The time depends only on the size of presented, which its sender knows. */
 bool secret_equal(struct slice presented, struct slice expected);
-/* Overwrites and frees. NULL is tolerated. */
+/* Overwrites and frees. NULL is a no-op. */
 void secret_free(char *text);

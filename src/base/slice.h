@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of bytes that somebody else owns. Plain value, any thread; valid as long as its owner is.
- */
+/* A view of bytes that another object owns. Plain value, any thread; valid as long as the owner. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 
 struct stop_latch {
     unsigned pending;
-    void (*fn)(void *arg); /* called by the last one; may free the latch */
+    void (*fn)(void *arg); /* called when the last has stopped; may free the latch */
     void *arg;
 };
 

@@ -8,7 +8,7 @@
 #include "src/base/hex.h"
 #include "src/base/utf8.h"
 
-/* Returns what stands for the character, in room if need be; NULL: the character itself. */
+/* Returns the replacement, in room if need be; NULL: the character stays as it is. */
 typedef const char *(*escape_fn)(struct slice character, char room[JSON_ESCAPE_BYTES_MAX + 1]);
 
 static void escape_all(FILE *out, struct slice text, escape_fn escape)
@@ -26,7 +26,7 @@ static void escape_all(FILE *out, struct slice text, escape_fn escape)
     }
 }
 
-/* U+0080 to U+009F, which some terminals obey as they do escape sequences. */
+/* Includes U+0080 to U+009F, which some terminals treat as escape sequences. */
 static bool is_control(struct slice character)
 {
     uint8_t first = character.data[0];
@@ -49,7 +49,7 @@ size_t json_escape_byte(uint8_t byte, void *room)
     return JSON_ESCAPE_BYTES_MAX;
 }
 
-/* XML 1.0 §2.2: control characters and U+FFFE, U+FFFF cannot be there in any form. */
+/* XML 1.0 §2.2: control characters, U+FFFE and U+FFFF are not allowed in any form. */
 static const char *xml_escape(struct slice character, char *room)
 {
     (void)room;

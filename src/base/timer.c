@@ -108,8 +108,8 @@ void timer_stop(struct timers *timers, struct timer *timer)
 size_t timers_fire(struct timers *timers, uint64_t now_ns)
 {
     size_t fired = 0;
-    /* What a callback starts for "now" waits for the next turn: a timer that restarts itself cannot
-     * hold the lane. */
+    /* A timer that a callback starts for "now" waits for the next turn: one that restarts itself
+     * cannot hold the lane. */
     size_t at_most = timers->count;
     while (fired < at_most && timers_next_ns(timers) <= now_ns) {
         struct timer *due = timers->heap[0];

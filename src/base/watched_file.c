@@ -21,7 +21,7 @@ static void drop_text(struct watched_file *file)
     file->size = 0;
 }
 
-/* What tells one state of the file from the next. */
+/* Identifies one state of the file. */
 static bool note_state(struct watched_file *file, const struct stat *status)
 {
     const int64_t now[4] = {(int64_t)status->st_dev, (int64_t)status->st_ino,

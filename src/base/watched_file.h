@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small file whose content is wanted as it is now: looked at when it is asked for, but at most
- * once a second. While it cannot be read, the content stays what it was. One owner, one thread. */
+/* A small file whose current content is wanted: checked on use, but at most once a second. While it
+ * cannot be read, the last content stays. One owner, one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct error;
 struct watched_file {
     char *path;
     size_t max_bytes;
-    char *text; /* the content, with a terminator behind it; overwritten when it is freed */
+    char *text; /* the content, terminated; overwritten when freed */
     size_t size;
     uint64_t looked_ns;
     int64_t seen[4]; /* device, inode, modification time in seconds and nanoseconds */
@@ -25,13 +25,13 @@ struct watched_file {
 enum watched_change {
     WATCHED_SAME,
     WATCHED_CHANGED,
-    WATCHED_FAILED, /* it has just become unreadable; told once, until it can be read again */
+    WATCHED_FAILED, /* it has just become unreadable; reported once, until it can be read again */
 };
 
-/* Reads it. False: the error says why. */
+/* Reads the file. False: error has the reason. */
 bool watched_file_open(struct watched_file *file, const char *path, size_t max_bytes,
                        struct error *error);
-/* Nothing to do for one that is all zero. */
+/* A no-op for an all-zero struct. */
 void watched_file_close(struct watched_file *file);
-/* error is filled when the answer is WATCHED_FAILED. */
+/* Fills error when it returns WATCHED_FAILED. */
 enum watched_change watched_file_look(struct watched_file *file, struct error *error);
