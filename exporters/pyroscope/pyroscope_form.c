@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48, JSON_ESCAPE_BYTES_MAX = 6 };
+enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48 };
 
 /* Where one part of a multipart form ends and the next begins. */
 #define PART_HEAD                                                                                  \

@@ -12,7 +12,7 @@
 struct flag {
     const char *name;
     bool (*set)(struct cli *cli, const char *value, struct error *error);
-    bool is_switch;    /* takes no value of its own: "--flag", "--flag=false" */
+    bool is_switch;    /* takes no separate value: "--flag", "--flag=false" */
     const char *value; /* for shell completion: "FILE", "yaml|json"; NULL: none */
     const char *help;
 };
@@ -115,9 +115,9 @@ static const struct {
     {"featuregate", CLI_FEATURE_GATE, "List the feature gates, or show one"},
     {"help", CLI_HELP, "Print this text"},
     {"healthcheck", CLI_HEALTH_CHECK,
-     "Ask a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
+     "Query a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
     {"profile", CLI_PROFILE,
-     "Look into files of profiles: show, convert, merge, diff; \"profile help\" tells more"},
+     "Inspect profile files: show, convert, merge, diff; see \"profile help\""},
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
@@ -156,7 +156,7 @@ static const struct flag *find_flag(const char *name, size_t size)
     return NULL;
 }
 
-/* "--flag=value" or "--flag value"; *index moves past what was used. */
+/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
 static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
                        struct error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line, as the Go collector's: what was asked for. Main thread. */
+/* The command line, compatible with the Go collector's. Main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,13 +35,13 @@ struct cli {
     bool is_json;          /* print-config --format=json */
     bool skips_validation; /* print-config --validate=false */
     const char *argument;  /* featuregate ID, healthcheck URL, completion SHELL; NULL: none */
-    char **rest;           /* profile: what follows it, which it parses itself */
+    char **rest;           /* profile: the arguments after it, which it parses itself */
     int rest_count;
 };
 
 struct error;
 
-/* False: the error says what is wrong with the arguments. Keeps pointers into arguments. */
+/* False: error describes the invalid argument. Keeps pointers into arguments. */
 bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error);
 void cli_print_help(const struct cli *cli);
 

@@ -66,7 +66,7 @@ static int connect_to(const struct target *target)
     struct timeval limit = {.tv_sec = PROBE_TIMEOUT_S};
     int fd = -1;
     assert(target->host[0] != '\0');
-    errno = EADDRNOTAVAIL; /* when the name leads to no address */
+    errno = EADDRNOTAVAIL; /* if the name resolves to no address */
     if (getaddrinfo(target->host, target->port, &hints, &found) != 0)
         return -1;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {

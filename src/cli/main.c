@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spanflame: parses the command line and does what it says. */
+/* spanflame: parses the command line and runs the command. */
 #include <assert.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -95,11 +95,11 @@ static int run(const struct cli *cli)
     return with_config(cli);
 }
 
-/* As it was started: the program may have been replaced on disk meanwhile. */
+/* Re-executes the running image: the file on disk may have been replaced meanwhile. */
 static int begin_anew(char **arguments)
 {
     execv("/proc/self/exe", arguments);
-    return fail("the process cannot begin anew after a reload: /proc/self/exe cannot be executed");
+    return fail("cannot restart the process after a reload: /proc/self/exe cannot be executed");
 }
 
 int main(int count, char **arguments)
@@ -107,7 +107,7 @@ int main(int count, char **arguments)
     static struct cli cli;
     struct error error = {.text = ""};
     assert(count > 0);
-    core_dumps_allow(false); /* configurations hold secrets, whatever they say */
+    core_dumps_allow(false); /* configurations hold secrets */
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);
     int result = run(&cli);

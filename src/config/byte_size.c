@@ -42,8 +42,8 @@ static bool is_digit(char c)
 bool text_to_bytes(const char *text, uint64_t *ret_bytes)
 {
     uint64_t whole = 0;
-    uint64_t part = 0;  /* what stands behind the point */
-    uint64_t parts = 1; /* and of how many */
+    uint64_t part = 0;  /* the digits behind the point */
+    uint64_t parts = 1; /* and their denominator */
     uint64_t unit;
     if (!is_digit(*text))
         return false;

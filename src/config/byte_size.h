@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of bytes as people write them: "64MiB", "1.5GB", "4096". Pure functions. */
+/* Sizes in bytes as users write them: "64MiB", "1.5GB", "4096". Pure functions. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Units: B, KiB to TiB, and kB (or KB) to TB, which are powers of ten. False: it is none. */
+/* Units: B, KiB to TiB, and kB (or KB) to TB, which are powers of ten. False: not a size. */
 bool text_to_bytes(const char *text, uint64_t *ret_bytes);
 
 enum { BYTES_TEXT_MAX = 32 };

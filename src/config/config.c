@@ -25,10 +25,10 @@
 
 enum { SOURCE_NAME_MAX = 200 };
 
-/* What a struct config stands in. */
+/* What a struct config is embedded in. */
 struct loaded_config {
     struct config config;
-    struct arena arena; /* of all that it points to */
+    struct arena arena; /* holds everything that config points to */
 };
 
 static struct position start_of(const struct source *source)
@@ -36,8 +36,8 @@ static struct position start_of(const struct source *source)
     return (struct position){.source = source, .line = 1, .column = 1};
 }
 
-/* What problems call it: files by their name; texts up to their first value, which may be a secret.
- */
+/* The name in problems: files by their name; inline YAML up to its first value, which may be a
+ * secret. */
 static const struct source *name_source(struct loader *loader, const char *argument)
 {
     char name[SOURCE_NAME_MAX];
@@ -112,7 +112,7 @@ static struct node *read_setting(struct loader *loader, const char *setting)
     return read_location(loader, location, source);
 }
 
-/* False: there is nothing to merge, which is reported. */
+/* False: there is nothing to merge; reported already. */
 static bool merge_into(struct loader *loader, struct node **root, struct node *tree)
 {
     if (tree != NULL && tree->kind == NODE_MAP)
@@ -120,14 +120,14 @@ static bool merge_into(struct loader *loader, struct node **root, struct node *t
     return tree != NULL && tree->kind != NODE_BROKEN;
 }
 
-/* With no location at all there is no source, and problems need one. */
+/* Without any location there is no source, and problems need one. */
 static const struct source *command_line(struct loader *loader)
 {
     return loader_add_source(loader, "command line");
 }
 
-/* From the request's locations and settings to one tree without references. NULL when there is no
- * tree at all: something could not be read, or it is empty; reported. */
+/* Reads and merges the locations and settings, and replaces references. NULL: something could not
+ * be read, or it is empty; reported. */
 static struct node *resolve_request(struct loader *loader, const struct config_request *request)
 {
     struct node *root = NULL;
@@ -150,7 +150,7 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
     for (size_t i = 0; i < request->settings_count; i++)
         is_complete &= merge_into(loader, &root, read_setting(loader, request->settings[i]));
     if (!is_complete)
-        return NULL; /* what is missing would be told as further problems */
+        return NULL; /* missing parts would be reported as further problems */
     if (root == NULL || root->count == 0) {
         loader_problem(loader, start_of(first != NULL ? first : command_line(loader)), NULL,
                        "empty configuration file");
@@ -182,7 +182,7 @@ static void check_top_keys(struct loader *loader, const struct node *root)
     }
 }
 
-/* Something must come in and go out; that the section is broken is told elsewhere. */
+/* Receivers and exporters are required. A broken section is reported elsewhere. */
 static void check_section_is_filled(struct loader *loader, const struct node *root,
                                     enum component_kind kind)
 {
@@ -235,8 +235,8 @@ static void check_extension_name(struct loader *loader, const struct component_s
         loader_problem(loader, noted->position, noted->path, "%s", error.text);
 }
 
-/* Reports names of no listed extension, and of one that the field does not accept. Components that
- * are not used may name anything, as in Go. */
+/* Reports references to extensions that are not defined, not listed in service::extensions, or not
+ * accepted by their field. Unused components may name anything, as in Go. */
 static void check_extension_names(struct loader *loader, const struct component_set *set,
                                   const struct config *config)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, checks and prints configurations; what comes of it is src/config/config_types.h. Main
- * thread. */
+/* Loads, checks and prints configurations. The result is described in src/config/config_types.h.
+ * Main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,15 +8,15 @@
 
 #include "src/config/config_types.h"
 
-/* NULL when anything is wrong; problems are filled either way (warnings) and freed with
+/* NULL when anything is wrong. Fills problems either way (warnings); free them with
  * config_problems_clear. */
 struct config *config_load(const struct config_request *request, struct config_problems *problems);
 /* NULL is a no-op. */
 void config_destroy(struct config *config);
 void config_problems_clear(struct config_problems *problems);
 
-/* print-config: the resolved tree; secrets as [REDACTED] unless is_unredacted; is_json: JSON, else
- * YAML. False as config_load. */
+/* print-config: the resolved tree as JSON or YAML; secrets as [REDACTED] unless is_unredacted.
+ * False: as for config_load. */
 bool config_print(const struct config_request *request, bool is_unredacted, bool is_json, FILE *out,
                   struct config_problems *problems);
 /* config/reference.md, from the option tables alone. */

@@ -19,7 +19,7 @@ struct config_component {
     const struct component_factory *factory;
     const char *id;                  /* "otlp/profiles": as the user wrote it, trimmed */
     const void *config;              /* factory->config_size bytes */
-    bool is_used;                    /* some pipeline, or service::extensions, names it */
+    bool is_used;                    /* named by a pipeline or by service::extensions */
     const char *alias;               /* the deprecated type name that the user wrote, or NULL */
     const struct node_entry *origin; /* where it was written; lives as long as the configuration */
 };
@@ -83,16 +83,16 @@ struct config_request {
     size_t settings_count;
     const struct component_factory *const *factories; /* NULL-ended: everything built in */
     const struct feature_gates *gates;                /* NULL: the defaults */
-    bool skips_checks; /* config_print only: also prints what would not load */
+    bool skips_checks; /* config_print only: also prints invalid configurations */
 };
 
-/* Everything that is wrong, at once, in file order. */
+/* All problems of a configuration at once, in file order. */
 struct config_problems {
     size_t count;
     char **texts; /* "file:line:column: path: what was found, what was expected (did you mean …)" */
     size_t warnings_count;
-    /* Integer durations, unset environment variables, keys without effect; and behind them, so many
-     * as notices_count says, what only a running daemon tells: deprecated names. */
+    /* Integer durations, unset environment variables, keys without effect; the last notices_count
+     * of them (deprecated names) are for the log of a running daemon only. */
     char **warnings;
     size_t notices_count;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which component types the Go collector's distributions have, so that "unknown here" can be told
- * from a slip of the pen. Pure functions. */
+/* The component types of the Go collector's distributions, to tell components that this build lacks
+ * from typing errors. Pure functions. */
 #pragma once
 
 #include <stdbool.h>

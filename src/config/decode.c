@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes nodes into the structs that option tables describe: one setter per type, then sections:
- * defaults first, then what the map sets, then the section's rules. YAML is taken strictly, as in
- * the Go collector: a number is no string and a string no number; only substituted values adapt to
- * the field. A written null is the type's zero. Recursion follows the tables. Main thread. */
+/* Decodes nodes into the structs that option tables describe. One setter per type; sections take
+ * their defaults first, then the keys of the map, then their rules. YAML types are strict, as in
+ * the Go collector: a number is not a string; only substituted values adapt to the field. An
+ * explicit null is the type's zero. Recursion follows the tables. Main thread. */
 #include "src/config/decode.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ static bool is_secret(const struct config_field *field)
            field->type == CONFIG_TYPE_HEADERS;
 }
 
-/* Whether what stands there may be a secret: people write one where its section belongs, too. */
+/* Whether the value may be a secret. Users also write one in the place of its section. */
 static bool may_be_secret(const struct config_field *field)
 {
     if (field->type != CONFIG_TYPE_SECTION)
@@ -67,7 +67,7 @@ static void report_mismatch(const struct site *site, const struct config_field *
                    expected);
 }
 
-/* "without quotes", when that is what keeps a text from being what was expected. */
+/* The hint "without quotes", if the quotes are what is wrong. */
 static const char *quotes_hint(const struct node *node, enum node_kind kind)
 {
     if (node->kind != NODE_TEXT || node->reference != NULL)
@@ -89,7 +89,7 @@ static void decode_bool(const struct site *site, const struct config_field *fiel
     report_mismatch(site, field, node, expected);
 }
 
-/* Doubles lose their fraction, as in the Go collector, which says nothing about it. */
+/* Truncates doubles, as the Go collector does silently. */
 static bool take_whole(const struct site *site, const struct node *node, int64_t *ret_integer)
 {
     if (node->kind == NODE_NULL)
@@ -158,7 +158,7 @@ static bool take_in_range(const struct site *site, const struct config_field *fi
     assert(field->min <= field->max);
     if (take_word(field, node, ret_integer))
         return true;
-    /* -0.5 is not cut to a count of 0. */
+    /* -0.5 is not truncated to a count of 0. */
     bool is_signed = field->type == CONFIG_TYPE_INT || node->kind != NODE_DOUBLE || node->real >= 0;
     bool is_fitting = is_signed && take_whole(site, node, &integer) &&
                       (site->is_off || (integer >= field->min && integer <= field->max));
@@ -221,7 +221,7 @@ static void describe_durations(const struct config_field *field, const char *pro
         snprintf(expected + length, size - length, " (%s)", problem);
 }
 
-/* NULL, or what is wrong with the text. */
+/* Returns NULL, or what is wrong with the string. */
 static const char *take_duration(const struct site *site, const struct node *node,
                                  int64_t *ret_duration_ns)
 {
@@ -337,7 +337,7 @@ static size_t count_commas(const char *text)
     return count;
 }
 
-/* "a,b" is a list of two, "" an empty one. */
+/* "a,b" becomes a list of two, "" an empty one. */
 static void split_text(const struct site *site, const struct node *node, const char *text,
                        struct config_texts *texts)
 {
@@ -647,7 +647,7 @@ static void check_kind(const struct site *site, const struct config_field *field
         report_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
 }
 
-/* Looks whether it could be stored, and forgets it. */
+/* Checks the type and discards the value. */
 static void check_ignored(const struct site *site, const struct config_field *field,
                           const struct node *node)
 {
@@ -670,7 +670,7 @@ static void check_ignored(const struct site *site, const struct config_field *fi
     setters[typed.type](site, &typed, node, &unused);
 }
 
-/* Paths are chains on the stack. */
+/* Copies a path, which is a chain on the stack. */
 static const struct path *copy_path(struct loader *loader, const struct path *path)
 {
     struct path *copy = loader_zalloc(loader, sizeof(*copy));
@@ -744,7 +744,7 @@ static void warn_of_texts(const struct site *site, const struct config_field *fi
     }
 }
 
-/* Of what was written, not of defaults. */
+/* Only for keys that the user wrote, not for defaults. */
 static void warn_of_key(const struct site *site, const struct config_field *field,
                         const struct node *node, void *owner)
 {
@@ -766,7 +766,7 @@ static void warn_of_key(const struct site *site, const struct config_field *fiel
         loader_warning(site->loader, node->position, site->path, "%s", warning);
 }
 
-/* Lists and other values that live on are parsed as whole YAML texts. */
+/* Defaults of lists and other values that keep their nodes are parsed as YAML. */
 static struct node *parse_default(struct loader *loader, const struct config_field *field,
                                   struct position position)
 {
@@ -775,7 +775,7 @@ static struct node *parse_default(struct loader *loader, const struct config_fie
     return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
 }
 
-/* Default texts take the way of a substituted value: parsed, with their text beside it. They do not
+/* Defaults are decoded like substituted values: parsed, with their text beside them. They do not
  * count against the user's limits. */
 static void set_default(struct loader *loader, const struct config_field *field, void *owner)
 {
@@ -848,7 +848,7 @@ static void report_unknown(const struct site *site, const struct config_field *s
                        suggestion_to_text(&suggestion).text);
 }
 
-/* Sections that are always there have rules even when nobody mentions them. */
+/* Runs the rules of mandatory sections that the map does not have. */
 static void decode_absent(const struct site *site, const struct config_field *section,
                           const struct node *map, void *target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option tables at work: nodes into the structs that the rows describe. Main thread. */
+/* Decodes nodes into the structs that option tables describe. Main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +7,12 @@
 #include "src/config/field.h"
 #include "src/config/loader.h"
 
-/* Where a value belongs. */
+/* The position of a value in the configuration. */
 struct site {
     struct loader *loader;
     const struct path *path;
-    struct position position; /* of the key, where a problem has no value to point at */
-    bool is_off; /* below a section with enabled: false: ranges and rules do not apply */
+    struct position position; /* of the key, for problems without a value */
+    bool is_off; /* below a section with enabled: false: ranges and rules are not checked */
 };
 
 /* The string that a text field takes from this node: its own, or the one beside a substituted

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Substitution. A scalar that is one reference as a whole becomes what the retrieved text is as
- * YAML and keeps that text beside it, so that a text field gets "0123" and a number field 83; a
+/* Substitution. A scalar that is one reference as a whole becomes the retrieved text parsed as YAML
+ * and keeps the text beside it, so that a string field gets "0123" and a number field 83; a
  * reference within other text is replaced by the verbatim text. Main thread. */
 #include "src/config/expand.h"
 
@@ -13,14 +13,14 @@
 #include "src/config/merge.h"
 #include "src/config/yaml_tree.h"
 
-/* One scalar on its way. */
+/* One scalar being expanded. */
 struct expansion {
     struct loader *loader;
     const struct path *path;
     struct position position;
     const char *reference; /* the scalar as it was written */
     size_t depth;
-    bool is_quiet; /* failing is no problem */
+    bool is_quiet; /* failures are not reported */
 };
 
 static void report(const struct expansion *expansion, const char *text)
@@ -29,8 +29,8 @@ static void report(const struct expansion *expansion, const char *text)
         loader_problem(expansion->loader, expansion->position, expansion->path, "%s", text);
 }
 
-/* False when the limit is passed. That is told once, even where other failures are no problem; all
- * further references then fail silently. */
+/* False: the limit is exceeded. Reported once, even if is_quiet; all further references then fail
+ * silently. */
 static bool charge(const struct expansion *expansion, size_t bytes)
 {
     struct loader *loader = expansion->loader;
@@ -43,9 +43,8 @@ static bool charge(const struct expansion *expansion, size_t bytes)
     return false;
 }
 
-/* The innermost reference of what follows the last candidate without "${", with its "${" and "}".
- * An odd number of "$" before a candidate escapes it, and ends the search as in the Go collector.
- */
+/* The innermost reference after the last candidate without "${", with its "${" and "}". An odd
+ * number of "$" before a candidate escapes it and ends the search, as in the Go collector. */
 static bool find_reference(const char *text, struct slice *ret_reference)
 {
     for (const char *close = strchr(text, '}'); close != NULL; close = strchr(text, '}')) {
@@ -97,8 +96,8 @@ static bool retrieve(const struct expansion *expansion, struct slice reference,
     return true;
 }
 
-/* Where the reference stands next, or NULL. From dollar to dollar: the sanitizers' memmem looks at
- * all of the text each time. */
+/* The next occurrence of the reference, or NULL. Goes from dollar to dollar: the sanitizers' memmem
+ * scans the whole text each time. */
 static const char *find_occurrence(const char *text, struct slice reference)
 {
     const char *at = strchr(text, '$');
@@ -136,7 +135,7 @@ static char *replace_all(const struct expansion *expansion, const char *text,
     }
 }
 
-/* One reference within other text. NULL: reported. */
+/* Replaces one reference within other text. NULL: reported. */
 static const char *replace_reference(const struct expansion *expansion, const char *text,
                                      struct slice reference)
 {
@@ -149,8 +148,8 @@ static const char *replace_reference(const struct expansion *expansion, const ch
     return result;
 }
 
-/* What the text is as YAML. A text, and what is not valid YAML, is taken verbatim, quotes included.
- * NULL: reported. */
+/* Parses the text as YAML. Strings, and invalid YAML, are taken verbatim, quotes included. NULL:
+ * reported. */
 static struct node *parse_value(const struct expansion *expansion, struct slice bytes)
 {
     struct loader *loader = expansion->loader;
@@ -177,7 +176,7 @@ static struct node *parse_value(const struct expansion *expansion, struct slice 
     return merge_nested_keys(loader, node, expansion->depth);
 }
 
-/* The scalar is one reference as a whole. NULL: reported. */
+/* Replaces a scalar that is one reference as a whole. NULL: reported. */
 static struct node *replace_scalar(const struct expansion *expansion, struct slice reference)
 {
     assert(reference.size >= 3);
@@ -191,7 +190,7 @@ static struct node *replace_scalar(const struct expansion *expansion, struct sli
     return node;
 }
 
-/* One round. False: nothing to replace, or *node is NULL as that failed. */
+/* One round. False: nothing to replace, or it failed and *node is NULL. */
 static bool expand_once(const struct expansion *expansion, struct node **node)
 {
     assert(*node != NULL);
@@ -231,8 +230,8 @@ static struct node *expand_text(const struct expansion *expansion, struct node *
     return original;
 }
 
-/* The text beside a parsed value: references are only left in its comments. When one of them fails,
- * the value has no text. */
+/* Expands the text beside a parsed value, which has references only in its comments. NULL: one of
+ * them failed. */
 static const char *expand_verbatim(const struct expansion *expansion, const char *text)
 {
     struct slice reference;
@@ -282,7 +281,7 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
         entry->value = expand_node(loader, entry->value, &inner, depth + 1);
     }
     if (loader_problems(loader) > problems)
-        return node; /* what is broken needs no text */
+        return node; /* a broken node needs no text */
     if (node->verbatim != NULL && node->kind != NODE_TEXT) {
         expansion.is_quiet = true;
         node->verbatim = unescape(&expansion, expand_verbatim(&expansion, node->verbatim));

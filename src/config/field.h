@@ -107,15 +107,16 @@ struct config_field {
     /* TEXT: the value, unless empty, names an extension that service::extensions lists, and that
      * this accepts. NULL: any text. */
     bool (*accepts)(const struct config_component *extension, struct error *error);
-    /* The value is checked, and read by rules, but changes nothing, as with IGNORED: who writes the
-     * key is told so. */
+    /* The value is checked, and rules read it, but it changes nothing, as with IGNORED; writing the
+     * key causes a warning. */
     bool has_no_effect;
-    /* CHOICE: any case will do, as will the index as a number; null is the first. */
+    /* CHOICE: case-insensitive; the index as a number and null (the first choice) are accepted
+     * too. */
     bool is_level;
     /* TEXT, CHOICE: "" in quotes is an error, while null leaves the field unset. */
     bool refuses_empty;
-    /* TEXT, each of TEXTS, whose warnings begin with the text: what to warn of, or NULL. NULL:
-     * nothing. */
+    /* TEXT, each of TEXTS (whose warnings begin with the string): returns the warning, or NULL.
+     * NULL: never warns. */
     const char *(*warn)(const char *text);
     const char *help; /* a sentence for config/reference.md */
 };
@@ -124,7 +125,7 @@ struct config_field {
 #define CONFIG_OFFSET(owner, field, ctype)                                                         \
     (offsetof(owner, field) + 0 * sizeof(_Generic(&((owner *)0)->field, ctype * : 1)))
 
-/* What most rows have. */
+/* The members that most rows set. */
 #define CONFIG_ROW(owner, field, ctype, row_type, name, standard, text)                            \
     .key = (name), .type = (row_type), .help = (text), .default_text = (standard),                 \
     .offset = CONFIG_OFFSET(owner, field, ctype)
@@ -156,7 +157,7 @@ struct config_field {
 #define CONFIG_DURATION(owner, field, name, standard, lowest, highest, text)                       \
     CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_DURATION, name, standard, lowest, highest,   \
                   text)
-/* Negative ones are taken for 0. */
+/* Negative durations become 0. */
 #define CONFIG_DURATION_OR_NEGATIVE(owner, field, name, standard, text)                            \
     CONFIG_DURATION(owner, field, name, standard, INT64_MIN, INT64_MAX, text)
 #define CONFIG_BYTES(owner, field, name, standard, lowest, highest, text)                          \
@@ -168,7 +169,7 @@ struct config_field {
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text),            \
             .warn = (warning)                                                                      \
     }
-/* Unset by null only. */
+/* Only null unsets it. */
 #define CONFIG_TEXT_NOT_EMPTY(owner, field, name, text)                                            \
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
@@ -179,7 +180,7 @@ struct config_field {
         CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, NULL, text), .choices = (list),    \
                                                                              .refuses_empty = true \
     }
-/* Rules read them, and nothing else does. */
+/* Only rules read them. */
 #define CONFIG_UNUSED_TEXT(owner, field, name, text)                                               \
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
@@ -211,7 +212,7 @@ struct config_field {
     {                                                                                              \
         CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text)     \
     }
-/* warning sees each text. */
+/* warning is called for each string. */
 #define CONFIG_TEXTS_WARNED(owner, field, name, standard, warning, text)                           \
     {                                                                                              \
         CONFIG_ROW(owner, field, struct config_texts, CONFIG_TYPE_TEXTS, name, standard, text),    \

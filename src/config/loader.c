@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory, limits and problems of one load; where in the files a problem is. Main thread. */
+/* Memory, limits and problems of one load, and the positions of problems. Main thread. */
 #include "src/config/loader.h"
 
 #include <assert.h>
@@ -192,7 +192,7 @@ bool loader_charge_expanded(struct loader *loader, size_t bytes)
     return true;
 }
 
-/* A list or map begins in the line of its key, not in that of its first element. */
+/* A list or map begins at its key, not at its first element. */
 static struct position position_of(const struct node_entry *entry)
 {
     const struct node *value = entry->value;
@@ -221,7 +221,7 @@ void place_find(const struct error *error, const struct node *section, struct po
     for (size_t i = error->steps_count; i > 0; i--) {
         struct error_step step = error->steps[i - 1];
         const struct node_entry *entry = find_entry(node, step);
-        /* Elements of a text that was split at commas have no place of their own. */
+        /* Elements of a string that was split at commas have no position of their own. */
         if (step.key == NULL && entry == NULL)
             break;
         if (entry != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the steps of loading share: the memory of the tree and of its decoded form, the problems so
- * far and where they are, and what was spent of the limits. One per load, on the main thread. */
+/* State that the steps of loading share: memory of the tree and its decoded form, problems and
+ * their positions, usage of the limits. One per load, on the main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct config_field;
 struct config_problems;
 struct feature_gates;
 
-/* Where in the tree: a chain on the stack, printed as receivers::otlp::protocols. */
+/* A position in the tree: a chain on the stack, printed as receivers::otlp::protocols. */
 struct path {
     const struct path *parent; /* NULL: the root, which has no key */
     const char *key;           /* NULL: an element of a list */
@@ -65,7 +65,7 @@ struct loader {
     size_t sources_count;
     size_t nodes_count;
     size_t expanded_bytes;
-    bool is_exhausted; /* that was too many of them, and is reported */
+    bool is_exhausted; /* the limit of expanded bytes was exceeded and reported */
 };
 
 /* name is copied. */
@@ -80,12 +80,12 @@ void loader_warning(struct loader *loader, struct position position, const struc
 /* A warning for the log of a running daemon, not for `validate`. */
 void loader_notice(struct loader *loader, struct position position, const struct path *path,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* How many problems there are so far. */
+/* Number of problems so far. */
 size_t loader_problems(const struct loader *loader);
 /* arena_alloc, zeroed. */
 void *loader_zalloc(struct loader *loader, size_t size) __attribute__((returns_nonnull));
 char *loader_copy_text(struct loader *loader, const char *text) __attribute__((returns_nonnull));
-/* False when the limit of substituted text is passed. */
+/* False: the limit of substituted text is exceeded. */
 bool loader_charge_expanded(struct loader *loader, size_t bytes);
 /* Moves both lists, sorted by position, to ret_problems. */
 void loader_take_problems(struct loader *loader, struct config_problems *ret_problems);
@@ -98,7 +98,8 @@ struct place {
     struct path paths[ERROR_STEPS_MAX];
 };
 
-/* The value that the error is about. When it was not written, the position is that of the innermost
- * section around it that was; position is the section's own, section may be no map. */
+/* Finds the value that the error is about. If it was not written, the position is that of the
+ * innermost enclosing section that was; position is the section's own, section may be something
+ * else than a map. */
 void place_find(const struct error *error, const struct node *section, struct position position,
                 const struct path *path, struct place *ret_place);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where configuration text comes from: files, environment variables, and text given as it is. Main
- * thread. */
+/* Retrieves configuration text: from files, environment variables, and inline. Main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,11 +16,11 @@ struct retrieved {
     const char *unset;  /* the environment variable that is not set and has no default, or NULL */
 };
 
-/* "otel.yaml" and "C:x" get "file:", anything else stays; what stands inside ${} gets "env:" when
- * it names no scheme. In the loader's arena. */
+/* Adds "file:" to "otel.yaml" and "C:x", and "env:" to the content of ${} if it names no scheme.
+ * Allocated in the loader's arena. */
 char *location_of_argument(struct loader *loader, const char *argument);
 char *location_of_reference(struct loader *loader, struct slice reference);
-/* The text behind "scheme:rest". Released with retrieved_release. */
+/* Retrieves "scheme:rest". Release with retrieved_release. */
 bool location_retrieve(struct loader *loader, const char *uri, struct retrieved *ret_retrieved,
                        struct error *error);
 void retrieved_release(struct retrieved *retrieved);

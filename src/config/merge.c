@@ -105,7 +105,7 @@ static bool has_nested_keys(const struct node *map)
     return false;
 }
 
-/* Adds the entries one by one, as each may meet what an earlier one wrote. */
+/* Adds the entries one by one, since each may merge with an earlier one. */
 static void unfold(struct loader *loader, struct node *map)
 {
     struct node_entry *entries = map->entries;

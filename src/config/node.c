@@ -121,7 +121,7 @@ static const char *kind_name(enum node_kind kind)
     return names[kind];
 }
 
-/* How many of the text's bytes to show: up to its first line break, and no half characters. */
+/* How many bytes to show: up to the first line break, and only whole characters. */
 static int shown_bytes(const char *text)
 {
     size_t size = strcspn(text, "\r\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of a configuration: scalars, lists and maps, each knowing where it was written. Nodes
- * live in the loader's arena. Main thread, while the configuration is loaded. */
+/* The tree of a configuration: scalars, lists and maps, each with its position. Nodes live in the
+ * loader's arena. Main thread, while the configuration is loaded. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ enum node_kind {
     NODE_TIME, /* 2001-01-01: YAML's timestamp, which no option takes; as a text it has quotes */
     NODE_LIST,
     NODE_MAP,
-    NODE_BROKEN, /* its problem is reported already: everything takes it silently */
+    NODE_BROKEN, /* reported already: every step skips it silently */
 };
 
 /* A file, a flag or another place that configuration comes from. */
@@ -39,8 +39,8 @@ struct node {
     int64_t integer;
     double real;
     const char *text; /* scalars: what was written, without quotes */
-    /* The whole text that took a reference's place, beside its parsed value: the field's type picks
-     * one. NULL: not substituted, or not as a whole. */
+    /* The substituted text, beside its parsed value: the field's type picks one. NULL: not
+     * substituted as a whole. */
     const char *verbatim;
     const char *reference; /* "${env:X}": where the value came from; NULL: literal */
     struct position position;
@@ -74,8 +74,8 @@ enum { NODE_DESCRIPTION_MAX = 160 };
 struct node_description {
     char text[NODE_DESCRIPTION_MAX];
 };
-/* 'the text "abc"', "the number 5", "a list": what a problem says was found. What came out of a
- * reference is named by the reference, as it may be a secret. */
+/* 'the text "abc"', "the number 5", "a list": the value as problems describe it. A substituted
+ * value is described by its reference, since it may be a secret. */
 struct node_description node_describe(const struct node *node);
 /* The same without the value. */
 struct node_description node_describe_secret(const struct node *node);

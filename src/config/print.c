@@ -24,7 +24,7 @@ enum { NUMBER_TEXT_MAX = 40, INDENT = 4 };
 static void add_defaults(struct loader *loader, const struct config_field *fields,
                          struct node *node);
 
-/* New nodes stand where the map stands that they complete. */
+/* New nodes take the position of the map that they complete. */
 static struct node *new_scalar(struct loader *loader, const struct node *map, const char *text,
                                bool is_text)
 {
@@ -69,7 +69,7 @@ static void add(struct loader *loader, struct node *map, const char *key, struct
                  (struct node_entry){.key = key, .hash = node_key_hash(key), .value = value});
 }
 
-/* Absent, but on: in full. */
+/* An absent section that is on, in full. */
 static struct node *new_section(struct loader *loader, const struct node *map,
                                 const struct config_field *field)
 {
@@ -127,7 +127,7 @@ static void redact_text(struct node *node)
     node->count = 0;
 }
 
-/* Numbers and booleans tell nothing. */
+/* Numbers and booleans stay: they are no secrets. */
 static void redact_all(struct node *node)
 {
     if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
@@ -156,7 +156,7 @@ static void adapt_text(struct node *node)
     node->count = 0;
 }
 
-/* Values of headers, of both forms, and elements of lists are texts whatever they look like. */
+/* Values of headers, in both forms, and elements of lists are strings whatever they look like. */
 static void adapt_elements(struct node *node)
 {
     for (size_t i = 0; i < node->count; i++) {
@@ -197,7 +197,7 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
         redact_all(node);
 }
 
-/* No table says what is a secret there: any text may be one. */
+/* No table says which strings are secrets, so all may be. */
 static void prepare_unknown(struct node *node, bool is_unredacted)
 {
     if (!is_unredacted)
@@ -295,7 +295,7 @@ static struct number_text scalar_to_text(const struct node *node)
     return result;
 }
 
-/* Texts that some reader of YAML, if not ours, takes for something else stand in quotes. */
+/* Quotes strings that some other YAML reader takes for another type. */
 static bool needs_quotes(const char *text)
 {
     static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};

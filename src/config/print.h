@@ -8,9 +8,9 @@
 struct loader;
 struct node;
 
-/* Gives substituted values the type of their fields, writes defaults out, and puts [REDACTED] in
- * the place of secrets, and of texts below keys and components that are unknown or have no meaning
- * here: nobody says what is a secret there. Changes the tree. */
+/* Gives substituted values the type of their fields, adds defaults, and redacts secrets, and all
+ * strings below keys and components that are unknown or ignored, since no table says which of them
+ * are secrets. Changes the tree. */
 void print_prepare(struct loader *loader, struct node *root, bool is_unredacted);
 /* False when out of memory or the file cannot be written. */
 bool print_yaml(const struct node *root, FILE *out);

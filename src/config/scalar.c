@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves plain scalars. No table lookups by first byte as there is no speed to gain: each form is
- * tried in turn. Pure functions. */
+/* Resolves plain scalars by trying each form in turn: this is not on a hot path. Pure functions. */
 #include "src/config/scalar.h"
 
 #include <assert.h>
@@ -80,7 +79,7 @@ static unsigned digit_value(char digit)
     return letter >= 'a' && letter <= 'f' ? (unsigned)(letter - 'a') + 10 : 99;
 }
 
-/* Whole numbers beyond 64 bits are not: they become doubles, as in Go. */
+/* Integers beyond 64 bits become doubles, as in Go. */
 static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
 {
     uint64_t magnitude = 0;

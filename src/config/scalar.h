@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an unquoted YAML scalar is: the dialect of Go's yaml.v3, which is YAML 1.2's core schema
- * plus octal "0777", "0b11", "0o17" and underscores, and in which yes, no, on and off are texts.
- * Pure functions. */
+/* Resolves unquoted YAML scalars in the dialect of Go's yaml.v3: YAML 1.2's core schema plus octal
+ * "0777", "0b11", "0o17" and underscores; yes, no, on and off are strings. Pure functions. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service: by its option table; our own keys stand beside those of the Go collector. Below it
- * service::telemetry: what its rows fill in, and what that comes to. Main thread. */
+/* Decodes service: by its option table (our own keys beside those of the Go collector), and
+ * resolves service::telemetry below it. Main thread. */
 #include "src/config/service_keys.h"
 
 #include <assert.h>
@@ -80,7 +80,7 @@ struct service_section {
     uint64_t drain_timeout_ns;
     bool core_dumps;
     struct telemetry_keys telemetry;
-    /* Read by pipelines.c, as they refer to components. */
+    /* Read by pipelines.c, since they refer to components. */
     const struct config_value *extensions;
     const struct config_value *pipelines;
 };
@@ -88,12 +88,13 @@ struct service_section {
 static const char *const encodings[] = {"console", "json", NULL};
 
 static const struct config_field sampling_fields[] = {
-    CONFIG_DURATION(struct telemetry_sampling, tick_ns, "tick", "10s", 0, INT64_MAX,
-                    "Lines are counted per level and message over this long."),
+    CONFIG_DURATION(
+        struct telemetry_sampling, tick_ns, "tick", "10s", 0, INT64_MAX,
+        "Identical lines are counted by level and message in intervals of this length."),
     CONFIG_COUNT(struct telemetry_sampling, initial, "initial", "10", 0, INT64_MAX,
-                 "So many equal lines pass per tick."),
+                 "Identical lines logged per tick before sampling starts."),
     CONFIG_COUNT(struct telemetry_sampling, thereafter, "thereafter", "100", 0, INT64_MAX,
-                 "Of those after, one in so many passes; 0 means none."),
+                 "After that, one in this many identical lines is logged; 0: none."),
     CONFIG_END,
 };
 
@@ -101,13 +102,13 @@ static const struct config_field logs_fields[] = {
     CONFIG_VALUE(struct telemetry_logs, level, "level",
                  "debug, info (the default), warn or error; dpanic, panic and fatal mean error."),
     CONFIG_CHOICE(struct telemetry_logs, encoding, "encoding", "console", encodings,
-                  "The form of the lines."),
+                  "The format of log lines."),
     CONFIG_BOOL(struct telemetry_logs, disable_caller, "disable_caller", "false",
-                "Leave the place in the source out of the lines."),
+                "Omit the source location from log lines."),
     CONFIG_OPTIONAL(struct telemetry_logs, sampling, struct telemetry_sampling, is_sampled,
-                    CONFIG_DEFAULT_ON, "sampling", sampling_fields, NULL, "Thin out equal lines."),
+                    CONFIG_DEFAULT_ON, "sampling", sampling_fields, NULL, "Sample repeated lines."),
     CONFIG_TEXTS(struct telemetry_logs, output_paths, "output_paths", "stderr",
-                 "Where the lines go: stderr, stdout or a file."),
+                 "Where log lines are written: stderr, stdout or a file."),
     CONFIG_IGNORED_TEXTS("error_output_paths", "Errors of the logger itself go to stderr."),
     CONFIG_IGNORED_BOOL("development", "Changes stack traces in the Go collector."),
     CONFIG_IGNORED_BOOL("disable_stacktrace", "There are no stack traces."),
@@ -123,11 +124,11 @@ static const struct config_field prometheus_fields[] = {
     CONFIG_COUNT(struct telemetry_prometheus, port, "port", "8888", 0, 65535,
                  "The port to listen on; 0 takes a free one."),
     CONFIG_BOOL(struct telemetry_prometheus, without_scope_info, "without_scope_info", "true",
-                "Series carry no scope labels, whatever this says."),
+                "No effect: series never carry scope labels."),
     CONFIG_BOOL(struct telemetry_prometheus, without_units, "without_units", "true",
-                "Names without units, as in the Go collector since v0.152."),
+                "Omit units from metric names, as the Go collector does since v0.152."),
     CONFIG_BOOL(struct telemetry_prometheus, without_type_suffix, "without_type_suffix", "true",
-                "Counters without \"_total\", as in the Go collector since v0.152."),
+                "Omit \"_total\" from counter names, as the Go collector does since v0.152."),
     CONFIG_IGNORED_MAP("with_resource_constant_labels", "The resource is in target_info alone."),
     CONFIG_END,
 };
@@ -141,7 +142,7 @@ static const struct config_field exporter_fields[] = {
 
 static const struct config_field pull_fields[] = {
     CONFIG_SECTION(struct telemetry_pull, exporter, struct telemetry_exporter, "exporter",
-                   exporter_fields, NULL, "How metrics are fetched."),
+                   exporter_fields, NULL, "How metrics are scraped."),
     CONFIG_IGNORED("producers", "No further sources of metrics."),
     CONFIG_IGNORED("cardinality_limits", "The number of series is fixed."),
     CONFIG_END,
@@ -158,7 +159,8 @@ static bool check_reader(const void *section, struct error *error)
 
 static const struct config_field reader_fields[] = {
     CONFIG_OPTIONAL(struct telemetry_reader, pull, struct telemetry_pull, has_pull,
-                    CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL, "Metrics that are fetched."),
+                    CONFIG_NULL_IS_OFF, "pull", pull_fields, NULL,
+                    "Metrics that a server scrapes."),
     CONFIG_IGNORED_MAP("periodic", "Metrics are not exported over OTLP; scrape them."),
     CONFIG_IGNORED_LIST("producers", "No further sources of metrics."),
     CONFIG_END,
@@ -191,7 +193,7 @@ static const struct config_field telemetry_fields[] = {
     CONFIG_SECTION(struct telemetry_keys, metrics, struct telemetry_metrics, "metrics",
                    metrics_fields, NULL, "The daemon's own metrics."),
     CONFIG_SECTION(struct telemetry_keys, traces, struct telemetry_traces, "traces", traces_fields,
-                   NULL, "The daemon makes no spans of its own."),
+                   NULL, "No effect: the daemon emits no spans of its own."),
     CONFIG_VALUE(struct telemetry_keys, resource, "resource",
                  "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
                  "null drops a default."),
@@ -202,21 +204,21 @@ static const char *const lanes_words[] = {"auto", NULL};
 
 const struct config_field service_keys_fields[] = {
     CONFIG_VALUE(struct service_section, extensions, "extensions",
-                 "The extensions to run, in the order of their start."),
+                 "The extensions to run, in start order."),
     CONFIG_VALUE(struct service_section, pipelines, "pipelines",
                  "By signal[/name]: lists of receivers, processors and exporters."),
     CONFIG_SECTION(struct service_section, telemetry, struct telemetry_keys, "telemetry",
-                   telemetry_fields, NULL, "What the daemon says of itself."),
+                   telemetry_fields, NULL, "The daemon's own telemetry."),
     CONFIG_COUNT_OR(struct service_section, lanes, "lanes", "1", 1, LANES_MAX, lanes_words,
-                    "Threads that do the work; auto is one per core. Not in the Go collector."),
+                    "Worker threads; auto: one per core. Not in the Go collector."),
     CONFIG_COUNT(struct service_section, budget_mib, "budget_mib", "0", 0, 1 << 24,
-                 "What all requests in flight may take, in MiB; 0 derives it from the machine. Not "
-                 "in the Go collector."),
+                 "Memory for all requests in flight, in MiB; 0: derived from the machine. Not in "
+                 "the Go collector."),
     CONFIG_DURATION(struct service_section, drain_timeout_ns, "drain_timeout", "30s", 0, INT64_MAX,
-                    "How long a stop waits for what is on its way. Not in the Go collector."),
+                    "How long shutdown waits for requests in flight. Not in the Go collector."),
     CONFIG_BOOL(struct service_section, core_dumps, "core_dumps", "false",
-                "Whether a crash may write the memory, with the secrets in it, to a core file, and "
-                "debuggers of the same user may attach. Not in the Go collector."),
+                "Allow core files, which contain secrets, and debuggers of the same user. Not in "
+                "the Go collector."),
     CONFIG_END,
 };
 
@@ -241,7 +243,7 @@ static const struct word metrics_levels[] = {
     {NULL, 0},
 };
 
-/* A key of telemetry: below the section of that name. */
+/* A key of a section below telemetry. */
 struct telemetry_key {
     const struct site *site;
     const struct node *section; /* may be NULL */
@@ -362,7 +364,7 @@ static void use_reader(const struct telemetry_prometheus *prometheus,
     service->metrics_without_type_suffix = prometheus->without_type_suffix;
 }
 
-/* The first reader that Prometheus can scrape is served; the others are only told about. */
+/* Only the first reader that Prometheus can scrape is served; the others get a warning. */
 static void resolve_readers(const struct telemetry_key *key,
                             const struct telemetry_metrics *metrics, struct config_service *service)
 {
@@ -379,10 +381,10 @@ static void resolve_readers(const struct telemetry_key *key,
         struct path path = {.parent = &key->path, .index = i};
         if (is_served && !service->has_metrics_reader)
             use_reader(&readers[i].pull.exporter.prometheus, service);
-        else if (is_served || !readers[i].has_pull) /* others are reported by their rows */
+        else if (is_served || !readers[i].has_pull) /* other kinds are reported by their rows */
             loader_warning(loader, key->node->entries[i].value->position, &path,
-                           "found a further or periodic reader, which has no effect here; the "
-                           "first pull reader for Prometheus has");
+                           "found another reader, which has no effect here; only the first pull "
+                           "reader with a Prometheus exporter is served");
     }
 }
 
@@ -428,8 +430,7 @@ struct attributes {
     struct config_pair *pairs; /* room for the defaults and all that is written */
 };
 
-/* RFC 9562 version 4. An identity, not a secret: without entropy the clock's place is taken by
- * zeros. */
+/* RFC 9562 version 4. An identity, not a secret: without entropy the bytes are zero. */
 static const char *random_uuid(struct loader *loader)
 {
     uint8_t bytes[UUID_BYTES] = {0};
@@ -467,7 +468,7 @@ static void set(struct attributes *attributes, const char *key, const char *valu
         attributes->pairs[attributes->count++] = (struct config_pair){.key = key, .value = value};
 }
 
-/* False: reported. Numbers and booleans are taken as they are written. */
+/* Numbers and booleans are taken as written. False: reported. */
 static bool take_text(const struct site *site, const struct path *path, const struct node *node,
                       const char **ret_text)
 {

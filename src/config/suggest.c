@@ -21,7 +21,7 @@ static bool is_swap(const char *a, const char *b, size_t i, size_t j)
     return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
 }
 
-/* Letters that differ in case alone cost nothing: the user knows the name. */
+/* Differences in case cost nothing: the user knows the name. */
 static size_t distance_between(const char *a, const char *b)
 {
     size_t rows[3][NAME_BYTES_MAX + 1];
@@ -48,7 +48,7 @@ static size_t distance_between(const char *a, const char *b)
 struct suggestion suggestion_for(const char *found)
 {
     size_t size = strlen(found);
-    /* One slip in three letters, or two in a very short name, is still the same name. */
+    /* One slip per three letters, or two in a very short name. */
     return (struct suggestion){.found = found, .distance = size < 4 ? 2 : 1 + size / 3};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "did you mean …": the nearest of the names that would have been right. Pure functions. */
+/* "did you mean …": the nearest of the valid names. Pure functions. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ struct suggestion_text {
 };
 
 struct suggestion suggestion_for(const char *found);
-/* candidate is kept when it is nearer than those before. */
+/* Keeps the candidate if it is nearer than the earlier ones. */
 void suggestion_consider(struct suggestion *suggestion, const char *candidate);
 /* " (did you mean "x"?)", or nothing. */
 struct suggestion_text suggestion_to_text(const struct suggestion *suggestion);

@@ -314,7 +314,7 @@ static bool on_start(struct builder *builder, const yaml_event_t *event)
     return true;
 }
 
-/* What the map says itself wins over what it merges, and earlier merges win over later ones. */
+/* Keys of the map itself win over merged ones, and earlier merges over later ones. */
 static bool merge_map(struct builder *builder, struct node *map, const struct node *from)
 {
     assert(map->kind == NODE_MAP);

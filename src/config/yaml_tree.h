@@ -15,21 +15,22 @@ struct loader;
 
 /* Where the bytes come from. */
 struct yaml_origin {
-    /* Documents: the source. Substituted texts: where the reference stands, for all their nodes. */
+    /* Documents: the source. Substituted texts: the position of the reference, for all their
+     * nodes. */
     struct position position;
     const char *reference; /* NULL: a document */
     size_t depth;          /* of the reference in its tree */
 };
 
 struct yaml_failure {
-    bool is_limit; /* too deep, too many nodes, too many aliases: not a question of syntax */
+    bool is_limit; /* too deep, too many nodes or aliases: not a syntax error */
     struct position position;
     struct error error;
 };
 
-/* The first document, or null when there is none. NULL on failure. Keys that stand twice in one map
- * are reported to the loader and the first is kept in documents, and are a failure elsewhere. */
+/* The first document, or a null node when there is none. NULL on failure. Duplicate keys in a map
+ * are reported to the loader in documents, where the first is kept, and are a failure elsewhere. */
 struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
                              const struct yaml_origin *origin, struct yaml_failure *failure);
-/* A copy that stands at this depth, or NULL when it passes a limit. */
+/* A copy at this depth, or NULL when it exceeds a limit. */
 struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects samples, sums equal ones, prints them. Runs on the lane that answers. */
+/* Collects samples, sums equal ones, prints them. On the lane that responds. */
 #include "src/service/metrics.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 enum { SAMPLES_FIRST = 128 };
 
 struct sample {
-    char *name;   /* owned: series of histograms and signals are made up */
+    char *name;   /* owned: names of histogram and signal series are composed */
     char *family; /* owned: the name that HELP and TYPE carry */
     char *labels; /* owned: "{a=\"b\"}" or "" */
     const char *help;
@@ -160,7 +160,7 @@ static void add_histogram(struct metrics *metrics, const struct counter_row *row
     add_bucket(metrics, row, labels, "_count", (double)total);
 }
 
-/* Labels stand in the order of their keys, and this one comes before all that rows have. */
+/* Labels are sorted by key, and this one precedes those of all rows. */
 static struct metric_labels with_signal(const struct metric_labels *labels, enum signal_kind signal)
 {
     struct metric_labels all = {.pairs = {{"otel_signal", signal_name(signal)}}};
@@ -169,7 +169,7 @@ static struct metric_labels with_signal(const struct metric_labels *labels, enum
     return all;
 }
 
-/* "%s" in the row's name is what the signal counts. */
+/* "%s" in the row's name stands for the items of the signal. */
 static void add_by_signal(struct metrics *metrics, const struct counter_row *row,
                           const counter *cells, const struct metric_labels *labels, int signal)
 {

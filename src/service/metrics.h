@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A page of metrics in Prometheus' text format (version 0.0.4): samples with the same name and
- * labels are summed, so that lanes add up. Made for one answer and thrown away, on the lane that
- * answers. */
+ * labels are summed over lanes. Built for one response, on the lane that responds. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +17,8 @@ struct metrics_style {
     bool has_units;       /* "_seconds", "_bytes" behind names that lack them */
 };
 
-/* One label set, already in order; values are escaped when printed. Ends at the first without key.
- */
+/* One label set in sorted order; values are escaped when printed. Ends at the first label without
+ * key. */
 enum { METRIC_LABELS_MAX = 6 };
 struct metric_labels {
     struct {
@@ -28,10 +27,10 @@ struct metric_labels {
     } pairs[METRIC_LABELS_MAX];
 };
 
-/* An empty page of what is shown at that level. */
+/* An empty page for this level. */
 struct metrics *metrics_create(enum metrics_level level);
 void metrics_destroy(struct metrics *metrics);
-/* Whether the page shows what that level has. */
+/* Whether the page shows metrics of this level. */
 bool metrics_shows(const struct metrics *metrics, enum metrics_level level);
 /* name and help have static lifetime. */
 void metrics_add(struct metrics *metrics, const char *name, enum counter_type type,

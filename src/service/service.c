@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane,
- * so that nothing arrives before somebody can take it. Runs on the main thread before lanes run. */
+/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane, so
+ * that data only arrives where it can be taken. Main thread, before lanes run. */
 #include "src/service/service.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ static bool start(struct component *component, struct error *error)
 {
     if (component == NULL || component->is_started)
         return true;
-    /* Also when it fails half way: what it has opened by then is stopped as usual. */
+    /* Even if it fails half way: what it opened is stopped as usual. */
     component->is_started = true;
     if (component->factory->start != NULL && !component->factory->start(component, error)) {
         const char *kind = component_kind_name(component->factory->kind);

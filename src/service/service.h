@@ -12,23 +12,23 @@ struct error;
 struct lane;
 struct service;
 
-/* Builds everything, opens nothing. lanes stay the caller's and outlive the service. The error
- * reads as Go's: "failed to build pipelines: …". */
+/* Builds everything, opens nothing. lanes are borrowed and outlive the service. Errors read as the
+ * Go collector's: "failed to build pipelines: …". */
 struct service *service_create(const struct config *config, struct lane *const *lanes,
                                unsigned lanes_count, struct error *error);
-/* Whether a service could be built, on a lane that never runs; rehearsing does without the files
- * (certificates, passwords) of the machine where it will run. */
+/* Whether a service could be built, on a lane that never runs; a rehearsal does not read the files
+ * (certificates, passwords) of the target machine. */
 bool service_rehearse(const struct config *config, struct lane *lane, struct error *error);
 bool service_can_run(const struct config *config, struct lane *lane, struct error *error);
-/* Stopped or never started, and no lane runs. NULL is tolerated. */
+/* The service is stopped or was never started, and no lane runs. NULL is a no-op. */
 void service_destroy(struct service *service);
-/* Starts exporters, processors and connectors, receivers, extensions last. On failure what was
- * started is to be stopped as usual. */
+/* Starts exporters, processors and connectors, receivers, extensions last. On failure stop what was
+ * started as usual. */
 bool service_start(struct service *service, struct error *error);
 /* On lane 0: stops receivers, drains pipelines and queues, stops exporters and extensions, then
- * calls done(arg) on lane 0. is_forced: the drain's time ran out, or service_force came; what was
- * left is counted as dropped and nothing of the service may be touched again, service_destroy
- * included. */
+ * calls done(arg) on lane 0. is_forced: the drain timed out, or service_force was called; the rest
+ * is counted as dropped, and nothing of the service may be touched again, not even by
+ * service_destroy. */
 void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg);
 /* On lane 0, while stopping: ends the drain now. */
 void service_force(struct service *service);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of the service, shared by its own files only: what each lane holds and how it is found. */
+/* Internals of the service, for its own files: what each lane holds and how to find it. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,9 +16,9 @@ struct lane;
 struct pipeline;
 struct telemetry;
 
-/* One lane's copy of everything. Tables are indexed as the configuration's: components by their
- * place in config->components, pipelines by theirs in config->pipelines. NULL where the lane has no
- * such thing. */
+/* One lane's copy of everything. Tables are indexed like the configuration's: components by their
+ * index in config->components, pipelines by theirs in config->pipelines. NULL where the lane has
+ * none. */
 struct service_lane {
     struct lane *lane;
     struct ledger ledger;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the status pages, one function per table. Texts of the configuration and the log are
- * escaped. Runs on the lane that answers. */
+/* Prints the status pages, one function per table. Strings of the configuration and the log are
+ * escaped. On the lane that responds. */
 #include "src/service/status_page.h"
 
 #include <assert.h>
@@ -172,7 +172,7 @@ static void print_graph(const struct service *service, FILE *out)
 
 struct ring_row {
     const char *ring;
-    const char *signal; /* NULL: the owner's id says it */
+    const char *signal; /* NULL: part of the owner's id */
     const char *owner;
     unsigned lane;
 };

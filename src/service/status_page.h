@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages for a person who looks at a running service: what it runs, how full its rings and its
- * budget are, what went wrong last. HTML without scripts. */
+/* Pages for humans who inspect a running service: what it runs, how full its rings and budget are,
+ * recent warnings. HTML without scripts. */
 #pragma once
 
 #include <stdio.h>
@@ -9,5 +9,5 @@
 
 struct service;
 
-/* Any thread while the service exists; figures of lanes are a moment's view. */
+/* Any thread while the service exists; figures of lanes are snapshots. */
 void status_page_print(const struct service *service, enum status_page page, FILE *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of the process: load, build, start, run the lanes, stop on a signal, load again on
- * SIGHUP. A configuration that does not hold changes nothing. Main thread, which is also lane 0. */
+/* The life of the process: load, build, start, run the lanes, stop on a signal, reload on SIGHUP.
+ * An invalid configuration changes nothing. Main thread, which is also lane 0. */
 #include "src/service/supervisor.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ struct supervisor {
     enum end_reason end_reason;
     bool is_stopping;
     bool is_forced;
-    uint64_t signalled_ns; /* when it was told to end; 0: not yet */
+    uint64_t signalled_ns; /* time of the signal to end; 0: none yet */
 };
 
 static void print_problems(const struct config_problems *problems, bool is_running)
@@ -75,8 +75,8 @@ static int open_log(const char *path)
     return fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
 }
 
-/* Lines go to other files, all of them, and those before, if they were ours, are closed. When none
- * can be opened, lines go to stderr. */
+/* Switches all log outputs and closes the old ones that are ours. If none can be opened, lines go
+ * to stderr. */
 static void switch_log(const struct config_texts *paths, struct log_settings *settings)
 {
     static int old_fds[LOG_OUTPUTS_MAX];
@@ -100,7 +100,8 @@ static void switch_log(const struct config_texts *paths, struct log_settings *se
     old_count = settings->fds_count;
     for (size_t i = 0; i < paths->count; i++)
         if (failed[i] != 0)
-            log_error(NULL, "A log cannot be opened; its lines go to the others, or to stderr.",
+            log_error(NULL,
+                      "Cannot open a log output; its lines go to the other outputs, or to stderr.",
                       log_text("path", paths->texts[i]), log_text("error", strerror(failed[i])));
 }
 
@@ -199,12 +200,12 @@ static void stop(struct supervisor *self, enum end_reason reason)
     service_stop(self->service, on_stopped, self);
 }
 
-/* What loading is for decides who hears of it: `validate` prints errors and warnings, a running
- * daemon logs them. */
+/* Where problems are reported: `validate` prints errors and warnings, a running daemon logs
+ * them. */
 enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 
-/* The new configuration is built on lanes of its own, which never run: what cannot be built is
- * known before anything stops. */
+/* Builds the new configuration on lanes of its own, which never run, so that failures are known
+ * before anything stops. */
 static bool can_build(const struct config *config, enum load_purpose purpose, struct error *error)
 {
     struct lane *lane = lane_create(0);
@@ -248,7 +249,7 @@ static void reload(struct supervisor *self)
     assert(self->next_config == NULL);
     self->next_config = load(self->request, LOAD_TO_RELOAD);
     if (self->next_config == NULL) {
-        log_error(NULL, "The new configuration does not hold: the old one keeps running.");
+        log_error(NULL, "The new configuration is invalid; the old one keeps running.");
         return;
     }
     kept_sockets_begin();
@@ -256,15 +257,16 @@ static void reload(struct supervisor *self)
     stop(self, END_RELOAD);
 }
 
-/* Supervisors and wrappers send the same signal more than once, so that only a person at the
- * keyboard, who presses Ctrl-C again, gives up what is queued. */
+/* Process supervisors and wrappers may send the same signal more than once, so only a second
+ * interrupt, from a user at the keyboard, gives up what is queued. */
 static void end_again(struct supervisor *self, int number)
 {
     assert(self->is_stopping);
     if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)
         service_force(self->service);
     else
-        log_info(NULL, "Shutdown is under way already; a later interrupt (Ctrl-C) cuts it short.");
+        log_info(NULL,
+                 "Shutdown is already in progress; another interrupt (Ctrl-C) cuts it short.");
 }
 
 static void end_by_signal(struct supervisor *self, int number)
@@ -306,7 +308,7 @@ static bool watch_signals(struct supervisor *self, struct error *error)
     return true;
 }
 
-/* Without a thread for each lane nothing can be stopped in order either: the process ends. */
+/* Without a thread for each lane an orderly stop is impossible too: the process ends. */
 static void run_lanes(struct supervisor *self)
 {
     assert(self->lanes_count > 0);
@@ -322,8 +324,8 @@ static void run_lanes(struct supervisor *self)
         lane_join(self->lanes[i]);
 }
 
-/* Requests, timers and sockets may still be under way: the process ends around them. A reload means
- * to go on, which it can in another one. */
+/* Requests, timers and sockets may still be active: the process ends around them. On a reload it
+ * continues in a new process. */
 static void end_forced(const struct supervisor *self)
 {
     assert(self->is_forced);
@@ -331,7 +333,7 @@ static void end_forced(const struct supervisor *self)
              log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
     if (self->end_reason == END_RELOAD) {
         kept_sockets_end();
-        log_warn(NULL, "The process begins anew with the new configuration.");
+        log_warn(NULL, "Restarting the process with the new configuration.");
         return;
     }
     log_info(NULL, "Shutdown complete.");
@@ -344,7 +346,7 @@ static void run_once(struct supervisor *self)
     struct error error = {.text = ""};
     self->is_stopping = false;
     self->is_forced = false;
-    /* Signals before anything says that it is ready; they are answered once the loop turns. */
+    /* Signal handlers first; signals are handled once the loop runs. */
     if (create_lanes(self, &error) && watch_signals(self, &error))
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
@@ -369,8 +371,8 @@ static void run_once(struct supervisor *self)
     destroy_lanes(self);
 }
 
-/* As programs of Go do. The soft limit, often 1 024, is for programs that use select(); here each
- * connection needs a descriptor, and one too many is refused. */
+/* As Go programs do. The soft limit, often 1 024, exists for programs that use select(); here each
+ * connection needs a descriptor, and connections beyond the limit are refused. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -378,15 +380,14 @@ static void raise_descriptor_limit(void)
         return;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        log_warn(NULL, "The limit of open files cannot be raised",
-                 log_text("error", strerror(errno)));
+        log_warn(NULL, "Cannot raise the limit of open files", log_text("error", strerror(errno)));
 }
 
 int supervisor_run(const struct config_request *request)
 {
     struct supervisor self = {.request = request};
     raise_descriptor_limit();
-    /* As in the Go collector, nobody's stray SIGUSR1 ends the process. */
+    /* As in the Go collector, a stray SIGUSR1 does not end the process. */
     static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         signal(ignored[i], SIG_IGN);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics of the service: components' counters, rings, budget, ledger and process, under the names
- * of the Go collector where it has them and as spanflame_… where it has not. Runs on lane 0. */
+/* Metrics of the service: components' counters, rings, budget, ledger and process, under the Go
+ * collector's names where it has them and as spanflame_… otherwise. On lane 0. */
 #include "src/service/telemetry.h"
 
 #include <assert.h>
@@ -31,16 +31,14 @@ static void add_budget(struct service *service, struct metrics *metrics)
     const struct metric_labels none = {0};
     struct budget *budget = &service->budget;
     metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
-                "Bytes of requests that are charged to the budget now.", &none,
-                (double)budget_used(budget));
+                "Bytes charged to the budget now.", &none, (double)budget_used(budget));
     metrics_add(metrics, "spanflame_budget_limit_bytes", COUNTER_GAUGE,
-                "Bytes that may be charged to the budget.", &none, (double)budget_limit(budget));
+                "Limit of the budget in bytes.", &none, (double)budget_limit(budget));
     metrics_add(metrics, "spanflame_budget_high_water_bytes", COUNTER_GAUGE,
-                "The most bytes that were ever charged.", &none,
+                "Maximum of the bytes charged so far.", &none,
                 (double)atomic_load(&budget->high_water));
     metrics_add(metrics, "spanflame_budget_refusals", COUNTER_SUM,
-                "Charges that the budget was too short for.", &none,
-                (double)atomic_load(&budget->refusals));
+                "Charges that the budget refused.", &none, (double)atomic_load(&budget->refusals));
 }
 
 static void add_ring(struct metrics *metrics, const char *ring, const char *owner,
@@ -50,13 +48,13 @@ static void add_ring(struct metrics *metrics, const char *ring, const char *owne
     metrics_add(metrics, "spanflame_ring_depth", COUNTER_GAUGE, "Requests in the ring now.",
                 &labels, (double)figures.depth);
     metrics_add(metrics, "spanflame_ring_high_water", COUNTER_GAUGE,
-                "The most requests that the ring ever held; a sum over lanes.", &labels,
+                "Maximum of the requests in the ring so far, summed over lanes.", &labels,
                 (double)figures.high_water);
     metrics_add(metrics, "spanflame_ring_capacity", COUNTER_GAUGE,
-                "Requests that the ring has places for now; it grows. A sum over lanes.", &labels,
-                (double)figures.capacity);
+                "Current capacity of the ring in requests, which grows, summed over lanes.",
+                &labels, (double)figures.capacity);
     metrics_add(metrics, "spanflame_ring_refusals", COUNTER_SUM,
-                "Requests that the budget (pipeline) or the queue had no room for.", &labels,
+                "Requests refused by the budget (pipeline) or the queue.", &labels,
                 (double)figures.refusals);
 }
 
@@ -84,16 +82,15 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
                     "Items that entered a pipeline, once for each of its exporters.", &labels,
                     (double)counter_read(&row->received));
         metrics_add(metrics, "spanflame_items_delivered", COUNTER_SUM,
-                    "Items that an exporter's destination took.", &labels,
+                    "Items that an exporter's destination accepted.", &labels,
                     (double)counter_read(&row->delivered));
         metrics_add(metrics, "spanflame_items_in_flight", COUNTER_GAUGE,
-                    "Items that are neither delivered, rejected nor dropped yet.", &labels,
+                    "Items that are not delivered, rejected or dropped yet.", &labels,
                     (double)counter_read(&row->in_flight));
-        add_reasons(metrics, "spanflame_items_rejected", "Items whose sender was told no.", signal,
-                    row->rejected);
+        add_reasons(metrics, "spanflame_items_rejected",
+                    "Items refused with an error to the client.", signal, row->rejected);
         add_reasons(metrics, "spanflame_items_dropped",
-                    "Items that were lost after their sender had been told OK.", signal,
-                    row->dropped);
+                    "Items lost after the client got a success response.", signal, row->dropped);
     }
 }
 
@@ -123,7 +120,7 @@ static void add_queue(const struct service *service, struct metrics *metrics, si
                 "Fixed capacity of the sending queue, in units of its sizer.", &labels,
                 (double)budget_limit(capacity));
     metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
-                "Requests that the sending queue had no room for.", &labels,
+                "Requests refused by the sending queue.", &labels,
                 (double)atomic_load(&capacity->refusals));
 }
 
@@ -149,7 +146,7 @@ static void add_destination(const char *destination, struct http_url *url, char 
     labels->pairs[3].value = url->target;
 }
 
-/* At level detailed failures say what by, in the order of labels that the Go collector has. */
+/* At level detailed, failures carry the reason, in the Go collector's label order. */
 static void add_failures(struct metrics *metrics, const struct component *exporter,
                          const struct sender_counters *counters, const struct metric_labels *labels)
 {
@@ -168,7 +165,7 @@ static void add_failures(struct metrics *metrics, const struct component *export
         }
 }
 
-/* Series of one exporter; those of its results name its destination, as the Go collector's do. */
+/* Series of one exporter; those of its results name the destination, as in the Go collector. */
 static void add_sender(struct metrics *metrics, const struct component *exporter,
                        struct sender *sender)
 {
@@ -269,8 +266,7 @@ static void add_target(const struct service *service, struct metrics *metrics)
     metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
 }
 
-/* Nothing can go wrong that these count: they are here because scrapers of the Go collector alert
- * on them. */
+/* Always 0 here; exported because alerts for the Go collector refer to them. */
 static void add_handler(struct metrics *metrics)
 {
     static const char *const causes[] = {"encoding", "gathering"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service's own metrics page: http://localhost:8888/metrics. Runs on lane 0 and reads the
- * counters of all lanes. */
+/* The service's own metrics page: http://localhost:8888/metrics. On lane 0; reads the counters of
+ * all lanes. */
 #pragma once
 
 #include <stdio.h>
@@ -11,11 +11,11 @@ struct error;
 struct service;
 struct telemetry;
 
-/* Listens where the configuration says. NULL and an error when it cannot. */
+/* Listens as configured. NULL: error has the reason. */
 struct telemetry *telemetry_create(struct service *service, struct error *error);
-/* Ends its connections, then calls done(arg) once, from a later turn of the loop. */
+/* Closes its connections, then calls done(arg) once, from a later turn of the loop. */
 void telemetry_stop(struct telemetry *telemetry, void (*done)(void *arg), void *arg);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void telemetry_destroy(struct telemetry *telemetry);
 /* The page itself. Any thread while the service exists. */
 void telemetry_print(struct service *service, enum metrics_level level, FILE *out);

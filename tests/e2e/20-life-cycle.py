@@ -105,7 +105,7 @@ class LifeCycle(case.Case):
         server = self.daemon(self.config(backend="http://127.0.0.1:1"))
         pathlib.Path(server.config_path).write_text("receivers: {nope: }\n")
         server.signal(signal.SIGHUP)
-        server.wait_for_line("The new configuration does not hold")
+        server.wait_for_line("The new configuration is invalid")
         self.assertIn("unknown type", server.log())
         self.assertEqual(client.get(self.http_port, "/").status, 404)
 
@@ -118,7 +118,7 @@ class LifeCycle(case.Case):
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
         server.signal(signal.SIGHUP)
-        server.wait_for_line("The new configuration does not hold")
+        server.wait_for_line("The new configuration is invalid")
         self.assertIn("cannot create an event loop", server.log())
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         self.assertEqual(client.get(self.http_port, "/").status, 404)
@@ -126,7 +126,7 @@ class LifeCycle(case.Case):
     def test_a_log_that_cannot_be_opened_is_told(self):
         service = LOG_FILE.format(path="/nowhere/log")
         server = self.daemon(self.config(backend="http://127.0.0.1:1", service=service))
-        self.assertIn("A log cannot be opened", server.log())
+        self.assertIn("Cannot open a log output", server.log())
 
     def test_health_check_follows_the_state(self):
         port = free_port()
@@ -224,7 +224,7 @@ class Stopping(case.Case):
         begun = time.monotonic()
         # Supervisors repeat themselves, and at once: neither cuts the drain short.
         server.signal(signal.SIGINT)
-        server.wait_for_line("Shutdown is under way already")
+        server.wait_for_line("Shutdown is already in progress")
 
         # Nor does SIGTERM, however late it comes.
         def has_come_late():

@@ -184,7 +184,7 @@ class Interruptions(case.Case):
         self.wait_for_starts(2)
         for stream in waiting:
             self.assertEqual(stream.recv(4096), b"")
-        self.assertIn("begins anew", self.server.log())
+        self.assertIn("Restarting the process", self.server.log())
         self.assert_serves()
 
     def test_a_stop(self):

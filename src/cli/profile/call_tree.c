@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging stacks. Children are found by hash, so that wide trees cost no more. One owner. */
+/* Merges stacks. Children are found by hash, so wide trees cost no more. One owner. */
 #include "src/cli/profile/call_tree.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of names, merged from the root: what flame graphs and tables of functions are made of. A
- * node always comes after its parent; node 0 is the root of all. One owner. */
+/* Stacks of names, merged from the root: the input of flame graphs and function tables. A node
+ * always comes after its parent; node 0 is the root. One owner. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ struct call_node {
     uint32_t parent;
     uint32_t name;
     int64_t self;
-    int64_t total; /* with all that it calls */
+    int64_t total; /* including callees */
 };
 
 struct call_tree {
@@ -28,7 +28,7 @@ void call_tree_fini(struct call_tree *tree);
 /* names: leaf first. */
 void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, int64_t value);
 
-/* Sums stay at the ends of their range. */
+/* Sums saturate. */
 static inline int64_t saturated_sum(int64_t a, int64_t b)
 {
     int64_t sum;

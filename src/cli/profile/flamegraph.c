@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays out a call tree: children beside each other, by name, above their parent. Frames too narrow
- * to be seen are left out. Main thread of a command. */
+/* Lays out a call tree: children side by side, by name, above their parent. Frames too narrow to
+ * see are left out. Main thread of a command. */
 #include "src/cli/profile/flamegraph.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ static int compare_children(const void *left, const void *right, void *argument)
     return order != 0 ? order : (name_a.size > name_b.size) - (name_a.size < name_b.size);
 }
 
-/* A parent has its place before its children get theirs, since it stands before them. */
+/* Parents come first in the array, so a parent is placed before its children. */
 static void place_child(struct layout *layout, uint32_t index)
 {
     const struct call_node *node = &layout->tree->nodes[index];
@@ -91,7 +91,7 @@ static void place_all(struct layout *layout)
         place_child(layout, layout->order[i]);
 }
 
-/* Warm colours that stay the same for the same name, so that two graphs can be compared. */
+/* Warm colours that depend only on the name, so that two graphs can be compared. */
 static void put_colour(FILE *out, struct slice name)
 {
     uint32_t hash = 2166136261u;
@@ -100,7 +100,7 @@ static void put_colour(FILE *out, struct slice name)
     fprintf(out, "rgb(%u,%u,%u)", 205 + hash % 50, 90 + (hash >> 8) % 130, (hash >> 16) % 60);
 }
 
-/* As much of the name as the frame has room for; the script does the same when it zooms. */
+/* Cuts the name to the width of the frame; the script does the same after zooming. */
 static void put_label(FILE *out, struct slice name, double pixels)
 {
     assert(pixels >= 0);

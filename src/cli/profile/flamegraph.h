@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A flame graph as one SVG file that needs nothing else: in a browser it is searched and zoomed by
- * a script inside, elsewhere it is a picture. Main thread of a command. */
+/* A flame graph as one self-contained SVG file: a browser can search and zoom it by the script
+ * inside, other viewers show a picture. Main thread of a command. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,5 +17,5 @@ struct flamegraph {
     struct slice title;
 };
 
-/* False: there is nothing to draw, since no stack has a positive value; nothing is written. */
+/* False: no stack has a positive value; nothing is written. */
 bool flamegraph_write(FILE *out, const struct flamegraph *graph);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a flame graph's SVG carries beside its frames. Constants. */
+/* Elements of the SVG; neither refers to anything outside of it. */
 #pragma once
 
 /* Styles and script, as elements of the SVG; neither refers to anything outside of it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries are known by a key of 64-bit words that says all about them in the merged profile's
- * indices; what is new is written at once, samples at the end. One owner. */
+/* Entries are keyed by 64-bit words that describe them in the merged profile's indices; new entries
+ * are written at once, samples at the end. One owner. */
 #include "src/cli/profile/pprof_merge.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
 
-/* One profile on its way into the merge: places + 1 of the one, ids in the other. */
+/* One profile being merged: its indices + 1, and the ids in the result. */
 struct adding {
     struct pprof_merge *merge;
     const struct pprof *from;
@@ -66,7 +66,7 @@ static uint64_t *key_room(struct pprof_merge *merge, size_t words)
     return merge->words;
 }
 
-/* The entry's id; *ret_is_new: it was not there before. */
+/* Returns the entry's id; *ret_is_new: it was added. */
 static uint32_t add_key(struct profile_set *set, const uint64_t *words, size_t count,
                         bool *ret_is_new)
 {
@@ -138,7 +138,7 @@ static void add_functions(struct adding *adding)
     }
 }
 
-/* Flags say how much is known, not which mapping it is: who knows more adds his. */
+/* Flags say how much is known of a mapping, not which one it is: they are combined. */
 static void add_mappings(struct adding *adding)
 {
     struct pprof_merge *merge = adding->merge;
@@ -200,8 +200,8 @@ static int compare_labels(const void *left, const void *right)
     return 0;
 }
 
-/* Words of a sample's key: how many locations, those, LABEL_WORDS for each label, whose order says
- * nothing. */
+/* Words of a sample's key: the number of locations, the locations, LABEL_WORDS for each label; the
+ * order of labels has no meaning. */
 static uint32_t sample_id(struct adding *adding, const struct pprof_sample *sample)
 {
     struct pprof_merge *merge = adding->merge;
@@ -247,7 +247,8 @@ static void take_first(struct adding *adding, uint32_t *to, uint32_t text)
         *to = text_of(adding, text);
 }
 
-/* What is there once. Durations of different times are added up; columns of one time have one. */
+/* Fields that exist once. Durations of different times are summed; columns of one time share
+ * one. */
 static void add_head(struct adding *adding)
 {
     const struct pprof *from = adding->from;

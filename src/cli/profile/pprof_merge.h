@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several pprof profiles into one: every type of value gets a column, equal samples are added up,
- * and what they refer to is there once. One owner, one thread at a time. */
+/* Merges pprof profiles: every value type gets a column, equal samples are summed, and what they
+ * refer to is stored once. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,14 +30,14 @@ struct pprof_merge {
     int64_t *values;          /* columns_room for each of samples */
     uint32_t values_capacity; /* the same, counted in samples */
     uint32_t columns_room;
-    uint64_t *words; /* one key, while it is made */
+    uint64_t *words; /* scratch for one key */
     uint32_t words_capacity;
-    struct pprof head; /* what there is once: the first that says something wins */
+    struct pprof head; /* fields that exist once: the first profile that sets one wins */
 };
 
 void pprof_merge_init(struct pprof_merge *merge);
 void pprof_merge_fini(struct pprof_merge *merge);
 /* False: more types of values than PPROF_COLUMNS_MAX. */
 bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error);
-/* The profile, owned by the caller; NULL: it is larger than what files may have. */
+/* The profile, owned by the caller; NULL: larger than the limit of files. */
 struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags may stand anywhere; each verb has its own. Main thread. */
+/* Flags may appear anywhere; each verb has its own. Main thread. */
 #include "src/cli/profile/profile_arguments.h"
 
 #include <assert.h>
@@ -74,7 +74,7 @@ static bool set_to(struct profile_arguments *parsed, const char *value, struct e
 
 static const struct {
     const char *name;
-    const char *value; /* what it is called in the help; NULL: it takes none */
+    const char *value; /* its name in the help; NULL: takes no value */
     unsigned verbs;
     set_fn set;
     const char *help;
@@ -154,7 +154,7 @@ static bool find_verb(struct profile_arguments *parsed, const char *word, struct
                      word);
 }
 
-/* "--flag=value" or "--flag value"; *index moves past what was used. */
+/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
 static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
                        struct error *error)
 {
@@ -180,7 +180,7 @@ static bool parse_flag(struct profile_arguments *parsed, int count, char **argum
     return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size, argument);
 }
 
-/* How many files there are, and where the output goes. */
+/* Checks the number of files, and where the output goes. */
 static bool check_files(struct profile_arguments *parsed, struct error *error)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `spanflame profile …` is asked for. Main thread. */
+/* The arguments of `spanflame profile …`. Main thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ enum profile_verb { VERB_HELP, VERB_SHOW, VERB_CONVERT, VERB_MERGE, VERB_DIFF, P
 
 struct profile_arguments {
     enum profile_verb verb;
-    char **files; /* those that are read; the caller's */
+    char **files; /* input files; owned by the caller */
     size_t files_count;
     const char *output;     /* convert, merge */
     enum profile_format to; /* the same */
@@ -25,8 +25,8 @@ struct profile_arguments {
     size_t rows_max; /* 0: all */
 };
 
-/* arguments are those after "profile", and are put in another order. False: the error says what is
- * wrong with them. */
+/* arguments are those after "profile"; they are reordered. False: error describes the invalid
+ * one. */
 bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
                              struct error *error);
 void profile_arguments_help(FILE *out, const char *program);

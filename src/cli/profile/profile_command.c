@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of the profile command, each from files to output. Main thread. */
+/* The verbs of the profile command, each from input files to output. Main thread. */
 #include "src/cli/profile/profile_command.h"
 
 #include <assert.h>
@@ -177,7 +177,7 @@ static bool ends_in_gz(const char *path)
            slice_equal(slice_of(text.data + text.size - 3, 3), slice_of_text(".gz"));
 }
 
-/* An empty buffer: there is nothing to write. NULL: the error says why. */
+/* Returns an empty buffer if there is nothing to write. NULL: error has the reason. */
 static struct buffer *merge_files(const struct profile_arguments *arguments,
                                   const struct profile_file *files, struct convert_losses *losses,
                                   struct error *error)
@@ -195,7 +195,7 @@ static struct buffer *merge_files(const struct profile_arguments *arguments,
     return text;
 }
 
-/* pprof is always compressed, as its own tools write it. */
+/* pprof is always compressed, as by its own tools. */
 static bool write_merged(const struct profile_arguments *arguments,
                          const struct profile_file *files, struct error *error)
 {

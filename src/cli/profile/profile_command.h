@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `spanflame profile show|convert|merge|diff`: looks into files of profiles and changes them. Main
- * thread. */
+/* `spanflame profile show|convert|merge|diff`: inspects and converts profile files. Main thread. */
 #pragma once
 
 /* arguments are those after "profile". Returns the exit code: 0, or 1 after a line on stderr. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion is merging: of one file, or of several, after each has been brought to the wanted
- * format. Main thread of a command. */
+/* Conversion is merging: of one file, or of several, after each was converted to the wanted format.
+ * Main thread of a command. */
 #include "src/cli/profile/profile_convert.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include "src/profiles/pprof/pprof_to_otlp.h"
 #include "src/profiles/pprof/profile_type.h"
 
-/* Nothing is left out of what a profile says: limits are those of files. */
+/* Nothing of a profile is dropped: the limits are those of files. */
 static const struct otlp_to_pprof_rules whole = {
     .labels = {.has_trace_id = true,
                .has_numbers = true,
@@ -31,7 +31,7 @@ static const struct otlp_to_pprof_rules whole = {
     .depth_max = REPORT_DEPTH_MAX,
 };
 
-/* A reference to the file's request, or a new one. */
+/* Returns a reference to the file's request, or a new one. */
 static struct buffer *otlp_of(const struct profile_file *file, struct error *error)
 {
     struct arena arena;
@@ -55,7 +55,7 @@ static struct slice request_of(const struct profile_file *file, const struct buf
     return file->format == FORMAT_OTLP ? file->bytes : buffer_slice(converted);
 }
 
-/* False: the error says why not. */
+/* False: error has the reason. */
 static bool merge_otlp(struct profile_merge *merge, const struct profile_file *file,
                        struct error *error)
 {
@@ -120,7 +120,7 @@ static struct profile_type type_of(const struct profile_dictionary *dictionary,
     return profile_type_plain(&texts);
 }
 
-/* One Profile message: parts that are pprof profiles, into the merge. */
+/* Merges the parts of one Profile message that are pprof profiles. */
 static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
                           const struct profile *profile, struct error *error)
 {

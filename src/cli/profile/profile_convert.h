@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of profiles, whatever they are, as one profile of the wanted format. Main thread of a
- * command. */
+/* Converts and merges profile files of any format into one profile of the wanted format. Main
+ * thread of a command. */
 #pragma once
 
 #include <stddef.h>
@@ -10,11 +10,11 @@ struct buffer;
 struct error;
 struct profile_file;
 
-/* What could not come along into pprof. */
+/* What pprof cannot represent. */
 struct convert_losses {
     uint64_t zero_samples;
     uint64_t negative_samples;
-    uint64_t resources; /* that have attributes: pprof has no place for them */
+    uint64_t resources; /* with attributes, which pprof cannot hold */
 };
 
 /* An OTLP request in layout 1.10, owned by the caller; without bytes when there are no profiles.

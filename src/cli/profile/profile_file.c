@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads whole files, unpacks them and finds out what they are; writes beside the target and
+/* Reads whole files, decompresses them and detects their format; writes to a temporary file and
  * renames. Main thread of a command. */
 #include "src/cli/profile/profile_file.h"
 
@@ -60,7 +60,8 @@ bool profile_format_of_name(const char *path, enum profile_format *ret_format)
     return false;
 }
 
-/* An object behind white space. No protobuf begins with its bracket, but some with a line end. */
+/* A JSON object, maybe after white space. No protobuf begins with its bracket, but some with a line
+ * end. */
 static bool looks_like_json(struct slice bytes)
 {
     size_t at = 0;
@@ -70,8 +71,8 @@ static bool looks_like_json(struct slice bytes)
     return at < bytes.size && bytes.data[at] == '{';
 }
 
-/* pprof and OTLP are protobuf, but only pprof has strings in field 6 of the outermost message, and
- * only OTLP has a dictionary in field 2 and nothing above it. */
+/* pprof and OTLP are both protobuf, but only pprof has strings in field 6 of the top message, and
+ * only OTLP has a dictionary in field 2 and no higher field. */
 bool profile_format_of(struct slice bytes, enum profile_format *ret_format, struct error *error)
 {
     struct wire_reader reader = wire_reader_of(bytes);
@@ -112,7 +113,7 @@ static bool refuse_to_read(int code, struct error *error)
     }
 }
 
-/* The file as it is, in a buffer. */
+/* The raw file, in a buffer. */
 static struct buffer *load(const char *path, struct error *error)
 {
     char *text;
@@ -170,7 +171,7 @@ static bool transcode(struct profile_file *file, struct error *error)
     return true;
 }
 
-/* The same checks as at the daemon's door. */
+/* The same checks as at the daemon's ingress. */
 static bool pass_door(struct profile_file *file, struct error *error)
 {
     struct profile_passed passed;

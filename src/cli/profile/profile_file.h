@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of profiles: pprof, OTLP or OTLP/JSON, bare or in gzip. Which of them it is, is told by the
- * bytes, not by the name. Main thread of a command. */
+/* Profile files: pprof, OTLP or OTLP/JSON, plain or gzip. The format is detected by content, not by
+ * name. Main thread of a command. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 struct buffer;
 struct error;
 
-/* What is read from OTLP/JSON is OTLP from then on. */
+/* OTLP/JSON is OTLP once it is read. */
 enum profile_format { FORMAT_PPROF, FORMAT_OTLP, FORMAT_OTLP_JSON, PROFILE_FORMATS };
 
 struct profile_file {
@@ -27,19 +27,18 @@ struct profile_file {
     struct slice bytes; /* unpacked; OTLP: checked, in layout 1.10 */
 };
 
-/* False: the error names the file, what was found and what was expected. Nothing is to be closed
- * then. */
+/* False: error names the file, what was found and what was expected; nothing needs closing. */
 bool profile_file_read(struct profile_file *file, const char *path, struct error *error);
-/* A file that was never read but zeroed is tolerated. */
+/* A zeroed struct is a no-op. */
 void profile_file_close(struct profile_file *file);
-/* Replaces what stands at path, at once and not before everything is written. */
+/* Replaces the file at path atomically, once everything is written. */
 bool profile_file_write(const char *path, struct slice bytes, struct error *error);
-/* The same, in one member of gzip. */
+/* The same, as one gzip member. */
 bool profile_file_write_gzip(const char *path, struct slice bytes, struct error *error);
 
 /* "pprof". */
 const char *profile_format_name(enum profile_format format);
-/* What the bytes look like; false: none of them, and the error says what they look like instead. */
+/* Detects the format of the bytes. False: none of them; error says what they look like. */
 bool profile_format_of(struct slice bytes, enum profile_format *ret_format, struct error *error);
-/* What a file of that name is expected to be. False: the name says nothing. */
+/* The format that the file name stands for. False: unknown. */
 bool profile_format_of_name(const char *path, enum profile_format *ret_format);

@@ -11,7 +11,7 @@
 #include "src/cli/profile/profile_report.h"
 #include "src/cli/profile/profile_top.h"
 
-/* "key":"text", after whatever comes before it. */
+/* Writes "key":"text", with the separator before it. */
 static void put_text(FILE *out, const char *before, const char *key, struct slice text)
 {
     fprintf(out, "%s\"%s\":", before, key);

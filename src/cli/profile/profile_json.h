@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports as one JSON document each, for programs. Values are in the unit that the profile names.
- * Main thread of a command. */
+/* Reports as JSON documents, for programs. Values are in the profile's units. Main thread of a
+ * command. */
 #pragma once
 
 #include <stdio.h>

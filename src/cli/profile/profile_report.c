@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes through all samples of a request and adds them up. Names and labels are looked up once for
- * each entry of the dictionary. One owner. */
+/* Sums all samples of a request. Names and labels are resolved once per dictionary entry. One
+ * owner. */
 #include "src/cli/profile/profile_report.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 
 enum { ADDRESS_NAME_BYTES_MAX = 512 };
 
-/* One request on its way into the report. */
+/* One request being added to the report. */
 struct adding {
     struct report *report;
     struct report_type *type;
@@ -147,7 +147,7 @@ static uint32_t function_name(struct adding *adding, struct profile_index index)
     return added;
 }
 
-/* What is not symbolised goes by its address and the file that it is in. */
+/* Unsymbolised frames are named by address and file. */
 static uint32_t address_name(struct adding *adding, const struct profile_location *location)
 {
     char text[ADDRESS_NAME_BYTES_MAX];
@@ -196,7 +196,7 @@ static bool add_location(struct adding *adding, struct profile_index index)
     return true;
 }
 
-/* The names of a stack into frames, leaf first. */
+/* Resolves the names of a stack into frames, leaf first. */
 static void read_stack(struct adding *adding, struct profile_index index)
 {
     adding->frames_count = 0;
@@ -212,7 +212,7 @@ static void read_stack(struct adding *adding, struct profile_index index)
         }
 }
 
-/* The sum of the values; without any, each timestamp counts one. */
+/* Sums the values; without values each timestamp counts one. */
 static int64_t value_of(const struct profile_sample *sample)
 {
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
@@ -242,7 +242,7 @@ static void count_functions(struct adding *adding, int64_t value)
     }
 }
 
-/* The key's place in the labels; the value is added to those that it has. */
+/* Returns the key's index in the labels and adds the value to it. */
 static uint32_t add_label(struct adding *adding, struct profile_index index)
 {
     struct report *report = adding->report;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OTLP profiles say, summed up for people: for each type of value the totals, the functions
- * and the tree of calls; and the labels and links of the samples. Texts are indices into sets, so
- * that slices of them are to be taken only when everything has been added. One owner. */
+/* Summary of OTLP profiles for humans: for each value type the totals, the functions and the call
+ * tree; and the labels and links of the samples. Strings are indices into sets: take slices of them
+ * only when everything has been added. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum {
 struct report_function {
     int64_t flat;
     int64_t cumulative;
-    uint64_t sample; /* the last one that counted for it: recursion counts once */
+    uint64_t sample; /* the last sample counted for it: recursion counts once */
 };
 
 struct report_type {
@@ -60,7 +60,7 @@ struct report {
     uint32_t links_capacity;
     uint64_t profiles;
     uint64_t samples;
-    uint64_t cut_stacks; /* deeper than REPORT_DEPTH_MAX: without what is nearest to the root */
+    uint64_t cut_stacks; /* deeper than REPORT_DEPTH_MAX: the frames next to the root are cut */
 };
 
 void report_init(struct report *report);
@@ -73,6 +73,6 @@ struct slice report_name(const struct report *report, uint32_t name);
 struct slice report_file(const struct report *report, uint32_t name);
 struct slice report_text(const struct report *report, uint32_t text);
 struct slice report_label_example(const struct report *report, const struct report_label *label);
-/* The type of that name, or of that "name:unit"; NULL name: the last one that has a total, as pprof
- * has it. NULL: there is none. */
+/* The type of that name or "name:unit"; name NULL: the last one with a total, as in pprof. NULL:
+ * not found. */
 const struct report_type *report_find_type(const struct report *report, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns of numbers to the left, texts of any length to the right. Main thread of a command. */
+/* Columns of numbers on the left, strings of any length on the right. Main thread of a command. */
 #include "src/cli/profile/profile_table.h"
 
 #include <assert.h>
@@ -171,7 +171,7 @@ static void print_signed(FILE *out, int64_t change, struct slice unit)
     fprintf(out, " %14s", text);
 }
 
-/* The change, and what part it is of what was there before. */
+/* The change, absolute and relative to the value before. */
 static void print_change(FILE *out, int64_t before, int64_t after, struct slice unit)
 {
     int64_t change = profile_change(before, after);

@@ -10,7 +10,7 @@ struct profile_file;
 struct report;
 struct report_type;
 
-/* How much of a report is printed. */
+/* Limits of what is printed. */
 struct report_scope {
     const struct report_type *type; /* only that one; NULL: all */
     size_t rows_max;                /* of each table; 0: all */
@@ -23,10 +23,9 @@ static inline size_t report_rows(size_t count, size_t rows_max)
 
 void profile_table_show(FILE *out, const struct profile_file *file, const struct report *report,
                         struct report_scope scope);
-/* scope.type, if any, is of `before`, or of `after` when only that has it. */
+/* scope.type, if set, is from `before`, or from `after` if only that has it. */
 void profile_table_diff(FILE *out, const struct report *before, const struct report *after,
                         struct report_scope scope);
 
-/* Links by how many samples they have, the most first; freed with mem_free. Index 0 is none of
- * them. */
+/* Links by descending number of samples; free with mem_free. Index 0 is not a link. */
 uint32_t *report_links_ranked(const struct report *report, size_t *ret_count);

@@ -53,7 +53,7 @@ struct top_row *profile_top(const struct report *report, const struct report_typ
     return rows;
 }
 
-/* The same type in another report, by its texts; NULL: it is not there. */
+/* The same type in the other report; NULL: none. */
 static const struct report_type *same_type(const struct report *of, const struct report_type *type,
                                            const struct report *in)
 {
@@ -112,8 +112,7 @@ static int compare_changes(const void *left, const void *right)
     return compare_names(a->name, b->name);
 }
 
-/* All functions of one side into rows; `names` finds the row of a name. A type that is NULL has
- * nothing. */
+/* Adds all functions of one side to rows; `names` maps names to rows. type NULL: none. */
 static void add_side(struct profile_set *names, struct diff_row *rows, const struct report *report,
                      const struct report_type *type, bool is_after)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of a type of value, the largest first; and how two reports differ, function by
- * function. Arrays are freed with mem_free; texts are the reports'. Main thread of a command. */
+/* Functions of a value type, largest first, and the difference of two reports, function by
+ * function. Free arrays with mem_free; strings belong to the reports. Main thread of a command. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,13 +41,13 @@ struct diff_pair {
     size_t next; /* for profile_next_pair */
 };
 
-/* Goes through the types of both reports, which are set before; false: there are no more. */
+/* Iterates over the types of both reports, which are set before. False: the end. */
 bool profile_next_pair(struct diff_pair *pair);
 /* The side that knows the texts of the type. */
 const struct report *profile_pair_report(const struct diff_pair *pair,
                                          const struct report_type **ret_type);
-/* Functions that have changed, by the size of the change: flat, then cumulative, then name. */
+/* Functions that changed, by the size of the change: flat, then cumulative, then name. */
 struct diff_row *profile_diff(const struct diff_pair *pair, size_t *ret_count);
 
-/* after - before, at the ends of the range where it leaves it. */
+/* after - before, saturating. */
 int64_t profile_change(int64_t before, int64_t after);

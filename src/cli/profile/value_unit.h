@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of profiles as people read them: "1.23s", "4.50MiB", "17". Pure function; any thread. */
+/* Formats profile values for humans: "1.23s", "4.50MiB", "17". Pure function; any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -12,5 +12,5 @@ struct value_unit_text {
     char text[VALUE_UNIT_TEXT_MAX];
 };
 
-/* Units that it does not know go without one. */
+/* Values of unknown units are printed without a unit. */
 struct value_unit_text value_unit_text(int64_t value, struct slice unit);

@@ -57,10 +57,10 @@ extern const struct config_field sender_retry_fields[];
 bool sender_queue_check(const void *section, struct error *error);
 bool sender_retry_check(const void *section, struct error *error);
 
-/* Each key of metadata_keys, here and in the batch processor, is named once, whatever its case. */
+/* Checks that metadata_keys, here and in the batch processor, has no key twice, ignoring case. */
 bool sender_metadata_keys_check(const struct config_texts *keys, struct error *error);
 
-/* What the sizes count, unset ones resolved: never SENDER_SIZER_UNSET. */
+/* What the sizes count, with unset ones resolved: never SENDER_SIZER_UNSET. */
 enum sender_sizer sender_queue_sizer(const struct sender_queue_config *queue);
 enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue);
 

@@ -14,7 +14,7 @@
 
 struct tls_name {
     const char *go;
-    const char *openssl; /* "": of TLS 1.3, always on; NULL: known, and not to be had */
+    const char *openssl; /* "": TLS 1.3, always on; NULL: known, but not available */
     bool is_insecure;
 };
 
@@ -64,7 +64,7 @@ static const struct tls_name *find_name(const struct tls_name *table, const char
     return NULL;
 }
 
-/* Adds a name unless the list has it, so that a list never outgrows the table. */
+/* Adds a name unless the list has it, so that a list is never longer than the table. */
 static void append_name(char list[TLS_LIST_BYTES_MAX], const char *name)
 {
     size_t size = strlen(name);
@@ -185,7 +185,7 @@ static bool versions_check(const struct tls_config *tls, struct error *error)
     return true;
 }
 
-/* The key of the one that is set. */
+/* Names the key that is set. */
 static const char *given(const char *file, const char *file_key, const char *pem_key)
 {
     return is_set(file) ? file_key : pem_key;
@@ -299,8 +299,7 @@ const struct config_field tls_client_fields[] = {
     TLS_ROWS(struct tls_client_config, common),
     CONFIG_DURATION_OR_NEGATIVE(
         struct tls_client_config, common.reload_interval_ns, "reload_interval", "0",
-        "How often certificate and key may be read again. HTTP reads them for each "
-        "connection."),
+        "How often certificate and key may be re-read. HTTP reads them for each connection."),
     CONFIG_END,
 };
 
@@ -319,14 +318,14 @@ bool tls_client_check_files(const struct tls_client_config *tls, struct error *e
 
 const struct config_field tls_server_fields[] = {
     TLS_ROWS(struct tls_server_config, common),
-    CONFIG_DURATION_OR_NEGATIVE(
-        struct tls_server_config, common.reload_interval_ns, "reload_interval", "0",
-        "The first connection after this long reads certificate and key again; a pair "
-        "that is no good changes nothing. 0: never."),
+    CONFIG_DURATION_OR_NEGATIVE(struct tls_server_config, common.reload_interval_ns,
+                                "reload_interval", "0",
+                                "The first connection after this interval re-reads certificate and "
+                                "key; an invalid pair is ignored. 0: never."),
     CONFIG_TEXT(struct tls_server_config, client_ca_file, "client_ca_file", NULL,
                 "File with certificates of authorities: clients must have a certificate of one."),
     CONFIG_BOOL(struct tls_server_config, client_ca_file_reload, "client_ca_file_reload", "false",
-                "Look once a second at most, when somebody connects, whether that file changed."),
+                "On new connections, at most once a second, check whether that file changed."),
     CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_file, "ca_file",
                        "Servers have client_ca_file for this."),
     CONFIG_UNUSED_TEXT(struct tls_server_config, common.ca_pem, "ca_pem",

@@ -110,8 +110,7 @@ static void readers_say_where_metrics_are_served(void **state)
     assert_int_equal(result.config->service.metrics_port, 9999);
     assert_false(result.config->service.metrics_without_units);
     assert_true(result.config->service.metrics_without_type_suffix);
-    assert_warning(&result, "service::telemetry::metrics::readers::0: found a further or periodic "
-                            "reader");
+    assert_warning(&result, "service::telemetry::metrics::readers::0: found another reader");
     load_result_clear(&result);
 }
 
