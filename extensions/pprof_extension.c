@@ -7,11 +7,11 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/mem_stats.h"
 #include "src/config/field.h"
 #include "src/net/server/http_server.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/pprof/heap_profile.h"
 
 #include <assert.h>

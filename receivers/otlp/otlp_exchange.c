@@ -15,6 +15,7 @@
 #include "src/net/server/http_request_client.h"
 #include "src/otlp/check.h"
 #include "src/otlp/json/json_read.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/split.h"
 #include "src/otlp/wire.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every limit that has no key of its own in the configuration, in one place. Sizes in bytes, times
- * in nanoseconds. */
+/* Limits that have no key of their own in the configuration and that several folders use; others
+ * are in a header of their folder. Sizes in bytes, times in nanoseconds. */
 #pragma once
 
 #include "src/base/clock.h"
@@ -8,12 +8,9 @@
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)
 
-/* lanes and rings */
+/* lanes */
 enum {
     LANES_MAX = 64,
-    PIPELINE_RING_HURRY = 256, /* so many requests go on before the next socket is read */
-    PARTITIONS_IDLE_MAX = 256, /* kept with nothing pending, of one processor or sender on a lane */
-    PARTITION_IDLE_BYTES_MAX = 8192,
     LANE_JOBS_PER_TURN_MAX = 10000,
     /* Requests that are larger, once inflated, are read by the lane's helper: the worst of them
      * would hold the lane for some 30 ms. */
@@ -25,33 +22,6 @@ enum {
     DENSE_MESSAGE_BYTES_MAX = 16,
 };
 #define DENSE_REST_NS ((uint64_t)1 * NS_PER_MS) /* between the pieces */
-/* A partition with nothing pending gives way to another combination of values after this long. */
-#define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
-
-/* wire walker */
-enum {
-    WIRE_DEPTH_MAX = 64,
-    WIRE_ANY_VALUE_DEPTH_MAX = 32, /* values in values; WIRE_DEPTH_MAX allows 30 */
-    /* What a message, and an item besides, is charged at the least: edits and indexes keep that
-     * much for each. In real requests they are larger. */
-    WIRE_MESSAGE_BYTES_MIN = 16,
-    WIRE_ITEM_BYTES_MIN = 16
-};
-
-/* OTLP/JSON: objects and lists in one another, and how many times as large as the text protobuf can
- * get (a list of one-digit doubles does), or text as the protobuf (empty profiles do) */
-enum { JSON_DEPTH_MAX = 512, JSON_READ_RATIO_MAX = 4, JSON_WRITE_RATIO_MAX = 20 };
-
-/* profiles: the memory that finds the entries of a dictionary, and what a merged request may have
- * at most: as much as OTLP servers are told to take */
-#define PROFILE_INDEX_BYTES_MAX   (512 * MIB)
-#define PROFILE_MERGED_BYTES_MAX  (64 * MIB)
-#define PROFILE_REQUEST_BYTES_MAX (1024 * MIB) /* twice that and a bit has 32-bit offsets */
-#define PROFILE_SPELT_BYTES_MAX   (256 * MIB)  /* layout 1.7: all stacks of a request, spelt out */
-#define PROFILE_INLINED_BYTES_MAX (64 * MIB)   /* layout 1.10: all texts in place of references */
-
-/* editing: what the actions may put into one Resource; beyond it values stay as they are */
-enum { EDIT_BYTES_MAX = 64 << 20 };
 
 /* HTTP/1.1 and HTTP/2 servers */
 enum {
@@ -131,40 +101,6 @@ enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
 /* Addresses of a back-end: how many are tried, and how long they are believed. */
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REQUESTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
-
-/* configuration */
-enum {
-    CONFIG_FILE_BYTES_MAX = 8 << 20,
-    CONFIG_DEPTH_MAX = 64,
-    CONFIG_NODES_MAX = 1000000,
-    CONFIG_ALIASES_MAX = 1000,
-    CONFIG_EXPANSIONS_MAX = 1000,
-    CONFIG_EXPANDED_BYTES_MAX = 16 << 20,
-    CONFIG_ERRORS_MAX = 100,
-    CONFIG_REFERENCES_MAX = 1024, /* of one list of components */
-    /* From one pipeline, through connectors, counted once for each way there: each request is sent
-     * so often. */
-    CONFIG_DESTINATIONS_MAX = 65536,
-    CONFIG_LOCATIONS_MAX = 100 /* --config and --set together */
-};
-#define CONFIG_ARENA_BYTES_MAX (4096 * MIB) /* never reached: follows from the limits above */
-
-/* profile_limits: of a name after its replacements; by how much all names of a request may be more
- * than the request was */
-enum { PROFILE_NAME_BYTES_MAX = 4096 };
-#define PROFILE_NAMES_GROWTH_MAX (64 * MIB)
-
-/* the profile command: files, what is kept of one, and what is drawn */
-#define PROFILE_FILE_BYTES_MAX (512 * MIB)
-enum {
-    REPORT_DEPTH_MAX = 4096,       /* frames of one stack */
-    REPORT_LABEL_BYTES_MAX = 1024, /* of a label's value */
-    CALL_TREE_NODES_MAX = 16 << 20,
-    FLAMEGRAPH_DEPTH_MAX = 512,
-    FLAMEGRAPH_FRAMES_MAX = 50000,
-    FLAMEGRAPH_NAME_BYTES_MAX = 1024,
-    PROFILE_FILES_MAX = 1024 /* that are merged at once */
-};
 
 /* operation */
 #define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/component_set.h"
+#include "src/config/config_limits.h"
 #include "src/config/expand.h"
 #include "src/config/loader.h"
 #include "src/config/location.h"

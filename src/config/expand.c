@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/base/limits.h"
+#include "src/config/config_limits.h"
 #include "src/config/loader.h"
 #include "src/config/location.h"
 #include "src/config/merge.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/limits.h"
+#include "src/config/config_limits.h"
 #include "src/config/loader.h"
 
 enum { PAIRS = SIGNAL_KINDS * SIGNAL_KINDS, GRAPH_TEXT_MAX = 1024 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/config/config_limits.h"
 #include "src/config/config_types.h"
 
 enum { PROBLEM_TEXT_MAX = 2048 };

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "src/base/fileops.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/config/config_limits.h"
 #include "src/config/loader.h"
 
 struct scheme {

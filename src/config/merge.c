@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "src/base/limits.h"
+#include "src/config/config_limits.h"
 #include "src/config/feature_gates.h"
 #include "src/config/loader.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/limits.h"
+#include "src/config/config_limits.h"
 #include "src/config/decode.h"
 #include "src/config/feature_gates.h"
 #include "src/config/graph.h"

@@ -10,8 +10,8 @@
 #include <yaml.h>
 
 #include "src/base/base64.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/config/config_limits.h"
 #include "src/config/loader.h"
 #include "src/config/scalar.h"
 

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "src/base/limits.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "src/base/limits.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 

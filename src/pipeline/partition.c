@@ -15,9 +15,9 @@
 
 #include "src/base/budget.h"
 #include "src/base/clock.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
+#include "src/pipeline/pipeline_limits.h"
 
 /* One set of values of the keys. */
 struct combination {

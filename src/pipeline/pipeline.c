@@ -8,13 +8,13 @@
 #include "src/base/budget.h"
 #include "src/base/counter.h"
 #include "src/base/lane.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
 #include "src/pipeline/fanout.h"
 #include "src/pipeline/joint.h"
+#include "src/pipeline/pipeline_limits.h"
 
 struct pipeline {
     struct lane *lane;

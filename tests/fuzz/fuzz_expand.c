@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/limits.h"
 #include "src/config/config.h"
+#include "src/config/config_limits.h"
 #include "src/config/expand.h"
 #include "src/config/loader.h"
 #include "tests/unit/config/support.h"

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
 #include "src/otlp/check.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,10 +11,10 @@
 #include <opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h>
 
 #include "src/base/arena.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/otlp/check.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_check.h"
 #include "src/profiles/otlp/profile_layout.h"
 #include "src/profiles/otlp/profile_plain.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cli/profile/report_limits.h"
 
 enum { ARRAY_FIRST = 64 };
 

@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/text_escape.h"
 #include "src/cli/profile/flamegraph_script.h"
 #include "src/cli/profile/profile_report.h"
+#include "src/cli/profile/report_limits.h"
 #include "src/cli/profile/value_unit.h"
 #include "src/profiles/pprof/otlp_text.h"
 

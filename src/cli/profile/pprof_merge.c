@@ -11,6 +11,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/cli/profile/call_tree.h"
+#include "src/profiles/otlp/profile_bounds.h"
 
 enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/base/limits.h"
+#include "src/cli/profile/report_limits.h"
 
 enum { ROWS_MAX = 1000000 };
 

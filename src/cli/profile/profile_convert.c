@@ -11,6 +11,8 @@
 #include "src/base/limits.h"
 #include "src/cli/profile/pprof_merge.h"
 #include "src/cli/profile/profile_file.h"
+#include "src/cli/profile/report_limits.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"

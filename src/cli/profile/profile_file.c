@@ -20,6 +20,7 @@
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/pprof/pprof.h"
 #include "src/profiles/pprof/pprof_reader.h"

@@ -11,6 +11,8 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/cli/profile/report_limits.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_text.h"

@@ -2,6 +2,7 @@
 /* Reading links. What an attribute means is found out once per entry of the table, what a link
  * means once per link. Runs on the owner's thread. */
 #include "src/join/profiles/profile_links.h"
+#include "src/profiles/otlp/profile_bounds.h"
 
 #include <assert.h>
 #include <string.h>

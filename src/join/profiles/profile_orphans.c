@@ -7,9 +7,9 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/unknown.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
 

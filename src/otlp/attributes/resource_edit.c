@@ -9,10 +9,10 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_actions.h"
 #include "src/otlp/batch_writer.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/wire.h"
 

@@ -3,6 +3,7 @@
  * for which room is left that is nearly always right, because messages in one place are alike. The
  * stack of what is open is its own, and bounded. Pure function; any thread. */
 #include "src/otlp/json/json_read.h"
+#include "src/otlp/otlp_limits.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_scan.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 
 /* A list or an object that is open. One whose values are passed over has neither message nor

@@ -8,10 +8,10 @@
 #include <endian.h>
 
 #include "src/base/budget.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/json/json_writer.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/wire.h"
 
 enum {

@@ -4,9 +4,9 @@
 
 #include "src/base/arena.h"
 #include "src/base/budget.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/otlp/text/text_parts.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 
 #include <assert.h>

@@ -8,8 +8,8 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/core/batch.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_carry.h"
 #include "src/profiles/otlp/profile_inline.h"
 #include "src/profiles/otlp/profile_measure.h"

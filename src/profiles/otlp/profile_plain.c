@@ -8,10 +8,10 @@
 
 #include <assert.h>
 
-#include "src/base/limits.h"
 #include "src/otlp/check.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_inline.h"
 #include "src/profiles/otlp/profile_numbers.h"

@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "src/base/budget.h"
-#include "src/base/limits.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_inline.h"
 

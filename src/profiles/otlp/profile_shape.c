@@ -9,8 +9,8 @@
 
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/base/pattern.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"

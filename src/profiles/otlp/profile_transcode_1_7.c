@@ -12,9 +12,9 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_set.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/pprof/pprof_writer.h"
 
 struct library {

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "src/base/fileops.h"
-#include "src/base/limits.h"
+#include "src/config/config_limits.h"
 #include "src/config/feature_gates.h"
 #include "src/core/component.h"
 #include "tests/unit/config/support.h"

@@ -13,6 +13,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/slice.h"
+#include "src/config/config_limits.h"
 #include "src/config/loader.h"
 #include "src/config/print.h"
 

@@ -11,11 +11,11 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/otlp/check.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
+#include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 
 static char reason[JSON_REASON_BYTES_MAX];

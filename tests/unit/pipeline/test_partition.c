@@ -4,8 +4,8 @@
 
 #include "src/base/budget.h"
 #include "src/base/clock.h"
-#include "src/base/limits.h"
 #include "src/core/client_info.h"
+#include "src/pipeline/pipeline_limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of pipelines and their queues. Sizes in bytes, times in nanoseconds. */
+#pragma once
+
+#include "src/base/limits.h"
+
+enum {
+    PIPELINE_RING_HURRY = 256, /* requests in the ring that run before the next socket is read */
+    PARTITIONS_IDLE_MAX = 256, /* idle ones kept by one processor or queue on a lane */
+    PARTITION_IDLE_BYTES_MAX = 8192,
+};
+/* An idle partition may be replaced by another combination of values after this. */
+#define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
