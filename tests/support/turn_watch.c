@@ -70,8 +70,11 @@ static void end_turn(void)
         atomic_store(&own_slot->longest_ns, spent_ns);
 }
 
-/* libuv calls the one or the other, by what signals are to be masked. */
-int epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
+/* libuv calls the one or the other, by what signals are to be masked. A release build hides
+ * symbols. */
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
 {
     end_turn();
     int ready = real_epoll_wait(fd, events, count, timeout);
@@ -79,7 +82,8 @@ int epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
     return ready;
 }
 
-int epoll_pwait(int fd, struct epoll_event *events, int count, int timeout, const sigset_t *mask)
+EXPORTED int epoll_pwait(int fd, struct epoll_event *events, int count, int timeout,
+                         const sigset_t *mask)
 {
     end_turn();
     int ready = real_epoll_pwait(fd, events, count, timeout, mask);
