@@ -23,6 +23,7 @@ struct lane {
     struct timers timers;
     struct lane_job jobs;  /* ring with a sentinel */
     bool is_hurried;       /* lane_hurry: jobs run before the end of the turn */
+    bool is_resting;       /* the jobs wait for the next turn */
     uint64_t done_count;   /* tasks, jobs and timers run so far */
     struct helper *helper; /* NULL: not needed yet */
     _Atomic bool is_running;
@@ -172,6 +173,8 @@ static void run_jobs(struct lane *lane)
 {
     lane->is_hurried = false;
     for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
+        if (lane->is_resting)
+            break;
         struct lane_job *job = lane->jobs.next;
         unlink_job(job);
         lane->done_count++;
@@ -210,6 +213,7 @@ static void on_prepare(uv_prepare_t *handle)
     struct lane *lane = handle->data;
     assert(lane_is_current(lane));
     run_jobs(lane);
+    lane->is_resting = false;
     set_alarm(lane);
     if (lane->jobs.next != &lane->jobs)
         uv_idle_start(&lane->idle, on_idle);
@@ -336,6 +340,7 @@ bool lane_turn(struct lane *lane)
     bool is_helped = lane->helper != NULL && lane->helper->works > 0;
     uv_run(&lane->loop, is_helped && lane->done_count == before ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     run_jobs(lane);
+    lane->is_resting = false;
     return lane->done_count != before;
 }
 
@@ -380,6 +385,18 @@ void lane_hurry(struct lane *lane)
 {
     assert(lane_is_current(lane));
     lane->is_hurried = true;
+}
+
+void lane_rest(struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    lane->is_resting = true;
+}
+
+bool lane_is_resting(const struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    return lane->is_resting;
 }
 
 void lane_catch_up(struct lane *lane)

@@ -12,6 +12,8 @@
 enum {
     LANES_MAX = 64,
     LANE_JOBS_PER_TURN_MAX = 10000,
+    /* A lane looks at its sockets after a stage has worked on a request so large. */
+    LANE_REST_BYTES_MIN = 256 * 1024,
     /* Requests that are larger, once inflated, are read by the lane's helper: the worst of them
      * would hold the lane for some 30 ms. */
     HELPED_BYTES_MIN = 1024 * 1024,
@@ -20,6 +22,9 @@ enum {
      * pieces of about so many messages, a turn for each. Real ones have 40 bytes per message. */
     DENSE_MESSAGES_MAX = 65536,
     DENSE_MESSAGE_BYTES_MAX = 16,
+    /* The same of Profile messages. A batch has at most so many that have no samples. */
+    DENSE_PROFILES_MAX = 16384,
+    DENSE_PROFILE_BYTES_MAX = 64,
 };
 #define DENSE_REST_NS ((uint64_t)1 * NS_PER_MS) /* between the pieces */
 

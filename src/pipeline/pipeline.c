@@ -79,7 +79,7 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
 }
 
 /* While the fan-out holds a batch that waits for room, the ring is left to fill: that is the
- * back-pressure. */
+ * back-pressure. Others have their turn after a large one. */
 static void drain_ring(void *arg)
 {
     struct pipeline *pipeline = arg;
@@ -88,7 +88,13 @@ static void drain_ring(void *arg)
         struct entry *entry = ring_pop(pipeline->ring);
         if (entry == NULL)
             break;
+        bool is_large = entry->batch->bytes >= LANE_REST_BYTES_MIN;
         component_consume(pipeline->head, entry->batch, &entry->receipt);
+        if (is_large) {
+            lane_rest(pipeline->lane);
+            lane_defer(pipeline->lane, &pipeline->job);
+            return;
+        }
     }
     report_drained(pipeline);
 }

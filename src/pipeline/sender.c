@@ -10,6 +10,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
@@ -359,6 +360,8 @@ static void attempt(struct timer *timer, void *arg)
     struct component *exporter = export->sender->exporter;
     assert(timer == &export->timer);
     receipt_init(&export->attempt, on_attempt_done, export);
+    if (export->cut.batch->bytes >= LANE_REST_BYTES_MIN)
+        lane_rest(exporter->lane);
     exporter->factory->consume(exporter, export->cut.batch, &export->attempt);
 }
 
@@ -441,7 +444,8 @@ static bool has_work(const struct sender *sender)
            (sender->batching != NULL && queue_batcher_is_due(sender->batching));
 }
 
-/* Begins exports while there is work and a consumer for it. */
+/* Begins exports while there is work and a consumer for it. Others have their turn after a large
+ * one. */
 static void dispatch(void *arg)
 {
     struct sender *sender = arg;
@@ -455,6 +459,10 @@ static void dispatch(void *arg)
         } else if (!export_next_batch(sender)) {
             budget_return(&sender->shared->consumers, 1);
             break;
+        }
+        if (lane_is_resting(sender->exporter->lane)) {
+            lane_defer(sender->exporter->lane, &sender->job);
+            return;
         }
     }
     report_stop(sender);

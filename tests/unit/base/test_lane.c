@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -85,6 +86,54 @@ static void on_job(void *arg)
     counted->runs++;
     if (counted->repeats)
         lane_defer(counted->lane, &counted->job);
+}
+
+struct resting {
+    struct lane *lane;
+    struct lane_job job;
+    struct lane_task task;
+    char *order;
+    char letter;
+};
+
+static void note(struct resting *resting)
+{
+    char letter[] = {resting->letter, '\0'};
+    strcat(resting->order, letter);
+}
+
+static void on_resting_job(void *arg)
+{
+    struct resting *resting = arg;
+    note(resting);
+    if (resting->letter == 'a')
+        lane_rest(resting->lane);
+}
+
+static void on_resting_task(struct lane_task *task)
+{
+    note((struct resting *)((char *)task - offsetof(struct resting, task)));
+}
+
+/* What came from outside is looked at before the next job. */
+static void a_job_that_did_much_lets_the_loop_turn(void **state)
+{
+    char order[8] = "";
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct resting rows[] = {{.letter = 'a'}, {.letter = 'b'}, {.letter = 't'}};
+    for (size_t i = 0; i < 3; i++) {
+        rows[i].lane = lane;
+        rows[i].order = order;
+        rows[i].job = (struct lane_job){.fn = on_resting_job, .arg = &rows[i]};
+        rows[i].task = (struct lane_task){.fn = on_resting_task};
+    }
+    lane_defer(lane, &rows[0].job);
+    lane_defer(lane, &rows[1].job);
+    lane_post(lane, &rows[2].task);
+    settle(lane);
+    assert_string_equal(order, "atb");
+    lane_destroy(lane);
 }
 
 static void a_job_runs_once_however_often_it_is_deferred(void **state)
@@ -248,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_sender_run_in_order),
+        cmocka_unit_test(a_job_that_did_much_lets_the_loop_turn),
         cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),
         cmocka_unit_test(jobs_run_between_sockets_when_somebody_is_in_a_hurry),
         cmocka_unit_test(a_job_that_defers_itself_does_not_hold_the_lane),
