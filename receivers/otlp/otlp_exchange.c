@@ -20,6 +20,7 @@
 #include "src/otlp/split.h"
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_pieces.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -232,8 +233,9 @@ struct otlp_pieces {
     struct batch **batches;
 };
 
-static void add_piece(struct otlp_pieces *pieces, struct batch *batch)
+static void add_piece(void *arg, struct batch *batch)
 {
+    struct otlp_pieces *pieces = arg;
     if (pieces->count == pieces->capacity) {
         pieces->capacity = pieces->capacity * 2 + 16;
         pieces->batches = (struct batch **)mem_resize(
@@ -271,6 +273,15 @@ static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct bu
             batch_unref(head);
         rest = tail;
     }
+    return pieces;
+}
+
+static struct otlp_pieces *cut_profiles(const struct profile_passed *passed, struct budget *budget)
+{
+    struct batch *batch = batch_of(PROFILES, passed->samples, passed->owner, passed->request);
+    struct otlp_pieces *pieces = mem_zalloc(sizeof(*pieces));
+    profile_pieces_cut(batch, DENSE_PROFILES_MAX, budget, add_piece, pieces);
+    batch_unref(batch);
     return pieces;
 }
 
@@ -399,6 +410,8 @@ static void read_profiles(struct reading *reading)
     reading->has_passed = true;
     switch (reading->verdict) {
     case PROFILES_TAKEN:
+        if (profile_pieces_are_needed(passed->request.size, passed->profiles, reading->budget))
+            reading->pieces = cut_profiles(passed, reading->budget);
         return;
     case PROFILES_REFUSED:
         reading->result = MALFORMED;
@@ -438,16 +451,20 @@ static void read_message(struct reading *reading)
 }
 
 /* Profiles without samples may have a payload: they count as nothing but go on. */
-static void offer_profiles(struct otlp_exchange *exchange, const struct profile_passed *passed)
+static void offer_profiles(struct otlp_exchange *exchange, struct reading *reading)
 {
+    const struct profile_passed *passed = &reading->passed;
     exchange->items = passed->samples;
     exchange->rejected_profiles = passed->rejected_profiles;
     if (passed->rejected_profiles > 0)
         exchange->rejected_reason = mem_copy_text(passed->reason);
     if (passed->profiles == 0)
         otlp_exchange_answer(exchange, &outcome_accepted);
+    else if (reading->pieces != NULL)
+        offer_pieces(exchange, reading->pieces);
     else
         offer(exchange, passed->owner, passed->request);
+    reading->pieces = NULL;
 }
 
 /* Messages without content cost those who edit or index them more than their two bytes. False: the
@@ -499,7 +516,7 @@ static void take_reading(struct otlp_exchange *exchange, struct reading *reading
     switch (reading->result) {
     case READ:
         if (reading->signal == PROFILES)
-            offer_profiles(exchange, &reading->passed);
+            offer_profiles(exchange, reading);
         else
             offer_message(exchange, reading);
         return;

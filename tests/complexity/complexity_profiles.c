@@ -22,6 +22,7 @@
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_pieces.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "src/profiles/otlp/profile_shape.h"
 #include "src/profiles/otlp/profile_strip.h"
@@ -565,6 +566,26 @@ static void run_shape(struct slice request)
     buffer_unref(passed.owner);
 }
 
+static void drop_piece(void *arg, struct batch *piece)
+{
+    (void)arg;
+    work_produced(piece->bytes);
+    batch_unref(piece);
+}
+
+static void run_pieces(struct slice request)
+{
+    struct profile_passed passed = pass(request);
+    struct batch *batch = batch_create(PROFILES, 1);
+    batch_append(batch, passed.owner, passed.request);
+    work_begin();
+    if (passed.profiles > 0)
+        profile_pieces_cut(batch, 10, NULL, drop_piece, NULL);
+    work_end();
+    batch_unref(batch);
+    buffer_unref(passed.owner);
+}
+
 static void run_transcode(struct slice request)
 {
     struct profile_passed passed = pass(request);
@@ -829,7 +850,8 @@ static const struct work_stage stages[] = {
     {.name = "merge", .run = run_merge, .per_byte_max = 39},
     {.name = "cut by one sample", .run = run_cut_by_one, .n = 400, .per_byte_max = 41},
     {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500, .per_byte_max = 33},
-    {.name = "profile_limits", .run = run_shape, .per_byte_max = 81},
+    {.name = "pieces", .run = run_pieces, .per_byte_max = 6},
+    {.name = "profile_limits", .run = run_shape, .per_byte_max = 36},
     {.name = "layout 1.9 and back", .run = run_transcode, .per_byte_max = 53},
     {.name = "layout 1.8", .run = run_layout_1_8, .per_byte_max = 10},
     {.name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55},

@@ -417,14 +417,14 @@ static size_t empty_spans(struct profile_bytes *out, size_t count)
 static const char gzipped[] = "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n";
 
 /* Sends what empty_spans made. Returns how many offers one turn made at most. */
-static unsigned ask_dense(size_t size)
+static unsigned ask_dense_at(const char *path, size_t size)
 {
     char head[256];
     unsigned most = 0;
     struct h2_peer *peer = h2_peer_connect_raw(fixture.http_address);
-    int used = snprintf(head, sizeof(head),
-                        "POST /v1/traces HTTP/1.1\r\nHost: h\r\n%sContent-Length: %zu\r\n\r\n",
-                        gzipped, size);
+    int used =
+        snprintf(head, sizeof(head), "POST %s HTTP/1.1\r\nHost: h\r\n%sContent-Length: %zu\r\n\r\n",
+                 path, gzipped, size);
     h2_peer_write(peer, head, (size_t)used);
     h2_peer_write(peer, body, size);
     for (unsigned i = 0; i < 10 * TURNS && peer->raw_size == 0; i++) {
@@ -438,6 +438,11 @@ static unsigned ask_dense(size_t size)
     h2_peer_close(peer);
     fixture_turn_alone();
     return most;
+}
+
+static unsigned ask_dense(size_t size)
+{
+    return ask_dense_at("/v1/traces", size);
 }
 
 /* Below and above what the lane reads itself. The first turn reads the request as well. */
@@ -458,6 +463,24 @@ static void a_request_of_many_small_messages_does_not_hold_the_lane(void **state
                         counts[i] / DENSE_MESSAGES_MAX * 2);
         assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES) - before,
                          counts[i]);
+    }
+    profile_bytes_fini(&out);
+}
+
+/* Empty Profile messages: nothing is counted for them. */
+static void a_request_of_many_small_profiles_does_not_hold_the_lane(void **state)
+{
+    static const size_t counts[] = {100000, 400000};
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        out.size = 0;
+        fixture.offers = 0;
+        unsigned most = ask_dense_at("/v1development/profiles", empty_spans(&out, counts[i]));
+        assert_answer("dense", "200 OK", "");
+        assert_int_equal(most, 1);
+        assert_int_equal(fixture.offers, (counts[i] + DENSE_PROFILES_MAX - 1) / DENSE_PROFILES_MAX);
     }
     profile_bytes_fini(&out);
 }
@@ -653,6 +676,7 @@ int main(void)
         ROW(an_answer_waits_for_the_receipt),
         ROW(a_request_of_many_small_messages_does_not_hold_the_lane),
         ROW(resources_without_items_go_nowhere),
+        ROW(a_request_of_many_small_profiles_does_not_hold_the_lane),
         ROW(a_dense_request_is_refused_when_a_piece_is),
         ROW(a_client_that_leaves_meanwhile_leaves_nothing_behind),
         ROW(large_requests_are_refused_as_small_ones),
