@@ -338,7 +338,10 @@ bool lane_turn(struct lane *lane)
     lane->done_count += timers_fire(&lane->timers, clock_now_ns());
     run_jobs(lane);
     bool is_helped = lane->helper != NULL && lane->helper->works > 0;
-    uv_run(&lane->loop, is_helped && lane->done_count == before ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    bool waits = is_helped && lane->done_count == before;
+    do /* the alarm may end a wait, by the clock that is not faked */
+        uv_run(&lane->loop, waits ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    while (waits && lane->done_count == before);
     run_jobs(lane);
     lane->is_resting = false;
     return lane->done_count != before;
