@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_limits: keeps profiles within limits and takes names out of them that must not leave the
  * host. What it leaves out is counted, in its own counters and in the books, once the rest is
- * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane. */
+ * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane; the
+ * lane's helper does large requests. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -9,6 +10,8 @@
 #include "src/base/buffer.h"
 #include "src/base/counter.h"
 #include "src/base/error.h"
+#include "src/base/helper.h"
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/pattern.h"
@@ -104,6 +107,24 @@ struct profile_limits {
     struct profile_shape_rules rules;
     struct profile_rename *renames;
     struct pattern **drops;
+    unsigned helped; /* requests that the lane's helper has */
+    bool is_stopping;
+};
+
+/* A request while it is brought within limits. */
+struct shaping_request {
+    struct profile_limits *self;
+    struct batch *batch;
+    struct receipt *receipt;
+    enum budget_answer answer;
+    struct buffer *shaped; /* NULL: refused */
+    struct profile_shape_figures figures;
+};
+
+/* A large one, which the lane's helper does; it has a reference to the batch. */
+struct helped_request {
+    struct helper_work work; /* first */
+    struct shaping_request shaping;
 };
 
 /* A request on its way to the next stage, and what is not in it any more. */
@@ -278,13 +299,63 @@ static void pass_on(struct profile_limits *self, struct batch *batch, struct rec
     batch_unref(edited);
 }
 
+/* The part that takes long, and touches nothing of the lane's. */
+static void shape(struct shaping_request *shaping)
+{
+    struct budget_reserve reserve;
+    struct batch *batch = shaping->batch;
+    struct budget *budget = shaping->self->base.budget;
+    struct batch *whole = batch_in_one_part(batch, budget);
+    struct slice bytes = whole->parts[0].bytes;
+    shaping->answer = profile_measure_reserve(bytes, profile_shape_bytes(bytes), budget, &reserve);
+    if (shaping->answer == BUDGET_GIVEN || batch->is_acknowledged)
+        shaping->shaped = profile_shape(&shaping->self->rules, bytes, budget, &shaping->figures);
+    if (shaping->answer == BUDGET_GIVEN)
+        budget_release(&reserve);
+    batch_unref(whole);
+}
+
+static void conclude(const struct shaping_request *shaping)
+{
+    struct batch *batch = shaping->batch;
+    if (shaping->answer != BUDGET_GIVEN && !batch->is_acknowledged) {
+        refuse(&shaping->self->base, batch, shaping->receipt, shaping->answer);
+    } else if (shaping->shaped == NULL) {
+        struct outcome outcome = outcome_refused(
+            STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "
+                                     "be indexed, or names that grow by more "
+                                     "than 64 MiB as they are replaced; send less at a time");
+        receipt_resolve(shaping->receipt, &outcome);
+    } else {
+        pass_on(shaping->self, batch, shaping->receipt, shaping->shaped, &shaping->figures);
+        buffer_unref(shaping->shaped);
+    }
+}
+
+static void on_help(struct helper_work *work)
+{
+    shape(&((struct helped_request *)work)->shaping);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct helped_request *helped = (struct helped_request *)work;
+    struct profile_limits *self = helped->shaping.self;
+    conclude(&helped->shaping);
+    batch_unref(helped->shaping.batch);
+    mem_free(helped);
+    assert(self->helped > 0);
+    self->helped--;
+    if (self->is_stopping && self->helped == 0)
+        component_stopped(&self->base);
+}
+
 static void profile_limits_consume(struct component *component, struct batch *batch,
                                    struct receipt *receipt)
 {
     struct profile_limits *self = profile_limits_of(component);
     struct profile_limits_counters *counters = component->counters;
-    struct profile_shape_figures figures;
-    struct budget_reserve reserve;
+    struct shaping_request shaping = {.self = self, .batch = batch, .receipt = receipt};
     assert(batch->signal == PROFILES);
     counter_add(&counters->incoming[batch->signal], batch->items);
     if (batch->bytes > UINT32_MAX / 2) {
@@ -299,29 +370,26 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         refuse(component, batch, receipt, BUDGET_FULL);
         return;
     }
-    struct batch *whole = batch_in_one_part(batch, component->budget);
-    struct slice bytes = whole->parts[0].bytes;
-    enum budget_answer answer =
-        profile_measure_reserve(bytes, profile_shape_bytes(bytes), component->budget, &reserve);
-    if (answer != BUDGET_GIVEN && !batch->is_acknowledged) {
-        batch_unref(whole);
-        refuse(component, batch, receipt, answer);
+    if (batch->bytes < HELPED_PROFILES_BYTES_MIN) {
+        shape(&shaping);
+        conclude(&shaping);
         return;
     }
-    struct buffer *request = profile_shape(&self->rules, bytes, component->budget, &figures);
-    if (answer == BUDGET_GIVEN)
-        budget_release(&reserve);
-    batch_unref(whole);
-    if (request == NULL) {
-        struct outcome outcome = outcome_refused(
-            STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "
-                                     "be indexed, or names that grow by more "
-                                     "than 64 MiB as they are replaced; send less at a time");
-        receipt_resolve(receipt, &outcome);
-        return;
-    }
-    pass_on(self, batch, receipt, request, &figures);
-    buffer_unref(request);
+    struct helped_request *helped = mem_zalloc(sizeof(*helped));
+    assert(!self->is_stopping);
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    helped->shaping = shaping;
+    batch_ref(batch);
+    self->helped++;
+    lane_help(component->lane, &helped->work);
+}
+
+static void profile_limits_stop(struct component *component)
+{
+    struct profile_limits *self = profile_limits_of(component);
+    self->is_stopping = true;
+    if (self->helped == 0)
+        component_stopped(component);
 }
 
 static void profile_limits_destroy(struct component *component)
@@ -343,5 +411,6 @@ const struct component_factory profile_limits_processor_factory = {
     .check = profile_limits_check,
     .create = profile_limits_create,
     .consume = profile_limits_consume,
+    .stop = profile_limits_stop,
     .destroy = profile_limits_destroy,
 };

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resource: edits the attributes of every Resource, by a list of actions that are applied in order.
  * A batch that changes is replaced by one that shares all bytes outside its Resources. Runs on its
- * pipeline's lane. */
+ * pipeline's lane; the lane's helper edits large requests. */
 #include <assert.h>
 
 #include "src/base/counter.h"
 #include "src/base/error.h"
+#include "src/base/helper.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/config/field.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
@@ -45,6 +49,19 @@ struct resource_processor {
     struct component base;
     struct attribute_actions *actions;
     struct resource_editor editor;
+    struct resource_editor helper_editor; /* for large requests, of the lane's helper */
+    unsigned helped;                      /* requests that the helper has */
+    bool is_stopping;
+};
+
+/* A large request while the helper edits it: a Resource may have millions of attributes. */
+struct helped_edit {
+    struct helper_work work; /* first */
+    struct resource_processor *self;
+    struct batch *batch; /* a reference */
+    struct receipt *receipt;
+    struct batch *edited; /* NULL: the budget has no room */
+    bool is_hopeless;     /* and never will */
 };
 
 extern const struct component_factory resource_processor_factory;
@@ -76,7 +93,63 @@ static bool resource_create(struct component *component, struct error *error)
     if (self->actions == NULL)
         return error_at(error, "attributes");
     resource_editor_init(&self->editor, self->actions, component->budget);
+    resource_editor_init(&self->helper_editor, self->actions, component->budget);
     return true;
+}
+
+/* edited NULL: the budget has no room. */
+static void pass_on(struct resource_processor *self, const struct batch *batch,
+                    struct batch *edited, bool is_hopeless, struct receipt *receipt)
+{
+    struct resource_counters *counters = self->base.counters;
+    if (edited == NULL) {
+        /* Passed on unedited it would say what an action was to take out. */
+        struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
+        outcome.reason = LOSS_MEMORY;
+        if (is_hopeless)
+            outcome =
+                outcome_too_large("editing the resources takes more than the whole memory budget "
+                                  "(service::budget_mib); send less at a time");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    counter_add(&counters->outgoing[batch->signal], edited->items);
+    component_consume(self->base.next, edited, receipt);
+    batch_unref(edited);
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct helped_edit *helped = (struct helped_edit *)work;
+    struct resource_editor *editor = &helped->self->helper_editor;
+    helped->edited = resource_edit(editor, helped->batch);
+    helped->is_hopeless = helped->edited == NULL && resource_edit_is_hopeless(editor);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct helped_edit *helped = (struct helped_edit *)work;
+    struct resource_processor *self = helped->self;
+    pass_on(self, helped->batch, helped->edited, helped->is_hopeless, helped->receipt);
+    batch_unref(helped->batch);
+    mem_free(helped);
+    assert(self->helped > 0);
+    self->helped--;
+    if (self->is_stopping && self->helped == 0)
+        component_stopped(&self->base);
+}
+
+static void edit_beside(struct resource_processor *self, struct batch *batch,
+                        struct receipt *receipt)
+{
+    struct helped_edit *helped = mem_zalloc(sizeof(*helped));
+    assert(!self->is_stopping);
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    helped->self = self;
+    helped->batch = batch_ref(batch);
+    helped->receipt = receipt;
+    self->helped++;
+    lane_help(self->base.lane, &helped->work);
 }
 
 static void resource_consume(struct component *component, struct batch *batch,
@@ -86,29 +159,32 @@ static void resource_consume(struct component *component, struct batch *batch,
     struct resource_counters *counters = component->counters;
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
-    struct batch *edited = resource_edit(&self->editor, batch);
-    if (edited == NULL) {
-        /* Passed on unedited it would say what an action was to take out. */
-        struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
-        outcome.reason = LOSS_MEMORY;
-        if (resource_edit_is_hopeless(&self->editor))
-            outcome =
-                outcome_too_large("editing the resources takes more than the whole memory budget "
-                                  "(service::budget_mib); send less at a time");
-        receipt_resolve(receipt, &outcome);
+    if (batch->bytes >= HELPED_BYTES_MIN) {
+        edit_beside(self, batch, receipt);
         return;
     }
-    counter_add(&counters->outgoing[batch->signal], edited->items);
-    component_consume(component->next, edited, receipt);
-    batch_unref(edited);
+    struct batch *edited = resource_edit(&self->editor, batch);
+    bool is_hopeless = edited == NULL && resource_edit_is_hopeless(&self->editor);
+    pass_on(self, batch, edited, is_hopeless, receipt);
+}
+
+static void resource_stop(struct component *component)
+{
+    struct resource_processor *self = resource_processor_of(component);
+    self->is_stopping = true;
+    if (self->helped == 0)
+        component_stopped(component);
 }
 
 static void resource_destroy(struct component *component)
 {
     assert(component->factory != NULL);
     struct resource_processor *self = resource_processor_of(component);
-    if (self->actions != NULL)
+    assert(self->helped == 0);
+    if (self->actions != NULL) {
         resource_editor_fini(&self->editor);
+        resource_editor_fini(&self->helper_editor);
+    }
     attribute_actions_destroy(self->actions);
 }
 
@@ -125,5 +201,6 @@ const struct component_factory resource_processor_factory = {
     .check = resource_check,
     .create = resource_create,
     .consume = resource_consume,
+    .stop = resource_stop,
     .destroy = resource_destroy,
 };

@@ -12,8 +12,10 @@
 #include <cmocka.h>
 
 #include "src/base/buffer.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/profiles/otlp/profile_bytes.h"
 #include "tests/support/profile_sketch.h"
 
 #define PIPELINE                                                                                   \
@@ -27,16 +29,30 @@ static const struct sketch_sample samples[] = {
     {.stack = "rest;more;main", .values_count = 1, .values = {1}},
 };
 
-/* A request of three samples, offered to the receiver; it stays valid until the harness is gone. */
-static struct test_request *offer(struct harness *h)
+/* A request of three samples and a field that nobody knows, offered to the receiver; it stays valid
+ * until the harness is gone. */
+static struct test_request *offer_with(struct harness *h, size_t unknown_bytes)
 {
     static const struct sketch_profile profile = {
         .type = {"samples", "count"}, .samples_count = 3, .samples = samples};
     const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
     struct slice bytes = sketch_request(&sketch);
-    struct test_request *request = harness_offer_bytes(h, 0, PROFILES, bytes, 3);
+    struct profile_bytes out = {0};
+    profile_bytes_room(&out, unknown_bytes);
+    memset(out.data, 'u', unknown_bytes);
+    out.size = unknown_bytes;
+    profile_bytes_wrap(&out, 0, 15);
+    profile_bytes_add(&out, bytes);
+    struct test_request *request =
+        harness_offer_bytes(h, 0, PROFILES, slice_of(out.data, out.size), 3);
+    profile_bytes_fini(&out);
     mem_free((void *)(uintptr_t)bytes.data);
     return request;
+}
+
+static struct test_request *offer(struct harness *h)
+{
+    return offer_with(h, 0);
 }
 
 static bool contains(const struct batch *batch, const char *text)
@@ -79,6 +95,26 @@ static void what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted(v
     harness_destroy(h);
 }
 
+/* The lane's helper does it. */
+static void a_large_request_is_limited_as_a_small_one(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {profile_limits: {drop_frames: [^idle$]}}\n" PIPELINE);
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->answer = ANSWER_HOLD;
+    struct test_request *request = offer_with(h, HELPED_PROFILES_BYTES_MIN);
+    assert_false(request->is_answered);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->items, 3);
+    assert_true(contains(exporter->held[0].batch, "secret_work"));
+    assert_false(contains(exporter->held[0].batch, "idle"));
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
 static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void **state)
 {
     (void)state;
@@ -116,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted),
         cmocka_unit_test(a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped),
+        cmocka_unit_test(a_large_request_is_limited_as_a_small_one),
         cmocka_unit_test(wrong_settings_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "src/base/limits.h"
 #include "src/core/batch.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define DIRECT "exporters: {test: {sending_queue: {enabled: false}}}\n"
 #define PIPELINE                                                                                   \
@@ -73,6 +76,39 @@ static void another_pipeline_sees_nothing_of_the_edit(void **state)
     harness_destroy(h);
 }
 
+/* The lane's helper edits it. */
+static void a_large_request_is_edited_as_a_small_one(void **state)
+{
+    struct profile_bytes out = {0};
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {resource: {attributes: [{key: k8s.cluster, value: blue-7, action: upsert}, "
+        "{key: gone, action: delete}]}}\n" DIRECT PIPELINE);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    profile_bytes_add(&out, slice_of_text("\x0a\x06\x0a\x04gone"));
+    while (out.size < HELPED_BYTES_MIN)
+        profile_bytes_add(&out, slice_of_text("\x0a\x07\x0a\x05other"));
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&out, 0, 1);
+    struct batch *numbered = numbered_request(NULL, TRACES, 0, 1);
+    profile_bytes_add(&out, numbered->parts[0].bytes);
+    batch_unref(numbered);
+    exporter->answer = ANSWER_HOLD;
+    struct test_request *request =
+        harness_offer_bytes(h, 0, TRACES, slice_of(out.data, out.size), 1);
+    assert_false(request->is_answered);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->items, 1);
+    assert_true(contains(exporter->held[0].batch, "blue-7"));
+    assert_true(contains(exporter->held[0].batch, "other"));
+    assert_false(contains(exporter->held[0].batch, "gone"));
+    test_exporter_release(exporter, ANSWER_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    profile_bytes_fini(&out);
+    harness_destroy(h);
+}
+
 static void what_cannot_be_done_stops_the_start(void **state)
 {
     static const char *const rows[] = {
@@ -92,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_are_added_and_items_counted),
         cmocka_unit_test(another_pipeline_sees_nothing_of_the_edit),
+        cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(what_cannot_be_done_stops_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
