@@ -4,6 +4,11 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "exporters/pyroscope/pyroscope_form.h"
+#include "exporters/pyroscope/pyroscope_memory.h"
+#include "exporters/pyroscope/pyroscope_series.h"
+#include "exporters/pyroscope/pyroscope_walk.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
@@ -845,6 +850,56 @@ static void run_pprof(struct slice request)
     buffer_unref(passed.owner);
 }
 
+/* What the pyroscope exporter does up to the bodies that it posts. */
+static void run_pyroscope(struct slice request)
+{
+    static const char *allowed[] = {"a", "service.name"};
+    static const struct pyroscope_config config = {
+        .labels = {.allow = {.texts = allowed, .count = 2},
+                   .dots_to_underscores = true,
+                   .max_names = 16,
+                   .max_value_bytes = 100},
+        .limits = {.max_samples = 1000, .max_bytes = 1 << 16, .max_stack_depth = 64},
+    };
+    static const struct otlp_to_pprof_rules rules = {
+        .labels = {.lifts_ids = true, .names_max = 16, .value_bytes_max = 100},
+        .samples_max = 1000,
+        .bytes_max = 1 << 16,
+        .depth_max = 64,
+    };
+    static const struct number_set uncut;
+    struct pyroscope_walk walk;
+    struct pyroscope_series series;
+    struct pyroscope_form form;
+    struct profile_passed passed = pass(request);
+    work_begin();
+    pyroscope_series_init(&series, NULL);
+    bool is_open = pyroscope_walk_open(&walk, &config, &rules, passed.request, NULL);
+    assert(is_open);
+    while (pyroscope_walk_next(&walk, &uncut) < PYROSCOPE_END) {
+        const struct pyroscope_source source = {
+            .config = &config.labels,
+            .dictionary = &walk.dictionary,
+            .type = &walk.type,
+            .resource = walk.resource.resource,
+            .scope = walk.scope.scope,
+            .service = walk.service,
+            .label_names = profile_label_names(&walk.dictionary, &walk.profile),
+            .private_labels = walk.metric.size > 0 ? &walk.profile : NULL,
+        };
+        pyroscope_form_init(&form, NULL, NULL);
+        pyroscope_series_build(&series, &source);
+        struct buffer *profile = otlp_to_pprof_take(&walk.conversion, 1);
+        pyroscope_form_push(&form, &series, profile);
+        work_produced(pyroscope_form_bytes(&form));
+        pyroscope_form_fini(&form);
+    }
+    pyroscope_walk_close(&walk);
+    pyroscope_series_fini(&series);
+    work_end();
+    buffer_unref(passed.owner);
+}
+
 static const struct work_stage stages[] = {
     {.name = "door", .run = run_door, .per_byte_max = 60},
     {.name = "merge", .run = run_merge, .per_byte_max = 39},
@@ -865,6 +920,7 @@ static const struct work_stage stages[] = {
     {.name = "join, count_for", .run = run_copies, .per_byte_max = 34},
     {.name = "join, awaits", .run = run_awaits, .per_byte_max = 29},
     {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
+    {.name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 50},
 };
 
 int main(int argc, char **argv)
