@@ -6,7 +6,7 @@
 
 #include "src/base/counter.h"
 #include "src/base/error.h"
-#include "src/base/helper.h"
+#include "src/base/lane.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
