@@ -6,7 +6,7 @@
 #include "src/base/clock.h"
 #include "src/base/digest.h"
 #include "src/base/mem.h"
-#include "src/listen/auth_limits.h"
+#include "src/listen/authenticator.h"
 
 #include <assert.h>
 #include <string.h>

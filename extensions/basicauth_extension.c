@@ -13,7 +13,6 @@
 #include "src/base/watched_file.h"
 #include "src/config/field.h"
 #include "src/core/component.h"
-#include "src/listen/auth_limits.h"
 #include "src/listen/authenticator.h"
 
 #include <assert.h>

@@ -9,7 +9,6 @@
 #include "src/base/watched_file.h"
 #include "src/config/field.h"
 #include "src/core/component.h"
-#include "src/listen/auth_limits.h"
 #include "src/listen/authenticator.h"
 #include "src/net/syntax/http1_chars.h"
 

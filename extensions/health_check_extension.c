@@ -33,7 +33,7 @@ struct health_check_unused_config {
 };
 
 struct health_check_extension_config {
-    struct http_listen_config server;
+    struct http_server_config server;
     const char *path;
     bool use_v2;
     struct health_check_unused_config pipeline_check;

@@ -19,14 +19,14 @@ static struct page_extension *page_extension_of(struct component *base)
     return (struct page_extension *)base;
 }
 
-bool page_extension_check(const struct http_listen_config *config, const char *example,
+bool page_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error)
 {
     assert(example != NULL);
     if (config->listen.endpoint[0] == '\0')
         return error_set(error, "missing, expected host:port such as %s", example) ||
                error_at(error, "endpoint");
-    return http_listen_config_check(config, error);
+    return http_server_config_check(config, error);
 }
 
 /* The answer lacks only the headers that the user wants in all of them. */
@@ -42,9 +42,9 @@ void page_respond(struct component *base, struct http_request *request,
                   struct http_response *response)
 {
     struct page_extension *self = page_extension_of(base);
-    struct listen_cors_room room;
+    struct server_cors_room room;
     assert(request != NULL);
-    listen_cors_add(&self->cors, request, &room, response);
+    server_cors_add(&self->cors, request, &room, response);
     finish(self, request, response);
 }
 
@@ -70,10 +70,10 @@ void page_respond_text(struct component *base, struct http_request *request, uns
 /* Browsers ask first, without credentials. True: it has answered. */
 static bool answer_preflight(struct page_extension *self, struct http_request *request)
 {
-    struct listen_cors_room room;
+    struct server_cors_room room;
     struct http_response response;
     assert(self->config != NULL);
-    if (!listen_cors_preflight(&self->cors, request, &room, &response))
+    if (!server_cors_preflight(&self->cors, request, &room, &response))
         return false;
     finish(self, request, &response);
     return true;
@@ -86,7 +86,7 @@ static void on_request(struct http_request *request, void *arg)
     assert(self->answer != NULL);
     if (answer_preflight(self, request))
         return;
-    enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &answer);
     if (verdict == AUTH_GRANTED) {
         self->answer(&self->base, request);
         return;
@@ -99,7 +99,7 @@ static void on_request(struct http_request *request, void *arg)
 /* Bodies are not read: nothing else can come. */
 static const struct http_handler page_handler = {.on_request = on_request};
 
-bool page_extension_prepare(struct component *base, const struct http_listen_config *config,
+bool page_extension_prepare(struct component *base, const struct http_server_config *config,
                             page_answer_fn answer, struct error *error)
 {
     struct page_extension *self = page_extension_of(base);
@@ -107,14 +107,15 @@ bool page_extension_prepare(struct component *base, const struct http_listen_con
     self->config = config;
     self->answer = answer;
     self->tls.logger = &base->logger;
-    if (!component_is_rehearsed(base) && !listen_tls_init(&self->tls, &config->listen, true, error))
+    if (!component_is_rehearsed(base) &&
+        !server_tls_context_init(&self->tls, &config->listen, true, error))
         return false;
-    if (!listen_auth_init(&self->auth, base, &config->listen, error))
+    if (!server_auth_init(&self->auth, base, &config->listen, error))
         return error_prefix(error, "auth");
     if (config->has_cors)
-        listen_cors_init(&self->cors, &config->cors);
-    self->response_headers = http_listen_config_headers(config);
-    struct http_server_settings settings = http_listen_config_settings(config, base);
+        server_cors_init(&self->cors, &config->cors);
+    self->response_headers = http_server_config_headers(config);
+    struct http_server_settings settings = http_server_config_settings(config, base);
     settings.tls = self->tls.context;
     settings.must_answer = true;
     settings.handler = &page_handler;
@@ -125,7 +126,7 @@ bool page_extension_prepare(struct component *base, const struct http_listen_con
 bool page_extension_listen(struct component *base, const char *message, struct error *error)
 {
     struct page_extension *self = page_extension_of(base);
-    const struct listen_config *listen = &self->config->listen;
+    const struct server_config *listen = &self->config->listen;
     assert(message != NULL);
     if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
         return error_prefix(error, "failed to bind to address %s", listen->endpoint);
@@ -149,8 +150,8 @@ void page_extension_destroy(struct component *base)
 {
     struct page_extension *self = page_extension_of(base);
     http_server_destroy(self->server);
-    listen_tls_fini(&self->tls);
-    listen_auth_fini(&self->auth);
-    listen_cors_fini(&self->cors);
-    http_listen_config_free_headers(&self->response_headers);
+    server_tls_context_fini(&self->tls);
+    server_auth_fini(&self->auth);
+    server_cors_fini(&self->cors);
+    http_server_config_free_headers(&self->response_headers);
 }

@@ -8,10 +8,10 @@
 
 #include "src/base/slice.h"
 #include "src/core/component.h"
-#include "src/listen/listen_auth.h"
-#include "src/listen/listen_config.h"
-#include "src/listen/listen_cors.h"
-#include "src/listen/listen_tls.h"
+#include "src/listen/server_auth.h"
+#include "src/listen/server_config.h"
+#include "src/listen/server_cors.h"
+#include "src/listen/server_tls_context.h"
 
 struct http_request;
 struct http_response;
@@ -22,24 +22,24 @@ typedef void (*page_answer_fn)(struct component *base, struct http_request *requ
 
 struct page_extension {
     struct component base;
-    const struct http_listen_config *config;
+    const struct http_server_config *config;
     page_answer_fn answer;
     struct http_server *server;
-    struct listen_tls tls;
-    struct listen_auth auth;
-    struct listen_cors cors;
+    struct server_tls_context tls;
+    struct server_auth auth;
+    struct server_cors cors;
     struct http_common_headers response_headers;
 };
 
-/* Rows for a struct http_listen_config that is the member of owner. */
+/* Rows for a struct http_server_config that is the member of owner. */
 #define PAGE_ROWS(owner, member, address, keep_alive)                                              \
-    LISTEN_ROWS(owner, member.listen, address), HTTP_LISTEN_ROWS(owner, member, "0", keep_alive)
+    SERVER_ROWS(owner, member.listen, address), HTTP_SERVER_ROWS(owner, member, "0", keep_alive)
 
 /* Rules across the fields; example is an endpoint. */
-bool page_extension_check(const struct http_listen_config *config, const char *example,
+bool page_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error);
 /* In create; config lives as long as the component. */
-bool page_extension_prepare(struct component *base, const struct http_listen_config *config,
+bool page_extension_prepare(struct component *base, const struct http_server_config *config,
                             page_answer_fn answer, struct error *error);
 /* In start: listens, and logs message with the address. */
 bool page_extension_listen(struct component *base, const char *message, struct error *error);

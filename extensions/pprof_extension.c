@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct pprof_extension_config {
-    struct http_listen_config server;
+    struct http_server_config server;
 };
 
 #define OWNER struct pprof_extension_config

@@ -19,7 +19,7 @@ struct zpages_expvar_config {
 };
 
 struct zpages_extension_config {
-    struct http_listen_config server;
+    struct http_server_config server;
     struct zpages_expvar_config expvar;
 };
 

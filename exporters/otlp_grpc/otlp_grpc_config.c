@@ -4,7 +4,7 @@
 #include "exporters/otlp_grpc/otlp_grpc_config.h"
 
 #include "src/base/error.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/net/client/grpc_metadata.h"
 #include "src/net/client/grpc_target.h"
 
@@ -56,8 +56,8 @@ const struct config_field otlp_grpc_fields[] = {
     CONFIG_TEXT(struct otlp_grpc_config, user_agent, "user_agent", NULL,
                 "The user agent, instead of ours."),
     EXPORTER_AUTH_ROW(struct otlp_grpc_config, auth),
-    CONFIG_SECTIONS(struct otlp_grpc_config, middlewares, struct listen_middleware_config,
-                    "middlewares", listen_middleware_fields, NULL, "Not supported yet."),
+    CONFIG_SECTIONS(struct otlp_grpc_config, middlewares, struct server_middleware_config,
+                    "middlewares", server_middleware_fields, NULL, "Not supported yet."),
     CONFIG_DURATION(struct otlp_grpc_config, timeout_ns, "timeout", "5s", 0, INT64_MAX,
                     "Limit of one attempt; 0: none."),
     CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),

@@ -30,7 +30,7 @@ struct otlp_grpc_config {
     const char *authority;
     const char *user_agent;
     struct exporter_auth_config auth;
-    struct config_sections middlewares; /* struct listen_middleware_config */
+    struct config_sections middlewares; /* struct server_middleware_config */
     uint64_t timeout_ns;
 };
 

@@ -6,7 +6,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/base/slice.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/net/syntax/http_url.h"
 
 #include <assert.h>
@@ -109,8 +109,8 @@ const struct config_field otlp_http_config_fields[] = {
                     "When the server behind profiles turns out to be a Pyroscope: send profiles "
                     "that its OTLP endpoint refuses by its Push API."),
     EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
-    CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct listen_middleware_config,
-                    "middlewares", listen_middleware_fields, NULL, "Not supported yet."),
+    CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct server_middleware_config,
+                    "middlewares", server_middleware_fields, NULL, "Not supported yet."),
     CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
     CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent from where they lie."),
     CONFIG_IGNORED_DURATION("http2_read_idle_timeout", "Requests have a timeout of their own."),

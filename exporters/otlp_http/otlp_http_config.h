@@ -45,7 +45,7 @@ struct otlp_http_config {
     bool has_cookies;
     struct otlp_http_cookies_config cookies;
     struct exporter_auth_config auth;
-    struct config_sections middlewares; /* struct listen_middleware_config */
+    struct config_sections middlewares; /* struct server_middleware_config */
     bool has_pyroscope;
     struct pyroscope_road_config pyroscope;
 };

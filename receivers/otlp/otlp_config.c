@@ -49,8 +49,8 @@ static const struct config_field keepalive_fields[] = {
 };
 
 static const struct config_field grpc_fields[] = {
-    LISTEN_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
-    LISTEN_AUTH_ROW(struct otlp_grpc_config, listen, listen_auth_fields),
+    SERVER_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
+    SERVER_AUTH_ROW(struct otlp_grpc_config, listen, server_auth_fields),
     CONFIG_COUNT(
         struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
         INT64_MAX / (1 << 20),
@@ -67,7 +67,7 @@ static const struct config_field grpc_fields[] = {
 };
 
 static const struct config_field http_fields[] = {
-    LISTEN_ROWS(struct otlp_http_config, server.listen, "localhost:4318"),
+    SERVER_ROWS(struct otlp_http_config, server.listen, "localhost:4318"),
     CONFIG_TEXT(struct otlp_http_config, url_paths[TRACES], "traces_url_path", "/v1/traces",
                 "Path of traces."),
     CONFIG_TEXT(struct otlp_http_config, url_paths[METRICS], "metrics_url_path", "/v1/metrics",
@@ -76,7 +76,7 @@ static const struct config_field http_fields[] = {
                 "Path of logs."),
     CONFIG_TEXT(struct otlp_http_config, url_paths[PROFILES], "profiles_url_path",
                 "/v1development/profiles", "Path of profiles. Not a key of the Go collector."),
-    HTTP_LISTEN_ROWS(struct otlp_http_config, server, "20971520", "true"),
+    HTTP_SERVER_ROWS(struct otlp_http_config, server, "20971520", "true"),
     CONFIG_END,
 };
 
@@ -84,7 +84,7 @@ static bool check_grpc(const void *section, struct error *error)
 {
     assert(section != NULL);
     const struct otlp_grpc_config *grpc = section;
-    return listen_config_check(&grpc->listen, error);
+    return server_config_check(&grpc->listen, error);
 }
 
 static const char *const url_path_keys[SIGNAL_KINDS] = {
@@ -122,7 +122,7 @@ static bool check_http(const void *section, struct error *error)
 {
     assert(section != NULL);
     const struct otlp_http_config *http = section;
-    return http_listen_config_check(&http->server, error) && check_url_paths(http, error);
+    return http_server_config_check(&http->server, error) && check_url_paths(http, error);
 }
 
 static const struct config_field protocols_fields[] = {
@@ -162,7 +162,7 @@ bool otlp_config_check(const void *section, struct error *error)
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)
 {
     assert(http != NULL);
-    return http_listen_config_body_max(&http->server, BODY_BYTES_DEFAULT);
+    return http_server_config_body_max(&http->server, BODY_BYTES_DEFAULT);
 }
 
 uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_config *grpc)

@@ -8,7 +8,7 @@
 
 #include "src/base/signal_kind.h"
 #include "src/config/field.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 
 struct error;
 
@@ -31,7 +31,7 @@ struct otlp_keepalive_config {
 };
 
 struct otlp_grpc_config {
-    struct listen_config listen;
+    struct server_config listen;
     uint64_t message_mib_max;
     uint64_t streams_max;
     bool has_keepalive;
@@ -39,7 +39,7 @@ struct otlp_grpc_config {
 };
 
 struct otlp_http_config {
-    struct http_listen_config server;
+    struct http_server_config server;
     const char *url_paths[SIGNAL_KINDS];
 };
 

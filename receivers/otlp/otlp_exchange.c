@@ -195,7 +195,7 @@ void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_an
     if (answer->attributes_count == 0)
         return;
     struct client_info *client = client_of(exchange);
-    exchange->client = listen_auth_client(answer, client);
+    exchange->client = server_auth_client(answer, client);
     client_info_unref(client);
 }
 

@@ -88,7 +88,7 @@ static bool check_auth(const struct otlp_receiver *receiver, struct http_request
                        const struct grpc_call *call, struct auth_answer *answer)
 {
     assert(answer != NULL);
-    enum auth_verdict verdict = listen_auth_ask(&receiver->auth[OTLP_GRPC], request, answer);
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, answer);
     if (verdict == AUTH_GRANTED)
         return true;
     bool is_busy = verdict == AUTH_BUSY;

@@ -35,9 +35,9 @@ static void finish(const struct otlp_receiver *receiver, struct http_request *re
 static void respond(const struct otlp_receiver *receiver, struct http_request *request,
                     struct http_response *response)
 {
-    struct listen_cors_room room;
+    struct server_cors_room room;
     assert(response->status >= 200);
-    listen_cors_add(&receiver->cors, request, &room, response);
+    server_cors_add(&receiver->cors, request, &room, response);
     finish(receiver, request, response);
 }
 
@@ -132,10 +132,10 @@ static void refuse_early(const struct otlp_receiver *receiver, struct http_reque
 /* Browsers ask first, without credentials. True: it has answered. */
 static bool answer_preflight(const struct otlp_receiver *receiver, struct http_request *request)
 {
-    struct listen_cors_room room;
+    struct server_cors_room room;
     struct http_response response;
     assert(receiver->config->has_http);
-    if (!listen_cors_preflight(&receiver->cors, request, &room, &response))
+    if (!server_cors_preflight(&receiver->cors, request, &room, &response))
         return false;
     finish(receiver, request, &response);
     return true;
@@ -146,7 +146,7 @@ static bool check_auth(const struct otlp_receiver *receiver, struct http_request
                        struct auth_answer *answer)
 {
     assert(answer != NULL);
-    enum auth_verdict verdict = listen_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
     if (verdict == AUTH_GRANTED)
         return true;
     bool is_busy = verdict == AUTH_BUSY;
@@ -165,7 +165,7 @@ static bool check_compression(const struct otlp_receiver *receiver, struct http_
 {
     assert(ret_codec != NULL);
     struct slice found = http_request_header(request, "content-encoding");
-    *ret_codec = http_listen_config_codec(&receiver->config->http.server, found);
+    *ret_codec = http_server_config_codec(&receiver->config->http.server, found);
     if (*ret_codec != CODECS)
         return true;
     char text[ENCODING_SHOWN_MAX + 64];

@@ -45,7 +45,7 @@ static const struct counter_row otlp_receiver_counters[] = {
     COUNTER(struct otlp_receiver_counters, profile_attributes_dropped, COUNTER_SUM,
             "spanflame_profile_attributes_dropped",
             "Number of attributes of profiles that were dropped because they refer to nothing."),
-    LISTEN_TLS_COUNTERS(struct otlp_receiver_counters, tls),
+    SERVER_TLS_COUNTERS(struct otlp_receiver_counters, tls),
     HTTP_SERVER_COUNTERS(struct otlp_receiver_counters, http),
     COUNTER_END,
 };
@@ -103,7 +103,7 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
 {
     assert(self->config->has_http);
     struct http_server_settings settings =
-        http_listen_config_settings(&self->config->http.server, &self->base);
+        http_server_config_settings(&self->config->http.server, &self->base);
     settings.tls = self->tls[OTLP_HTTP].context;
     settings.counters = http_counters_of(self);
     settings.handler = &otlp_http_handler;
@@ -112,11 +112,11 @@ static struct http_server *create_http_server(struct otlp_receiver *self)
 
 static void prepare_http(struct otlp_receiver *self)
 {
-    const struct http_listen_config *config = &self->config->http.server;
+    const struct http_server_config *config = &self->config->http.server;
     assert(self->servers[OTLP_HTTP] == NULL);
     if (config->has_cors)
-        listen_cors_init(&self->cors, &config->cors);
-    self->response_headers = http_listen_config_headers(config);
+        server_cors_init(&self->cors, &config->cors);
+    self->response_headers = http_server_config_headers(config);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
         self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
         assert(self->url_paths[signal] != NULL);
@@ -126,27 +126,27 @@ static void prepare_http(struct otlp_receiver *self)
 
 /* Of a protocol that is on. */
 static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transport,
-                        const struct listen_config *config, struct error *error)
+                        const struct server_config *config, struct error *error)
 {
     struct otlp_receiver_counters *counters = self->base.counters;
-    struct listen_tls *tls = &self->tls[transport];
+    struct server_tls_context *tls = &self->tls[transport];
     assert(transport < OTLP_TRANSPORTS);
     tls->logger = &self->base.logger;
     tls->counters = &counters->tls;
     if (component_is_rehearsed(&self->base) ||
-        listen_tls_init(tls, config, transport == OTLP_HTTP, error))
+        server_tls_context_init(tls, config, transport == OTLP_HTTP, error))
         return true;
     return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
 }
 
 /* Of a protocol that is on. */
 static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
-                           const struct listen_config *config, struct error *error)
+                           const struct server_config *config, struct error *error)
 {
     assert(transport < OTLP_TRANSPORTS);
     if (!prepare_tls(self, transport, config, error))
         return false;
-    if (listen_auth_init(&self->auth[transport], &self->base, config, error))
+    if (server_auth_init(&self->auth[transport], &self->base, config, error))
         return true;
     return error_prefix(error, "protocols::%s::auth", transport == OTLP_GRPC ? "grpc" : "http");
 }
@@ -175,7 +175,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
 
 /* Opens the listener of one protocol for the servers of all lanes. */
 static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
-                       const struct listen_config *config, struct error *error)
+                       const struct server_config *config, struct error *error)
 {
     assert(transport < OTLP_TRANSPORTS);
     assert(first->base.first == &first->base);
@@ -241,13 +241,13 @@ static void otlp_receiver_destroy(struct component *component)
     assert(self->exchanges == 0);
     for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++) {
         http_server_destroy(self->servers[transport]);
-        listen_tls_fini(&self->tls[transport]);
-        listen_auth_fini(&self->auth[transport]);
+        server_tls_context_fini(&self->tls[transport]);
+        server_auth_fini(&self->auth[transport]);
     }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
-    http_listen_config_free_headers(&self->response_headers);
-    listen_cors_fini(&self->cors);
+    http_server_config_free_headers(&self->response_headers);
+    server_cors_fini(&self->cors);
     client_info_unref(self->last_client);
     codec_box_destroy(self->codecs);
 }

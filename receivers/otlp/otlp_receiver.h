@@ -14,9 +14,9 @@
 #include "src/codec/codec.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/listen/listen_auth.h"
-#include "src/listen/listen_cors.h"
-#include "src/listen/listen_tls.h"
+#include "src/listen/server_auth.h"
+#include "src/listen/server_cors.h"
+#include "src/listen/server_tls_context.h"
 #include "src/net/server/grpc.h"
 #include "src/net/server/http_server.h"
 #include "src/profiles/otlp/profile_layout.h"
@@ -37,7 +37,7 @@ struct otlp_receiver_counters {
     counter layouts[PROFILE_LAYOUTS];              /* requests of profiles */
     counter profiles_rejected;
     counter profile_attributes_dropped;
-    struct listen_tls_counters tls;
+    struct server_tls_counters tls;
     struct http_server_counters http;
 };
 
@@ -46,10 +46,10 @@ struct otlp_receiver {
     const struct otlp_protocols_config *config;
     enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
     struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
-    struct listen_tls tls[OTLP_TRANSPORTS];
+    struct server_tls_context tls[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
-    struct listen_auth auth[OTLP_TRANSPORTS];
-    struct listen_cors cors;
+    struct server_auth auth[OTLP_TRANSPORTS];
+    struct server_cors cors;
     struct http_common_headers response_headers;
     struct codec_box *codecs;
     struct client_info *last_client; /* of the last request; the next has it often too */

@@ -42,10 +42,10 @@ static const struct connect_code connect_codes[] = {
 void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_request *request,
                        struct http_response *response)
 {
-    struct listen_cors_room room;
+    struct server_cors_room room;
     assert(response->status >= 200);
     if (response->status != 204) /* the answer to a preflight has all of it */
-        listen_cors_add(&receiver->cors, request, &room, response);
+        server_cors_add(&receiver->cors, request, &room, response);
     response->common = receiver->response_headers;
     http_respond(request, response);
 }

@@ -24,8 +24,8 @@ static const struct config_field limits_fields[] = {
 };
 
 const struct config_field pyroscope_receiver_fields[] = {
-    LISTEN_ROWS(struct pyroscope_receiver_config, server.listen, "localhost:4040"),
-    HTTP_LISTEN_ROWS(struct pyroscope_receiver_config, server, "20971520", "true"),
+    SERVER_ROWS(struct pyroscope_receiver_config, server.listen, "localhost:4040"),
+    HTTP_SERVER_ROWS(struct pyroscope_receiver_config, server, "20971520", "true"),
     CONFIG_SECTION(struct pyroscope_receiver_config, limits, struct upload_limits, "limits",
                    limits_fields, NULL,
                    "What is refused, so that its sender hears of it: names and defaults are "
@@ -37,11 +37,11 @@ bool pyroscope_receiver_config_check(const void *section, struct error *error)
 {
     assert(section != NULL);
     const struct pyroscope_receiver_config *config = section;
-    return http_listen_config_check(&config->server, error);
+    return http_server_config_check(&config->server, error);
 }
 
 uint64_t pyroscope_receiver_bytes_max(const struct pyroscope_receiver_config *config)
 {
     assert(config != NULL);
-    return http_listen_config_body_max(&config->server, BODY_BYTES_DEFAULT);
+    return http_server_config_body_max(&config->server, BODY_BYTES_DEFAULT);
 }

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/profiles/pyroscope/upload_check.h"
 
 struct error;
 
 struct pyroscope_receiver_config {
-    struct http_listen_config server;
+    struct http_server_config server;
     struct upload_limits limits;
 };
 

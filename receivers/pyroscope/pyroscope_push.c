@@ -55,8 +55,8 @@ static bool check_encoding(struct pyroscope_exchange *exchange, const char *head
     const struct pyroscope_receiver_config *config = exchange->receiver->base.config;
     bool is_gzip = slice_equal_text(encoding, "gzip");
     bool is_plain = encoding.size == 0 || slice_equal_text(encoding, "identity");
-    bool is_taken = (is_plain && http_listen_config_takes(&config->server, "")) ||
-                    (is_gzip && http_listen_config_takes(&config->server, "gzip"));
+    bool is_taken = (is_plain && http_server_config_takes(&config->server, "")) ||
+                    (is_gzip && http_server_config_takes(&config->server, "gzip"));
     exchange->codec = is_gzip ? CODEC_GZIP : CODEC_NONE;
     return is_taken ||
            refuse_showing(exchange, STATUS_UNIMPLEMENTED,

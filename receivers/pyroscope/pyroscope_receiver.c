@@ -31,7 +31,7 @@ static const struct counter_row pyroscope_receiver_counters[] = {
     COUNTER(struct pyroscope_receiver_counters, negative, COUNTER_SUM,
             "spanflame_pyroscope_left_out_samples",
             "Number of samples with a value below zero, which are left out as by the server."),
-    LISTEN_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
+    SERVER_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
     HTTP_SERVER_COUNTERS(struct pyroscope_receiver_counters, http),
     COUNTER_END,
 };
@@ -83,15 +83,15 @@ static void refuse_stranger(struct pyroscope_receiver *self, struct http_request
 /* On every path, before a byte of a body is read. False: it has answered. */
 static bool is_admitted(struct pyroscope_receiver *self, struct http_request *request)
 {
-    struct listen_cors_room room;
+    struct server_cors_room room;
     struct http_response response;
     struct auth_answer answer;
     assert(self->server != NULL);
-    if (listen_cors_preflight(&self->cors, request, &room, &response)) {
+    if (server_cors_preflight(&self->cors, request, &room, &response)) {
         pyroscope_respond(self, request, &response);
         return false;
     }
-    enum auth_verdict verdict = listen_auth_ask(&self->auth, request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &answer);
     struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
     if (verdict == AUTH_GRANTED && tenant.size <= CLIENT_TENANT_BYTES_MAX)
         return true;
@@ -176,7 +176,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
 {
     struct pyroscope_receiver *self = pyroscope_receiver_of(component);
     const struct pyroscope_receiver_config *config = component->config;
-    const struct http_listen_config *server = &config->server;
+    const struct http_server_config *server = &config->server;
     struct pyroscope_receiver_counters *counters = component->counters;
     assert(error != NULL);
     self->gzip = gzip_create();
@@ -186,14 +186,14 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
     if (!component_is_rehearsed(component) &&
-        !listen_tls_init(&self->tls, &server->listen, true, error))
+        !server_tls_context_init(&self->tls, &server->listen, true, error))
         return false;
-    if (!listen_auth_init(&self->auth, component, &server->listen, error))
+    if (!server_auth_init(&self->auth, component, &server->listen, error))
         return error_prefix(error, "auth");
     if (server->has_cors)
-        listen_cors_init(&self->cors, &server->cors);
-    self->response_headers = http_listen_config_headers(server);
-    struct http_server_settings settings = http_listen_config_settings(server, component);
+        server_cors_init(&self->cors, &server->cors);
+    self->response_headers = http_server_config_headers(server);
+    struct http_server_settings settings = http_server_config_settings(server, component);
     settings.tls = self->tls.context;
     settings.counters = &counters->http;
     settings.handler = &handler;
@@ -253,10 +253,10 @@ static void pyroscope_receiver_destroy(struct component *component)
     struct pyroscope_receiver *self = pyroscope_receiver_of(component);
     assert(self->exchanges == 0);
     http_server_destroy(self->server);
-    listen_tls_fini(&self->tls);
-    listen_auth_fini(&self->auth);
-    listen_cors_fini(&self->cors);
-    http_listen_config_free_headers(&self->response_headers);
+    server_tls_context_fini(&self->tls);
+    server_auth_fini(&self->auth);
+    server_cors_fini(&self->cors);
+    http_server_config_free_headers(&self->response_headers);
     gzip_destroy(self->gzip);
     gzip_destroy(self->helper_gzip);
     codec_box_destroy(self->codecs);

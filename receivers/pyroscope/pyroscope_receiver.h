@@ -13,9 +13,9 @@
 #include "src/base/budget.h"
 #include "src/base/counter.h"
 #include "src/core/component.h"
-#include "src/listen/listen_auth.h"
-#include "src/listen/listen_cors.h"
-#include "src/listen/listen_tls.h"
+#include "src/listen/server_auth.h"
+#include "src/listen/server_cors.h"
+#include "src/listen/server_tls_context.h"
 #include "src/net/server/http_server.h"
 
 struct codec_box;
@@ -30,16 +30,16 @@ struct pyroscope_receiver_counters {
     counter waits;
     counter empty;
     counter negative;
-    struct listen_tls_counters tls;
+    struct server_tls_counters tls;
     struct http_server_counters http;
 };
 
 struct pyroscope_receiver {
     struct component base;
     struct http_server *server;
-    struct listen_tls tls;
-    struct listen_auth auth;
-    struct listen_cors cors;
+    struct server_tls_context tls;
+    struct server_auth auth;
+    struct server_cors cors;
     struct http_common_headers response_headers;
     struct gzip *gzip;        /* of profiles inside of bodies */
     struct gzip *helper_gzip; /* the same, on the lane's helper */

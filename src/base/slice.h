@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 struct slice {
     const uint8_t *data;
@@ -31,4 +32,11 @@ static inline bool slice_equal(struct slice a, struct slice b)
 static inline bool slice_equal_text(struct slice a, const char *text)
 {
     return slice_equal(a, slice_of_text(text));
+}
+
+/* Without regard to the case of ASCII letters. */
+static inline bool slice_equal_nocase(struct slice slice, const char *text)
+{
+    return slice.size == strlen(text) &&
+           strncasecmp((const char *)slice.data, text, slice.size) == 0;
 }

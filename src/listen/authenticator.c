@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds authenticators among the extensions. */
+/* Creates authenticators from the extensions of a service. */
 #include "src/listen/authenticator.h"
 
 #include <assert.h>
@@ -12,7 +12,6 @@ static bool accepts(const struct config_component *extension, enum auth_side sid
                     struct error *error)
 {
     static const char *const sides[] = {[AUTH_SERVER] = "server", [AUTH_CLIENT] = "client"};
-    assert(extension->factory != NULL);
     const struct authenticator_ops *ops = extension->factory->authenticator;
     if (ops != NULL && ops->serves(extension->config, side))
         return true;
@@ -36,7 +35,6 @@ struct authenticator *authenticator_create(const struct component *user, const c
                                            enum auth_side side, struct error *error)
 {
     const struct service_view *view = user->service;
-    assert(id != NULL);
     const struct config_component *extension =
         view != NULL && view->extension != NULL ? view->extension(view, id) : NULL;
     if (extension == NULL) {
@@ -62,7 +60,6 @@ void authenticator_destroy(struct authenticator *authenticator)
 {
     if (authenticator == NULL)
         return;
-    assert(authenticator->ops != NULL);
     authenticator->ops->destroy(authenticator);
 }
 
@@ -70,7 +67,6 @@ enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
                                       struct auth_answer *ret_answer)
 {
-    assert(authenticator->ops->authenticate != NULL);
     *ret_answer = (struct auth_answer){.reason = NULL};
     enum auth_verdict verdict =
         authenticator->ops->authenticate(authenticator, request, ret_answer);
@@ -80,6 +76,5 @@ enum auth_verdict authenticator_check(struct authenticator *authenticator,
 
 struct auth_header authenticator_credentials(struct authenticator *authenticator)
 {
-    assert(authenticator->ops->credentials != NULL);
     return authenticator->ops->credentials(authenticator);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract of extensions that authenticate: who sends to a server of ours, or us at somebody
- * else's. Whoever uses one makes an instance of its own from the extension's configuration, on its
- * lane, so that nothing is shared. Making and destroying while no lane runs; all else on the lane.
- */
+/* The contract of authenticator extensions: of clients of our servers, or of our clients at other
+ * servers. Each user creates an instance of its own from the extension's configuration, so that
+ * lanes share nothing. Created and destroyed while no lane runs; all else on the user's lane. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "src/base/clock.h"
 #include "src/base/slice.h"
 
 struct authenticator;
@@ -17,10 +18,17 @@ struct error;
 struct lane;
 struct logger;
 
+/* Files with tokens, and with users and passwords. */
+enum { SECRET_FILE_BYTES_MAX = 64 * 1024, HTPASSWD_BYTES_MAX = 1 << 20 };
+/* How many verdicts a lane caches, and the share of its time for new ones (one part in so many)
+ * once the burst is used up. */
+enum { AUTH_RIGHT_KEPT_MAX = 256, AUTH_WRONG_KEPT_MAX = 64, AUTH_CHECK_SHARE = 10 };
+#define AUTH_CHECK_BURST_NS ((int64_t)NS_PER_S)
+
 enum auth_side { AUTH_SERVER, AUTH_CLIENT };
 
-/* What a server asks about: the first value of a header by its lower-case name; data is NULL when
- * there is none. */
+/* A request: the first value of the header with this lower-case name; data is NULL if there is
+ * none. */
 struct auth_request {
     struct slice (*header)(const struct auth_request *request, const char *name);
 };
@@ -28,34 +36,34 @@ struct auth_request {
 enum auth_verdict {
     AUTH_GRANTED,
     AUTH_DENIED, /* 401, UNAUTHENTICATED */
-    AUTH_BUSY,   /* try again later: checking costs too much just now */
+    AUTH_BUSY,   /* retry later: checking has used up its share of time */
 };
 
 enum { AUTH_ATTRIBUTES_MAX = 2 };
 
-/* What pipelines may know of who was let in: "auth.username" in from_context. */
+/* Attributes of an authenticated client for pipelines: "auth.username" in from_context. */
 struct auth_attribute {
     const char *name;
     const char *value;
 };
 
-/* What it points to is the authenticator's, and lives until the next call. */
+/* Owned by the authenticator, valid until its next call. */
 struct auth_answer {
-    const char *reason; /* for the client, unless granted; never holds what it sent */
+    const char *reason; /* for the client, unless granted; never contains what it sent */
     size_t attributes_count;
     struct auth_attribute attributes[AUTH_ATTRIBUTES_MAX];
 };
 
-/* One header of each request that we send. Valid until the next call. */
+/* A header of each request that we send. Valid until the next call. */
 struct auth_header {
     const char *name; /* in lower case; always the same */
     const char *value;
 };
 
 struct authenticator_ops {
-    /* Whether this configuration can serve that side. */
+    /* Whether this configuration supports the side. */
     bool (*serves)(const void *config, enum auth_side side);
-    /* Reads files and prepares. NULL: the error says why. */
+    /* Reads its files. NULL: error has the reason. */
     struct authenticator *(*create)(const void *config, const struct logger *logger,
                                     struct error *error);
     void (*destroy)(struct authenticator *authenticator);
@@ -72,17 +80,17 @@ struct authenticator {
     const struct logger *logger;
 };
 
-/* An instance of the extension of that id for user, which logs what happens to it. */
+/* An instance of the extension with this id, which logs with the logger of user. */
 struct authenticator *authenticator_create(const struct component *user, const char *id,
                                            enum auth_side side, struct error *error);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void authenticator_destroy(struct authenticator *authenticator);
-/* ret_answer is complete afterwards. */
+/* Always sets *ret_answer. */
 enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
                                       struct auth_answer *ret_answer);
 struct auth_header authenticator_credentials(struct authenticator *authenticator);
 
-/* For option tables (CONFIG_EXTENSION): whether an extension can be named there. */
+/* For option tables (CONFIG_EXTENSION): whether the extension fits. */
 bool authenticator_accepts_server(const struct config_component *extension, struct error *error);
 bool authenticator_accepts_client(const struct config_component *extension, struct error *error);

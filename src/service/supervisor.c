@@ -23,7 +23,7 @@
 #include "src/base/mem.h"
 #include "src/base/reload_state.h"
 #include "src/config/config.h"
-#include "src/net/socket/kept_sockets.h"
+#include "src/net/socket/inherited_listeners.h"
 #include "src/service/service.h"
 
 enum end_reason { END_SIGNAL, END_RELOAD, END_FAILED };
@@ -252,7 +252,7 @@ static void reload(struct supervisor *self)
         log_error(NULL, "The new configuration is invalid; the old one keeps running.");
         return;
     }
-    kept_sockets_begin();
+    inherited_listeners_begin();
     reload_state_begin();
     stop(self, END_RELOAD);
 }
@@ -332,7 +332,7 @@ static void end_forced(const struct supervisor *self)
     log_warn(NULL, "Shutdown was cut short.",
              log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
     if (self->end_reason == END_RELOAD) {
-        kept_sockets_end();
+        inherited_listeners_end();
         log_warn(NULL, "Restarting the process with the new configuration.");
         return;
     }
@@ -350,7 +350,7 @@ static void run_once(struct supervisor *self)
     if (create_lanes(self, &error) && watch_signals(self, &error))
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
-    kept_sockets_end();
+    inherited_listeners_end();
     reload_state_end();
     if (!is_started) {
         assert(error.text[0] != '\0');

@@ -132,10 +132,10 @@ MUTANTS = [
            "if (!auth_verdicts_may_check(self->verdicts))\n        return AUTH_BUSY;",
            "if (!auth_verdicts_may_check(self->verdicts))\n        return AUTH_GRANTED;",
            ("test_authenticators", "e2e-48-authentication")),
-    Mutant("cors: an origin ends as its pattern does", "src/listen/listen_cors.c",
+    Mutant("cors: an origin ends as its pattern does", "src/listen/server_cors.c",
            "strncasecmp(star + 1, origin_text + origin.size - after, after) == 0", "true",
            ("test_otlp_http",)),
-    Mutant("cors: an origin begins as its pattern does", "src/listen/listen_cors.c",
+    Mutant("cors: an origin begins as its pattern does", "src/listen/server_cors.c",
            "strncasecmp(pattern, origin_text, before) == 0", "true",
            ("test_otlp_http",)),
     # HTTP

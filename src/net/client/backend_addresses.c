@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks hosts up through libuv and remembers the answer for BACKEND_ADDRESSES_KEEP_NS. Runs on its
- * user's lane. */
+/* Looks up hosts through libuv and keeps the result for BACKEND_ADDRESSES_KEEP_NS. On its user's
+ * lane. */
 #include "src/net/client/backend_addresses.h"
 
 #include "src/base/clock.h"
@@ -23,15 +23,14 @@ static bool literal_take(struct backend_addresses *addresses)
     return true;
 }
 
-/* False when there is none that fits: the old ones stay, as a connection may be under way to one of
- * them. */
-static bool answer_take(struct backend_addresses *addresses, const struct addrinfo *answer)
+/* False: there is none that fits. The old ones stay, as a connection to one may be under way. */
+static bool take_addresses(struct backend_addresses *addresses, const struct addrinfo *found)
 {
     assert(!addresses->is_resolving);
     size_t count = 0;
-    for (; answer != NULL && count < BACKEND_ADDRESSES_MAX; answer = answer->ai_next) {
-        if (answer->ai_addrlen <= sizeof(addresses->list[0]))
-            memcpy(&addresses->list[count++], answer->ai_addr, answer->ai_addrlen);
+    for (; found != NULL && count < BACKEND_ADDRESSES_MAX; found = found->ai_next) {
+        if (found->ai_addrlen <= sizeof(addresses->list[0]))
+            memcpy(&addresses->list[count++], found->ai_addr, found->ai_addrlen);
     }
     if (count == 0)
         return false;
@@ -41,38 +40,33 @@ static bool answer_take(struct backend_addresses *addresses, const struct addrin
     return true;
 }
 
-static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *answer)
+static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct backend_addresses *addresses = request->data;
     assert(addresses->is_resolving);
     addresses->is_resolving = false;
-    if (status == 0 && !answer_take(addresses, answer))
+    if (status == 0 && !take_addresses(addresses, found))
         status = UV_EAI_NODATA;
-    uv_freeaddrinfo(answer);
+    uv_freeaddrinfo(found);
     addresses->done(status, addresses->arg);
 }
 
 void backend_addresses_init(struct backend_addresses *addresses, struct lane *lane,
                             const char *host, uint16_t port)
 {
-    assert(addresses != NULL);
-    assert(host != NULL);
     *addresses = (struct backend_addresses){.lane = lane, .host = host, .port = port};
     (void)literal_take(addresses);
 }
 
 bool backend_addresses_are_fresh(const struct backend_addresses *addresses)
 {
-    assert(addresses != NULL);
     return addresses->count > 0 && clock_now_ns() < addresses->expires_ns;
 }
 
 int backend_addresses_resolve(struct backend_addresses *addresses, backend_resolved_fn done,
                               void *arg)
 {
-    assert(addresses != NULL);
     assert(!addresses->is_resolving);
-    assert(done != NULL);
     char service[sizeof("65535")];
     snprintf(service, sizeof(service), "%u", (unsigned)addresses->port);
     const struct addrinfo hints = {
@@ -80,7 +74,7 @@ int backend_addresses_resolve(struct backend_addresses *addresses, backend_resol
     addresses->done = done;
     addresses->arg = arg;
     addresses->request.data = addresses;
-    int result = uv_getaddrinfo(lane_loop(addresses->lane), &addresses->request, on_answer,
+    int result = uv_getaddrinfo(lane_loop(addresses->lane), &addresses->request, on_addresses,
                                 addresses->host, service, &hints);
     addresses->is_resolving = result == 0;
     return result;
@@ -88,7 +82,6 @@ int backend_addresses_resolve(struct backend_addresses *addresses, backend_resol
 
 const struct sockaddr *backend_address(const struct backend_addresses *addresses, size_t tried)
 {
-    assert(addresses != NULL);
     assert(tried < addresses->count);
     size_t index = (addresses->good + tried) % addresses->count;
     return (const struct sockaddr *)&addresses->list[index];
@@ -96,14 +89,12 @@ const struct sockaddr *backend_address(const struct backend_addresses *addresses
 
 void backend_address_is_good(struct backend_addresses *addresses, size_t tried)
 {
-    assert(addresses != NULL);
     if (addresses->count > 0)
         addresses->good = (addresses->good + tried) % addresses->count;
 }
 
 void backend_addresses_forget(struct backend_addresses *addresses)
 {
-    assert(addresses != NULL);
     if (addresses->expires_ns != UINT64_MAX)
         addresses->expires_ns = 0;
 }

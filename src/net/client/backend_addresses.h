@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of one back-end: a literal, or what getaddrinfo says, believed for a short time.
- * Embedded by its user; runs on the user's lane (the look-up itself on libuv's pool). */
+/* The addresses of one back-end: a literal, or the results of getaddrinfo, kept for a short time.
+ * Embedded by its user, on the user's lane (the look-up itself on libuv's pool). */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct backend_addresses {
     const char *host; /* borrowed */
     uint16_t port;
     size_t count;
-    size_t good; /* the one that answered last: tried first */
+    size_t good; /* the last one that could be connected: tried first */
     struct sockaddr_storage list[BACKEND_ADDRESSES_MAX];
     uint64_t expires_ns;
     bool is_resolving;
@@ -34,13 +34,13 @@ struct backend_addresses {
 void backend_addresses_init(struct backend_addresses *addresses, struct lane *lane,
                             const char *host, uint16_t port);
 bool backend_addresses_are_fresh(const struct backend_addresses *addresses);
-/* Looks the host up; done is called once, from a later turn of the loop, unless this returns an
+/* Looks up the host. Returns 0 and calls done once, in a later turn of the loop; or returns a libuv
  * error. One look-up at a time. */
 int backend_addresses_resolve(struct backend_addresses *addresses, backend_resolved_fn done,
                               void *arg);
-/* The tried-th address to try, counted from the good one; tried < count. */
+/* The tried-th address, counted from the good one; tried < count. */
 const struct sockaddr *backend_address(const struct backend_addresses *addresses, size_t tried);
-/* It answered: the next connection begins with it. */
+/* It could be connected: the next connection starts with it. */
 void backend_address_is_good(struct backend_addresses *addresses, size_t tried);
-/* None answered: look up again next time. */
+/* None could be connected: look up again next time. */
 void backend_addresses_forget(struct backend_addresses *addresses);

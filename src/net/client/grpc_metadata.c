@@ -24,7 +24,7 @@ static bool is_of_connection(const char *name)
     return false;
 }
 
-/* What the protocol sets itself; grpc-go drops these too. */
+/* Headers of the protocol; grpc-go drops these, too. */
 static bool is_reserved(const char *name)
 {
     static const char *const names[] = {"content-type", "user-agent", "te", "content-length"};
@@ -42,7 +42,6 @@ static bool is_binary(const char *name)
 
 static bool is_name(const char *text)
 {
-    assert(text != NULL);
     for (const char *at = text; *at != '\0'; at++)
         if (!isalnum((unsigned char)*at) && strchr("-_.", *at) == NULL)
             return false;
@@ -51,7 +50,6 @@ static bool is_name(const char *text)
 
 static bool is_printable(const char *text)
 {
-    assert(text != NULL);
     for (const char *at = text; *at != '\0'; at++)
         if (*at < ' ' || *at > '~')
             return false;
@@ -88,9 +86,8 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
 
 nghttp2_nv grpc_metadata_field(const char *name, const char *value)
 {
-    assert(name != NULL && value != NULL);
     return (nghttp2_nv){
-        /* nghttp2 only reads what it is given. */
+        /* nghttp2 does not modify them. */
         .name = (uint8_t *)(uintptr_t)name,
         .value = (uint8_t *)(uintptr_t)value,
         .namelen = strlen(name),
@@ -106,7 +103,7 @@ static char *lower_copy(const char *text)
     return copy;
 }
 
-/* Not padded, as gRPC sends binary values. */
+/* Without padding, as gRPC sends binary values. */
 static char *base64_copy(const char *text)
 {
     struct slice bytes = slice_of_text(text);
@@ -136,7 +133,6 @@ void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair
 
 void grpc_metadata_fini(struct grpc_metadata *metadata)
 {
-    assert(metadata != NULL);
     for (size_t i = 0; i < metadata->count; i++) {
         mem_free(metadata->fields[i].name);
         mem_free(metadata->fields[i].value);
@@ -147,6 +143,5 @@ void grpc_metadata_fini(struct grpc_metadata *metadata)
 
 bool grpc_metadata_is(const nghttp2_nv *field, const char *name)
 {
-    assert(name != NULL);
     return strlen(name) == field->namelen && memcmp(field->name, name, field->namelen) == 0;
 }

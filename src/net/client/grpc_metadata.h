@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `headers` of a gRPC client as metadata: names in lower case, values of "-bin" names in
- * base64, and names that gRPC keeps for itself left out, as in grpc-go. Pure functions; any thread.
+ * base64, reserved names omitted, as in grpc-go. Pure functions; any thread.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ struct error;
 
 struct grpc_metadata {
     size_t count;
-    nghttp2_nv *fields; /* names and values are the metadata's */
+    nghttp2_nv *fields; /* names and values are owned */
 };
 
 bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct error *error);
@@ -25,5 +25,5 @@ void grpc_metadata_fini(struct grpc_metadata *metadata);
 
 /* name: in lower case. */
 bool grpc_metadata_is(const nghttp2_nv *field, const char *name);
-/* One field that points to texts of the caller's. */
+/* A field that points to the caller's strings. */
 nghttp2_nv grpc_metadata_field(const char *name, const char *value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking endpoints of gRPC apart. Pure functions; any thread. */
+/* Parses gRPC endpoints. Pure functions; any thread. */
 #include "src/net/client/grpc_target.h"
 
 #include "src/base/error.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Moves *text behind the prefix when it begins with it. */
+/* Skips the prefix if *text begins with it. */
 static bool skip(const char **text, const char *prefix)
 {
     assert(prefix[0] != '\0');
@@ -60,8 +60,6 @@ static bool take_address(const char *text, struct grpc_target *target, struct er
 
 bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error)
 {
-    assert(text != NULL);
-    assert(ret_target != NULL);
     *ret_target = (struct grpc_target){0};
     if (skip(&text, "unix://"))
         return take_path(text, ret_target, error);
@@ -71,7 +69,7 @@ bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct 
         ret_target->is_passthrough = skip(&text, "///") || true;
     else if (!skip(&text, "http://") && !skip(&text, "dns:///"))
         (void)skip(&text, "dns://");
-    /* What may be a password or token is not repeated. */
+    /* The text is not repeated: it may contain a password or token. */
     if (strchr(text, '@') != NULL)
         return error_set(error, "found \"@\", but a gRPC endpoint carries no user and password: "
                                 "expected host:port; set headers or auth instead");

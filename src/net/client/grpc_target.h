@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a gRPC client connects to, as the Go collector's otlp_grpc exporter reads its endpoint.
- * Pure functions; any thread. */
+/* The endpoint of a gRPC client, parsed like the Go collector's otlp_grpc exporter does. Pure
+ * functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +13,13 @@ struct error;
 enum { GRPC_TARGET_PATH_MAX = 108 }; /* of struct sockaddr_un */
 
 struct grpc_target {
-    bool is_https;       /* TLS, whatever tls::insecure says */
-    bool is_passthrough; /* one connection, however many addresses */
+    bool is_https;       /* TLS, whatever tls::insecure is */
+    bool is_passthrough; /* one connection, even to several addresses */
     uint16_t port;
     char host[ENDPOINT_HOST_MAX];
-    char path[GRPC_TARGET_PATH_MAX];                        /* of a Unix socket; "": it is TCP */
+    char path[GRPC_TARGET_PATH_MAX];                        /* of a Unix socket; "": TCP */
     char authority[ENDPOINT_HOST_MAX + sizeof("[]:65535")]; /* "host:port"; "localhost" */
 };
 
-/* "host:port", bare or behind http://, https://, dns:/// or passthrough:///; "unix:///path". */
+/* "host:port", maybe after http://, https://, dns:/// or passthrough:///; or "unix:///path". */
 bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error);

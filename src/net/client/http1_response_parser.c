@@ -90,7 +90,7 @@ static void content_length_header(struct http1_response *response, struct slice 
 static void transfer_encoding_header(struct http1_response *response, struct slice value)
 {
     assert(response->state == RESPONSE_HEADERS);
-    if (!response->is_http11 || response->is_chunked || !http1_is_text(value, "chunked"))
+    if (!response->is_http11 || response->is_chunked || !slice_equal_nocase(value, "chunked"))
         return fail(response, "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response");
     response->is_chunked = true;
 }
@@ -100,9 +100,9 @@ static void connection_header(struct http1_response *response, struct slice valu
     assert(response->state == RESPONSE_HEADERS);
     while (value.size > 0) {
         struct slice option = next_element(&value);
-        if (http1_is_text(option, "close"))
+        if (slice_equal_nocase(option, "close"))
             response->is_closing = true;
-        else if (!response->is_http11 && http1_is_text(option, "keep-alive"))
+        else if (!response->is_http11 && slice_equal_nocase(option, "keep-alive"))
             response->is_closing = false;
     }
 }
@@ -211,7 +211,7 @@ static void header_line(struct http1_response *response, struct slice line)
     if (!header_split(response, line, &name, &value))
         return;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        if (http1_is_text(name, headers[i].name))
+        if (slice_equal_nocase(name, headers[i].name))
             return headers[i].fn(response, value);
 }
 

@@ -21,7 +21,6 @@ struct address {
 
 static struct address address_parse(const char *text)
 {
-    assert(text != NULL);
     struct address address = {0};
     if (inet_pton(AF_INET, text, address.bytes) == 1)
         address.family = AF_INET;
@@ -32,7 +31,6 @@ static struct address address_parse(const char *text)
 
 static bool is_this_machine(const struct http_url *url)
 {
-    assert(url->host != NULL);
     static const uint8_t loopback6[16] = {[15] = 1};
     struct address address = address_parse(url->host);
     if (address.family == AF_INET)
@@ -44,7 +42,6 @@ static bool is_this_machine(const struct http_url *url)
 
 static bool in_block(const struct address *address, const char *block, long prefix)
 {
-    assert(block != NULL);
     struct address network = address_parse(block);
     long bits = network.family == AF_INET ? 32 : 128;
     if (network.family == 0 || network.family != address->family || prefix < 0 || prefix > bits)
@@ -57,10 +54,9 @@ static bool in_block(const struct address *address, const char *block, long pref
     return rest == 0 || ((address->bytes[whole] ^ network.bytes[whole]) & mask) == 0;
 }
 
-/* ".example.com" covers the domains below it, "example.com" that host too. */
+/* ".example.com" covers the domains below it, "example.com" that host, too. */
 static bool domain_covers(const char *domain, const char *host)
 {
-    assert(domain != NULL && host != NULL);
     if (domain[0] == '*' && domain[1] == '.')
         domain++;
     bool is_suffix_only = domain[0] == '.';
@@ -75,7 +71,7 @@ static bool domain_covers(const char *domain, const char *host)
     return strcasecmp(tail, domain) == 0 && (is_suffix_only || tail[-1] == '.');
 }
 
-/* Cuts ":port" off entry and says whether it allows the port. */
+/* Cuts ":port" off entry. Returns whether it allows the port. */
 static bool port_allows(char *entry, uint16_t port)
 {
     assert(entry[0] != '\0');
@@ -88,7 +84,6 @@ static bool port_allows(char *entry, uint16_t port)
 
 static char *without_brackets(char *entry)
 {
-    assert(entry != NULL);
     size_t size = strlen(entry);
     if (entry[0] != '[' || entry[size - 1] != ']')
         return entry;
@@ -117,8 +112,6 @@ static bool entry_covers(char *entry, const struct http_url *url)
 
 bool proxy_is_excluded(const struct http_url *url, const char *no_proxy)
 {
-    assert(url->host != NULL);
-    assert(no_proxy != NULL);
     while (*no_proxy != '\0') {
         char entry[NO_PROXY_ENTRY_MAX];
         no_proxy += strspn(no_proxy, ", \t");
@@ -136,7 +129,6 @@ bool proxy_is_excluded(const struct http_url *url, const char *no_proxy)
 
 static const char *environment(const char *upper, const char *lower)
 {
-    assert(upper != NULL && lower != NULL);
     const char *value = getenv(upper);
     if (value == NULL || value[0] == '\0')
         value = getenv(lower);
@@ -145,7 +137,6 @@ static const char *environment(const char *upper, const char *lower)
 
 const char *proxy_find(const struct http_url *url, const char *configured)
 {
-    assert(url->host != NULL);
     if (configured != NULL && configured[0] != '\0')
         return configured;
     const char *proxy = url->is_https ? environment("HTTPS_PROXY", "https_proxy")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redaction, value by value. On the client's lane. */
+/* Visits each secret to redact or find it. On the client's lane. */
 #include "src/net/client/request_secrets.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static void visit_basic(const char *base64, secret_fn visit, void *arg)
     secret_free(userinfo);
 }
 
-/* As gRPC sends values of binary metadata: without padding. */
+/* Without padding, as gRPC sends binary metadata. */
 static void visit_binary(const char *value, secret_fn visit, void *arg)
 {
     struct slice bytes = slice_of_text(value);
@@ -60,7 +60,6 @@ static void visit_value(const char *name, const char *value, secret_fn visit, vo
 
 static void visit_all(const struct request_secrets *secrets, secret_fn visit, void *arg)
 {
-    assert(secrets != NULL);
     for (size_t i = 0; i < secrets->headers_count; i++)
         visit_value(secrets->headers[i].key, secrets->headers[i].value, visit, arg);
     if (secrets->credentials.name != NULL)
@@ -73,10 +72,10 @@ static void visit_all(const struct request_secrets *secrets, secret_fn visit, vo
 struct redaction {
     char *text;
     size_t room;
-    bool is_cut; /* the text fills the room: a secret at its end may be there in part */
+    bool is_cut; /* the text fills the room: its end may be a part of a secret */
 };
 
-/* Where the text's end is the beginning of a secret. */
+/* Cuts the beginning of a secret off the end of the text. */
 static void cut_begun(char *text, const char *secret, size_t size)
 {
     size_t length = strlen(text);
@@ -118,7 +117,6 @@ static void redact(const char *secret, void *arg)
 
 void request_secrets_redact(const struct request_secrets *secrets, char *text, size_t room)
 {
-    assert(text != NULL);
     assert(strlen(text) < room);
     struct redaction redaction = {.text = text, .room = room, .is_cut = strlen(text) + 1 == room};
     visit_all(secrets, redact, &redaction);

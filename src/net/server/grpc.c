@@ -16,49 +16,48 @@ enum { TIMEOUT_DIGITS_MAX = 8, SHOWN_BYTES_MAX = 128 };
 static const char content_type[] = "application/grpc";
 static const char encodings[] = "identity,gzip,snappy,zstd";
 
-struct answer {
+struct refusal {
     unsigned http_status;
     struct rpc_status status;
 };
 
 static void respond_with(struct http_request *request, const struct grpc_call *call,
-                         const struct answer *answer)
+                         const struct refusal *refusal)
 {
-    assert(answer->status.message != NULL);
     char code[4];
     char message[GRPC_MESSAGE_MAX];
     char details[RPC_STATUS_BASE64_MAX];
     struct http_response response = {
-        .status = answer->http_status,
+        .status = refusal->http_status,
         .headers = {{"content-type",
                      call->is_proto_named ? "application/grpc+proto" : content_type}},
         .trailers = {{"grpc-status", code}, {"grpc-message", message}},
     };
-    snprintf(code, sizeof(code), "%u", (unsigned)answer->status.code % 100);
-    rpc_message_to_grpc(answer->status.message, message);
-    if (answer->status.code == STATUS_UNIMPLEMENTED)
+    snprintf(code, sizeof(code), "%u", (unsigned)refusal->status.code % 100);
+    rpc_message_to_grpc(refusal->status.message, message);
+    if (refusal->status.code == STATUS_UNIMPLEMENTED)
         response.headers[1] = (struct http_header){"grpc-accept-encoding", encodings};
-    if (answer->status.retry_after_ns > 0 || answer->status.details.size > 0) {
-        rpc_status_to_base64(&answer->status, details);
+    if (refusal->status.retry_after_ns > 0 || refusal->status.details.size > 0) {
+        rpc_status_to_base64(&refusal->status, details);
         response.trailers[2] = (struct http_header){"grpc-status-details-bin", details};
     }
     http_respond(request, &response);
 }
 
-/* Answers that the call is not one; false. */
+/* Refuses the call; returns false. */
 static bool refuse(struct http_request *request, const struct grpc_call *call, unsigned http_status,
                    enum status_code code, const char *message)
 {
     assert(code != STATUS_OK);
     respond_with(request, call,
-                 &(struct answer){
+                 &(struct refusal){
                      .http_status = http_status,
                      .status = {.code = code, .message = message},
                  });
     return false;
 }
 
-/* "text: "shown"", of what the client sent no more than is readable. */
+/* 'text "shown"', with at most SHOWN_BYTES_MAX of what the client sent. */
 static void print_showing(char message[2 * SHOWN_BYTES_MAX], const char *text, struct slice shown)
 {
     int size = (int)(shown.size < SHOWN_BYTES_MAX ? shown.size : SHOWN_BYTES_MAX);
@@ -66,17 +65,16 @@ static void print_showing(char message[2 * SHOWN_BYTES_MAX], const char *text, s
              shown.size == 0 ? "" : (const char *)shown.data);
 }
 
-/* The same, showing a piece of what the client sent. */
+/* The same, with a part of what the client sent. */
 static bool refuse_showing(struct http_request *request, const struct grpc_call *call,
-                           const struct answer *answer, struct slice shown)
+                           const struct refusal *refusal, struct slice shown)
 {
-    assert(answer->status.message != NULL);
     char message[2 * SHOWN_BYTES_MAX];
-    print_showing(message, answer->status.message, shown);
-    return refuse(request, call, answer->http_status, answer->status.code, message);
+    print_showing(message, refusal->status.message, shown);
+    return refuse(request, call, refusal->http_status, refusal->status.code, message);
 }
 
-/* Who sends another type is no gRPC client, and reads the body: it says what to do. */
+/* A client with another content type does not speak gRPC; it gets a readable body, too. */
 static bool refuse_type(struct http_request *request, struct slice type)
 {
     char text[2 * SHOWN_BYTES_MAX];
@@ -85,7 +83,7 @@ static bool refuse_type(struct http_request *request, struct slice type)
     print_showing(text, "invalid gRPC request content-type", type);
     rpc_message_to_grpc(text, message);
     int size = snprintf(body, sizeof(body),
-                        "%s\nThis port takes gRPC alone; send OTLP over HTTP "
+                        "%s\nThis port accepts only gRPC; send OTLP over HTTP "
                         "(application/x-protobuf or application/json) to the port for HTTP.\n",
                         text);
     http_respond(request, &(struct http_response){
@@ -101,7 +99,6 @@ static bool refuse_type(struct http_request *request, struct slice type)
 /* "application/grpc", then nothing, "+subtype" or ";parameters". */
 static bool is_grpc_type(struct slice type, bool *ret_is_proto_named)
 {
-    assert(ret_is_proto_named != NULL);
     const size_t size = sizeof(content_type) - 1;
     if (type.size < size || memcmp(type.data, content_type, size) != 0)
         return false;
@@ -113,7 +110,6 @@ static bool is_grpc_type(struct slice type, bool *ret_is_proto_named)
 /* "100m": up to eight digits and a unit. */
 static bool read_timeout(struct slice text, uint64_t *ret_ns)
 {
-    assert(ret_ns != NULL);
     static const struct {
         char unit;
         uint64_t ns;
@@ -161,7 +157,6 @@ static bool is_base64(struct slice text)
 /* The first "-bin" header that is not base64; data is NULL when all are. */
 static struct slice find_bad_binary(const struct http_request *request)
 {
-    assert(request != NULL);
     struct slice name;
     struct slice value;
     for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++) {
@@ -172,7 +167,7 @@ static struct slice find_bad_binary(const struct http_request *request)
     return (struct slice){.data = NULL};
 }
 
-/* What grpc-go answers before it looks at the method. */
+/* The checks that grpc-go makes before the method. */
 static bool check_headers(struct http_request *request, struct grpc_call *call)
 {
     assert(call->timeout_ns == GRPC_NO_TIMEOUT);
@@ -183,39 +178,36 @@ static bool check_headers(struct http_request *request, struct grpc_call *call)
     if (timeout.data != NULL && !read_timeout(timeout, &call->timeout_ns))
         return refuse_showing(
             request, call,
-            &(struct answer){400,
-                             {.code = STATUS_INTERNAL, .message = "malformed grpc-timeout: found"}},
+            &(struct refusal){
+                400, {.code = STATUS_INTERNAL, .message = "malformed grpc-timeout: found"}},
             timeout);
     struct slice binary = find_bad_binary(request);
     if (binary.data != NULL)
         return refuse_showing(
             request, call,
-            &(struct answer){400,
-                             {.code = STATUS_INTERNAL,
-                              .message = "malformed binary metadata: not base64: header"}},
+            &(struct refusal){400,
+                              {.code = STATUS_INTERNAL,
+                               .message = "malformed binary metadata: not base64: header"}},
             binary);
     return true;
 }
 
 static bool check_encoding(struct http_request *request, struct grpc_call *call)
 {
-    assert(call != NULL);
     struct slice encoding = http_request_header(request, "grpc-encoding");
     call->codec = codec_of_grpc(encoding);
     if (call->codec != CODECS)
         return true;
     return refuse_showing(
         request, call,
-        &(struct answer){200,
-                         {.code = STATUS_UNIMPLEMENTED,
-                          .message = "grpc: Decompressor is not installed for grpc-encoding"}},
+        &(struct refusal){200,
+                          {.code = STATUS_UNIMPLEMENTED,
+                           .message = "grpc: Decompressor is not installed for grpc-encoding"}},
         encoding);
 }
 
 bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
-    assert(ret_call != NULL);
-    assert(request != NULL);
     *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
     if (!check_headers(request, ret_call))
         return false;
@@ -223,10 +215,10 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
     if (!slice_equal_text(method, "POST"))
         return refuse_showing(
             request, ret_call,
-            &(struct answer){405,
-                             {.code = STATUS_INTERNAL,
-                              .message = "Received a HEADERS frame with a :method which should be "
-                                         "POST: found"}},
+            &(struct refusal){405,
+                              {.code = STATUS_INTERNAL,
+                               .message = "Received a HEADERS frame with a :method which should be "
+                                          "POST: found"}},
             method);
     return check_encoding(request, ret_call);
 }
@@ -234,8 +226,6 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 bool grpc_split_path(struct http_request *request, const struct grpc_call *call,
                      struct slice *ret_service, struct slice *ret_method)
 {
-    assert(ret_service != NULL);
-    assert(ret_method != NULL);
     struct slice path = http_request_path(request);
     struct slice name = path;
     if (name.size > 0 && name.data[0] == '/')
@@ -244,8 +234,8 @@ bool grpc_split_path(struct http_request *request, const struct grpc_call *call,
     if (slash == NULL)
         return refuse_showing(
             request, call,
-            &(struct answer){200,
-                             {.code = STATUS_UNIMPLEMENTED, .message = "malformed method name:"}},
+            &(struct refusal){200,
+                              {.code = STATUS_UNIMPLEMENTED, .message = "malformed method name:"}},
             path);
     *ret_service = slice_of(name.data, (size_t)(slash - name.data));
     *ret_method = slice_of(slash + 1, name.size - ret_service->size - 1);
@@ -260,8 +250,6 @@ static uint32_t message_size(const uint8_t *prefix)
 
 uint64_t grpc_body_size(const uint8_t *prefix, uint64_t max_bytes, char text[GRPC_TEXT_MAX])
 {
-    assert(text != NULL);
-    assert(prefix != NULL);
     uint32_t size = message_size(prefix);
     if (size <= max_bytes)
         return (uint64_t)size + GRPC_PREFIX_BYTES;
@@ -281,8 +269,6 @@ static bool refuse_message(struct grpc_message *message, enum status_code code, 
 bool grpc_unframe(const struct http_request *request, const struct grpc_call *call,
                   struct slice body, struct grpc_message *ret_message)
 {
-    assert(call != NULL);
-    assert(ret_message != NULL);
     if (body.size == 0 && request->size_declared == 0)
         return refuse_message(ret_message, STATUS_INTERNAL, "missing request message");
     if (body.size == 0)
@@ -297,14 +283,13 @@ bool grpc_unframe(const struct http_request *request, const struct grpc_call *ca
     if (ret_message->is_compressed && call->codec == CODEC_NONE)
         return refuse_message(ret_message, STATUS_INTERNAL,
                               "grpc: compressed flag set with identity or empty encoding");
-    /* Bytes behind the first message are ignored, as in grpc-go. */
+    /* Bytes after the first message are ignored, as in grpc-go. */
     ret_message->bytes = slice_of(body.data + GRPC_PREFIX_BYTES, message_size(body.data));
     return true;
 }
 
 void grpc_respond(struct http_request *request, const struct grpc_call *call, struct slice message)
 {
-    assert(call != NULL);
     assert(message.size <= GRPC_REPLY_BYTES_MAX);
     uint8_t body[GRPC_PREFIX_BYTES + GRPC_REPLY_BYTES_MAX] = {0, 0, 0, (uint8_t)(message.size >> 8),
                                                               (uint8_t)message.size};
@@ -324,5 +309,5 @@ void grpc_respond_status(struct http_request *request, const struct grpc_call *c
                          const struct rpc_status *status)
 {
     assert(status->code != STATUS_OK);
-    respond_with(request, call, &(struct answer){.http_status = 200, .status = *status});
+    respond_with(request, call, &(struct refusal){.http_status = 200, .status = *status});
 }

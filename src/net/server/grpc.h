@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC over HTTP/2 (PROTOCOL-HTTP2.md of grpc/grpc) for unary calls with one message each way, on
- * top of http_server.h: checks what a call's headers say, takes the message out of its frame,
- * answers with status trailers. Texts and codes are grpc-go's. On the server's lane. */
+ * top of http_server.h: checks the headers of a call, unframes the message, responds with status
+ * trailers. Messages and codes are grpc-go's. On the server's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,18 +17,18 @@
 #define GRPC_NO_TIMEOUT UINT64_MAX
 
 struct grpc_call {
-    enum codec codec;    /* grpc-encoding; what its flag says is grpc_unframe's */
-    bool is_proto_named; /* content type with "+proto": answered alike */
+    enum codec codec;    /* grpc-encoding; grpc_unframe reads the compressed flag */
+    bool is_proto_named; /* content type with "+proto": responses have it, too */
     uint64_t timeout_ns; /* GRPC_NO_TIMEOUT */
 };
 
-/* Checks method, content type, timeout, binary metadata and encoding. False: it has answered. */
+/* Checks method, content type, timeout, binary metadata and encoding. False: it has responded. */
 bool grpc_accept(struct http_request *request, struct grpc_call *ret_call);
-/* Splits the path "/package.Service/Method". False: it has answered. */
+/* Splits the path "/package.Service/Method". False: it has responded. */
 bool grpc_split_path(struct http_request *request, const struct grpc_call *call,
                      struct slice *ret_service, struct slice *ret_method);
-/* Reads a message's prefix: the size of the whole body, or 0 when the message is larger than
- * max_bytes, and text then says so (RESOURCE_EXHAUSTED). */
+/* The size of the whole body, from its prefix; 0 if the message is larger than max_bytes: respond
+ * RESOURCE_EXHAUSTED with text. */
 enum { GRPC_TEXT_MAX = 128 };
 uint64_t grpc_body_size(const uint8_t *prefix, uint64_t max_bytes, char text[GRPC_TEXT_MAX]);
 
@@ -37,7 +37,7 @@ struct grpc_message {
     bool is_compressed;
     struct rpc_status refusal;
 };
-/* Finds the first message of a body. False: refusal says why not. */
+/* Finds the first message of a body. False: refusal has the reason. */
 bool grpc_unframe(const struct http_request *request, const struct grpc_call *call,
                   struct slice body, struct grpc_message *ret_message);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoder of a chunked body (RFC 9112 §7.1), strict. Extensions and trailers are checked and
- * dropped. Allocates nothing; payload is handed out where it lies. One owner, any thread. */
+/* Strict decoder of a chunked body (RFC 9112 §7.1). Extensions and trailers are checked and
+ * dropped. Allocates nothing; the payload stays in the input. One owner, any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -30,12 +30,12 @@ struct http1_chunks {
     unsigned digits;        /* of this chunk's size */
     size_t extension_bytes; /* of the whole body */
     size_t trailer_bytes;
-    uint64_t left; /* payload of this chunk that is still to come */
+    uint64_t left; /* payload of this chunk not received yet */
     const char *reason;
 };
 
 void http1_chunks_init(struct http1_chunks *chunks);
-/* Takes bytes up to the end of a piece of payload, *ret_payload (maybe empty), of the body, or of
- * data; *ret_used says how many. Call again with the rest while HTTP1_MORE. */
+/* Takes bytes up to the end of a piece of payload (*ret_payload, maybe empty), of the body, or of
+ * data; *ret_used is their number. Call again with the rest while HTTP1_MORE. */
 enum http1_result http1_chunks_feed(struct http1_chunks *chunks, const uint8_t *data, size_t size,
                                     size_t *ret_used, struct slice *ret_payload);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Request heads, byte by byte to the end of each line, then line by line. So the verdict does not
- * depend on how the bytes were cut. One owner, any thread. */
+/* Request heads, byte by byte to the end of each line, then line by line: the result does not
+ * depend on how the bytes were split. One owner, any thread. */
 #include "src/net/server/http1_parser.h"
 
 #include "src/base/slice.h"
@@ -16,7 +16,6 @@ _Static_assert(HTTP_HEADER_BLOCK_BYTES_MAX <= UINT16_MAX, "spans are 16 bit");
 static bool refuse(struct http1_parser *parser, unsigned status, const char *reason)
 {
     assert(status >= 400);
-    assert(reason != NULL);
     parser->status = status;
     parser->reason = reason;
     return false;
@@ -80,7 +79,7 @@ static bool is_authority(struct slice text)
     return true;
 }
 
-/* "http://host/path" leaves "/path"; the host counts instead of the header's (RFC 9112 §3.2.2).
+/* "http://host/path" leaves "/path"; its host replaces the header's (RFC 9112 §3.2.2).
  * False: the target has another form. */
 static bool take_authority(struct http1_parser *parser, const uint8_t *data, struct slice *target)
 {
@@ -88,7 +87,7 @@ static bool take_authority(struct http1_parser *parser, const uint8_t *data, str
     struct slice rest = *target;
     struct slice scheme;
     if (!cut(&rest, ':', &scheme) ||
-        !(http1_is_text(scheme, schemes[0]) || http1_is_text(scheme, schemes[1])) ||
+        !(slice_equal_nocase(scheme, schemes[0]) || slice_equal_nocase(scheme, schemes[1])) ||
         rest.size < 2 || memcmp(rest.data, "//", 2) != 0)
         return false;
     rest = slice_of(rest.data + 2, rest.size - 2);
@@ -104,7 +103,7 @@ static bool take_authority(struct http1_parser *parser, const uint8_t *data, str
     return true;
 }
 
-/* Origin-form, absolute-form, and "*" for OPTIONS (RFC 9112 §3.2): we are no proxy. */
+/* Origin-form, absolute-form, and "*" for OPTIONS (RFC 9112 §3.2); other forms are for proxies. */
 static bool parse_target(struct http1_parser *parser, const uint8_t *data, struct slice target)
 {
     assert(parser->method.size > 0);
@@ -126,7 +125,6 @@ static bool parse_target(struct http1_parser *parser, const uint8_t *data, struc
 
 static bool parse_version(struct http1_parser *parser, struct slice version)
 {
-    assert(version.data != NULL);
     const uint8_t *text = version.data;
     if (version.size != VERSION_SIZE || memcmp(text, "HTTP/", 5) != 0 || !is_digit(text[5]) ||
         text[6] != '.' || !is_digit(text[7]))
@@ -176,7 +174,7 @@ static bool parse_transfer_encoding(struct http1_parser *parser, struct slice va
         return refuse(parser, 400, "more than one Transfer-Encoding");
     if (value.size == 0)
         return refuse(parser, 400, "invalid Transfer-Encoding");
-    if (!http1_is_text(value, "chunked"))
+    if (!slice_equal_nocase(value, "chunked"))
         return refuse(parser, 501, "unsupported transfer encoding");
     parser->is_chunked = true;
     return true;
@@ -184,7 +182,6 @@ static bool parse_transfer_encoding(struct http1_parser *parser, struct slice va
 
 static bool parse_host(struct http1_parser *parser, const uint8_t *data, struct slice value)
 {
-    assert(data != NULL);
     if (parser->has_host)
         return refuse(parser, 400, "more than one Host");
     if (!http1_is_all(value, HTTP1_HOST))
@@ -202,38 +199,38 @@ static bool parse_connection(struct http1_parser *parser, struct slice value)
         struct slice option = value;
         is_last = !cut(&value, ',', &option);
         option = http1_trim(option);
-        parser->wants_close |= http1_is_text(option, "close");
-        parser->wants_keep_alive |= http1_is_text(option, "keep-alive");
+        parser->wants_close |= slice_equal_nocase(option, "close");
+        parser->wants_keep_alive |= slice_equal_nocase(option, "keep-alive");
     }
     return true;
 }
 
 static bool parse_expect(struct http1_parser *parser, struct slice value)
 {
-    if (!http1_is_text(value, "100-continue"))
+    if (!slice_equal_nocase(value, "100-continue"))
         return refuse(parser, 417, "unknown expectation");
     parser->expects_continue = true;
     return true;
 }
 
-/* The headers that frame the message; all others are the handler's. */
+/* The headers of the protocol; all others are the handler's. */
 static bool interpret(struct http1_parser *parser, const uint8_t *data, struct slice name,
                       struct slice value)
 {
-    if (http1_is_text(name, "content-length"))
+    if (slice_equal_nocase(name, "content-length"))
         return parse_content_length(parser, value);
-    if (http1_is_text(name, "transfer-encoding"))
+    if (slice_equal_nocase(name, "transfer-encoding"))
         return parse_transfer_encoding(parser, value);
-    if (http1_is_text(name, "host"))
+    if (slice_equal_nocase(name, "host"))
         return parse_host(parser, data, value);
-    if (http1_is_text(name, "connection"))
+    if (slice_equal_nocase(name, "connection"))
         return parse_connection(parser, value);
-    if (http1_is_text(name, "expect"))
+    if (slice_equal_nocase(name, "expect"))
         return parse_expect(parser, value);
     return true;
 }
 
-/* No white space before the colon, no folded lines: both are not tokens. */
+/* White space before the colon and folded lines are refused: they are no tokens. */
 static bool parse_header(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
     assert(parser->header_count <= HTTP_HEADERS_MAX);
@@ -254,7 +251,7 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
     return interpret(parser, data, name, value);
 }
 
-/* What can be said only of the whole head (RFC 9112 §3.2, §6.1). */
+/* The checks of the whole head (RFC 9112 §3.2, §6.1). */
 static bool check_head(struct http1_parser *parser)
 {
     assert(parser->has_request_line);
@@ -287,7 +284,7 @@ static enum http1_result end_line(struct http1_parser *parser, const uint8_t *da
     return parse_header(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
 }
 
-/* Every CR is followed by LF, and no other control byte comes through. */
+/* Refuses a CR without LF, and other control characters. */
 static bool take_byte(struct http1_parser *parser, uint8_t byte)
 {
     if (parser->position == HTTP_HEADER_BLOCK_BYTES_MAX ||
@@ -305,7 +302,6 @@ static bool take_byte(struct http1_parser *parser, uint8_t byte)
 
 void http1_parser_init(struct http1_parser *parser)
 {
-    assert(parser != NULL);
     /* The header table is written before it is read. */
     memset(parser, 0, offsetof(struct http1_parser, headers));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parser of an HTTP/1.0 or 1.1 request head (RFC 9112), strict: what two servers could read in two
- * ways is refused. Works on the bytes from the start of the head, which may come in any pieces and
- * move between calls: it stores offsets, and allocates nothing. One owner, any thread. */
+/* Parser of an HTTP/1.0 or 1.1 request head (RFC 9112), strict: what two servers could read
+ * differently is refused. The bytes of the head may arrive in any pieces and move between calls:
+ * the parser stores offsets, and allocates nothing. One owner, any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct http1_parser {
     bool wants_close;
     bool wants_keep_alive;
     bool expects_continue;
-    /* what is wrong: the answer's status and why */
+    /* after HTTP1_REFUSED: the status to respond with, and why */
     unsigned status;
     const char *reason;
     size_t header_count;
@@ -50,6 +50,6 @@ struct http1_parser {
 };
 
 void http1_parser_init(struct http1_parser *parser);
-/* data is the head from its first byte, size how much of it is there by now (never less than
- * before). Looks at new bytes only; may be called again only after HTTP1_MORE. */
+/* data is the head from its first byte, size how much of it was received (never less than before).
+ * Parses new bytes only; may be called again only after HTTP1_MORE. */
 enum http1_result http1_parser_feed(struct http1_parser *parser, const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client's frames say of its streams, in the order of the wire. On the connection's lane. */
+/* The states of a client's streams, in the order of its frames. On the connection's lane. */
 #include "src/net/server/http2_frames.h"
 
 #include <assert.h>
@@ -10,10 +10,10 @@
 
 /* The client's half of a stream. */
 enum state {
-    STATE_UNUSED, /* passed over: RFC 9113 §5.1.1 closes it */
+    STATE_UNUSED, /* skipped by a higher id, which closes it (RFC 9113 §5.1.1) */
     STATE_OPEN,
-    STATE_ENDED, /* END_STREAM came */
-    STATE_RESET, /* RST_STREAM came */
+    STATE_ENDED, /* END_STREAM was received */
+    STATE_RESET, /* RST_STREAM was received */
 };
 
 enum { STATE_BITS = 2, STATES_PER_WORD = 64 / STATE_BITS, STATE_MASK = 3 };
@@ -33,7 +33,7 @@ static void set_state(struct http2_frames *frames, uint32_t number, enum state s
     *word = (*word & ~((uint64_t)STATE_MASK << shift)) | (uint64_t)state << shift;
 }
 
-/* The places of the streams between the newest and this one are theirs from now on. */
+/* Streams between the newest and this one become unused. */
 static void open_stream(struct http2_frames *frames, uint32_t number)
 {
     assert(number > frames->newest);
@@ -57,7 +57,7 @@ static struct http2_fault take_message(struct http2_frames *frames, uint32_t id,
 {
     uint32_t number = (id + 1) / 2;
     if (number > frames->newest) {
-        /* DATA: nghttp2 knows that the stream is idle. */
+        /* nghttp2 refuses DATA on idle streams. */
         if (type == NGHTTP2_DATA)
             return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
         open_stream(frames, number);
@@ -99,13 +99,13 @@ static uint32_t payload_of(const uint8_t *head)
     return (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
 }
 
-/* Of a PRIORITY frame of another size than five nghttp2 says that it is wrong. */
+/* nghttp2 refuses PRIORITY frames of other sizes. */
 static bool names_parent(const uint8_t *head)
 {
     return head[3] == NGHTTP2_PRIORITY && payload_of(head) == HTTP2_PRIORITY_BYTES;
 }
 
-/* The head is complete. Streams with even ids are the server's: nghttp2 allows none. */
+/* Checks a complete header. nghttp2 refuses even stream ids, which are the server's. */
 static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *head)
 {
     uint32_t id = read_id(head + 5);
@@ -118,14 +118,14 @@ static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *
         return fault_of(NGHTTP2_PROTOCOL_ERROR, 0, "PRIORITY is for a stream, not for stream 0");
     if (names_parent(head)) {
         frames->skip -= HTTP2_HEAD_BYTES_MAX - HTTP2_HEAD_BYTES;
-        /* The stream may be idle and must not be reset then. */
+        /* Not a fault of the stream, which may be idle: idle streams must not be reset. */
         if (read_id(head + HTTP2_HEAD_BYTES) == id)
             return fault_of(NGHTTP2_PROTOCOL_ERROR, 0, "PRIORITY makes a stream depend on itself");
     }
     return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
 }
 
-/* Takes what of the head is among these bytes; returns how many. */
+/* Takes bytes of the header; returns how many. */
 static size_t collect(struct http2_frames *frames, const uint8_t *data, size_t size)
 {
     size_t wanted = frames->head_size < HTTP2_HEAD_BYTES ? HTTP2_HEAD_BYTES : HTTP2_HEAD_BYTES_MAX;
@@ -144,7 +144,6 @@ static bool is_head_complete(const struct http2_frames *frames)
 
 void http2_frames_init(struct http2_frames *frames)
 {
-    assert(frames != NULL);
     *frames = (struct http2_frames){.skip = NGHTTP2_CLIENT_MAGIC_LEN};
 }
 
@@ -152,7 +151,7 @@ size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_
                          struct http2_fault *ret_fault)
 {
     assert(data != NULL || size == 0);
-    size_t head_at = 0; /* of one that began earlier, the rest is at the front */
+    size_t head_at = 0; /* where the frame begins in data; 0 if it began earlier */
     size_t at = 0;
     *ret_fault = fault_of(NGHTTP2_NO_ERROR, 0, NULL);
     while (at < size) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Abuse budgets: rapid reset (CVE-2023-44487), made-you-reset (CVE-2025-8671), CONTINUATION,
+/* Limits for rapid reset (CVE-2023-44487), made-you-reset (CVE-2025-8671), CONTINUATION,
  * SETTINGS, PING, PRIORITY, WINDOW_UPDATE and empty-frame floods. On the connection's lane. */
 #include "src/net/server/http2_guard.h"
 
@@ -8,7 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 
-/* What one answered request gives back: window updates and pings that came along with it. */
+/* Returned by each request with a response, for its window updates and pings. */
 enum { GLITCHES_PER_REQUEST = 10 };
 
 static struct token_bucket token_bucket_of(uint64_t burst, uint64_t per_s, uint64_t now_ns)
@@ -18,7 +18,7 @@ static struct token_bucket token_bucket_of(uint64_t burst, uint64_t per_s, uint6
         .burst = burst, .per_s = per_s, .tokens = burst, .filled_ns = now_ns};
 }
 
-/* Adds what has come due in whole tokens; the rest of the time stays for the next call. */
+/* Adds whole tokens; the rest of the time counts for the next call. */
 static void token_bucket_fill(struct token_bucket *bucket, uint64_t now_ns)
 {
     assert(bucket->tokens <= bucket->burst);
@@ -65,7 +65,6 @@ static enum http2_abuse take_settings(struct http2_guard *guard, uint64_t now_ns
 
 void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint64_t now_ns)
 {
-    assert(guard != NULL);
     *guard = (struct http2_guard){
         .resets = token_bucket_of(HTTP2_RESETS_BURST, HTTP2_RESETS_PER_S, now_ns),
         .glitches = token_bucket_of(HTTP2_GLITCHES_BURST, HTTP2_GLITCHES_PER_S, now_ns),
@@ -77,8 +76,6 @@ void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint
 enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_frame_hd *head,
                                    uint64_t now_ns)
 {
-    assert(guard != NULL);
-    assert(head != NULL);
     switch (head->type) {
     case NGHTTP2_DATA:
         if (head->length > 0 || (head->flags & NGHTTP2_FLAG_END_STREAM) != 0)
@@ -95,20 +92,18 @@ enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_fram
         return take_ping(guard, now_ns);
     case NGHTTP2_RST_STREAM:
         return http2_guard_reset(guard, now_ns);
-    default: /* PRIORITY, WINDOW_UPDATE, GOAWAY, whatever is unknown */
+    default: /* PRIORITY, WINDOW_UPDATE, GOAWAY, unknown types */
         return take_glitch(guard, now_ns);
     }
 }
 
 enum http2_abuse http2_guard_reset(struct http2_guard *guard, uint64_t now_ns)
 {
-    assert(guard != NULL);
     return token_bucket_take(&guard->resets, now_ns) ? HTTP2_NO_ABUSE : HTTP2_TOO_MANY_RESETS;
 }
 
 void http2_guard_progress(struct http2_guard *guard)
 {
-    assert(guard != NULL);
     guard->ping_strikes = 0;
     guard->ping_due_ns = 0;
     guard->glitches.tokens += GLITCHES_PER_REQUEST;

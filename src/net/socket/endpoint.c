@@ -26,7 +26,7 @@ static bool copy_part(char *target, size_t capacity, const char *from, size_t si
     return true;
 }
 
-/* What is wrong with the text, or NULL; *ret_host and *ret_size name the host within it. */
+/* Returns what is wrong with text, or NULL and the host in *ret_host and *ret_size. */
 static const char *split_host(const char *text, const char *colon, const char **ret_host,
                               size_t *ret_size)
 {
@@ -52,8 +52,6 @@ static const char *split_host(const char *text, const char *colon, const char **
 
 bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct error *error)
 {
-    assert(ret_endpoint != NULL);
-    assert(text != NULL);
     if (text[0] == '\0') {
         *ret_endpoint = (struct endpoint){.port = "0"};
         return true;
@@ -78,13 +76,11 @@ bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct erro
 
 static bool is_number(const char *text)
 {
-    assert(text != NULL);
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
 static bool resolve_port(const char *port, uint16_t *ret_port, struct error *error)
 {
-    assert(ret_port != NULL);
     unsigned number = 0;
     if (port[0] == '\0') {
         *ret_port = 0;
@@ -107,7 +103,6 @@ static bool resolve_port(const char *port, uint16_t *ret_port, struct error *err
 
 static bool is_wildcard(const char *host)
 {
-    assert(host != NULL);
     struct in_addr v4;
     struct in6_addr v6;
     if (host[0] == '\0')
@@ -153,7 +148,6 @@ static bool can_listen_dual(void)
 
 static struct endpoint_address resolve_wildcard(const char *transport, uint16_t port)
 {
-    assert(transport != NULL);
     if (strcmp(transport, "tcp4") == 0)
         return any_ipv4(port);
     if (strcmp(transport, "tcp6") == 0)
@@ -163,7 +157,6 @@ static struct endpoint_address resolve_wildcard(const char *transport, uint16_t 
 
 static const struct addrinfo *prefer_ipv4(const struct addrinfo *found)
 {
-    assert(found != NULL);
     for (const struct addrinfo *one = found; one != NULL; one = one->ai_next)
         if (one->ai_family == AF_INET)
             return one;
@@ -207,8 +200,6 @@ static void set_port(struct endpoint_address *address, uint16_t port)
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error)
 {
-    assert(ret_address != NULL);
-    assert(transport != NULL);
     uint16_t port = 0;
     if (!resolve_port(endpoint->port, &port, error))
         return false;
@@ -230,8 +221,6 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
 
 bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, struct error *error)
 {
-    assert(path != NULL);
-    assert(ret_address != NULL);
     size_t size = strlen(path);
     if (size == 0 || size > ENDPOINT_PATH_MAX)
         return error_set(error, "%s: found %zu characters, a path of 1 to %d is expected", path,
@@ -250,8 +239,6 @@ bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, st
 
 void endpoint_forget(const char *transport, const char *endpoint)
 {
-    assert(transport != NULL);
-    assert(endpoint != NULL);
     if (strcmp(transport, "unix") == 0 && endpoint[0] != '@')
         unlink(endpoint);
 }
@@ -274,7 +261,6 @@ static void print_ipv6(const struct sockaddr_in6 *address, char text[ENDPOINT_HO
 
 void endpoint_print_host(const struct sockaddr *address, char text[ENDPOINT_HOST_TEXT_MAX])
 {
-    assert(address != NULL);
     text[0] = '\0';
     if (address->sa_family == AF_INET)
         inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
@@ -285,7 +271,6 @@ void endpoint_print_host(const struct sockaddr *address, char text[ENDPOINT_HOST
 
 void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX])
 {
-    assert(address != NULL);
     assert(address->sa_family == AF_INET || address->sa_family == AF_INET6);
     char host[ENDPOINT_HOST_TEXT_MAX];
     endpoint_print_host(address, host);

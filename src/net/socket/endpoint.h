@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "host:port", or the path of a unix socket, as the Go collector reads it, turned into one address
- * to listen on. Blocks while a name is looked up: for start-up only. */
+/* Parses and resolves endpoints to listen on ("host:port", or the path of a unix socket) like the
+ * Go collector. Name look-ups block: for start-up only. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,15 +31,15 @@ struct endpoint_address {
     char text[ENDPOINT_TEXT_MAX]; /* as Go prints it in errors: ":4318", "127.0.0.1:4318" */
 };
 
-/* "localhost:4318", ":4318", "[::1]:4318", "" (a random port). */
+/* "localhost:4318", ":4318", "[::1]:4318", or "" for a random port. */
 bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct error *error);
-/* transport is "tcp", "tcp4" or "tcp6". A name that has several addresses gives the first IPv4 one;
- * a wildcard gives IPv6 and IPv4 together unless the transport names one. */
+/* transport is "tcp", "tcp4" or "tcp6". A name with several addresses resolves to the first IPv4
+ * one; a wildcard to IPv6 and IPv4 together, unless transport names one. */
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error);
-/* The address of a unix socket. "@name" stands for one without a file, as in Go. */
+/* The address of a unix socket. "@name" is an abstract one, without a file, as in Go. */
 bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, struct error *error);
-/* Nobody listens there any more: removes the file of a unix socket. */
+/* After listening has ended: removes the file of a unix socket. */
 void endpoint_forget(const char *transport, const char *endpoint);
 /* "127.0.0.1:4318", "[::1]:4318"; an IPv4-mapped address prints as IPv4. */
 void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accepts on one lane and deals to many. A socket travels to another lane as a task; a member
- * leaves by a task to the listener's lane and one back, so that no dealt socket can come after. */
+/* Accepts on one lane for many. A socket is passed to another lane as a task; a member leaves by a
+ * task to the listener's lane and one back, so that no socket can arrive after that. */
 #include "src/net/socket/listener.h"
 
 #include "src/base/clock.h"
@@ -8,7 +8,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/net/socket/endpoint.h"
-#include "src/net/socket/kept_sockets.h"
+#include "src/net/socket/inherited_listeners.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -21,18 +21,18 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* A turn of the loop accepts so many, so that a storm does not starve what is open. */
+/* Limits accepts per turn of the loop, so that open connections do not starve. */
 enum { ACCEPTS_PER_TURN_MAX = 64, KEEPALIVE_S = 15 };
-/* How long accepting rests when the system refuses even that. */
+/* Pause of accepting after errors of accept(). */
 #define ACCEPT_REST_NS ((uint64_t)100 * NS_PER_MS)
 
 struct listener {
     struct lane *lane;
     int fd;
-    int spare_fd; /* given up for a moment when descriptors run out, to close what waits */
+    int spare_fd; /* closed briefly when file descriptors run out, to refuse a connection */
     uv_poll_t poll;
     struct timer rest;
-    const struct listener_member *first; /* its leaving ends the listening; compared only */
+    const struct listener_member *first; /* listening ends when it leaves; only compared */
     struct listener_member *members[LANES_MAX];
     size_t member_count;
     size_t next_member;
@@ -41,7 +41,7 @@ struct listener {
     bool is_closing;
     bool is_closed;
     char address[ENDPOINT_TEXT_MAX];
-    char *transport; /* as configured: a reload finds the socket by them */
+    char *transport; /* as configured: for inherited_listeners */
     char *endpoint;
 };
 
@@ -119,7 +119,7 @@ static void rest(struct listener *listener)
     lane_timer_start(listener->lane, &listener->rest, ACCEPT_REST_NS);
 }
 
-/* No descriptor is left: a peer that is closed can try again, one that hangs cannot. */
+/* No file descriptor is left: a refused client can retry, a waiting one cannot. */
 static void refuse_with_spare(struct listener *listener)
 {
     assert(listener->fd >= 0);
@@ -133,7 +133,7 @@ static void refuse_with_spare(struct listener *listener)
         rest(listener);
 }
 
-/* False: nothing more for now. */
+/* False: no more connections for now. */
 static bool accept_one(struct listener *listener)
 {
     assert(listener->fd >= 0);
@@ -174,12 +174,11 @@ static void on_rested(struct timer *timer, void *arg)
 /* Go's form: "bind: address already in use". */
 static bool fail(struct error *error, const char *step)
 {
-    assert(step != NULL);
     const char *reason = strerror(errno);
     return error_set(error, "%s: %c%s", step, tolower((unsigned char)reason[0]), reason + 1);
 }
 
-/* Accepted sockets inherit these. Failing is no reason not to serve. */
+/* Accepted sockets inherit these. Failures are ignored. */
 static void set_options(int fd)
 {
     assert(fd >= 0);
@@ -193,7 +192,6 @@ static void set_options(int fd)
 
 static bool open_socket(const struct endpoint_address *address, int *ret_fd, struct error *error)
 {
-    assert(ret_fd != NULL);
     int on = 1;
     int v6_only = !address->is_dual;
     int family = address->address.ss_family;
@@ -216,10 +214,9 @@ static bool open_socket(const struct endpoint_address *address, int *ret_fd, str
 
 static bool open_endpoint(const char *transport, const char *text, int *ret_fd, struct error *error)
 {
-    assert(ret_fd != NULL);
     struct endpoint endpoint;
     struct endpoint_address address;
-    *ret_fd = kept_sockets_take(transport, text);
+    *ret_fd = inherited_listeners_take(transport, text);
     if (*ret_fd >= 0)
         return true;
     bool is_unix = strcmp(transport, "unix") == 0;
@@ -283,13 +280,11 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
 
 const char *listener_address(const struct listener *listener)
 {
-    assert(listener != NULL);
     return listener->address;
 }
 
 uint64_t listener_refused(const struct listener *listener)
 {
-    assert(listener != NULL);
     return atomic_load_explicit(&listener->refused, memory_order_relaxed);
 }
 
@@ -309,7 +304,7 @@ static void on_poll_closed(uv_handle_t *handle)
     struct listener *listener = handle->data;
     struct listener_member *first = listener->members[0];
     assert(first == listener->first);
-    if (!kept_sockets_put(listener->fd, listener->transport, listener->endpoint)) {
+    if (!inherited_listeners_put(listener->fd, listener->transport, listener->endpoint)) {
         endpoint_forget(listener->transport, listener->endpoint);
         close(listener->fd);
     }
@@ -333,7 +328,6 @@ static void close_listener(struct listener *listener)
 /* Back on the member's lane. */
 static void on_left(struct lane_task *task)
 {
-    assert(task != NULL);
     struct listener_member *member =
         (struct listener_member *)((char *)task - offsetof(struct listener_member, task));
     member->listener = NULL;
@@ -357,7 +351,6 @@ void listener_leave(struct listener_member *member)
 {
     assert(lane_is_current(member->lane));
     struct listener *listener = member->listener;
-    assert(listener != NULL);
     if (member == listener->first) {
         close_listener(listener);
         return;

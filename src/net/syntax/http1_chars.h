@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which bytes may stand where in HTTP/1.1 (RFC 9110 §5.6.2, RFC 9112). Constant; any thread. */
+/* Character classes of HTTP/1.1 (RFC 9110 §5.6.2, RFC 9112). Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
-#include <strings.h>
 
 #include "src/base/slice.h"
 
@@ -26,14 +24,7 @@ static inline bool http1_is(uint8_t byte, enum http1_char kind)
 /* A method or a header name: at least one byte, all of them HTTP1_TOKEN. */
 bool http1_is_token(struct slice text);
 bool http1_is_all(struct slice text, enum http1_char kind);
-/* Without the white space around it: blanks and tabs (OWS, RFC 9110 §5.6.3). */
+/* Removes blanks and tabs at both ends (OWS, RFC 9110 §5.6.3). */
 struct slice http1_trim(struct slice text);
-/* -1: no hexadecimal digit. */
+/* -1: not a hexadecimal digit. */
 int http1_hex_digit(uint8_t byte);
-
-/* The same but for the case of its letters. */
-static inline bool http1_is_text(struct slice slice, const char *text)
-{
-    return slice.size == strlen(text) &&
-           strncasecmp((const char *)slice.data, text, slice.size) == 0;
-}

@@ -46,7 +46,7 @@ bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
     return decode(path, true, room);
 }
 
-/* Takes the last segment off; the root stays. */
+/* Removes the last segment; the root stays. */
 static size_t without_last_segment(const char *room, size_t used)
 {
     assert(used < HTTP_PATH_MAX);
@@ -55,7 +55,7 @@ static size_t without_last_segment(const char *room, size_t used)
     return used > 0 ? used - 1 : 0;
 }
 
-/* used never ends in a slash: each segment brings its own. */
+/* room[0, used) never ends in a slash: each segment begins with one. */
 void http_path_clean(const char *path, char room[HTTP_PATH_MAX])
 {
     size_t used = 0;

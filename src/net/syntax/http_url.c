@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking URLs apart by RFC 3986 as far as http and https need it, and putting paths behind them.
- * Pure functions; any thread. */
+/* RFC 3986 as far as http and https need it. Pure functions; any thread. */
 #include "src/net/syntax/http_url.h"
 
 #include "src/base/base64.h"
@@ -24,11 +23,9 @@ static char *copy_range(const char *begin, const char *end)
     return copy;
 }
 
-/* Undoes %XX in place; false when a percent sign is not followed by two hex digits, or hides a NUL.
- */
+/* Decodes %XX in place. False: a percent sign without two hex digits, or %00. */
 static bool percent_decode(char *text)
 {
-    assert(text != NULL);
     char *out = text;
     for (const char *in = text; *in != '\0'; in++) {
         if (*in != '%') {
@@ -48,7 +45,6 @@ static bool percent_decode(char *text)
 
 static bool bytes_check(const char *text, struct error *error)
 {
-    assert(text != NULL);
     for (const char *c = text; *c != '\0'; c++) {
         unsigned char byte = (unsigned char)*c;
         if (byte <= 0x20 || byte >= 0x7f)
@@ -66,7 +62,6 @@ static bool bytes_check(const char *text, struct error *error)
 static bool scheme_parse(const char *text, struct http_url *url, const char **ret_rest,
                          struct error *error)
 {
-    assert(ret_rest != NULL);
     if (strncasecmp(text, "http://", 7) == 0)
         *ret_rest = text + 7;
     else if (strncasecmp(text, "https://", 8) == 0)
@@ -114,8 +109,8 @@ static bool escapes_check(const char *begin, const char *end, const char *part, 
     return true;
 }
 
-/* RFC 3986, reg-name, but for escapes: no resolver knows them. In brackets "%25" precedes a zone
- * (RFC 6874). */
+/* A reg-name of RFC 3986 without escapes, which resolvers do not know. In brackets "%25" precedes a
+ * zone (RFC 6874). */
 static bool host_check(const char *host, bool is_bracketed, struct error *error)
 {
     static const char marks[] = "-._~!$&'()*+,;=:";
@@ -186,7 +181,6 @@ static bool userinfo_parse(const char *begin, const char *end, struct http_url *
 
 static void target_set(const char *begin, const char *end, struct http_url *url)
 {
-    assert(url->authority != NULL);
     url->target = mem_alloc((size_t)(end - begin) + 2);
     sprintf(url->target, "%s%.*s", begin < end && *begin == '/' ? "" : "/", (int)(end - begin),
             begin);
@@ -199,8 +193,6 @@ static void target_set(const char *begin, const char *end, struct http_url *url)
 
 bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error)
 {
-    assert(text != NULL);
-    assert(ret_url != NULL);
     struct http_url url = {0};
     const char *rest = text;
     if (!bytes_check(text, error) || !scheme_parse(text, &url, &rest, error))
@@ -226,7 +218,6 @@ fail:
 
 void http_url_clear(struct http_url *url)
 {
-    assert(url != NULL);
     mem_free(url->host);
     mem_free(url->authority);
     mem_free(url->target);
@@ -237,8 +228,6 @@ void http_url_clear(struct http_url *url)
 
 char *http_url_join(const char *base, const char *suffix)
 {
-    assert(suffix != NULL);
-    assert(base != NULL);
     assert(suffix[0] == '/');
     size_t path_size = strcspn(base, "?#");
     size_t query_size = strcspn(base + path_size, "#");
@@ -251,8 +240,8 @@ char *http_url_join(const char *base, const char *suffix)
     return joined;
 }
 
-/* Takes "." and ".." out of a path that begins with a slash, in place (RFC 3986 §5.2.4). What is
- * behind the path stays. */
+/* Removes "." and ".." segments, in place, from a path that begins with a slash (RFC 3986 §5.2.4).
+ * What follows the path stays. */
 static void remove_dot_segments(char *path)
 {
     assert(path[0] == '/');
@@ -288,7 +277,7 @@ static bool has_scheme(const char *reference)
     return isalpha((unsigned char)reference[0]) && reference[size] == ':';
 }
 
-/* Without its fragment; blanks and bytes beyond ASCII as %XX. */
+/* Drops the fragment; escapes blanks and bytes beyond ASCII. */
 static char *escape_reference(const char *reference)
 {
     size_t size = strcspn(reference, "#");
@@ -307,7 +296,6 @@ static char *escape_reference(const char *reference)
 
 char *http_url_resolve(const struct http_url *base, const char *target, const char *location)
 {
-    assert(base->authority != NULL);
     assert(target[0] == '/');
     char *reference = escape_reference(location);
     if (has_scheme(reference))
@@ -337,14 +325,12 @@ char *http_url_resolve(const struct http_url *base, const char *target, const ch
 
 bool http_url_is_same_origin(const struct http_url *one, const struct http_url *other)
 {
-    assert(one->host != NULL && other->host != NULL);
     return one->is_https == other->is_https && one->port == other->port &&
            strcasecmp(one->host, other->host) == 0;
 }
 
 char *http_url_basic_auth(const char *credentials)
 {
-    assert(credentials != NULL);
     struct slice bytes = slice_of_text(credentials);
     size_t size = base64_size(bytes.size);
     char *value = mem_alloc(sizeof("Basic ") + size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URLs (RFC 3986) of HTTP back-ends: taken apart for the writers, joined for the exporters, shown
- * without their secrets. Pure functions; any thread. */
+/* URLs (RFC 3986) of HTTP back-ends: parsed, joined, resolved, and shown without their secrets.
+ * Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,20 +20,19 @@ struct http_url {
     char *shown; /* without userinfo, query and fragment, which may hold secrets: for messages */
 };
 
-/* ret_url is owned by the caller, freed with http_url_clear, and set on success only. The error
- * says what was found and what was expected, never the userinfo. */
+/* On success the caller owns *ret_url: free it with http_url_clear. The error never contains the
+ * userinfo. */
 bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error);
-/* A cleared or zeroed one is tolerated. */
+/* A no-op for a cleared or zeroed URL. */
 void http_url_clear(struct http_url *url);
-/* base with suffix ("/v1/traces") after its path: one slash between them, before a query, without
- * a fragment. Freed with mem_free. */
+/* Appends suffix ("/v1/traces") to the path of base, with one slash between them; keeps the query,
+ * drops the fragment. Free with mem_free. */
 char *http_url_join(const char *base, const char *suffix);
-/* What a Location header of the answer to a request of `target` at base means (RFC 3986 §5.2): the
- * whole URL, without a fragment; blanks and bytes beyond ASCII are escaped, as Go does. It is to be
- * parsed before it is trusted. Freed with mem_free. */
+/* Resolves the Location header of a response to a request of target at base (RFC 3986 §5.2),
+ * without its fragment; blanks and bytes beyond ASCII are escaped, as in Go. Parse the result
+ * before use. Free with mem_free. */
 char *http_url_resolve(const struct http_url *base, const char *target, const char *location);
 /* Same scheme, host and port (RFC 6454 §5). */
 bool http_url_is_same_origin(const struct http_url *one, const struct http_url *other);
-/* The value of an Authorization header, "Basic …" (RFC 7617), of "user:password". Freed with
- * mem_free. */
+/* The Authorization header "Basic …" (RFC 7617) for "user:password". Free with mem_free. */
 char *http_url_basic_auth(const char *credentials);

@@ -10,7 +10,6 @@ enum { PARAMETERS_MAX = 16 };
 
 static void skip_blanks(struct slice *rest)
 {
-    assert(rest != NULL);
     while (rest->size > 0 && (rest->data[0] == ' ' || rest->data[0] == '\t'))
         *rest = slice_of(rest->data + 1, rest->size - 1);
 }
@@ -25,7 +24,6 @@ static bool skip_char(struct slice *rest, char c)
 
 static struct slice take_token(struct slice *rest)
 {
-    assert(rest != NULL);
     size_t size = 0;
     while (size < rest->size && rest->data[size] > ' ' && rest->data[size] < 0x7f &&
            strchr("()<>@,;:\\\"/[]?=", rest->data[size]) == NULL)
@@ -38,7 +36,6 @@ static struct slice take_token(struct slice *rest)
 /* A token, or text in quotes. */
 static bool skip_value(struct slice *rest)
 {
-    assert(rest != NULL);
     if (!skip_char(rest, '"'))
         return take_token(rest).size > 0;
     while (rest->size > 0) {
@@ -53,10 +50,10 @@ static bool skip_value(struct slice *rest)
 
 struct parameter {
     struct slice name;
-    struct slice value; /* as it stands there */
+    struct slice value; /* as written */
 };
 
-/* Whether the last one says something else than an earlier one of its name; the same is fine. */
+/* Whether the last one contradicts an earlier one of the same name; equal values are fine. */
 static bool is_contradicted(const struct parameter *parameters, size_t last)
 {
     const struct parameter *new = &parameters[last];
@@ -72,7 +69,6 @@ static bool is_contradicted(const struct parameter *parameters, size_t last)
 
 static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
 {
-    assert(ret_parameter != NULL);
     ret_parameter->name = take_token(rest);
     if (ret_parameter->name.size == 0 || !skip_char(rest, '='))
         return false;
@@ -83,7 +79,7 @@ static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
     return true;
 }
 
-/* "; name=value" until the end; a lone semicolon at the end is fine. */
+/* "; name=value" until the end; a semicolon at the end is fine. */
 static bool are_parameters(struct slice rest)
 {
     struct parameter parameters[PARAMETERS_MAX];
@@ -104,7 +100,6 @@ static bool are_parameters(struct slice rest)
 
 bool media_type_is(struct slice value, const char *type)
 {
-    assert(type != NULL);
     size_t size = strlen(type);
     assert(size > 0);
     skip_blanks(&value);

@@ -6,6 +6,6 @@
 
 #include "src/base/slice.h"
 
-/* True when value names that type (lower case), whatever its case and parameters. Parameters that
- * are broken or occur twice make it no type at all, as Go's mime.ParseMediaType has it. */
+/* Whether value is of this type (in lower case), whatever its case and parameters. As in Go's
+ * mime.ParseMediaType, broken or contradicting parameters make it invalid. */
 bool media_type_is(struct slice value, const char *type);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads Retry-After: numbers by hand, dates letter by letter, so that no locale has a say. Pure
- * function; any thread. */
+/* Parses Retry-After without functions that depend on the locale. Pure function; any thread. */
 #include "src/net/syntax/retry_after.h"
 
 #include "src/base/clock.h"
@@ -9,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A hint is no promise: beyond a year the number says nothing and is safe from overflow here. */
+/* Longer delays are cut to a year, which avoids overflows. */
 #define RETRY_AFTER_MAX_NS ((uint64_t)366 * 24 * 3600 * NS_PER_S)
 
 static bool is_digit(char c)
@@ -19,7 +18,6 @@ static bool is_digit(char c)
 
 static bool seconds_parse(const char *text, uint64_t *ret_after_ns)
 {
-    assert(ret_after_ns != NULL);
     if (*text == '+')
         text++;
     uint64_t seconds = 0;
@@ -50,7 +48,6 @@ static int number_at(const char *text, size_t digits)
 /* The index of the three letters at text in a row of names, or -1. */
 static int name_at(const char *text, const char *names)
 {
-    assert(names != NULL);
     for (int i = 0; names[i * 3] != '\0'; i++)
         if (strncmp(text, names + i * 3, 3) == 0)
             return i;
@@ -60,7 +57,6 @@ static int name_at(const char *text, const char *names)
 /* "Mon, 02 Jan 2006 15:04:05 GMT" */
 static bool date_parse(const char *text, time_t *ret_date)
 {
-    assert(ret_date != NULL);
     static const char shape[] = "aaa, 00 aaa 0000 00:00:00 GMT";
     if (strlen(text) != sizeof(shape) - 1)
         return false;
@@ -85,8 +81,6 @@ static bool date_parse(const char *text, time_t *ret_date)
 
 bool retry_after_parse(const char *text, uint64_t wall_ns, uint64_t *ret_after_ns)
 {
-    assert(text != NULL);
-    assert(ret_after_ns != NULL);
     if (seconds_parse(text, ret_after_ns))
         return true;
     time_t date;

@@ -15,10 +15,9 @@
 
 static const char retry_info_url[] = "type.googleapis.com/google.rpc.RetryInfo";
 
-/* Protobuf and JSON want UTF-8; what is no text in a message came from a peer. */
+/* Protobuf and JSON need UTF-8; messages may contain bytes from a peer. */
 static void copy_plain(const char *message, char *room)
 {
-    assert(message != NULL);
     size_t size = strnlen(message, RPC_MESSAGE_MAX);
     for (size_t at = 0; at < size;) {
         size_t step = utf8_size(slice_of(message + at, size - at));
@@ -52,7 +51,6 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
     Google__Protobuf__Any detail;
     Google__Protobuf__Any *details[] = {&detail};
     Google__Rpc__Status row;
-    assert(status->message != NULL);
     google__protobuf__any__init(&detail);
     google__rpc__status__init(&row);
     copy_plain(status->message, message);
@@ -77,9 +75,7 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
 
 size_t rpc_status_to_json(const struct rpc_status *status, char *room)
 {
-    assert(room != NULL);
     char message[RPC_MESSAGE_MAX + 1];
-    assert(status->message != NULL);
     copy_plain(status->message, message);
     size_t used = (size_t)sprintf(room, "{\"code\":%d,\"message\":\"", (int)status->code);
     for (const char *at = message; *at != '\0'; at++) {
@@ -100,7 +96,6 @@ size_t rpc_status_to_json(const struct rpc_status *status, char *room)
 
 void rpc_status_to_base64(const struct rpc_status *status, char *room)
 {
-    assert(room != NULL);
     uint8_t bytes[RPC_STATUS_BYTES_MAX];
     size_t size = rpc_status_to_protobuf(status, bytes);
     size_t used = base64_size(size);
@@ -113,7 +108,6 @@ void rpc_status_to_base64(const struct rpc_status *status, char *room)
 
 void rpc_message_to_grpc(const char *message, char *room)
 {
-    assert(message != NULL);
     size_t size = strnlen(message, RPC_MESSAGE_MAX);
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)message[i];

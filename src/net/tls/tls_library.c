@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds OpenSSL's functions by name. The libraries stay loaded until the process ends: they do not
- * survive being unloaded. Any thread; the first one does the work. */
+/* Looks up OpenSSL's functions by name. The libraries are never unloaded: they do not survive that.
+ * Any thread; the first one loads them. */
 #include "src/net/tls/tls_library.h"
 
 #include "src/base/dynlib.h"

@@ -92,5 +92,5 @@ struct tls_library {
     TLS_LIBRARY_CRYPTO(DYNLIB_MEMBER)
 };
 
-/* Loads it once per process; NULL, with the loader's words, when it is missing. */
+/* Loads it once per process. NULL: error has the loader's message. */
 const struct tls_library *tls_library_load(struct error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads PEM with OpenSSL. Text between the blocks, and blocks of other kinds, are passed over, as
- * everybody does. Any thread. */
+/* Reads PEM with OpenSSL. Text between the blocks, and blocks of other types, are ignored, as
+ * usual. Any thread. */
 #include "src/net/tls/tls_pem.h"
 
 #include "src/base/error.h"
@@ -59,7 +59,6 @@ static bool read_certificates(const struct pem_use *use, BIO *bio, struct error 
 
 static bool take_certificates(const struct pem_use *use, const char *text, struct error *error)
 {
-    assert(text != NULL);
     BIO *bio = open_text(use->library, text);
     if (bio == NULL)
         return error_set(error, "out of memory");
@@ -72,7 +71,6 @@ static bool take_certificates(const struct pem_use *use, const char *text, struc
 static bool take_own(const struct pem_use *use, X509 *certificate, size_t index)
 {
     const struct tls_library *library = use->library;
-    assert(certificate != NULL);
     if (index == 0)
         return library->SSL_CTX_use_certificate(use->context, certificate) == 1;
     return library->SSL_CTX_ctrl(use->context, SSL_CTRL_CHAIN_CERT, 1, certificate) == 1;
@@ -81,7 +79,6 @@ static bool take_own(const struct pem_use *use, X509 *certificate, size_t index)
 bool tls_pem_use_certificate(const struct tls_library *library, SSL_CTX *context, const char *text,
                              struct error *error)
 {
-    assert(context != NULL);
     const struct pem_use use = {
         .library = library, .context = context, .take = take_own, .max = TLS_CHAIN_MAX};
     return take_certificates(&use, text, error);
@@ -100,7 +97,6 @@ static bool take_trusted(const struct pem_use *use, X509 *certificate, size_t in
 bool tls_pem_trust(const struct tls_library *library, SSL_CTX *context, const char *text,
                    bool is_server, struct error *error)
 {
-    assert(context != NULL);
     const struct pem_use use = {.library = library,
                                 .context = context,
                                 .is_server = is_server,
@@ -122,7 +118,6 @@ static int on_passphrase(char *room, int size, int is_writing, void *arg)
 
 static bool explain_key(const struct tls_library *library, const char *text, struct error *error)
 {
-    assert(error != NULL);
     if (strstr(text, "ENCRYPTED") != NULL)
         return error_set(error, "its key is encrypted; a key without a passphrase is expected");
     if (strstr(text, "PRIVATE KEY-----") != NULL)
@@ -135,7 +130,6 @@ static bool explain_key(const struct tls_library *library, const char *text, str
 bool tls_pem_use_key(const struct tls_library *library, SSL_CTX *context, const char *text,
                      struct error *error)
 {
-    assert(context != NULL);
     BIO *bio = open_text(library, text);
     if (bio == NULL)
         return error_set(error, "out of memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PEM texts, put into an SSL_CTX. Errors say what was found and what was expected; their callers
- * say where. Any thread, one at a time per context. */
+/* Loads PEM texts into an SSL_CTX. Errors have what was found and expected; callers add where. Any
+ * thread, one at a time per context. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +10,9 @@
 /* The first certificate is ours, the others are its chain. */
 bool tls_pem_use_certificate(const struct tls_library *library, SSL_CTX *context, const char *text,
                              struct error *error);
-/* The key of the certificate that is there already. */
+/* The key of the certificate that was loaded before. */
 bool tls_pem_use_key(const struct tls_library *library, SSL_CTX *context, const char *text,
                      struct error *error);
-/* Every certificate is trusted from now on; a server names them to its clients. */
+/* Trusts every certificate in text; a server sends their names to its clients. */
 bool tls_pem_trust(const struct tls_library *library, SSL_CTX *context, const char *text,
                    bool is_server, struct error *error);

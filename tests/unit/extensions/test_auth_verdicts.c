@@ -5,7 +5,7 @@
 #include "src/base/clock.h"
 #include "src/base/digest.h"
 #include "src/base/error.h"
-#include "src/listen/auth_limits.h"
+#include "src/listen/authenticator.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

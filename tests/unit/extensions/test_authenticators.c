@@ -6,7 +6,6 @@
 #include "src/base/mem.h"
 #include "src/config/config.h"
 #include "src/core/component.h"
-#include "src/listen/auth_limits.h"
 #include "src/listen/authenticator.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/net/socket/endpoint.h"
-#include "src/net/socket/kept_sockets.h"
+#include "src/net/socket/inherited_listeners.h"
 #include "tests/support/loopback.h"
 
 #include <fcntl.h>
@@ -237,14 +237,14 @@ static void unix_sockets_are_kept_over_a_reload(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/otlp.sock", folder);
     assert_string_equal(open_path(&keeper, lane, path), "");
-    kept_sockets_begin();
+    inherited_listeners_begin();
     listener_leave(&keeper.member);
     loopback_turn_until(lane, &keeper.has_left);
     assert_int_equal(access(path, F_OK), 0);
     assert_string_equal(open_path(&second, lane, path), "");
     listener_leave(&second.member);
     loopback_turn_until(lane, &second.has_left);
-    kept_sockets_end(); /* nobody wanted it again */
+    inherited_listeners_end(); /* nobody wanted it again */
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(rmdir(folder), 0);
     lane_destroy(lane);

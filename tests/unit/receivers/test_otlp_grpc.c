@@ -255,7 +255,7 @@ static void another_type_is_answered_in_words(void **state)
 {
     static const char *const extra[] = {"content-type", "application/json", NULL};
     static const char text[] = "invalid gRPC request content-type \"application/json\"\nThis port "
-                               "takes gRPC alone; send OTLP over HTTP ";
+                               "accepts only gRPC; send OTLP over HTTP ";
     (void)state;
     struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
     int32_t id = call(peer, extra, "{}", 2, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS of a servers: their contexts, and what is told of them in logs and metrics. On the
- * lane of the component's instance. */
+/* The TLS context of a server, with its logs and metrics. On the lane of the component's instance.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,17 +8,17 @@
 #include "src/base/counter.h"
 
 struct error;
-struct listen_config;
+struct server_config;
 struct logger;
 struct tls_context;
 
-struct listen_tls_counters {
+struct server_tls_counters {
     counter handshakes_failed;
     counter reloads_failed;
 };
 
-/* Rows of a table of counters; field is a struct listen_tls_counters of owner. */
-#define LISTEN_TLS_COUNTERS(owner, field)                                                          \
+/* Rows of a table of counters; field is a struct server_tls_counters of owner. */
+#define SERVER_TLS_COUNTERS(owner, field)                                                          \
     COUNTER(owner, field.handshakes_failed, COUNTER_SUM,                                           \
             "spanflame_receiver_tls_handshakes_failed",                                            \
             "Number of connections whose TLS handshake failed or took too long."),                 \
@@ -26,15 +26,15 @@ struct listen_tls_counters {
                 "Number of times that changed certificate files could not be used.")
 
 /* Embedded by its component, one per server. */
-struct listen_tls {
+struct server_tls_context {
     struct tls_context *context; /* NULL: cleartext */
     const struct logger *logger;
-    struct listen_tls_counters *counters; /* NULL: logged only */
+    struct server_tls_counters *counters; /* NULL: logged only */
 };
 
-/* Reads the certificates when the configuration has them. has_http1: beside HTTP/2. The fields but
- * context are set by the caller before. */
-bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config, bool has_http1,
-                     struct error *error);
-/* Legal without init, on what is all zero. */
-void listen_tls_fini(struct listen_tls *tls);
+/* Reads the certificates, if config has TLS. has_http1: besides HTTP/2. The caller has set all
+ * fields but context. */
+bool server_tls_context_init(struct server_tls_context *tls, const struct server_config *config,
+                             bool has_http1, struct error *error);
+/* A no-op on a zeroed struct. */
+void server_tls_context_fini(struct server_tls_context *tls);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option tables and rules that servers of several components share. Keys whose feature is not built
- * in are accepted where they change nothing, and refused in clear words where they would. Constants
- * and pure functions; the main thread runs them while it loads the configuration. */
-#include "src/listen/listen_config.h"
+/* Option tables and checks of servers. Keys of missing features are accepted where they change
+ * nothing, and refused where they would. Constants and pure functions, on the main thread while it
+ * loads the configuration. */
+#include "src/listen/server_config.h"
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -16,49 +16,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct config_field listen_middleware_fields[] = {
-    CONFIG_TEXT(struct listen_middleware_config, id, "id", NULL, "Extension id."),
+const struct config_field server_middleware_fields[] = {
+    CONFIG_TEXT(struct server_middleware_config, id, "id", NULL, "Extension id."),
     CONFIG_END,
 };
 
 #define AUTHENTICATOR_ROW                                                                          \
-    CONFIG_EXTENSION(struct listen_auth_config, authenticator, "authenticator",                    \
+    CONFIG_EXTENSION(struct server_auth_config, authenticator, "authenticator",                    \
                      authenticator_accepts_server, "Id of an authenticator extension.")
 
-const struct config_field listen_auth_fields[] = {
+const struct config_field server_auth_fields[] = {
     AUTHENTICATOR_ROW,
     CONFIG_END,
 };
 
-const struct config_field listen_auth_http_fields[] = {
+const struct config_field server_auth_http_fields[] = {
     AUTHENTICATOR_ROW,
-    CONFIG_TEXTS(struct listen_auth_config, params, "request_params", NULL,
-                 "Query parameters that the authenticator takes for headers."),
+    CONFIG_TEXTS(struct server_auth_config, params, "request_params", NULL,
+                 "Query parameters that the authenticator gets as headers."),
     CONFIG_END,
 };
 
-const struct config_field listen_dialer_fields[] = {
+const struct config_field server_dialer_fields[] = {
     CONFIG_IGNORED_DURATION("timeout", "Unused on servers."),
     CONFIG_END,
 };
 
-const struct config_field listen_cors_fields[] = {
-    CONFIG_TEXTS(struct listen_cors_config, allowed_origins, "allowed_origins", NULL,
-                 "Origins that pages may be of; one * in each stands for any text. None: CORS is "
-                 "off."),
-    CONFIG_TEXTS(struct listen_cors_config, allowed_headers, "allowed_headers", NULL,
+const struct config_field server_cors_fields[] = {
+    CONFIG_TEXTS(struct server_cors_config, allowed_origins, "allowed_origins", NULL,
+                 "Allowed origins of pages; one * in each matches any text. None: CORS is off."),
+    CONFIG_TEXTS(struct server_cors_config, allowed_headers, "allowed_headers", NULL,
                  "Headers that pages may send, * for all; unset: accept, content-type and "
                  "x-requested-with."),
-    CONFIG_TEXTS(struct listen_cors_config, exposed_headers, "exposed_headers", NULL,
-                 "Headers of answers that pages may read."),
-    CONFIG_INT(struct listen_cors_config, max_age_s, "max_age", "0", INT32_MIN, INT32_MAX,
-               "Seconds that browsers may remember what is allowed; 0: their own time, less: 0."),
+    CONFIG_TEXTS(struct server_cors_config, exposed_headers, "exposed_headers", NULL,
+                 "Headers of responses that pages may read."),
+    CONFIG_INT(struct server_cors_config, max_age_s, "max_age", "0", INT32_MIN, INT32_MAX,
+               "Seconds that browsers may cache these permissions; 0: their default, less: 0."),
     CONFIG_END,
 };
 
-static bool check_supported(const struct listen_config *listen, struct error *error)
+static bool check_supported(const struct server_config *listen, struct error *error)
 {
-    assert(error != NULL);
     if (listen->middlewares.count > 0)
         return error_set(error, "middlewares are not supported by this build: remove the key") ||
                error_at(error, "middlewares");
@@ -67,7 +65,6 @@ static bool check_supported(const struct listen_config *listen, struct error *er
 
 static bool check_endpoint(const char *transport, const char *text, struct error *error)
 {
-    assert(text != NULL);
     struct endpoint endpoint;
     struct endpoint_address address;
     if (strcmp(transport, "unix") == 0)
@@ -82,9 +79,8 @@ static bool check_endpoint(const char *transport, const char *text, struct error
     return true;
 }
 
-bool listen_config_check(const struct listen_config *listen, struct error *error)
+bool server_config_check(const struct server_config *listen, struct error *error)
 {
-    assert(listen->transport != NULL);
     static const char *const supported[] = {"tcp", "tcp4", "tcp6", "unix"};
     bool is_supported = false;
     for (size_t i = 0; i < sizeof(supported) / sizeof(supported[0]); i++)
@@ -98,9 +94,8 @@ bool listen_config_check(const struct listen_config *listen, struct error *error
            check_endpoint(listen->transport, listen->endpoint, error);
 }
 
-const char *listen_warn_of_coding(const char *name)
+const char *server_config_warn_of_coding(const char *name)
 {
-    assert(name != NULL);
     return codec_of_http(slice_of_text(name)) != CODECS
                ? NULL
                : "which names no known Content-Encoding and has no effect; expected any of \"\", "
@@ -109,7 +104,6 @@ const char *listen_warn_of_coding(const char *name)
 
 static bool check_headers(const struct config_pairs *headers, struct error *error)
 {
-    assert(error != NULL);
     size_t bytes = 0;
     for (size_t i = 0; i < headers->count; i++)
         bytes += strlen(headers->pairs[i].key) + strlen(headers->pairs[i].value);
@@ -127,17 +121,15 @@ static bool check_headers(const struct config_pairs *headers, struct error *erro
     return true;
 }
 
-bool http_listen_config_check(const struct http_listen_config *http, struct error *error)
+bool http_server_config_check(const struct http_server_config *http, struct error *error)
 {
-    assert(http != NULL);
-    return listen_config_check(&http->listen, error) &&
+    return server_config_check(&http->listen, error) &&
            check_headers(&http->response_headers, error);
 }
 
-struct http_server_settings http_listen_config_settings(const struct http_listen_config *http,
+struct http_server_settings http_server_config_settings(const struct http_server_config *http,
                                                         struct component *component)
 {
-    assert(component->lane != NULL);
     return (struct http_server_settings){
         .lane = component->lane,
         .budget = component->budget,
@@ -152,7 +144,7 @@ struct http_server_settings http_listen_config_settings(const struct http_listen
     };
 }
 
-uint64_t http_listen_config_body_max(const struct http_listen_config *http, uint64_t standard)
+uint64_t http_server_config_body_max(const struct http_server_config *http, uint64_t standard)
 {
     assert(standard > 0);
     if (http->body_bytes_max <= 0)
@@ -162,14 +154,13 @@ uint64_t http_listen_config_body_max(const struct http_listen_config *http, uint
 
 static char *lower_case(const char *text)
 {
-    assert(text != NULL);
     char *copy = mem_copy_text(text);
     for (char *at = copy; *at != '\0'; at++)
         *at = (char)tolower((unsigned char)*at);
     return copy;
 }
 
-struct http_common_headers http_listen_config_headers(const struct http_listen_config *http)
+struct http_common_headers http_server_config_headers(const struct http_server_config *http)
 {
     const struct config_pairs *pairs = &http->response_headers;
     assert(pairs->count <= HTTP_COMMON_HEADERS_MAX);
@@ -179,17 +170,16 @@ struct http_common_headers http_listen_config_headers(const struct http_listen_c
     return (struct http_common_headers){.rows = rows, .count = pairs->count};
 }
 
-void http_listen_config_free_headers(struct http_common_headers *headers)
+void http_server_config_free_headers(struct http_common_headers *headers)
 {
-    assert(headers != NULL);
     for (size_t i = 0; i < headers->count; i++)
         mem_free((char *)(uintptr_t)headers->rows[i].name);
     mem_free((void *)(uintptr_t)headers->rows);
     *headers = (struct http_common_headers){.rows = NULL};
 }
 
-/* An empty list leaves bodies alone, as in Go. */
-enum codec http_listen_config_codec(const struct http_listen_config *http, struct slice encoding)
+/* With an empty list bodies stay as they are, as in Go. */
+enum codec http_server_config_codec(const struct http_server_config *http, struct slice encoding)
 {
     assert(encoding.data != NULL || encoding.size == 0);
     for (size_t i = 0; i < http->compressions.count; i++)
@@ -198,9 +188,8 @@ enum codec http_listen_config_codec(const struct http_listen_config *http, struc
     return http->compressions.count == 0 ? CODEC_NONE : CODECS;
 }
 
-bool http_listen_config_takes(const struct http_listen_config *http, const char *encoding)
+bool http_server_config_takes(const struct http_server_config *http, const char *encoding)
 {
-    assert(encoding != NULL);
     for (size_t i = 0; i < http->compressions.count; i++)
         if (strcmp(http->compressions.texts[i], encoding) == 0)
             return true;

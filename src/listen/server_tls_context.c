@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS of a servers. Whatever goes wrong while it runs is logged and counted here, and
- * concerns one client, or none. On the lane of the component's instance. */
-#include "src/listen/listen_tls.h"
+/* Logs and counts failed handshakes and reloads. On the lane of the component's instance. */
+#include "src/listen/server_tls_context.h"
 
 #include "src/base/error.h"
 #include "src/base/log.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/net/tls/tls_context.h"
 
 #include <assert.h>
@@ -13,10 +12,9 @@
 
 static void on_reload(void *arg, const struct error *error)
 {
-    struct listen_tls *tls = arg;
-    assert(tls->logger != NULL);
+    struct server_tls_context *tls = arg;
     if (error == NULL) {
-        log_info(tls->logger, "TLS certificates were read anew");
+        log_info(tls->logger, "TLS certificates were reloaded");
         return;
     }
     if (tls->counters != NULL)
@@ -27,21 +25,19 @@ static void on_reload(void *arg, const struct error *error)
 
 static void on_handshake_failed(void *arg, const char *peer, const char *reason)
 {
-    struct listen_tls *tls = arg;
-    assert(reason != NULL);
+    struct server_tls_context *tls = arg;
     if (tls->counters != NULL)
         counter_add(&tls->counters->handshakes_failed, 1);
     log_warn(tls->logger, "TLS handshake failed", log_text("peer", peer),
              log_text("error", reason));
 }
 
-bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config, bool has_http1,
-                     struct error *error)
+bool server_tls_context_init(struct server_tls_context *tls, const struct server_config *config,
+                             bool has_http1, struct error *error)
 {
     static const char *const protocols[] = {"h2", "http/1.1", NULL};
     static const char *const http2_only[] = {"h2", NULL};
     assert(tls->context == NULL);
-    assert(tls->logger != NULL);
     if (!config->has_tls)
         return true;
     const struct tls_context_settings settings = {.protocols = has_http1 ? protocols : http2_only,
@@ -52,9 +48,8 @@ bool listen_tls_init(struct listen_tls *tls, const struct listen_config *config,
     return tls->context != NULL;
 }
 
-void listen_tls_fini(struct listen_tls *tls)
+void server_tls_context_fini(struct server_tls_context *tls)
 {
-    assert(tls != NULL);
     tls_context_destroy(tls->context);
     tls->context = NULL;
 }

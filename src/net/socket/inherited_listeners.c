@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A short list of sockets by the text of their endpoint. Lane 0 only. */
-#include "src/net/socket/kept_sockets.h"
+#include "src/net/socket/inherited_listeners.h"
 
 #include "src/base/mem.h"
 #include "src/net/socket/endpoint.h"
@@ -10,17 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-struct kept_socket {
-    struct kept_socket *next;
+struct inherited_listener {
+    struct inherited_listener *next;
     int fd;
     char *transport;
     char *endpoint;
 };
 
-static struct kept_socket *first;
+static struct inherited_listener *first;
 static bool is_keeping;
 
-static int release(struct kept_socket *kept)
+static int release(struct inherited_listener *kept)
 {
     int fd = kept->fd;
     assert(fd >= 0);
@@ -30,30 +30,30 @@ static int release(struct kept_socket *kept)
     return fd;
 }
 
-void kept_sockets_begin(void)
+void inherited_listeners_begin(void)
 {
     assert(first == NULL);
     is_keeping = true;
 }
 
-void kept_sockets_end(void)
+void inherited_listeners_end(void)
 {
     is_keeping = false;
     while (first != NULL) {
-        struct kept_socket *kept = first;
+        struct inherited_listener *kept = first;
         first = kept->next;
         endpoint_forget(kept->transport, kept->endpoint);
         close(release(kept));
     }
 }
 
-bool kept_sockets_put(int fd, const char *transport, const char *endpoint)
+bool inherited_listeners_put(int fd, const char *transport, const char *endpoint)
 {
     assert(fd >= 0);
     if (!is_keeping)
         return false;
-    struct kept_socket *kept = mem_alloc(sizeof(*kept));
-    *kept = (struct kept_socket){
+    struct inherited_listener *kept = mem_alloc(sizeof(*kept));
+    *kept = (struct inherited_listener){
         .next = first,
         .fd = fd,
         .transport = mem_copy_text(transport),
@@ -63,11 +63,10 @@ bool kept_sockets_put(int fd, const char *transport, const char *endpoint)
     return true;
 }
 
-int kept_sockets_take(const char *transport, const char *endpoint)
+int inherited_listeners_take(const char *transport, const char *endpoint)
 {
-    assert(transport != NULL && endpoint != NULL);
-    for (struct kept_socket **link = &first; *link != NULL; link = &(*link)->next) {
-        struct kept_socket *kept = *link;
+    for (struct inherited_listener **link = &first; *link != NULL; link = &(*link)->next) {
+        struct inherited_listener *kept = *link;
         if (strcmp(kept->transport, transport) != 0 || strcmp(kept->endpoint, endpoint) != 0)
             continue;
         *link = kept->next;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CORS. Which headers are there when, and in which form, is rs/cors 1.11's doing. On the server's
- * lane. */
-#include "src/listen/listen_cors.h"
+/* CORS headers, the same as those of rs/cors 1.11. On the server's lane. */
+#include "src/listen/server_cors.h"
 
 #include "src/base/mem.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/net/server/http_server.h"
 
 #include <assert.h>
@@ -18,11 +17,10 @@ enum { EMPTY_ELEMENTS_MAX = 16, NO_CONTENT = 204 };
 
 static const char any[] = "*";
 
-/* "X-Trace-ID" for "x-trace-id": as Go writes names of headers. */
+/* The canonical form of Go: "X-Trace-Id" for "x-trace-id". */
 static void canonicalise(char *name)
 {
     bool begins_word = true;
-    assert(name != NULL);
     for (; *name != '\0'; name++) {
         *name = (char)(begins_word ? toupper((unsigned char)*name) : tolower((unsigned char)*name));
         begins_word = *name == '-';
@@ -34,7 +32,6 @@ static char *join_names(const struct config_texts *names)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    assert(out != NULL);
     for (size_t i = 0; i < names->count; i++) {
         char *name = mem_copy_text(names->texts[i]);
         canonicalise(name);
@@ -48,7 +45,7 @@ static char *join_names(const struct config_texts *names)
     return copy;
 }
 
-void listen_cors_init(struct listen_cors *cors, const struct listen_cors_config *config)
+void server_cors_init(struct server_cors *cors, const struct server_cors_config *config)
 {
     assert(cors->config == NULL);
     if (config->allowed_origins.count == 0)
@@ -61,20 +58,18 @@ void listen_cors_init(struct listen_cors *cors, const struct listen_cors_config 
                  config->max_age_s > 0 ? (long long)config->max_age_s : 0);
 }
 
-void listen_cors_fini(struct listen_cors *cors)
+void server_cors_fini(struct server_cors *cors)
 {
-    assert(cors != NULL);
     mem_free(cors->exposed_headers);
     cors->exposed_headers = NULL;
     cors->config = NULL;
 }
 
-/* One "*" stands for any text, or none. */
+/* One "*" matches any text, or none. */
 static bool origin_matches(const char *pattern, struct slice origin)
 {
     const char *origin_text = (const char *)origin.data;
     const char *star = strchr(pattern, '*');
-    assert(origin.data != NULL);
     if (star == NULL)
         return strlen(pattern) == origin.size &&
                strncasecmp(pattern, origin_text, origin.size) == 0;
@@ -84,7 +79,7 @@ static bool origin_matches(const char *pattern, struct slice origin)
            strncasecmp(star + 1, origin_text + origin.size - after, after) == 0;
 }
 
-static bool allows_any_origin(const struct listen_cors *cors)
+static bool allows_any_origin(const struct server_cors *cors)
 {
     const struct config_texts *origins = &cors->config->allowed_origins;
     assert(origins->count > 0);
@@ -94,7 +89,7 @@ static bool allows_any_origin(const struct listen_cors *cors)
     return false;
 }
 
-static bool allows_origin(const struct listen_cors *cors, struct slice origin)
+static bool allows_origin(const struct server_cors *cors, struct slice origin)
 {
     const struct config_texts *origins = &cors->config->allowed_origins;
     assert(origin.size > 0);
@@ -114,14 +109,14 @@ static bool allows_method(struct slice method)
     return false;
 }
 
-static bool allows_header(const struct listen_cors *cors, struct slice name)
+static bool allows_header(const struct server_cors *cors, struct slice name)
 {
     static const char *const standard[] = {"accept", "content-type", "x-requested-with"};
     const struct config_texts *own = &cors->config->allowed_headers;
     const char *const *names = own->count > 0 ? own->texts : standard;
     size_t count = own->count > 0 ? own->count : sizeof(standard) / sizeof(standard[0]);
     assert(name.size > 0);
-    /* Browsers write names in lower case; a pattern may be written in any. */
+    /* Browsers send names in lower case; the configured ones may have any. */
     for (size_t i = 0; i < name.size; i++)
         if (isupper(name.data[i]))
             return false;
@@ -132,10 +127,9 @@ static bool allows_header(const struct listen_cors *cors, struct slice name)
     return false;
 }
 
-/* At most one blank on either side is taken off. False: there are more. */
+/* Removes at most one blank on either side. False: there are more. */
 static bool trim(struct slice *name)
 {
-    assert(name != NULL);
     if (name->size > 0 && (name->data[0] == ' ' || name->data[0] == '\t'))
         *name = slice_of(name->data + 1, name->size - 1);
     if (name->size > 0 && (name->data[name->size - 1] == ' ' || name->data[name->size - 1] == '\t'))
@@ -143,7 +137,7 @@ static bool trim(struct slice *name)
     return name->size == 0 || (!isspace(name->data[0]) && !isspace(name->data[name->size - 1]));
 }
 
-/* Byte by byte, a shorter name before a longer one that begins with it. */
+/* In byte order; a prefix precedes the longer name. */
 static bool comes_after(struct slice name, struct slice before)
 {
     size_t size = name.size < before.size ? name.size : before.size;
@@ -152,12 +146,11 @@ static bool comes_after(struct slice name, struct slice before)
     return order > 0 || (order == 0 && name.size > before.size);
 }
 
-/* Browsers send the names sorted and each once; what comes otherwise is no browser's. */
-static bool allows_headers(const struct listen_cors *cors, struct slice list)
+/* Browsers send the names sorted, each once; other lists are refused. */
+static bool allows_headers(const struct server_cors *cors, struct slice list)
 {
     struct slice last = {.size = 0};
     unsigned empty = 0;
-    assert(cors->config != NULL);
     for (size_t i = 0; i < cors->config->allowed_headers.count; i++)
         if (strcmp(cors->config->allowed_headers.texts[i], any) == 0)
             return true;
@@ -191,7 +184,7 @@ static void add(struct http_response *response, const char *name, const char *va
     response->headers[used] = (struct http_header){name, value};
 }
 
-/* False: it does not fit. */
+/* False: text does not fit. */
 static bool put(char *room, size_t size, struct slice text)
 {
     assert(size > 0);
@@ -203,18 +196,17 @@ static bool put(char *room, size_t size, struct slice text)
     return true;
 }
 
-static void add_origin(const struct listen_cors *cors, const struct listen_cors_room *room,
+static void add_origin(const struct server_cors *cors, const struct server_cors_room *room,
                        struct http_response *response)
 {
     assert(room->origin[0] != '\0');
     add(response, "access-control-allow-origin", allows_any_origin(cors) ? any : room->origin);
 }
 
-bool listen_cors_preflight(const struct listen_cors *cors, const struct http_request *request,
-                           struct listen_cors_room *room, struct http_response *response)
+bool server_cors_preflight(const struct server_cors *cors, const struct http_request *request,
+                           struct server_cors_room *room, struct http_response *response)
 {
     struct slice method = http_request_header(request, "access-control-request-method");
-    assert(room != NULL);
     if (cors->config == NULL || method.size == 0 ||
         !slice_equal_text(http_request_method(request), "OPTIONS"))
         return false;
@@ -239,10 +231,9 @@ bool listen_cors_preflight(const struct listen_cors *cors, const struct http_req
     return true;
 }
 
-void listen_cors_add(const struct listen_cors *cors, const struct http_request *request,
-                     struct listen_cors_room *room, struct http_response *response)
+void server_cors_add(const struct server_cors *cors, const struct http_request *request,
+                     struct server_cors_room *room, struct http_response *response)
 {
-    assert(room != NULL);
     if (cors->config == NULL)
         return;
     add(response, "vary", "Origin");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks authenticators about requests. On the server's lane. */
-#include "src/listen/listen_auth.h"
+/* Passes requests to authenticators. On the server's lane. */
+#include "src/listen/server_auth.h"
 
 #include "src/base/limits.h"
 #include "src/core/client_info.h"
 #include "src/core/component.h"
-#include "src/listen/listen_config.h"
+#include "src/listen/server_config.h"
 #include "src/net/server/http_server.h"
 #include "src/net/syntax/http_path.h"
 
@@ -14,16 +14,17 @@
 #include <string.h>
 #include <strings.h>
 
-/* An auth_request over an http_request: headers, and the query parameters that count as such. */
+/* An auth_request for an http_request: its headers, and the query parameters that count as headers.
+ */
 struct asked {
     struct auth_request base;
     const struct http_request *request;
     const struct config_texts *params;
-    char value[HTTP_PATH_MAX]; /* of the parameter that was asked for last */
+    char value[HTTP_PATH_MAX]; /* of the last parameter */
 };
 
-bool listen_auth_init(struct listen_auth *auth, const struct component *receiver,
-                      const struct listen_config *config, struct error *error)
+bool server_auth_init(struct server_auth *auth, const struct component *receiver,
+                      const struct server_config *config, struct error *error)
 {
     assert(auth->authenticator == NULL);
     auth->config = &config->auth;
@@ -34,9 +35,8 @@ bool listen_auth_init(struct listen_auth *auth, const struct component *receiver
     return auth->authenticator != NULL;
 }
 
-void listen_auth_fini(struct listen_auth *auth)
+void server_auth_fini(struct server_auth *auth)
 {
-    assert(auth != NULL);
     authenticator_destroy(auth->authenticator);
     auth->authenticator = NULL;
 }
@@ -45,7 +45,6 @@ void listen_auth_fini(struct listen_auth *auth)
 static bool decode(struct slice text, char to[HTTP_PATH_MAX])
 {
     char blanks[HTTP_PATH_MAX];
-    assert(text.data != NULL);
     if (text.size >= sizeof(blanks))
         return false;
     for (size_t i = 0; i < text.size; i++)
@@ -53,8 +52,8 @@ static bool decode(struct slice text, char to[HTTP_PATH_MAX])
     return http_percent_decode(slice_of(blanks, text.size), to);
 }
 
-/* Whether a "name=value" is this parameter; its value is decoded then. Pairs with a broken escape
- * or a semicolon are no pairs, as in Go. */
+/* Whether "name=value" is this parameter; decodes its value. Pairs with a broken escape or a
+ * semicolon are ignored, as in Go. */
 static bool read_pair(struct asked *asked, struct slice pair, const char *name)
 {
     const uint8_t *equals = memchr(pair.data, '=', pair.size);
@@ -68,11 +67,10 @@ static bool read_pair(struct asked *asked, struct slice pair, const char *name)
     return strcmp(asked->value, name) == 0 && decode(value, asked->value);
 }
 
-/* The first one of that name. */
+/* The first parameter of this name. */
 static bool find_parameter(struct asked *asked, const char *name)
 {
     struct slice query = http_request_query(asked->request);
-    assert(name != NULL);
     while (query.size > 0) {
         const uint8_t *end = memchr(query.data, '&', query.size);
         size_t size = end != NULL ? (size_t)(end - query.data) : query.size;
@@ -83,11 +81,10 @@ static bool find_parameter(struct asked *asked, const char *name)
     return false;
 }
 
-/* As Go spells names of headers: each word begins with a capital and has no other. */
+/* Whether the name is in the canonical form of Go: X-Scope-Orgid. */
 static bool is_canonical(const char *name)
 {
     bool begins = true;
-    assert(name != NULL);
     for (; *name != '\0'; name++) {
         if (begins ? islower((unsigned char)*name) : isupper((unsigned char)*name))
             return false;
@@ -98,7 +95,6 @@ static bool is_canonical(const char *name)
 
 static bool find_among_parameters(struct asked *asked, const char *name, bool canonical)
 {
-    assert(asked->params != NULL);
     for (size_t i = 0; i < asked->params->count; i++) {
         const char *param = asked->params->texts[i];
         if (strcasecmp(param, name) == 0 && is_canonical(param) == canonical &&
@@ -108,12 +104,12 @@ static bool find_among_parameters(struct asked *asked, const char *name, bool ca
     return false;
 }
 
-/* The query wins over the header where request_params spells the name as Go does, else the header
- * wins: Go has both under their own spelling, and authenticators ask for its own first. */
+/* A query parameter overrides the header if request_params has its name in canonical form, else the
+ * header overrides it: Go stores both as spelled, and authenticators look up the canonical form
+ * first. */
 static struct slice find_header(const struct auth_request *base, const char *name)
 {
     struct asked *asked = (struct asked *)(uintptr_t)base;
-    assert(asked->request != NULL);
     if (find_among_parameters(asked, name, true))
         return slice_of_text(asked->value);
     struct slice header = http_request_header(asked->request, name);
@@ -122,10 +118,9 @@ static struct slice find_header(const struct auth_request *base, const char *nam
     return header;
 }
 
-enum auth_verdict listen_auth_ask(const struct listen_auth *auth,
+enum auth_verdict server_auth_ask(const struct server_auth *auth,
                                   const struct http_request *request, struct auth_answer *answer)
 {
-    assert(request != NULL);
     *answer = (struct auth_answer){.reason = NULL};
     if (auth->authenticator == NULL)
         return AUTH_GRANTED;
@@ -134,7 +129,7 @@ enum auth_verdict listen_auth_ask(const struct listen_auth *auth,
     return authenticator_check(auth->authenticator, &asked.base, answer);
 }
 
-struct client_info *listen_auth_client(const struct auth_answer *answer,
+struct client_info *server_auth_client(const struct auth_answer *answer,
                                        const struct client_info *info)
 {
     struct client_metadata rows[AUTH_ATTRIBUTES_MAX];
