@@ -7,7 +7,6 @@
 #include "src/base/counter.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
-#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"

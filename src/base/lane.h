@@ -72,8 +72,8 @@ void lane_defer_cancel(struct lane *lane, struct lane_job *job);
 /* On the lane: queued jobs run at the next lane_catch_up instead of at the end of this turn, since
  * further sockets of this turn may bring much more work. */
 void lane_hurry(struct lane *lane);
-/* On the lane: this turn has done much work. Queued jobs run in the next turn of the loop, after its
- * sockets; lane_is_resting is true until then. */
+/* On the lane: this turn has done much work. Queued jobs run in the next turn of the loop, after
+ * its sockets; lane_is_resting is true until then. */
 void lane_rest(struct lane *lane);
 bool lane_is_resting(const struct lane *lane);
 /* On the lane: call it when a socket has been read and no caller further up the stack is half-way

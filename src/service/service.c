@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane, so
- * that data only arrives where it can be taken. Main thread, before lanes run. */
+/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane,
+ * so that data only arrives where it can be taken. Main thread, before lanes run. */
 #include "src/service/service.h"
 
 #include <assert.h>

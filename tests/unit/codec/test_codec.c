@@ -415,12 +415,12 @@ static void a_bomb_is_stopped_within_its_bound(void **state)
         assert_int_equal(codec_deflate(box, all_codecs[i], &input, &packed), CODEC_OK);
         uint64_t held = budget_used(&budget);
         budget_fini(&budget);
-        budget_init(&budget, held + 32 * MIB);
+        budget_init(&budget, held + 64 * MIB);
         budget_take(&budget, held);
         assert_int_equal(codec_inflate(box, all_codecs[i], buffer_slice(packed), 20 * MIB, &plain),
                          CODEC_TOO_LARGE);
         assert_int_equal(budget_used(&budget), held);
-        assert_true(budget.high_water - held <= 31 * MIB);
+        assert_true(budget.high_water - held <= 40 * MIB); /* a growing buffer counts twice */
         buffer_unref(packed);
     }
     mem_free(zeros);
