@@ -906,7 +906,7 @@ static const struct work_stage stages[] = {
     {.name = "cut by one sample", .run = run_cut_by_one, .n = 400, .per_byte_max = 41},
     {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500, .per_byte_max = 33},
     {.name = "pieces", .run = run_pieces, .per_byte_max = 6},
-    {.name = "profile_limits", .run = run_shape, .per_byte_max = 36},
+    {.name = "profile_limits", .run = run_shape, .per_byte_max = 81},
     {.name = "layout 1.9 and back", .run = run_transcode, .per_byte_max = 53},
     {.name = "layout 1.8", .run = run_layout_1_8, .per_byte_max = 10},
     {.name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55},

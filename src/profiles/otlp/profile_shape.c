@@ -416,8 +416,7 @@ static bool open_shaping(struct shaping *shaping, struct slice request)
            shaping->gone != NULL && shaping->is_protected != NULL;
 }
 
-/* What is used of the request, within its bytes. The tables are not taken over as they are: some
- * of their entries are always unused, if only the marker. */
+/* What is used of the request, within its bytes. */
 static struct buffer *collect(struct shaping *shaping, struct budget *budget)
 {
     struct profile_merge merge;
@@ -429,7 +428,6 @@ static struct buffer *collect(struct shaping *shaping, struct budget *budget)
     assert(request.size > 0);
     profile_merge_init(&merge, budget);
     if (profile_source_open(&source, request, &merge)) {
-        source.is_begun = true;
         profile_merge_take(&merge, &source, limit);
         shaping->figures->samples = merge.items;
         buffer = profile_merge_finish(&merge, NULL);
