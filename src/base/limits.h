@@ -22,7 +22,7 @@ enum {
      * pieces of about so many messages, a turn for each. Real ones have 40 bytes per message. */
     DENSE_MESSAGES_MAX = 65536,
     DENSE_MESSAGE_BYTES_MAX = 16,
-    /* The same of Profile messages. A batch has at most so many that have no samples. */
+    /* The same of Profile messages. */
     DENSE_PROFILES_MAX = 16384,
     DENSE_PROFILE_BYTES_MAX = 64,
 };
