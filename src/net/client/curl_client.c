@@ -113,7 +113,7 @@ static void apply_versions(const struct curl_library *library, CURL *easy,
     library->easy_setopt(easy, CURLOPT_SSLVERSION, lowest[min] | highest[max]);
 }
 
-/* The same suites, curves and strength as tls_build.c. */
+/* The same suites, curves and strength as tls_context.c. */
 static void apply_suites(const struct curl_library *library, CURL *easy,
                          const struct tls_config *tls)
 {

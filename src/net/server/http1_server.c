@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server side of HTTP/1.0 and HTTP/1.1 on one connection (RFC 9112): keep-alive, bounded
- * pipelining, Content-Length and chunked bodies, 100-continue. http_server.c calls it with what was
- * read; http1_parser.c parses heads, http1_chunks.c chunked bodies. In this order: the head of a
- * response, the request while its head is received, responding, and reading.
+ * pipelining, Content-Length and chunked bodies, 100-continue. http_connection.c calls it with what
+ * was read; http1_parser.c parses heads, http1_chunks.c chunked bodies. In this order: the head of
+ * a response, the request while its head is received, responding, and reading.
  *
  * Input goes through take_all, which offers it to the present state. What the state cannot use yet
  * waits in the stash, and reading pauses until the stash is empty. Handlers respond from inside

@@ -66,8 +66,7 @@ static uint64_t mark_within(uint64_t limit, struct batch *batch)
     assert_int_equal(figures.marked + figures.unmarked, SPANS);
     assert_int_equal(marked->items, SPANS);
     assert_true(charged <= limit + SLACK_BYTES);
-    /* The list of a batch's parts is not charged. */
-    assert_true(memory_watch_peak() <= charged + charged / 8 + SLACK_BYTES);
+    assert_true(memory_watch_peak() <= charged + SLACK_BYTES);
     batch_unref(marked);
     span_reader_fini(&reader);
     join_store_destroy(store);
