@@ -20,7 +20,13 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { BODY_BYTES_FIRST = 4096, DEFLATE_RATIO_MAX = 1032 };
+enum {
+    BODY_BYTES_FIRST = 4096,
+    DEFLATE_RATIO_MAX = 1032,
+    /* While all others together hold less than this part of the budget, waiting for them is vain. */
+    OTHERS_PART = 16,
+    PAYLOAD_TOO_LARGE = 413,
+};
 
 static const char no_memory[] = "the memory budget is used up, try again later";
 
@@ -188,7 +194,10 @@ static void on_helped(struct helper_work *work)
 {
     struct pyroscope_exchange *exchange = exchange_of(work);
     assert(exchange->is_helped);
+    uint64_t took_ns = clock_now_ns() - exchange->help_began_ns;
     exchange->is_helped = false;
+    if (exchange->work_result == PYROSCOPE_STEP_BUSY) /* in vain: as if it had waited */
+        exchange->patience_ns -= took_ns < exchange->patience_ns ? took_ns : exchange->patience_ns;
     if (conclude(exchange, exchange->work_result))
         offer(exchange);
     pump(exchange);
@@ -198,6 +207,7 @@ static void start_help(struct pyroscope_exchange *exchange)
 {
     assert(!exchange->is_helped);
     exchange->is_helped = true;
+    exchange->help_began_ns = clock_now_ns();
     exchange->work = (struct helper_work){.run = on_help, .done = on_helped};
     lane_help(exchange->receiver->base.lane, &exchange->work);
 }
@@ -211,6 +221,30 @@ static void count_step(struct pyroscope_exchange *exchange)
     exchange->empty = 0;
 }
 
+/* Nobody else holds memory that waiting could bring. */
+static bool can_never_fit(const struct pyroscope_exchange *exchange)
+{
+    const struct budget *budget = exchange->receiver->base.budget;
+    uint64_t used = budget_used(budget);
+    uint64_t own = exchange->body != NULL ? buffer_charge(exchange->body) : 0;
+    return used - (own < used ? own : used) < budget_limit(budget) / OTHERS_PART;
+}
+
+/* There was no memory for a step. */
+static void conclude_busy(struct pyroscope_exchange *exchange)
+{
+    struct outcome outcome = outcome_busy(no_memory);
+    if (can_never_fit(exchange)) {
+        exchange->http_status = PAYLOAD_TOO_LARGE;
+        outcome = outcome_too_large("converting the profile takes more than the whole memory "
+                                    "budget (service::budget_mib); send less at a time");
+    } else if (wait_for_room(exchange, exchange->message.size)) {
+        return;
+    }
+    keep_worst(exchange, &outcome);
+    exchange->has_ended = true;
+}
+
 /* A step has been made. False: there is nothing to offer now. */
 static bool conclude(struct pyroscope_exchange *exchange, enum pyroscope_step result)
 {
@@ -221,11 +255,7 @@ static bool conclude(struct pyroscope_exchange *exchange, enum pyroscope_step re
     case PYROSCOPE_STEP_NONE:
         return false;
     case PYROSCOPE_STEP_BUSY:
-        if (!wait_for_room(exchange, exchange->message.size)) {
-            struct outcome outcome = outcome_busy(no_memory);
-            keep_worst(exchange, &outcome);
-            exchange->has_ended = true;
-        }
+        conclude_busy(exchange);
         return false;
     case PYROSCOPE_STEP_HELP:
         start_help(exchange);

@@ -66,6 +66,7 @@ struct pyroscope_exchange {
     pyroscope_step_fn step;
     struct helper_work work;         /* a step that the helper makes */
     enum pyroscope_step work_result; /* of it */
+    uint64_t help_began_ns;          /* the same */
     uint64_t negative;               /* samples left out, not counted yet */
     uint64_t empty;                  /* profiles without samples, not counted yet */
     struct buffer *body;             /* inflated */

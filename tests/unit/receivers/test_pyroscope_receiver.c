@@ -401,6 +401,25 @@ static void a_spent_budget_is_told(void **state)
     budget_return(&pyroscope.budget, 16 * MIB);
 }
 
+/* Each line becomes a function, a location and a sample: more than the budget, of which nobody else
+ * has taken anything. */
+static void what_never_fits_is_told_at_once(void **state)
+{
+    enum { LINES = 6000, LINE_SIZE = 16 };
+    char text[LINES * LINE_SIZE];
+    size_t size = 0;
+    (void)state;
+    pyroscope_stop();
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
+    budget_lower(&pyroscope.budget, MIB);
+    for (unsigned i = 0; i < LINES; i++)
+        size += (size_t)snprintf(text + size, LINE_SIZE, "%x 1\n", i);
+    pyroscope_ask("POST /ingest?name=a", "", slice_of(text, size), PATIENT_TURNS);
+    pyroscope_assert_answer("too large", 413, "service::budget_mib");
+    const struct pyroscope_receiver_counters *counters = pyroscope.receiver->counters;
+    assert_int_equal(counter_read(&counters->waits), 0);
+}
+
 static void a_client_that_has_gone_loses_nothing(void **state)
 {
     struct slice body = BYTES(PUSH);
@@ -499,6 +518,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_never_fits_is_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
         cmocka_unit_test(a_request_of_many_profiles_gives_others_their_turn),
         cmocka_unit_test(what_a_request_inflates_to_is_bounded),
