@@ -1,20 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pyroscope: takes profiles as Pyroscope's SDKs and agents send them, on one port, over HTTP/1.1
- * and cleartext HTTP/2. The instance on lane 0 opens the listener, which deals connections to the
- * servers of all lanes. Runs on its lane. */
+/* pyroscope: receives profiles as Pyroscope's SDKs and agents send them, on one port, over HTTP/1.1
+ * and cleartext HTTP/2. This file is its options, metrics and life cycle. The instance on lane 0
+ * opens the listener, which distributes connections to the servers of all lanes. Runs on its lane.
+ */
 #include "receivers/pyroscope/pyroscope_receiver.h"
 
-#include "receivers/pyroscope/pyroscope_exchange.h"
 #include "src/base/error.h"
-#include "src/base/lane.h"
 #include "src/base/limits.h"
-#include "src/base/mem.h"
 #include "src/codec/gzip.h"
-#include "src/core/client_info.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
 
 #include <assert.h>
-#include <string.h>
+
+enum { BODY_BYTES_DEFAULT = 20971520 };
+
+static const struct config_field limits_fields[] = {
+    CONFIG_COUNT(struct upload_limits, label_names, "max_label_names_per_series", "30", 0, 128,
+                 "Most labels of a series, with those that its samples add."),
+    CONFIG_COUNT(struct upload_limits, label_name_bytes, "max_label_name_length", "1024", 0, 1024,
+                 "Most bytes of a label's name."),
+    CONFIG_COUNT(struct upload_limits, label_value_bytes, "max_label_value_length", "2048", 0,
+                 65535, "Most bytes of a label's value."),
+    CONFIG_COUNT(struct upload_limits, sample_labels, "max_profile_stacktrace_sample_labels", "100",
+                 0, 128, "Most labels of a sample."),
+    CONFIG_DURATION(struct upload_limits, older_than_ns, "reject_older_than", "1h", 0, INT64_MAX,
+                    "How old a profile may be."),
+    CONFIG_DURATION(struct upload_limits, newer_than_ns, "reject_newer_than", "10m", 0, INT64_MAX,
+                    "How far in the future it may be."),
+    CONFIG_END,
+};
+
+static const struct config_field pyroscope_receiver_fields[] = {
+    SERVER_ROWS(struct pyroscope_receiver_config, server.listen, "localhost:4040"),
+    HTTP_SERVER_ROWS(struct pyroscope_receiver_config, server, "20971520", "true"),
+    CONFIG_SECTION(struct pyroscope_receiver_config, limits, struct upload_limits, "limits",
+                   limits_fields, NULL,
+                   "What is refused, so that its sender hears of it: names and defaults are "
+                   "those of the server's own limits; 0: no limit."),
+    CONFIG_END,
+};
 
 static const struct counter_row pyroscope_receiver_counters[] = {
     COUNTER_BY_SIGNAL(struct pyroscope_receiver_counters, accepted, COUNTER_SUM,
@@ -44,132 +68,10 @@ static struct pyroscope_receiver *pyroscope_receiver_of(struct component *compon
     return (struct pyroscope_receiver *)component;
 }
 
-static void respond_ready(struct pyroscope_receiver *self, struct http_request *request)
+static bool pyroscope_receiver_check(const void *section, struct error *error)
 {
-    struct slice method = http_request_method(request);
-    assert(method.size > 0);
-    if (slice_equal_text(method, "GET") || slice_equal_text(method, "HEAD"))
-        pyroscope_respond_text(self, request, 200, "ready");
-    else
-        pyroscope_respond(self, request,
-                          &(struct http_response){.status = 405, .headers = {{"allow", "GET"}}});
-}
-
-static const struct route {
-    const char *path;
-    void (*handle)(struct pyroscope_receiver *self, struct http_request *request);
-} routes[] = {
-    {"/push.v1.PusherService/Push", pyroscope_push_request},
-    {"/ingest", pyroscope_ingest_request},
-    {"/pyroscope/ingest", pyroscope_ingest_request},
-    {"/ready", respond_ready},
-    {"/healthz", respond_ready},
-};
-
-/* Who may not come in is told so in the form of the protocol. */
-static void refuse_stranger(struct pyroscope_receiver *self, struct http_request *request,
-                            const struct outcome *outcome)
-{
-    static const char grpc_type[] = "application/grpc";
-    struct slice type = http_request_header(request, "content-type");
-    bool is_grpc = http_request_is_http2(request) && type.size >= sizeof(grpc_type) - 1 &&
-                   memcmp(type.data, grpc_type, sizeof(grpc_type) - 1) == 0;
-    assert(outcome->verdict == REFUSED);
-    pyroscope_exchange_answer(
-        pyroscope_exchange_create(self, request, is_grpc ? PYROSCOPE_GRPC : PYROSCOPE_CONNECT),
-        outcome);
-}
-
-/* On every path, before a byte of a body is read. False: it has answered. */
-static bool is_admitted(struct pyroscope_receiver *self, struct http_request *request)
-{
-    struct server_cors_room room;
-    struct http_response response;
-    struct auth_answer answer;
-    assert(self->server != NULL);
-    if (server_cors_preflight(&self->cors, request, &room, &response)) {
-        pyroscope_respond(self, request, &response);
-        return false;
-    }
-    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &answer);
-    struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
-    if (verdict == AUTH_GRANTED && tenant.size <= CLIENT_TENANT_BYTES_MAX)
-        return true;
-    struct outcome outcome =
-        outcome_refused(STATUS_UNAUTHENTICATED, "tenant ID is too long: max 150 characters");
-    if (verdict != AUTH_GRANTED)
-        outcome = verdict == AUTH_BUSY ? outcome_busy(answer.reason)
-                                       : outcome_refused(STATUS_UNAUTHENTICATED, answer.reason);
-    refuse_stranger(self, request, &outcome);
-    return false;
-}
-
-static void on_request(struct http_request *request, void *arg)
-{
-    struct pyroscope_receiver *self = arg;
-    assert(self->server != NULL);
-    struct slice path = http_request_path(request);
-    if (!is_admitted(self, request))
-        return;
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-        if (slice_equal_text(path, routes[i].path)) {
-            routes[i].handle(self, request);
-            return;
-        }
-    pyroscope_respond_text(self, request, 404, "404 page not found\n");
-}
-
-static void on_body(struct http_request *request, void *arg)
-{
-    struct pyroscope_exchange *exchange = http_request_context(request);
-    assert(exchange->receiver == arg);
-    (void)arg;
-    if (exchange->ingest != NULL)
-        pyroscope_ingest_body(exchange);
-    else
-        pyroscope_push_body(exchange);
-}
-
-static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
-{
-    struct pyroscope_exchange *exchange = http_request_context(request);
-    struct outcome outcome =
-        outcome_refused(STATUS_INVALID_ARGUMENT, "the request body is malformed");
-    assert(exchange->receiver == arg);
-    (void)arg;
-    if (failure == HTTP_BODY_TOO_LARGE) {
-        exchange->http_status = 413;
-        outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED,
-                                  "request body too large: see max_request_body_size");
-    } else if (failure == HTTP_BODY_NO_BUDGET) {
-        outcome = outcome_busy("the memory budget is used up, try again later");
-    } else if (failure == HTTP_BODY_TOO_SLOW) {
-        exchange->http_status = 408;
-        outcome = outcome_refused(STATUS_DEADLINE_EXCEEDED, "the request body came too slowly");
-    }
-    pyroscope_exchange_answer(exchange, &outcome);
-}
-
-static void on_end(struct http_request *request, void *arg)
-{
-    assert(arg != NULL);
-    (void)arg;
-    pyroscope_exchange_end(request);
-}
-
-static const struct http_handler handler = {
-    .on_request = on_request,
-    .on_body = on_body,
-    .on_body_failed = on_body_failed,
-    .on_end = on_end,
-};
-
-/* Beside the budget, and small against it. */
-static uint64_t reserve_bytes(const struct budget *budget)
-{
-    uint64_t bytes = budget_limit(budget) / PYROSCOPE_RESERVE_PART;
-    assert(bytes > 0);
-    return bytes < PYROSCOPE_RESERVE_BYTES_MAX ? bytes : PYROSCOPE_RESERVE_BYTES_MAX;
+    const struct pyroscope_receiver_config *config = section;
+    return http_server_config_check(&config->server, error);
 }
 
 static bool pyroscope_receiver_create(struct component *component, struct error *error)
@@ -178,11 +80,14 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     const struct pyroscope_receiver_config *config = component->config;
     const struct http_server_config *server = &config->server;
     struct pyroscope_receiver_counters *counters = component->counters;
-    assert(error != NULL);
+    uint64_t reserve = budget_limit(component->budget) / PYROSCOPE_RESERVE_PART;
+    self->body_bytes_max = http_server_config_body_max(server, BODY_BYTES_DEFAULT);
+    self->limits = &config->limits;
     self->gzip = gzip_create();
     self->helper_gzip = gzip_create();
     self->codecs = codec_box_create(component->budget);
-    budget_init(&self->reserve, reserve_bytes(component->budget));
+    budget_init(&self->reserve,
+                reserve < PYROSCOPE_RESERVE_BYTES_MAX ? reserve : PYROSCOPE_RESERVE_BYTES_MAX);
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
     if (!component_is_rehearsed(component) &&
@@ -196,7 +101,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     struct http_server_settings settings = http_server_config_settings(server, component);
     settings.tls = self->tls.context;
     settings.counters = &counters->http;
-    settings.handler = &handler;
+    settings.handler = &pyroscope_handler;
     self->server = http_server_create(&settings);
     return true;
 }
@@ -204,7 +109,6 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
 /* On lane 0, for the servers of all lanes. */
 static bool pyroscope_receiver_start(struct component *component, struct error *error)
 {
-    assert(error != NULL);
     const struct pyroscope_receiver_config *config = component->config;
     struct http_server *servers[LANES_MAX];
     size_t count = 0;
@@ -224,7 +128,6 @@ static bool pyroscope_receiver_start(struct component *component, struct error *
 
 void pyroscope_receiver_check_stopped(struct pyroscope_receiver *self)
 {
-    assert(self != NULL);
     if (self->is_stopping && !self->is_server_open && self->exchanges == 0) {
         self->is_stopping = false;
         component_stopped(&self->base);
@@ -273,7 +176,7 @@ const struct component_factory pyroscope_receiver_factory = {
     .fields = pyroscope_receiver_fields,
     .counters_size = sizeof(struct pyroscope_receiver_counters),
     .counters = pyroscope_receiver_counters,
-    .check = pyroscope_receiver_config_check,
+    .check = pyroscope_receiver_check,
     .create = pyroscope_receiver_create,
     .start = pyroscope_receiver_start,
     .stop = pyroscope_receiver_stop,

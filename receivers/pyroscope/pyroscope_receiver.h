@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the pyroscope receiver share: the component and its routes
- * (pyroscope_receiver.c), one request on its way (pyroscope_exchange.c), its two doors
- * (pyroscope_push.c, pyroscope_ingest.c) and the forms of answers (pyroscope_answer.c). Everything
- * runs on the lane of its instance. */
+/* What the files of the pyroscope receiver share. pyroscope_receiver.c is the component;
+ * pyroscope_transport.c speaks the protocols: requests in, responses out; pyroscope_walk.c makes
+ * batches of a body, one profile at a time; pyroscope_delivery.c takes a request through its states
+ * and offers its batches to the pipelines. Everything runs on the lane of the instance, but for
+ * steps of a walk that are too large for it: see pyroscope_step_fn. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "receivers/pyroscope/pyroscope_config.h"
 #include "src/base/budget.h"
 #include "src/base/counter.h"
+#include "src/base/lane.h"
+#include "src/base/timer.h"
+#include "src/codec/codec.h"
 #include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "src/listen/server_auth.h"
+#include "src/listen/server_config.h"
 #include "src/listen/server_cors.h"
 #include "src/listen/server_tls_context.h"
+#include "src/net/server/grpc.h"
 #include "src/net/server/http_server.h"
+#include "src/otlp/wire.h"
+#include "src/profiles/pyroscope/push_request.h"
+#include "src/profiles/pyroscope/upload_check.h"
 
+struct batch;
+struct buffer;
+struct client_info;
 struct codec_box;
+struct error;
 struct gzip;
-struct outcome;
-struct pyroscope_exchange;
 struct pyroscope_ingest;
+
+#define PYROSCOPE_NO_MEMORY "the memory budget is used up, try again later"
+
+struct pyroscope_receiver_config {
+    struct http_server_config server;
+    struct upload_limits limits;
+};
 
 struct pyroscope_receiver_counters {
     counter accepted[SIGNAL_KINDS];
@@ -41,32 +59,141 @@ struct pyroscope_receiver {
     struct server_auth auth;
     struct server_cors cors;
     struct http_common_headers response_headers;
-    struct gzip *gzip;        /* of profiles inside of bodies */
-    struct gzip *helper_gzip; /* the same, on the lane's helper */
+    uint64_t body_bytes_max;            /* max_request_body_size, also of what a body inflates to */
+    const struct upload_limits *limits; /* of the configuration */
+    struct gzip *gzip;                  /* of profiles inside of bodies */
+    struct gzip *helper_gzip;           /* the same, on the lane's helper */
     struct codec_box *codecs;
-    struct budget reserve; /* for bodies that cannot wait to be read while the budget is short */
+    struct budget reserve; /* for HTTP/2 bodies while the budget is short */
     unsigned exchanges;    /* requests, and batches that outlive them */
-    unsigned waiting;      /* of these, how many wait for room */
+    unsigned waiting;      /* exchanges in PYROSCOPE_WAITING */
     uint64_t waiting_bytes;
     bool is_server_open;
     bool is_stopping;
 };
 
-/* In the form of the protocol. */
-void pyroscope_answer(struct pyroscope_exchange *exchange, const struct outcome *outcome);
-/* Before there is an exchange. text may be NULL. */
-void pyroscope_respond_text(const struct pyroscope_receiver *receiver, struct http_request *request,
-                            unsigned status, const char *text);
-void pyroscope_respond(const struct pyroscope_receiver *receiver, struct http_request *request,
-                       struct http_response *response);
+/* How the client speaks, and so the form of the response. */
+enum pyroscope_protocol {
+    PYROSCOPE_CONNECT,
+    PYROSCOPE_GRPC,
+    PYROSCOPE_GRPC_WEB,
+    PYROSCOPE_PLAIN, /* /ingest */
+};
 
-/* The doors: a request for them, and its body. */
-void pyroscope_push_request(struct pyroscope_receiver *receiver, struct http_request *request);
-void pyroscope_push_body(struct pyroscope_exchange *exchange);
-void pyroscope_ingest_request(struct pyroscope_receiver *receiver, struct http_request *request);
-void pyroscope_ingest_body(struct pyroscope_exchange *exchange);
-/* NULL is tolerated. */
+enum pyroscope_state {
+    PYROSCOPE_OPENING,        /* the body is read and opened; the walk has not begun */
+    PYROSCOPE_WALKING,        /* the next step of the walk is due */
+    PYROSCOPE_HELPED,         /* the lane's helper makes that step */
+    PYROSCOPE_OFFERING,       /* the batch is due at a pipeline */
+    PYROSCOPE_OFFERING_AGAIN, /* the same; that pipeline had no room before */
+    PYROSCOPE_PENDING,        /* a pipeline has the batch, until the receipt resolves */
+    PYROSCOPE_WAITING,        /* for memory or for room in a pipeline, until the timer fires */
+    PYROSCOPE_RESTING,        /* the lane serves other requests, until the timer fires */
+    PYROSCOPE_DONE,           /* nothing is left to offer */
+};
+
+/* The result of one step of the walk. */
+enum pyroscope_step {
+    PYROSCOPE_STEP_BATCH, /* exchange->batch is to be offered */
+    PYROSCOPE_STEP_NONE,  /* this profile gave no batch, another may follow */
+    PYROSCOPE_STEP_BUSY,  /* no memory: repeat the step later */
+    PYROSCOPE_STEP_HELP,  /* it would hold the lane: repeat the step on the helper */
+    PYROSCOPE_STEP_END,
+};
+
+struct pyroscope_exchange;
+/* Runs on the lane or on its helper. On the helper it may use the exchange's walk, worst and
+ * http_status, and what is constant in the receiver, and nothing else. */
+typedef enum pyroscope_step (*pyroscope_step_fn)(struct pyroscope_exchange *exchange);
+
+/* One request. Lives until the request has ended and the state is OPENING or DONE. */
+struct pyroscope_exchange {
+    struct pyroscope_receiver *receiver;
+    enum pyroscope_state state;
+    bool is_running; /* pyroscope_delivery.c's loop is on the stack */
+
+    /* transport */
+    struct http_request *request; /* NULL once ended */
+    enum pyroscope_protocol protocol;
+    bool is_json;         /* the request, and so the response */
+    bool is_proto_named;  /* gRPC-web: content type with "+proto" */
+    bool is_responded;    /* the response was given to the server */
+    enum codec codec;     /* of the body or message */
+    unsigned http_status; /* overrides the status of the code; 0: does not */
+    struct grpc_call call;
+    struct client_info *client;
+    struct timer deadline;      /* of the client */
+    struct http_body_plan plan; /* of the body that is to be read */
+    struct buffer *body;        /* inflated; NULL: not read yet, or done with */
+    struct slice message;       /* in body */
+
+    /* walk */
+    pyroscope_step_fn step;  /* NULL: the walk has not begun */
+    struct wire_reader push; /* over a PushRequest */
+    struct push_series series;
+    bool has_series;
+    struct pyroscope_ingest *ingest; /* NULL: a PushRequest */
+    struct slice profile;            /* to be converted; no data: the next one is to be found */
+    uint64_t inflated_bytes;         /* of all profiles so far */
+    uint64_t turn_bytes;             /* counted by pyroscope_account_work since the last rest */
+    uint64_t negative;               /* samples left out, not counted yet */
+    uint64_t empty;                  /* profiles without samples, not counted yet */
+    struct helper_work work;
+    enum pyroscope_step helper_result;
+    uint64_t help_began_ns;
+
+    /* delivery */
+    struct batch *batch;   /* NULL: none to offer */
+    size_t pipeline;       /* to which it is offered */
+    bool is_batch_refused; /* by any pipeline */
+    struct outcome worst;  /* of all refusals */
+    char worst_message[512];
+    struct receipt receipt;
+    struct timer timer;    /* ends WAITING and RESTING */
+    uint64_t wait_left_ns; /* how much longer it may wait */
+    uint64_t pause_ns;     /* the next wait; doubles */
+    uint64_t waiting_bytes;
+    void (*resume)(struct pyroscope_exchange *exchange); /* when the timer has fired */
+};
+
+/* ---- transport ---- */
+
+/* For the server; arg is the receiver. */
+extern const struct http_handler pyroscope_handler;
+/* Responds in the form of the protocol, once; does nothing later, or once the request has ended. */
+void pyroscope_respond(struct pyroscope_exchange *exchange, const struct outcome *outcome);
+
+/* ---- walk ---- */
+
+/* Begins to deliver a PushRequest, exchange->message. Responds if it is malformed. */
+void pyroscope_push_begin(struct pyroscope_exchange *exchange);
+/* Reads query and headers of a request for /ingest. False: the error says what is wrong. */
+bool pyroscope_ingest_open(struct pyroscope_exchange *exchange, struct error *error);
+/* Begins to deliver an upload to /ingest, exchange->message. */
+void pyroscope_ingest_begin(struct pyroscope_exchange *exchange);
+/* NULL is a no-op. */
 void pyroscope_ingest_free(struct pyroscope_ingest *ingest);
 
-/* The receiver may have become idle while it stops. */
+/* ---- delivery ---- */
+
+struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *receiver,
+                                                     struct http_request *request,
+                                                     enum pyroscope_protocol protocol);
+/* The request has ended: frees the exchange, now or when it is done. */
+void pyroscope_exchange_end(struct pyroscope_exchange *exchange);
+/* Calls resume after a pause. False: it has waited long enough, or too many requests, or bytes of
+ * them, wait already. */
+bool pyroscope_wait(struct pyroscope_exchange *exchange, uint64_t bytes,
+                    void (*resume)(struct pyroscope_exchange *exchange));
+/* Offers the batches that step makes, until it ends; then responds. */
+void pyroscope_deliver(struct pyroscope_exchange *exchange, pyroscope_step_fn step);
+/* Counts a profile that was read towards the limits of request and turn. */
+void pyroscope_account_work(struct pyroscope_exchange *exchange, uint64_t plain_bytes);
+/* Remembers a refusal for the response: the first permanent one, else the first. */
+void pyroscope_refuse(struct pyroscope_exchange *exchange, enum status_code code,
+                      const char *message);
+
+/* ---- component ---- */
+
+/* Reports the end of stopping once nothing is left. */
 void pyroscope_receiver_check_stopped(struct pyroscope_receiver *self);

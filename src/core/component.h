@@ -123,8 +123,8 @@ void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *re
  * pipelines at a time. After a refusal that is not for good the items count as in flight, until
  * they are offered again, or given up, which books the refusal. */
 size_t outlet_pipelines(const struct outlet *outlet);
-void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
-                            struct receipt *receipt, bool is_again);
+void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *batch,
+                           struct receipt *receipt, bool is_again);
 void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
                     enum loss_reason reason);
 

@@ -246,8 +246,8 @@ size_t outlet_pipelines(const struct outlet *outlet)
     return outlet->count;
 }
 
-void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
-                            struct receipt *receipt, bool is_again)
+void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *batch,
+                           struct receipt *receipt, bool is_again)
 {
     assert(place < outlet->count);
     struct pipeline *pipeline = outlet->pipelines[place];

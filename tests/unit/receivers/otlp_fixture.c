@@ -103,8 +103,8 @@ void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *bat
     fail();
 }
 
-void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
-                            struct receipt *receipt, bool is_again)
+void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *batch,
+                           struct receipt *receipt, bool is_again)
 {
     (void)outlet;
     (void)place;

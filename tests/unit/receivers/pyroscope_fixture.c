@@ -90,8 +90,8 @@ void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *bat
     pyroscope.given_up++;
 }
 
-void outlet_offer_patiently(struct outlet *outlet, size_t place, struct batch *batch,
-                            struct receipt *receipt, bool is_again)
+void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *batch,
+                           struct receipt *receipt, bool is_again)
 {
     struct outcome busy = outcome_busy("the pipeline is busy");
     assert_ptr_equal(outlet, &profiles);
