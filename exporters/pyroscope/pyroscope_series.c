@@ -11,7 +11,7 @@
 #include "src/profiles/pprof/otlp_labels.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pprof/profile_type.h"
-#include "src/profiles/pyroscope/series_from_otlp.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/profiles/otlp/profile_upload.h"
-#include "src/profiles/pyroscope/series_from_otlp.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 
 #include <assert.h>
 #include <stdio.h>

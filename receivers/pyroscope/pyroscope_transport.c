@@ -13,7 +13,7 @@
 #include "src/base/text_escape.h"
 #include "src/core/client_info.h"
 #include "src/net/syntax/media_type.h"
-#include "src/profiles/pyroscope/push_json.h"
+#include "src/profiles/pyroscope/push_request.h"
 
 #include <assert.h>
 #include <inttypes.h>

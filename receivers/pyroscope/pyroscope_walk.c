@@ -13,13 +13,12 @@
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/profiles/otlp/profile_upload.h"
-#include "src/profiles/pyroscope/ingest_pprof.h"
 #include "src/profiles/pyroscope/ingest_query.h"
-#include "src/profiles/pyroscope/ingest_type.h"
+#include "src/profiles/pyroscope/ingest_series.h"
 #include "src/profiles/pyroscope/multipart.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
-#include "src/profiles/pyroscope/series_to_otlp.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 #include "src/profiles/pyroscope/text_profile.h"
 
 #include <assert.h>

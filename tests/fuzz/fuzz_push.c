@@ -13,9 +13,8 @@
 #include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
-#include "src/profiles/pyroscope/push_json.h"
 #include "src/profiles/pyroscope/push_request.h"
-#include "src/profiles/pyroscope/series_to_otlp.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 #include "src/profiles/pyroscope/upload_check.h"
 
 enum { BUDGET_BYTES = 64 << 20, PROFILE_BYTES_MAX = 1 << 16 };

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of /ingest; of a parameter that comes twice the first counts, unknown ones do not.
- * Runs on the thread of the owner. */
+/* Parses the parameters of /ingest. Of a parameter that occurs twice the first counts; unknown ones
+ * are ignored. Runs on the thread of the owner. */
 #include "src/profiles/pyroscope/ingest_query.h"
 
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/profiles/pprof/otlp_text.h"
-#include "src/profiles/pyroscope/ingest_time.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
+#include <time.h>
 
-enum { SAMPLE_RATE_DEFAULT = 100, NUMBER_DIGITS_MAX = 19, SHOWN_BYTES_MAX = 64 };
+enum {
+    SAMPLE_RATE_DEFAULT = 100,
+    NUMBER_DIGITS_MAX = 19,
+    SHOWN_BYTES_MAX = 64,
+    NAME_SHOWN_BYTES_MAX = 128,
+    TIME_TEXT_MAX = 64,
+    DAY_DIGITS = 8,
+    FIRST_YEAR = 1970,
+};
 
 static const char *const names[INGEST_PARAMETERS] = {
     [INGEST_NAME] = "name",
@@ -31,6 +41,188 @@ const char *ingest_parameter_name(enum ingest_parameter parameter)
     return names[parameter];
 }
 
+/* ---- name: app{key=value,…} by the server's grammar. A '}' in place of a key ends it; a value
+ * that nothing ends is ignored. ---- */
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && isspace(text.data[0]))
+        text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && isspace(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+/* Allows letters, digits, '_', '.' and the characters in more. */
+static bool check_characters(struct slice text, const char *more, const char *what,
+                             struct error *error)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = text.data[i];
+        if ((c < 0x80 && isalnum(c)) || c == '_' || c == '.' || (c != 0 && strchr(more, c) != NULL))
+            continue;
+        int size = (int)(text.size < NAME_SHOWN_BYTES_MAX ? text.size : NAME_SHOWN_BYTES_MAX);
+        return error_set(error, "name: invalid %s: %.*s: character is not allowed: '%c'", what,
+                         size, (const char *)text.data, c >= ' ' && c < 0x7f ? c : '?');
+    }
+    return true;
+}
+
+static bool check_app(struct slice app, struct error *error)
+{
+    if (app.size == 0)
+        return error_set(error, "name: service name is required");
+    return check_characters(app, "-/", "service name", error);
+}
+
+/* Cuts rest at the first of stops and passes that. False: none occurs. */
+static bool cut(struct slice *rest, const char *stops, struct slice *ret_text, char *ret_stop)
+{
+    for (size_t i = 0; i < rest->size; i++) {
+        char c = (char)rest->data[i];
+        if (c == '\0' || strchr(stops, c) == NULL)
+            continue;
+        *ret_text = trim(slice_of(rest->data, i));
+        *ret_stop = c;
+        *rest = slice_of(rest->data + i + 1, rest->size - i - 1);
+        return true;
+    }
+    return false;
+}
+
+bool ingest_name_parse(struct slice text, struct ingest_name *ret_name, struct error *error)
+{
+    struct slice key;
+    struct slice value;
+    char stop;
+    struct series *labels = &ret_name->labels;
+    labels->count = 0;
+    if (!cut(&text, "{", &ret_name->app, &stop)) {
+        ret_name->app = trim(text);
+        return check_app(ret_name->app, error);
+    }
+    if (!check_app(ret_name->app, error))
+        return false;
+    while (cut(&text, "=}", &key, &stop) && stop == '=' && cut(&text, ",}", &value, &stop)) {
+        if (slice_equal_text(key, "__name__")) {
+            ret_name->app = value;
+            continue;
+        }
+        if (key.size == 0)
+            return error_set(error, "name: label name is required");
+        if (!check_characters(key, "", "label name", error))
+            return false;
+        size_t place = 0;
+        while (place < labels->count && !slice_equal(labels->labels[place].name, key))
+            place++;
+        if (place < labels->count)
+            labels->labels[place].value = value;
+        else if (!series_add(labels, key, value))
+            return error_set(error, "name: more than %d labels", SERIES_LABELS_MAX);
+    }
+    return true;
+}
+
+/* ---- from, until ---- */
+
+static const struct {
+    const char *prefix;
+    uint64_t seconds;
+} units[] = {
+    {"s", 1},    {"mon", 2592000}, {"M", 2592000}, {"min", 60},     {"m", 60},
+    {"h", 3600}, {"d", 86400},     {"w", 604800},  {"y", 31536000},
+};
+
+/* Reads the digits at *at, maybe none. False: too large. */
+static bool read_number(const char **at, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++)
+        if (__builtin_mul_overflow(number, 10u, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(**at - '0'), &number))
+            return false;
+    *ret_number = number;
+    return true;
+}
+
+/* "1h30min" in nanoseconds; text that is no number, or no unit, is ignored. */
+static bool read_offset(const char *at, uint64_t *ret_ns)
+{
+    uint64_t total = 0;
+    while (*at != '\0') {
+        uint64_t number;
+        uint64_t seconds = 0;
+        if (!read_number(&at, &number))
+            return false;
+        for (size_t i = 0; seconds == 0 && i < sizeof(units) / sizeof(units[0]); i++)
+            if (strncmp(at, units[i].prefix, strlen(units[i].prefix)) == 0)
+                seconds = units[i].seconds;
+        if (__builtin_mul_overflow(number, seconds, &number) ||
+            __builtin_mul_overflow(number, (uint64_t)NS_PER_S, &number) ||
+            __builtin_add_overflow(total, number, &total))
+            return false;
+        while (*at != '\0' && (*at < '0' || *at > '9'))
+            at++;
+    }
+    *ret_ns = total;
+    return true;
+}
+
+bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
+{
+    char room[TIME_TEXT_MAX];
+    size_t used = 0;
+    bool is_readable = true;
+    assert(now_ns <= INT64_MAX);
+    for (size_t i = 0; is_readable && i < text.size; i++) {
+        char c = (char)text.data[i];
+        is_readable = c != '\0' && used + 1 < TIME_TEXT_MAX;
+        if (is_readable && strchr("_, \t\r\n", c) == NULL)
+            room[used++] = c;
+    }
+    room[used] = '\0';
+    if (!is_readable || used == 0) {
+        *ret_ns = now_ns;
+        return true;
+    }
+    size_t digits = strspn(room, "0123456789");
+    if (room[digits] != '\0') {
+        /* Whatever precedes the first plus, or else the first minus, is now. */
+        uint64_t offset_ns = 0;
+        const char *sign = strchr(room, '+');
+        if (sign == NULL)
+            sign = strchr(room, '-');
+        if (sign != NULL && !read_offset(sign + 1, &offset_ns))
+            return false;
+        bool is_before = sign != NULL && *sign == '-';
+        if (is_before ? offset_ns > now_ns : offset_ns > INT64_MAX - now_ns)
+            return false;
+        *ret_ns = is_before ? now_ns - offset_ns : now_ns + offset_ns;
+        return true;
+    }
+    uint64_t number;
+    const char *at = room;
+    if (!read_number(&at, &number))
+        return false;
+    if (digits == DAY_DIGITS && number / 10000 >= FIRST_YEAR) {
+        struct tm tm = {.tm_year = (int)(number / 10000) - 1900,
+                        .tm_mon = (int)(number / 100 % 100) - 1,
+                        .tm_mday = (int)(number % 100)};
+        struct tm given = tm;
+        time_t seconds = timegm(&tm);
+        /* timegm turns June 31 into July 1: then it is no day, but seconds. */
+        if (tm.tm_mon == given.tm_mon && tm.tm_mday == given.tm_mday && seconds >= 0)
+            number = (uint64_t)seconds;
+    }
+    uint64_t unit = digits == 13   ? NS_PER_MS
+                    : digits == 16 ? NS_PER_US
+                    : digits == 19 ? 1
+                                   : NS_PER_S;
+    return !__builtin_mul_overflow(number, unit, ret_ns) && *ret_ns <= INT64_MAX;
+}
+
+/* ---- the query ---- */
+
 static int digit_of(uint8_t c)
 {
     if (c >= '0' && c <= '9')
@@ -39,11 +231,10 @@ static int digit_of(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Percent-encoding and '+' undone at *to, which moves on. False: a broken escape. */
+/* Decodes percent-encoding and '+' to *to, which it advances. False: a broken escape. */
 static bool decode(struct slice text, char **to, struct slice *ret_text)
 {
     char *begin = *to;
-    assert(begin != NULL);
     for (size_t i = 0; i < text.size; i++) {
         int c = text.data[i] == '+' ? ' ' : text.data[i];
         if (c == '%') {
@@ -61,34 +252,29 @@ static bool decode(struct slice text, char **to, struct slice *ret_text)
     return true;
 }
 
-/* One name=value, as it came. */
-static bool take_pair(struct ingest_query *query, struct slice pair, char **to)
-{
-    struct slice key;
-    struct slice value = {.size = 0};
-    const uint8_t *equals = pair.size > 0 ? memchr(pair.data, '=', pair.size) : NULL;
-    size_t size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
-    if (!decode(slice_of(pair.data, size), to, &key))
-        return false;
-    if (equals != NULL && !decode(slice_of(equals + 1, pair.size - size - 1), to, &value))
-        return false;
-    if (value.data == NULL)
-        value = slice_of(*to, 0);
-    for (unsigned i = 0; i < INGEST_PARAMETERS; i++)
-        if (slice_equal_text(key, names[i]) && query->values[i].data == NULL)
-            query->values[i] = value;
-    return true;
-}
-
+/* Splits the query into its values. */
 static bool split(struct ingest_query *query, struct slice text, struct error *error)
 {
+    static const char broken[] = "invalid URL escape in the query";
     char *to = query->memory;
     while (text.size > 0) {
         const uint8_t *end = memchr(text.data, '&', text.size);
-        size_t size = end != NULL ? (size_t)(end - text.data) : text.size;
-        if (!take_pair(query, slice_of(text.data, size), &to))
-            return error_set(error, "invalid URL escape in the query");
-        text = end != NULL ? slice_of(end + 1, text.size - size - 1) : slice_of(NULL, 0);
+        struct slice pair =
+            slice_of(text.data, end != NULL ? (size_t)(end - text.data) : text.size);
+        text = end != NULL ? slice_of(end + 1, text.size - pair.size - 1) : slice_of(NULL, 0);
+        const uint8_t *equals = pair.size > 0 ? memchr(pair.data, '=', pair.size) : NULL;
+        size_t key_size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
+        struct slice key;
+        struct slice value = {.size = 0};
+        if (!decode(slice_of(pair.data, key_size), &to, &key))
+            return error_set(error, "%s", broken);
+        if (equals != NULL && !decode(slice_of(equals + 1, pair.size - key_size - 1), &to, &value))
+            return error_set(error, "%s", broken);
+        if (value.data == NULL)
+            value = slice_of(to, 0);
+        for (unsigned i = 0; i < INGEST_PARAMETERS; i++)
+            if (slice_equal_text(key, names[i]) && query->values[i].data == NULL)
+                query->values[i] = value;
     }
     for (unsigned i = 0; i < INGEST_PARAMETERS; i++)
         if (otlp_text_valid(query->values[i]) < query->values[i].size)
@@ -111,8 +297,8 @@ static bool read_time(const struct ingest_query *query, enum ingest_parameter pa
                      (const char *)text.data);
 }
 
-/* What is no number counts as the default, and of larger ones the lower 32 bits, as on the server.
- */
+/* A text that is no number counts as the default; of larger numbers the lower 32 bits count, as on
+ * the server. */
 static uint64_t read_rate(struct slice text)
 {
     uint64_t rate = 0;
@@ -126,12 +312,21 @@ static uint64_t read_rate(struct slice text)
     return (uint32_t)rate;
 }
 
-static bool read_values(struct ingest_query *query, uint64_t now_ns, struct error *error)
+bool ingest_query_parse(struct ingest_query *query, struct slice text, uint64_t now_ns,
+                        struct error *error)
 {
-    if (!ingest_name_parse(query->values[INGEST_NAME], &query->name, error) ||
+    *query = (struct ingest_query){.memory = NULL};
+    if (text.size > UPLOAD_QUERY_BYTES_MAX)
+        return error_set(error, "the query has %zu bytes, expected at most %d", text.size,
+                         UPLOAD_QUERY_BYTES_MAX);
+    query->memory = mem_alloc(text.size + 1);
+    if (!split(query, text, error) ||
+        !ingest_name_parse(query->values[INGEST_NAME], &query->name, error) ||
         !read_time(query, INGEST_FROM, now_ns, &query->from_ns, error) ||
-        !read_time(query, INGEST_UNTIL, now_ns, &query->until_ns, error))
+        !read_time(query, INGEST_UNTIL, now_ns, &query->until_ns, error)) {
+        ingest_query_fini(query);
         return false;
+    }
     query->sample_rate = read_rate(query->values[INGEST_SAMPLE_RATE]);
     query->spy_name = query->values[INGEST_SPY_NAME];
     if (query->spy_name.size == 0)
@@ -139,24 +334,8 @@ static bool read_values(struct ingest_query *query, uint64_t now_ns, struct erro
     return true;
 }
 
-bool ingest_query_parse(struct ingest_query *query, struct slice text, uint64_t now_ns,
-                        struct error *error)
-{
-    assert(error != NULL);
-    *query = (struct ingest_query){.memory = NULL};
-    if (text.size > UPLOAD_QUERY_BYTES_MAX)
-        return error_set(error, "the query has %zu bytes, expected at most %d", text.size,
-                         UPLOAD_QUERY_BYTES_MAX);
-    query->memory = mem_alloc(text.size + 1);
-    if (split(query, text, error) && read_values(query, now_ns, error))
-        return true;
-    ingest_query_fini(query);
-    return false;
-}
-
 void ingest_query_fini(struct ingest_query *query)
 {
-    assert(query != NULL);
     mem_free(query->memory);
     query->memory = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk. Pure functions; any thread. */
+/* Walks through JSON. Pure functions; any thread. */
 #include "src/profiles/pyroscope/json_walk.h"
 
 #include "src/profiles/pyroscope/pyroscope_limits.h"
@@ -13,13 +13,12 @@ struct json_walk json_walk_of(struct slice text)
 
 static bool fail(struct json_walk *walk, const char *what)
 {
-    assert(what != NULL);
     if (walk->failure == NULL)
         walk->failure = what;
     return false;
 }
 
-/* At the begin of a value: false without failure when it is null. */
+/* At the start of a value. False without failure: it is null. */
 static bool begin_value(struct json_walk *walk, uint8_t byte, const char *what)
 {
     if (walk->failure != NULL)
@@ -52,7 +51,7 @@ bool json_walk_array(struct json_walk *walk)
     return open(walk, '[', "json: expected an array");
 }
 
-/* Past the comma. False: past the closing bracket, or failure. */
+/* Passes the comma. False: passed the closing bracket, or failure. */
 static bool step(struct json_walk *walk, uint8_t close)
 {
     if (walk->failure != NULL)
@@ -77,14 +76,13 @@ static bool step(struct json_walk *walk, uint8_t close)
 
 bool json_walk_key(struct json_walk *walk, struct json_string *ret_key)
 {
-    assert(ret_key != NULL);
     if (!step(walk, '}'))
         return false;
     if (json_scan_peek(&walk->scan) != '"' || !json_scan_string(&walk->scan, ret_key))
         return fail(walk, "json: expected a key in quotes");
     json_scan_space(&walk->scan);
     if (json_scan_peek(&walk->scan) != ':')
-        return fail(walk, "json: expected a colon behind a key");
+        return fail(walk, "json: expected a colon after a key");
     walk->scan.at++;
     return true;
 }
@@ -94,49 +92,42 @@ bool json_walk_item(struct json_walk *walk)
     return step(walk, ']');
 }
 
-bool json_walk_text(struct json_walk *walk, struct json_string *ret_text)
+bool json_walk_string(struct json_walk *walk, struct json_string *ret_string)
 {
-    assert(ret_text != NULL);
-    if (!begin_value(walk, '"', "json: expected a text in quotes"))
+    if (!begin_value(walk, '"', "json: expected a string in quotes"))
         return false;
-    return json_scan_string(&walk->scan, ret_text) || fail(walk, "json: a text is torn");
+    return json_scan_string(&walk->scan, ret_string) || fail(walk, "json: a string is cut off");
 }
 
-static bool skip_scalar(struct json_walk *walk)
-{
-    struct json_string text;
-    struct json_number number;
-    struct json_scan *scan = &walk->scan;
-    uint8_t byte = json_scan_peek(scan);
-    if (byte == 0)
-        return fail(walk, "json: unexpected end");
-    bool is_fine = byte == '"'
-                       ? json_scan_string(scan, &text)
-                       : json_scan_word(scan, "true") || json_scan_word(scan, "false") ||
-                             json_scan_word(scan, "null") || json_scan_number(scan, &number);
-    return is_fine || fail(walk, "json: expected a value");
-}
-
-/* Containers are entered and left in a loop; which kind each level is, is a bit. */
+/* Enters and leaves containers in a loop; a bit says whether a level is an object. */
 bool json_walk_skip(struct json_walk *walk)
 {
     size_t depth = walk->depth;
     uint64_t objects = 0;
-    struct json_string key;
+    struct json_string string;
+    struct json_number number;
+    struct json_scan *scan = &walk->scan;
     do {
-        json_scan_space(&walk->scan);
-        uint8_t byte = walk->failure == NULL ? json_scan_peek(&walk->scan) : 0;
+        json_scan_space(scan);
+        uint8_t byte = walk->failure == NULL ? json_scan_peek(scan) : 0;
         bool is_open = false;
-        if (byte == '{' || byte == '[')
-            is_open = byte == '{' ? json_walk_object(walk) : json_walk_array(walk);
-        else
-            skip_scalar(walk);
+        if (byte == '{')
+            is_open = json_walk_object(walk);
+        else if (byte == '[')
+            is_open = json_walk_array(walk);
+        else if (byte == 0)
+            fail(walk, "json: unexpected end");
+        else if (byte == '"'
+                     ? !json_scan_string(scan, &string)
+                     : !json_scan_word(scan, "true") && !json_scan_word(scan, "false") &&
+                           !json_scan_word(scan, "null") && !json_scan_number(scan, &number))
+            fail(walk, "json: expected a value");
         if (is_open)
             objects = (objects & ~((uint64_t)1 << walk->depth)) | (uint64_t)(byte == '{')
                                                                       << walk->depth;
-        while (
-            walk->failure == NULL && walk->depth > depth &&
-            !((objects >> walk->depth & 1) != 0 ? json_walk_key(walk, &key) : json_walk_item(walk)))
+        while (walk->failure == NULL && walk->depth > depth &&
+               !((objects >> walk->depth & 1) != 0 ? json_walk_key(walk, &string)
+                                                   : json_walk_item(walk)))
             continue;
     } while (walk->failure == NULL && walk->depth > depth);
     return walk->failure == NULL;
@@ -151,6 +142,5 @@ bool json_walk_end(struct json_walk *walk)
 
 bool json_walk_is(const struct json_string *string, const char *text)
 {
-    assert(text != NULL);
     return !string->has_escapes && slice_equal_text(string->raw, text);
 }

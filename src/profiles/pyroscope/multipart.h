@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a form (RFC 7578, RFC 2046 §5.1), read where they lie in the body. One owner. */
+/* Parts of a form (RFC 7578, RFC 2046 §5.1), read in place. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,9 +23,9 @@ struct multipart_part {
     struct slice content;
 };
 
-/* Whether that is the Content-Type of a form; the case of its letters does not count. */
+/* Whether that is the Content-Type of a form, in any case. */
 bool multipart_is_form(struct slice content_type);
-/* failure tells when the content type names no usable boundary. */
+/* Sets failure when the content type names no valid boundary. */
 struct multipart multipart_of(struct slice content_type, struct slice body);
-/* False: the closing delimiter was met, or failure. */
+/* False: the form has ended, or failure. */
 bool multipart_next(struct multipart *form, struct multipart_part *ret_part);

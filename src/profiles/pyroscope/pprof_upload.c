@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of a pprof file take a few times its bytes; how often is tried, a little first. Runs on
- * the thread of the owner. */
+/* Opens pprof files. The tables of a file take a multiple of its bytes: first a small factor is
+ * tried, then a large one. Runs on the thread of the owner. */
 #include "src/profiles/pyroscope/pprof_upload.h"
 
 #include "src/base/budget.h"
@@ -16,41 +16,10 @@ enum { TABLES_BYTES_MIN = 64 * 1024, DEFLATE_RATIO_MAX = 1032 };
 /* Tables per byte of the file: files of profilers need six, the worst that can be written forty. */
 static const uint64_t factors[] = {8, 48};
 
-static bool is_gzip(struct slice bytes)
-{
-    return bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b;
-}
-
-static enum pprof_upload_verdict inflate(struct pprof_upload *upload, struct gzip *gzip,
-                                         struct slice bytes, uint64_t bytes_max,
-                                         struct error *error)
-{
-    assert(upload->plain == NULL);
-    /* How far it came before it failed is not known. */
-    upload->plain_bytes = bytes.size * DEFLATE_RATIO_MAX;
-    if (upload->plain_bytes > bytes_max)
-        upload->plain_bytes = bytes_max;
-    switch (gzip_inflate(gzip, upload->budget, bytes.data, bytes.size, bytes_max, &upload->plain)) {
-    case GZIP_OK:
-        return PPROF_UPLOAD_OPEN;
-    case GZIP_NO_BUDGET:
-        return PPROF_UPLOAD_BUSY;
-    case GZIP_TOO_LARGE:
-        error_set(error, "the profile is larger than %llu bytes, or inflates out of proportion",
-                  (unsigned long long)bytes_max);
-        return PPROF_UPLOAD_REFUSED;
-    case GZIP_MALFORMED:
-    default:
-        error_set(error, "gzip: invalid header or checksum, or torn");
-        return PPROF_UPLOAD_REFUSED;
-    }
-}
-
-/* A failure of the arena's cap is tried again with the next factor. */
+/* A file that does not fit the arena is read again with the next factor. */
 static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct slice bytes,
                                              struct error *error)
 {
-    assert(upload->charged == 0);
     for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
         uint64_t room = TABLES_BYTES_MIN + factors[i] * bytes.size;
         if (!budget_try_take(upload->budget, room))
@@ -69,12 +38,46 @@ static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct
     return PPROF_UPLOAD_REFUSED;
 }
 
-/* The server leaves out the whole sample, its other values too. */
-static void leave_out_negative(struct pprof_upload *upload)
+enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
+                                            struct budget *budget, struct slice bytes,
+                                            uint64_t bytes_max, struct error *error)
 {
+    *upload = (struct pprof_upload){.budget = budget};
+    if (bytes.size >= 2 && bytes.data[0] == 0x1f && bytes.data[1] == 0x8b) {
+        /* How far it is inflated before it fails is not known. */
+        upload->plain_bytes = bytes.size * DEFLATE_RATIO_MAX;
+        if (upload->plain_bytes > bytes_max)
+            upload->plain_bytes = bytes_max;
+        switch (gzip_inflate(gzip, budget, bytes.data, bytes.size, bytes_max, &upload->plain)) {
+        case GZIP_OK:
+            break;
+        case GZIP_NO_BUDGET:
+            return PPROF_UPLOAD_BUSY;
+        case GZIP_TOO_LARGE:
+            error_set(error, "the profile is larger than %llu bytes, or inflates out of proportion",
+                      (unsigned long long)bytes_max);
+            return PPROF_UPLOAD_REFUSED;
+        case GZIP_MALFORMED:
+        default:
+            error_set(error, "gzip: invalid header or checksum, or torn");
+            return PPROF_UPLOAD_REFUSED;
+        }
+        bytes = buffer_slice(upload->plain);
+    } else if (bytes.size > bytes_max) {
+        error_set(error, "the profile has %zu bytes, expected at most %llu", bytes.size,
+                  (unsigned long long)bytes_max);
+        return PPROF_UPLOAD_REFUSED;
+    }
+    upload->plain_bytes = bytes.size;
+    enum pprof_upload_verdict verdict = read_tables(upload, bytes, error);
+    if (verdict != PPROF_UPLOAD_OPEN) {
+        buffer_unref(upload->plain);
+        return verdict;
+    }
+
+    /* A sample with a negative value is left out with its other values, as on the server. */
     struct pprof *pprof = &upload->pprof;
     size_t kept = 0;
-    assert(upload->negative == 0);
     for (size_t i = 0; i < pprof->samples_count; i++) {
         bool is_negative = false;
         for (size_t k = 0; k < pprof->sample_types_count; k++)
@@ -84,33 +87,6 @@ static void leave_out_negative(struct pprof_upload *upload)
     }
     upload->negative = pprof->samples_count - kept;
     pprof->samples_count = kept;
-}
-
-enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
-                                            struct budget *budget, struct slice bytes,
-                                            uint64_t bytes_max, struct error *error)
-{
-    assert(budget != NULL);
-    assert(error != NULL);
-    *upload = (struct pprof_upload){.budget = budget};
-    enum pprof_upload_verdict verdict = PPROF_UPLOAD_OPEN;
-    if (is_gzip(bytes)) {
-        verdict = inflate(upload, gzip, bytes, bytes_max, error);
-        if (verdict == PPROF_UPLOAD_OPEN)
-            bytes = buffer_slice(upload->plain);
-    } else if (bytes.size > bytes_max) {
-        error_set(error, "the profile has %zu bytes, expected at most %llu", bytes.size,
-                  (unsigned long long)bytes_max);
-        verdict = PPROF_UPLOAD_REFUSED;
-    }
-    if (verdict == PPROF_UPLOAD_OPEN)
-        upload->plain_bytes = bytes.size;
-    if (verdict == PPROF_UPLOAD_OPEN)
-        verdict = read_tables(upload, bytes, error);
-    if (verdict == PPROF_UPLOAD_OPEN)
-        leave_out_negative(upload);
-    if (verdict != PPROF_UPLOAD_OPEN)
-        buffer_unref(upload->plain);
     return verdict;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pprof file as it was uploaded: inflated when it is gzip, read into tables, all of it charged
- * to the budget while it is open. One owner. */
+/* An uploaded pprof file, inflated if it is gzip and read into tables. Charged to the budget while
+ * it is open. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,24 +18,24 @@ struct gzip;
 enum pprof_upload_verdict {
     PPROF_UPLOAD_OPEN,
     PPROF_UPLOAD_REFUSED, /* the error says why */
-    PPROF_UPLOAD_BUSY,    /* no memory; later there may be */
+    PPROF_UPLOAD_BUSY,    /* no memory; retry later */
 };
 
 struct pprof_upload {
     struct budget *budget;
     uint64_t charged;
     struct buffer *plain; /* NULL: it was no gzip */
-    struct arena arena;   /* of the tables; who edits them has room here */
+    struct arena arena;   /* of the tables and their edits */
     struct pprof pprof;
-    uint64_t plain_bytes; /* that were read, or inflated at most before it was refused */
-    uint64_t negative;    /* samples that were left out, since one of their values is below zero */
+    uint64_t plain_bytes; /* read, or at most inflated before it was refused */
+    uint64_t negative;    /* samples left out because of a negative value */
 };
 
-/* bytes stay where they are until _close. bytes_max: inflated. */
+/* bytes must stay valid until _close. bytes_max: inflated. */
 enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
                                             struct budget *budget, struct slice bytes,
                                             uint64_t bytes_max, struct error *error);
 /* Only after it was opened. */
 void pprof_upload_close(struct pprof_upload *upload);
-/* How many samples it makes in OTLP, where each value that is not 0 is one. */
+/* The number of samples in OTLP, where each value other than 0 is one. */
 uint64_t pprof_upload_items(const struct pprof_upload *upload);

@@ -10,8 +10,8 @@
  */
 enum { PYROSCOPE_WAITING_MAX = 256 };
 #define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
-#define PYROSCOPE_WAIT_NS_MAX ((uint64_t)5 * NS_PER_S)
-#define PYROSCOPE_WAIT_NS_FIRST ((uint64_t)50 * NS_PER_MS)
+#define PYROSCOPE_WAIT_NS_MAX       ((uint64_t)5 * NS_PER_S)
+#define PYROSCOPE_WAIT_NS_FIRST     ((uint64_t)50 * NS_PER_MS)
 
 /* Bodies that come unasked, over HTTP/2, find so much room on a lane when the budget is short: a
  * part of it, and at most that. */

@@ -20,7 +20,6 @@ bool series_add(struct series *series, struct slice name, struct slice value)
 
 const struct slice *series_find(const struct series *series, const char *name)
 {
-    assert(name != NULL);
     for (size_t i = 0; i < series->count; i++)
         if (slice_equal_text(series->labels[i].name, name))
             return &series->labels[i].value;
@@ -32,46 +31,32 @@ bool series_is_private(struct slice name)
     return name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
 }
 
-static bool is_valid(struct slice text, size_t bytes_max)
-{
-    return text.size <= bytes_max && otlp_text_valid(text) == text.size;
-}
-
 static bool refuse(struct error *error, const char *what, struct slice name)
 {
-    assert(what != NULL);
     struct slice shown = otlp_text_cut(name, SHOWN_BYTES_MAX);
     return error_set(error, "%s: '%.*s'", what, (int)shown.size,
                      shown.size > 0 ? (const char *)shown.data : "");
 }
 
-static bool label_check(const struct series *series, size_t place, struct error *error)
-{
-    assert(place < series->count);
-    const struct series_label *label = &series->labels[place];
-    if (label->name.size == 0 || otlp_text_valid(label->name) < label->name.size)
-        return error_set(error, "invalid label name: expected UTF-8 that is not empty");
-    if (label->name.size > SERIES_NAME_BYTES_MAX)
-        return refuse(error, "label name is longer than 1024 bytes", label->name);
-    if (!is_valid(label->value, SERIES_VALUE_BYTES_MAX))
-        return refuse(error, "invalid value of label: expected at most 65535 bytes of UTF-8",
-                      label->name);
-    for (size_t i = 0; i < place; i++)
-        if (slice_equal(series->labels[i].name, label->name))
-            return refuse(error, "duplicate label name", label->name);
-    return true;
-}
-
 bool series_check(const struct series *series, struct error *error)
 {
-    assert(error != NULL);
-    const struct slice *name = series_find(series, "__name__");
     size_t private_count = 0;
     for (size_t i = 0; i < series->count; i++) {
-        private_count += series_is_private(series->labels[i].name);
-        if (!label_check(series, i, error))
-            return false;
+        struct slice name = series->labels[i].name;
+        struct slice value = series->labels[i].value;
+        private_count += series_is_private(name);
+        if (name.size == 0 || otlp_text_valid(name) < name.size)
+            return error_set(error, "invalid label name: expected UTF-8 that is not empty");
+        if (name.size > SERIES_NAME_BYTES_MAX)
+            return refuse(error, "label name is longer than 1024 bytes", name);
+        if (value.size > SERIES_VALUE_BYTES_MAX || otlp_text_valid(value) < value.size)
+            return refuse(error, "invalid value of label: expected at most 65535 bytes of UTF-8",
+                          name);
+        for (size_t k = 0; k < i; k++)
+            if (slice_equal(series->labels[k].name, name))
+                return refuse(error, "duplicate label name", name);
     }
+    const struct slice *name = series_find(series, "__name__");
     const struct slice *service = series_find(series, "service_name");
     if (service != NULL && service->size == 0)
         return error_set(error, "service name is not provided: the label service_name is empty");

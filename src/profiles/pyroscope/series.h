@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The labels of a series, as Pyroscope's clients name them, whatever door they came by. Slices
- * point into what was received. One owner. */
+/* The labels of a series, as Pyroscope's clients send them, by Push or /ingest. Slices point into
+ * the request. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct series {
 bool series_add(struct series *series, struct slice name, struct slice value);
 /* The value of the first of that name, or NULL. */
 const struct slice *series_find(const struct series *series, const char *name);
-/* Names that begin with "__" are the server's business and no attributes of an application. */
+/* Names that begin with "__" are for the server, no attributes of the application. */
 bool series_is_private(struct slice name);
-/* What the server asks of labels: a __name__, names and values that are valid, each name once. */
+/* The server's rules: a __name__, valid names and values, each name once. */
 bool series_check(const struct series *series, struct error *error);

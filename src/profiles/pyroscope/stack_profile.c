@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each name is one function and one location, as the server makes of such stacks. Runs on the
+/* Writes stacks as pprof: each name is one function and one location, as on the server. Runs on the
  * thread of the owner. */
 #include "src/profiles/pyroscope/stack_profile.h"
 
@@ -14,7 +14,6 @@
 static struct pprof_value_type value_type(struct pprof_writer *writer, const char *type,
                                           const char *unit)
 {
-    assert(type != NULL);
     return (struct pprof_value_type){.type = pprof_writer_text(writer, slice_of_text(type)),
                                      .unit = pprof_writer_text(writer, slice_of_text(unit))};
 }
@@ -37,7 +36,6 @@ void stack_profile_init(struct stack_profile *profile, const struct stack_profil
 
 void stack_profile_fini(struct stack_profile *profile)
 {
-    assert(profile != NULL);
     pprof_writer_fini(&profile->writer);
     scratch_fini(&profile->ids, profile->budget);
     scratch_fini(&profile->frames, profile->budget);
@@ -45,12 +43,11 @@ void stack_profile_fini(struct stack_profile *profile)
 
 static bool fail(struct stack_profile *profile, const char *what)
 {
-    assert(what != NULL);
     profile->failure = what;
     return false;
 }
 
-/* The location of a name, 0: no memory. */
+/* The location of a name; 0: no memory. */
 static uint32_t location_of(struct stack_profile *profile, struct slice name)
 {
     struct pprof_writer *writer = &profile->writer;
@@ -69,15 +66,7 @@ static uint32_t location_of(struct stack_profile *profile, struct slice name)
     return ids[text];
 }
 
-static size_t count_frames(struct slice stack)
-{
-    size_t count = stack.size > 0 && stack.data[stack.size - 1] != ';';
-    for (size_t i = 0; i < stack.size; i++)
-        count += stack.data[i] == ';';
-    return count;
-}
-
-/* Names between semicolons, the last one first. */
+/* Fills frames with the names between semicolons, the last one first. */
 static bool fill_frames(struct stack_profile *profile, struct slice stack, size_t count)
 {
     uint32_t *frames =
@@ -110,7 +99,9 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
     profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;
     if (profile->is_no_utf8)
         return fail(profile, "a stack has bytes that are no UTF-8");
-    size_t count = count_frames(stack);
+    size_t count = stack.size > 0 && stack.data[stack.size - 1] != ';';
+    for (size_t i = 0; i < stack.size; i++)
+        count += stack.data[i] == ';';
     if (count > UPLOAD_DEPTH_MAX)
         return fail(profile, "a stack has more than 4096 frames");
     if (!fill_frames(profile, stack, count))

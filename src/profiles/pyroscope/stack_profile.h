@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pprof profile out of stacks that are texts, "main;work;leaf", with a value each. Charged to a
- * budget. One owner. */
+/* Makes a pprof profile of stacks such as "main;work;leaf", with a value each. Charged to a budget.
+ * One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,11 +16,11 @@ struct buffer;
 struct stack_profile {
     struct budget *budget;
     struct pprof_writer writer;
-    struct scratch ids;    /* by index of the text: uint32_t, of location and function */
+    struct scratch ids;    /* by index of the string: uint32_t, of location and function */
     struct scratch frames; /* uint32_t: of one stack, leaf first */
     uint32_t locations;
     uint64_t stacks;
-    uint64_t bytes;      /* of all stacks, spelt out */
+    uint64_t bytes;      /* of all stacks, with all their names */
     uint64_t scale;      /* of values */
     const char *failure; /* sticky: NULL, or which limit is broken */
     bool is_no_utf8;     /* that is the failure */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text formats of /ingest, and the binary tries that say the same: stacks with values. Pure
- * functions; any thread. */
+/* The text formats of /ingest and its binary tries: stacks with values. Pure functions; any thread.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,7 @@ enum text_format {
     TEXT_FORMATS,
 };
 
-/* Adds every stack. False: the error says what is wrong, unless the profile has no memory. */
+/* Adds every stack to the profile. False: the error says what is wrong, unless
+ * profile->has_no_memory. */
 bool text_profile_read(enum text_format format, struct slice body, struct stack_profile *profile,
                        struct error *error);

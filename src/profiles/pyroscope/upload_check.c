@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's validation, in its order and close to its words. String labels of samples become
- * labels of series there, all but ids of spans and traces. Pure functions; any thread. */
+/* The server's validation, in its order and close to its words. On the server string labels of
+ * samples, but for ids of spans and traces, become labels of series. Pure functions; any thread. */
 #include "src/profiles/pyroscope/upload_check.h"
 
 #include "src/base/clock.h"
@@ -25,7 +25,6 @@ static bool check_label(struct slice name, struct slice value, const struct uplo
                         struct error *error)
 {
     struct slice shown = otlp_text_cut(name, SHOWN_BYTES_MAX);
-    assert(name.size > 0);
     if (is_beyond(name.size, limits->label_name_bytes))
         return error_set(
             error, "label name too long: '%.*s' has %zu bytes, expected at most %" PRIu64,
@@ -42,7 +41,6 @@ static bool check_label(struct slice name, struct slice value, const struct uplo
 static uint64_t count_names(const struct series *series)
 {
     uint64_t count = 0;
-    assert(series != NULL);
     for (size_t i = 0; i < series->count; i++)
         count += series->labels[i].value.size > 0;
     return count;
@@ -60,7 +58,6 @@ static bool refuse_names(uint64_t count, const struct upload_limits *limits, str
 bool upload_check_series(const struct series *series, const struct upload_limits *limits,
                          struct error *error)
 {
-    assert(error != NULL);
     uint64_t count = count_names(series);
     for (size_t i = 0; i < series->count; i++)
         if (!check_label(series->labels[i].name, series->labels[i].value, limits, error))
@@ -74,7 +71,6 @@ bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint
     uint64_t at_ns = time_ns > 0 ? (uint64_t)time_ns : now_ns;
     bool is_old = at_ns < now_ns && is_beyond(now_ns - at_ns, limits->older_than_ns);
     bool is_new = at_ns > now_ns && is_beyond(at_ns - now_ns, limits->newer_than_ns);
-    assert(error != NULL);
     if (!is_old && !is_new)
         return true;
     return error_set(error,
@@ -85,7 +81,6 @@ bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint
                      is_old ? "limits::reject_older_than" : "limits::reject_newer_than");
 }
 
-/* What labels of samples are told by. */
 struct label_rules {
     const struct pprof *pprof;
     const struct series *series;
@@ -93,11 +88,11 @@ struct label_rules {
     uint64_t series_names;
 };
 
-/* Numbers, ids, empty keys and names that the series has do not. */
+/* Whether a label of a sample adds a name to the series. Numbers, ids, empty keys and names that
+ * the series has do not. */
 static bool adds_name(const struct label_rules *rules, const struct pprof_label *label)
 {
     struct slice key = rules->pprof->strings[label->key];
-    assert(rules->series != NULL);
     if (label->text == 0 || key.size == 0 || correlation_is_key(key))
         return false;
     for (size_t i = 0; i < rules->series->count; i++)
@@ -106,50 +101,42 @@ static bool adds_name(const struct label_rules *rules, const struct pprof_label 
     return true;
 }
 
-static bool is_first_of_key(const struct pprof_sample *sample, size_t place)
-{
-    assert(place < sample->labels_count);
-    for (size_t i = 0; i < place; i++)
-        if (sample->labels[i].key == sample->labels[place].key && sample->labels[i].text != 0)
-            return false;
-    return true;
-}
-
-/* Few samples have so many labels that their names have to be counted. */
-static bool check_names(const struct label_rules *rules, const struct pprof_sample *sample,
-                        struct error *error)
-{
-    uint64_t names = rules->series_names;
-    uint64_t limit = rules->limits->label_names;
-    if (!is_beyond(names + sample->labels_count, limit))
-        return true;
-    for (size_t i = 0; i < sample->labels_count; i++)
-        names += adds_name(rules, &sample->labels[i]) && is_first_of_key(sample, i);
-    return !is_beyond(names, limit) || refuse_names(names, rules->limits, error);
-}
-
 static bool check_sample(const struct label_rules *rules, const struct pprof_sample *sample,
                          struct error *error)
 {
     const struct upload_limits *limits = rules->limits;
-    assert(rules->pprof != NULL);
+    const struct pprof_label *labels = sample->labels;
     if (is_beyond(sample->labels_count, limits->sample_labels))
         return error_set(error, "a sample has %zu labels, expected at most %" PRIu64,
                          sample->labels_count, limits->sample_labels);
     for (size_t i = 0; i < sample->labels_count; i++) {
-        const struct pprof_label *label = &sample->labels[i];
-        struct slice name = rules->pprof->strings[label->key];
-        struct slice value = rules->pprof->strings[label->text];
+        struct slice name = rules->pprof->strings[labels[i].key];
+        struct slice value = rules->pprof->strings[labels[i].text];
         bool is_long = is_beyond(name.size, limits->label_name_bytes) ||
                        is_beyond(value.size, limits->label_value_bytes);
-        if (is_long && adds_name(rules, label))
+        if (is_long && adds_name(rules, &labels[i]))
             return check_label(name, value, limits, error);
     }
-    return check_names(rules, sample, error);
+    /* Few samples have so many labels that their names have to be counted. */
+    uint64_t names = rules->series_names;
+    if (!is_beyond(names + sample->labels_count, limits->label_names))
+        return true;
+    for (size_t i = 0; i < sample->labels_count; i++) {
+        bool is_first = adds_name(rules, &labels[i]);
+        for (size_t k = 0; is_first && k < i; k++)
+            is_first = labels[k].key != labels[i].key || labels[k].text == 0;
+        names += is_first;
+    }
+    return !is_beyond(names, limits->label_names) || refuse_names(names, limits, error);
 }
 
-static bool check_texts(const struct pprof *pprof, struct error *error)
+bool upload_check_profile(const struct pprof *pprof, const struct series *series,
+                          const struct upload_limits *limits, struct error *error)
 {
+    if (pprof->sample_types_count == 0)
+        return error_set(error, "empty profile: it has no sample type");
+    if (!upload_check_time(pprof->time_ns, limits, clock_wall_ns(), error))
+        return false;
     for (size_t i = 0; i < pprof->strings_count; i++)
         if (otlp_text_valid(pprof->strings[i]) < pprof->strings[i].size)
             return error_set(error, "text %zu of the profile is no UTF-8", i);
@@ -160,18 +147,6 @@ static bool check_texts(const struct pprof *pprof, struct error *error)
             return error_set(error, "sample type contains -: '%.*s'", (int)shown.size,
                              (const char *)shown.data);
     }
-    return true;
-}
-
-bool upload_check_profile(const struct pprof *pprof, const struct series *series,
-                          const struct upload_limits *limits, struct error *error)
-{
-    assert(error != NULL);
-    if (pprof->sample_types_count == 0)
-        return error_set(error, "empty profile: it has no sample type");
-    if (!upload_check_time(pprof->time_ns, limits, clock_wall_ns(), error) ||
-        !check_texts(pprof, error))
-        return false;
     const struct label_rules rules = {
         .pprof = pprof,
         .series = series,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Pyroscope server refuses of series and profiles, refused at the door, where their sender
- * still hears of it. Pure functions; any thread. */
+/* Checks series and profiles as a Pyroscope server does, so that clients get its refusals from the
+ * receiver. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,12 +22,12 @@ struct upload_limits {
     uint64_t newer_than_ns; /* after now */
 };
 
-/* Beside series_check: what depends on limits. */
+/* In addition to series_check: what depends on limits. */
 bool upload_check_series(const struct series *series, const struct upload_limits *limits,
                          struct error *error);
 /* A time of 0 or below stands for now. */
 bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint64_t now_ns,
                        struct error *error);
-/* The profile as it was read, for that series. */
+/* Checks a profile of that series. */
 bool upload_check_profile(const struct pprof *pprof, const struct series *series,
                           const struct upload_limits *limits, struct error *error);

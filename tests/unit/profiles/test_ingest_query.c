@@ -5,7 +5,6 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
-#include "src/profiles/pyroscope/ingest_time.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,6 @@
 #include "src/profiles/pyroscope/push_request.h"
 
 #include "src/base/buffer.h"
-#include "src/profiles/pyroscope/push_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +106,7 @@ static void json_says_the_same(void **state)
         {"{\"series\":[{}", "! json: expected a comma or the end of an object or array"},
         {"{} x", "! json: something follows the value"},
         {SERIES("\"samples\":[{\"rawProfile\":\"!\"}]"), "! json: rawProfile: expected base64"},
-        {SERIES("\"labels\":[{\"name\":1}]"), "! json: expected a text in quotes"},
+        {SERIES("\"labels\":[{\"name\":1}]"), "! json: expected a string in quotes"},
         {"{\"x\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "! json: deeper than 32 levels"},
         {"{\"x\":tru}", "! json: expected a value"},
     };

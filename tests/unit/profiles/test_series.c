@@ -9,8 +9,7 @@
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pprof/pprof.h"
-#include "src/profiles/pyroscope/series_from_otlp.h"
-#include "src/profiles/pyroscope/series_to_otlp.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

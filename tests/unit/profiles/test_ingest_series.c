@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What uploads are profiles of, by the server's tables. */
-#include "src/profiles/pyroscope/ingest_type.h"
+#include "src/profiles/pyroscope/ingest_series.h"
 
 #include "src/base/error.h"
 #include "src/profiles/pprof/pprof.h"
