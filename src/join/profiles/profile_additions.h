@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dictionary of a profiles request gets in addition, at the end of its tables, so that no
- * index changes; what it has already is used. One owner, one thread at a time. */
+/* Entries that the dictionary of a profiles request gets at the end of its tables, so that no index
+ * changes; entries that exist are used. One owner, one thread at a time. */
 #pragma once
 
 #include <stdint.h>
@@ -10,33 +10,33 @@
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_set.h"
 
-/* Attributes: by their number in the configuration, and this one of profiles. */
+/* Keys: attributes by their number in the configuration, and this one of Profiles. */
 enum { ADDED_TRACE_URL = JOIN_ATTRIBUTES_MAX, ADDED_KEYS };
 
 struct profile_additions {
     const struct profile_links *links;
     struct profile_bytes bytes; /* fields of the dictionary */
-    struct profile_set values;  /* attributes: number of the key, then the text */
+    struct profile_set values;  /* number of the key, then the string */
     uint32_t *value_index;      /* by entry of values: in the attribute table */
     uint32_t value_index_capacity;
-    bool has_ids;                    /* values has those of the request's link table */
+    bool has_ids;                    /* values has the request's link table */
     bool has_strings;                /* values has all of the request's strings */
-    unsigned scans;                  /* searches of the request's strings without that */
-    uint32_t counts[PROFILE_TABLES]; /* of the dictionary as it will be */
+    unsigned scans;                  /* linear searches of the request's strings so far */
+    uint32_t counts[PROFILE_TABLES]; /* of the dictionary with the additions */
     uint32_t key_index[ADDED_KEYS];  /* in the string table; 0: not there */
 };
 
-/* links outlives it. */
+/* links must outlive it. */
 void profile_additions_init(struct profile_additions *additions, const struct profile_links *links,
                             struct budget *budget);
 void profile_additions_fini(struct profile_additions *additions);
-/* For the request that links have opened: nothing is added yet. */
+/* Starts anew for the request that links have opened. */
 void profile_additions_begin(struct profile_additions *additions);
-/* The entry of the attribute table that says it, added if there is none. */
+/* Each returns the index of an entry, which is added if the table has none like it. New bytes are
+ * charged to the budget beyond its limit if need be. */
 uint32_t profile_additions_attribute(struct profile_additions *additions, size_t key,
-                                     struct slice text);
-/* The entry of the string table. */
-uint32_t profile_additions_string(struct profile_additions *additions, struct slice text);
-/* The entry of the link table with these ids. */
+                                     struct slice value);
+/* string is not empty. */
+uint32_t profile_additions_string(struct profile_additions *additions, struct slice string);
 uint32_t profile_additions_link(struct profile_additions *additions, const uint64_t trace[2],
                                 uint64_t span);
