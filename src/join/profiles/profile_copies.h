@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts samples for more spans than the one that they were taken in: for its local root, for its
- * ancestors. Copies would double what a query by service adds up, so they are of types of their
- * own: beside a Profile of type cpu stand one of type cpu_root and one of type cpu_ancestors. What
- * came stays as it is. One owner, one thread at a time. */
+/* count_for: copies of samples that count for more spans than the one they were taken in, its local
+ * root or its ancestors. Copies have types of their own, since a query by service would add them up
+ * twice: a Profile of type cpu is followed by one of type cpu_root and one of type cpu_ancestors.
+ * What arrived is unchanged. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,14 +15,14 @@ struct profile_links;
 
 struct copies_figures {
     uint64_t made;
-    uint64_t left_out; /* beyond JOIN_COPIES_MAX or JOIN_COPIES_BYTES_MAX */
+    uint64_t left_out; /* would exceed JOIN_COPIES_MAX or JOIN_COPIES_BYTES_MAX */
 };
 
-/* Whether any are wanted. */
+/* Whether any copies are configured. */
 bool profile_copies_are_on(const struct join_settings *settings);
-/* The batch, which is the request of links (opened and resolved) in one part, or a larger one; a
- * new reference. Copies have Links but nothing of what their span says yet; links know other spans
- * afterwards and are to be opened anew. New bytes are charged to budget beyond its limit if need
- * be. */
+/* The batch is the request of links (opened and resolved) in one part. Returns a new reference: to
+ * it, or to a larger one. Copies have Links but no attributes of their spans yet; links also has
+ * other spans afterwards and must be opened anew. New bytes are charged to budget beyond its limit
+ * if need be. */
 struct batch *profile_copies_add(struct profile_links *links, struct batch *batch,
                                  struct budget *budget, struct copies_figures *ret_figures);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which spans the samples of a profiles request were taken in: from its Links and from the labels
- * that profilers have for them, each span once, and what the index knows of it. The request has
- * passed profile_door and lies in one piece, where it stays. One owner, one thread at a time. */
+/* Which spans the samples of a profiles request were taken in, and what the index knows of these
+ * spans. A sample names its span by a Link or by labels; with uses_window, a sample that names none
+ * gets the only span of its process and thread at its time. The request has passed profile_door,
+ * lies in one piece and stays where it is. One owner, one thread at a time. */
 #pragma once
 
 #include <assert.h>
@@ -20,26 +21,26 @@
 struct budget;
 struct join_store;
 
-/* What is known of an entry of the attribute table. */
+/* What an entry of the attribute table means to the join. */
 struct attribute_role {
-    uint16_t fills; /* configured attributes, bit by bit, whose key it has */
+    uint16_t fills; /* bits of the configured attributes that have its key */
     bool names_span;
 };
 
 /* A sample that names a span, or is given one by its time. */
 struct named_sample {
     uint32_t offset;   /* of its field in the request */
-    uint32_t link;     /* place in set; LINK_NONE: there is none at that time, as far as known */
-    uint16_t filled;   /* configured attributes that it has already */
+    uint32_t link;     /* place in set; LINK_NONE: no span is known for its time */
+    uint16_t filled;   /* bits of the configured attributes that it already has */
     bool is_by_labels; /* else by the link table */
 };
 
-/* What a named sample says that names no span: when it was taken. */
+/* When and where a sample that names no span was taken. */
 struct timed_sample {
-    uint64_t from_ns; /* its first and its last time stamp */
+    uint64_t from_ns; /* its first and its last timestamp */
     uint64_t until_ns;
     uint32_t named;    /* place in named */
-    uint32_t resource; /* of its process, in resources */
+    uint32_t resource; /* place in resources */
     struct thread_facts thread;
 };
 
@@ -50,10 +51,10 @@ struct profile_links {
     struct profile_dictionary from;
     struct attribute_role *roles; /* by attribute */
     bool has_roles;               /* some attributes have one */
-    bool names_spans;             /* there are attributes or links that name a span */
-    uint32_t *by_link;            /* by entry of the link table: place in set, plus one; 0: new */
+    bool names_spans;             /* some attributes or links name a span */
+    uint32_t *by_link;            /* by entry of the link table: place in set + 1; 0: not read */
     struct link_set set;
-    bool is_short;              /* there was no memory for some */
+    bool is_short;              /* the budget had no memory for something */
     struct named_sample *named; /* in the order of the request */
     uint32_t named_count;
     uint32_t named_capacity;
@@ -63,49 +64,42 @@ struct profile_links {
     uint32_t timed_count;
     uint32_t timed_found;
     uint32_t timed_capacity;
-    struct resource_facts *resources; /* those that have timed samples */
+    struct resource_facts *resources; /* those with timed samples */
     uint32_t resources_count;
     uint32_t resources_capacity;
-    struct resource_facts resource; /* whose samples are read; with uses_window */
+    struct resource_facts resource; /* the one being read; with uses_window */
     bool is_resource_kept;          /* it is the last of resources */
 };
 
 /* The field of a Profile that holds a sample. */
 enum { PROFILE_SAMPLES = 2 };
 
-/* Goes through named samples, in the order of the request. */
-struct named_reader {
-    const struct profile_links *links;
-    uint32_t next;
-};
-
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget);
 void profile_links_fini(struct profile_links *links);
-/* Reads the request and says to the store which services it is from. False: its index takes more
- * memory than PROFILE_INDEX_BYTES_MAX, or than the budget has. */
+/* Reads the request and notes its services in the store. False: its index takes more memory than
+ * PROFILE_INDEX_BYTES_MAX or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
 void profile_links_close(struct profile_links *links);
-/* For what grows with the request: room for twice as many items. NULL, and is_short from then on:
- * the budget has no more. */
-void *profile_links_grow(struct profile_links *links, void *items, uint32_t *capacity,
-                         size_t item_bytes);
-/* Looks all of them up. Returns how many are not there, and so may come, and for how many samples
- * more may be known later. */
+/* Looks up all spans. Returns how many are missing and may still arrive, plus the samples whose
+ * span is found by time and may still change. */
 uint32_t profile_links_resolve(struct profile_links *links);
-/* The place of that span in set, looked up; LINK_NONE: the budget has no memory for it. */
+/* The place of that span in set, looked up if it is new; LINK_NONE: the budget has no memory. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
-/* What an attribute of the request means. */
+/* The role of an attribute of the request. */
 static inline const struct attribute_role *profile_links_role(const struct profile_links *links,
                                                               struct profile_index index)
 {
     return &links->roles[profile_place(&links->from, PROFILE_ATTRIBUTES, index)];
 }
-/* The sample gets what it does not have yet from its link, of whose service spans are known. */
-void profile_links_want(struct profile_links *links, const struct named_sample *sample,
-                        bool is_known);
-/* The next one in `part`, which lies in the request; those before it are passed over. NULL: there
- * is none. */
+
+/* Iterates over the named samples in the order of the request. */
+struct named_reader {
+    const struct profile_links *links;
+    uint32_t next;
+};
+
+/* The next one inside `part`, a slice of the request; skips those before it. NULL: none is left. */
 static inline const struct named_sample *named_reader_next(struct named_reader *reader,
                                                            struct slice part)
 {
@@ -120,7 +114,7 @@ static inline const struct named_sample *named_reader_next(struct named_reader *
     return &links->named[reader->next++];
 }
 
-/* The sample itself. Returns its whole field. */
+/* Decodes the sample. Returns its whole field. */
 static inline struct slice named_sample_read(const struct profile_links *links,
                                              const struct named_sample *named,
                                              struct profile_sample *ret_sample)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes are appended: nothing that is there changes. They are attributes of the resource
- * because they hold for all of the process, and since those are what exporters make labels of. Runs
- * on the owner's thread. */
+/* Attributes go to the resource because they hold for the whole process, and because exporters make
+ * labels of resource attributes. Runs on the owner's thread. */
 #include "src/join/profiles/profile_resource.h"
 
 #include <assert.h>
@@ -9,6 +8,7 @@
 #include "src/base/hex.h"
 #include "src/join/index/join_store.h"
 #include "src/join/key_value.h"
+#include "src/join/profiles/profile_walk.h"
 #include "src/join/splice.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
@@ -26,16 +26,6 @@ enum {
     PAIR_BYTES_MAX = 8 + sizeof(ROOT_KEY) + 2 * ID_BYTES_MAX,
 };
 
-/* An environment goes by two keys: who has the one needs no other. */
-static bool takes(const struct resource_facts *facts, enum resource_key key)
-{
-    assert(key < RESOURCE_IDENTITY_KEYS);
-    if (key == RESOURCE_ENVIRONMENT || key == RESOURCE_ENVIRONMENT_NAME)
-        return resource_lacks(facts, RESOURCE_ENVIRONMENT) &&
-               resource_lacks(facts, RESOURCE_ENVIRONMENT_NAME);
-    return resource_lacks(facts, key);
-}
-
 bool profile_resource_identity(const struct join_store *store, const struct resource_facts *facts,
                                uint64_t now_ns, struct process_found *ret_found,
                                struct resource_identity *ret_identity)
@@ -48,52 +38,18 @@ bool profile_resource_identity(const struct join_store *store, const struct reso
     assert(ret_found->service != 0);
     while (record_next(&ret_found->attributes, &key_value)) {
         enum resource_key key = resource_identity_key(key_value_of(key_value).key);
-        bool is_known = key != RESOURCE_SERVICE_INSTANCE || !ret_found->has_instances;
-        if (key < RESOURCE_IDENTITY_KEYS && is_known && takes(facts, key))
+        if (key == RESOURCE_IDENTITY_KEYS ||
+            (key == RESOURCE_SERVICE_INSTANCE && ret_found->has_instances))
+            continue;
+        /* The environment has two keys; either is enough. */
+        bool is_environment = key == RESOURCE_ENVIRONMENT || key == RESOURCE_ENVIRONMENT_NAME;
+        bool is_lacking = is_environment ? resource_lacks(facts, RESOURCE_ENVIRONMENT) &&
+                                               resource_lacks(facts, RESOURCE_ENVIRONMENT_NAME)
+                                         : resource_lacks(facts, key);
+        if (is_lacking)
             ret_identity->key_values[key] = key_value;
     }
     return true;
-}
-
-static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
-{
-    size_t begin = inserts->size;
-    assert(key_value.data != NULL);
-    profile_bytes_add(inserts, key_value);
-    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
-}
-
-/* Attributes that say nothing give their place to those that do; these are struck out of identity
- * then. `at` is where the resource begins in the batch. */
-static void fill_in(struct profile_resources *resources, struct slice resource, uint64_t at,
-                    struct resource_identity *identity)
-{
-    struct splice_list *splices = resources->splices;
-    struct wire_reader reader = wire_reader_of(resource);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != ATTRIBUTES || field.type != WIRE_BYTES)
-            continue;
-        enum resource_key key = resource_identity_key(key_value_of(field.bytes).key);
-        if (key == RESOURCE_IDENTITY_KEYS || identity->key_values[key].data == NULL)
-            continue;
-        size_t begin = splices->inserts.size;
-        add_attribute(&splices->inserts, identity->key_values[key]);
-        splice_add_from(splices, at + (uint64_t)(field.whole.data - resource.data),
-                        field.whole.size, begin);
-        identity->key_values[key].data = NULL;
-    }
-    assert(reader.failure == NULL);
-}
-
-/* The rest of them. */
-static void add_identity(struct profile_resources *resources,
-                         const struct resource_identity *identity)
-{
-    assert(resources->splices != NULL);
-    for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
-        if (identity->key_values[key].data != NULL)
-            add_attribute(&resources->splices->inserts, identity->key_values[key]);
 }
 
 static bool has_key(struct slice resource, const char *key)
@@ -108,76 +64,8 @@ static bool has_key(struct slice resource, const char *key)
     return false;
 }
 
-/* Which of the trace's ids a program has said itself. */
-struct said {
-    bool has_trace;
-    bool has_root;
-};
-
-static void note_attributes(struct said *said, const struct profile_dictionary *from,
-                            const struct profile_indices *attributes)
-{
-    struct profile_indices_reader reader = profile_indices_read(attributes);
-    struct profile_index index;
-    assert(from != NULL);
-    while (profile_indices_next(&reader, &index)) {
-        struct profile_attribute attribute = profile_attribute_at(from, index);
-        if (!profile_has(from, PROFILE_STRINGS, attribute.key))
-            continue;
-        struct slice key = profile_string_at(from, attribute.key);
-        said->has_trace |= slice_equal_text(key, TRACE_KEY);
-        said->has_root |= slice_equal_text(key, ROOT_KEY);
-    }
-}
-
-static void note_profile(struct said *said, const struct profile_dictionary *from,
-                         const struct profile *profile)
-{
-    struct wire_reader samples = wire_reader_of(profile->bytes);
-    struct profile_sample sample;
-    note_attributes(said, from, &profile->attributes);
-    while (!(said->has_trace && said->has_root) && profile_next_sample(&samples, &sample))
-        note_attributes(said, from, &sample.attributes);
-}
-
-/* By the resource, or any of its Profiles, which content has, or their samples: the resource's
- * would win over those of samples in Pyroscope's series. */
-static struct said said_by(const struct profile_resources *resources, struct slice resource,
-                           struct slice content)
-{
-    struct said said = {.has_trace = has_key(resource, TRACE_KEY),
-                        .has_root = has_key(resource, ROOT_KEY)};
-    struct wire_reader scopes = wire_reader_of(content);
-    struct profile_scope scope;
-    while (profile_next_scope(&scopes, &scope)) {
-        struct wire_reader profiles = wire_reader_of(scope.bytes);
-        struct profile profile;
-        while (profile_next_profile(&profiles, &profile))
-            note_profile(&said, resources->from, &profile);
-    }
-    assert(scopes.failure == NULL);
-    return said;
-}
-
-/* An id in hexadecimal. */
-static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
-{
-    uint8_t text[2 * ID_BYTES_MAX];
-    uint8_t room[PAIR_BYTES_MAX];
-    struct wire_writer writer = wire_writer_of(room, sizeof(room));
-    size_t begin = inserts->size;
-    assert(id.size <= ID_BYTES_MAX);
-    wire_write_bytes(&writer, KEY, slice_of_text(key));
-    wire_write_header(&writer, VALUE, 2 + 2 * id.size);
-    wire_write_bytes(&writer, TEXT, hex_write(id.data, id.size, text));
-    assert(!writer.has_failed);
-    profile_bytes_add(inserts, wire_written(&writer));
-    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
-}
-
 bool profile_resource_may_get_trace(struct slice resource)
 {
-    assert(resource.data != NULL || resource.size == 0);
     return !has_key(resource, TRACE_KEY) || !has_key(resource, ROOT_KEY);
 }
 
@@ -207,15 +95,68 @@ bool profile_resource_window(struct slice content, uint64_t *ret_from_ns, uint64
     return true;
 }
 
-/* A profiler that knows spans says more than the process could. */
-static bool names_spans(const struct profile_resources *resources,
-                        const struct resource_facts *facts)
+/* Which of the trace's ids the program has set itself. */
+struct own_ids {
+    bool has_trace;
+    bool has_root;
+};
+
+static void note_attributes(struct own_ids *own, const struct profile_dictionary *from,
+                            const struct profile_indices *attributes)
 {
-    assert(resources->store != NULL);
-    return facts->service != 0 ? service_set_is_linked(&resources->store->services, facts->service)
-                               : resources->has_links;
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
+        struct profile_attribute attribute = profile_attribute_at(from, index);
+        if (!profile_has(from, PROFILE_STRINGS, attribute.key))
+            continue;
+        struct slice key = profile_string_at(from, attribute.key);
+        own->has_trace |= slice_equal_text(key, TRACE_KEY);
+        own->has_root |= slice_equal_text(key, ROOT_KEY);
+    }
 }
 
+/* On the resource, on any Profile in content, or on their samples: the resource's ids would win
+ * over those of samples in Pyroscope's series. */
+static struct own_ids find_own_ids(const struct profile_dictionary *from, struct slice resource,
+                                   struct slice content)
+{
+    struct own_ids own = {.has_trace = has_key(resource, TRACE_KEY),
+                          .has_root = has_key(resource, ROOT_KEY)};
+    struct wire_reader scopes = wire_reader_of(content);
+    struct profile_scope scope;
+    struct profile profile;
+    struct profile_sample sample;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        while (profile_next_profile(&profiles, &profile)) {
+            struct wire_reader samples = wire_reader_of(profile.bytes);
+            note_attributes(&own, from, &profile.attributes);
+            while (!(own.has_trace && own.has_root) && profile_next_sample(&samples, &sample))
+                note_attributes(&own, from, &sample.attributes);
+        }
+    }
+    assert(scopes.failure == NULL);
+    return own;
+}
+
+/* An id in hexadecimal. */
+static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
+{
+    uint8_t text[2 * ID_BYTES_MAX];
+    uint8_t room[PAIR_BYTES_MAX];
+    struct wire_writer writer = wire_writer_of(room, sizeof(room));
+    size_t begin = inserts->size;
+    assert(id.size <= ID_BYTES_MAX);
+    wire_write_bytes(&writer, KEY, slice_of_text(key));
+    wire_write_header(&writer, VALUE, 2 + 2 * id.size);
+    wire_write_bytes(&writer, TEXT, hex_write(id.data, id.size, text));
+    assert(!writer.has_failed);
+    profile_bytes_add(inserts, wire_written(&writer));
+    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
+}
+
+/* Appends the only trace of the process to inserts, if there is one. */
 static bool add_trace(struct profile_resources *resources, const struct resource_facts *facts,
                       struct slice resource, struct slice content)
 {
@@ -225,17 +166,19 @@ static bool add_trace(struct profile_resources *resources, const struct resource
     struct single_trace trace;
     uint64_t from_ns;
     uint64_t until_ns;
-    assert(resources->now_ns > 0);
-    if (!store->settings.finds_single_traces || names_spans(resources, facts) ||
+    /* A profiler that names spans knows more than the process as a whole tells. */
+    bool names_spans = facts->service != 0 ? service_set_is_linked(&store->services, facts->service)
+                                           : resources->has_links;
+    if (!store->settings.finds_single_traces || names_spans ||
         single_traces_state(&store->single_traces, &names, resources->now_ns) !=
             PROCESS_HAS_TRACE ||
         !profile_resource_window(content, &from_ns, &until_ns) ||
         single_traces_find(&store->single_traces, &names, from_ns, until_ns, &trace) !=
             SINGLE_TRACE_FOUND)
         return false;
-    struct said said = said_by(resources, resource, content);
-    bool adds_trace = !said.has_trace;
-    bool adds_root = trace.root != 0 && !said.has_root;
+    struct own_ids own = find_own_ids(resources->from, resource, content);
+    bool adds_trace = !own.has_trace;
+    bool adds_root = trace.root != 0 && !own.has_root;
     if (adds_trace)
         add_id(inserts, TRACE_KEY, slice_of(trace.trace, sizeof(trace.trace)));
     if (adds_root)
@@ -243,24 +186,48 @@ static bool add_trace(struct profile_resources *resources, const struct resource
     return adds_trace || adds_root;
 }
 
-void profile_resource_edit(struct profile_resources *resources, const struct wire_field *field,
-                           uint64_t at, struct slice content)
+static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
+{
+    size_t begin = inserts->size;
+    profile_bytes_add(inserts, key_value);
+    profile_bytes_wrap(inserts, begin, ATTRIBUTES);
+}
+
+void profile_resource_edit(struct profile_resources *resources, const struct profile_walk *walk)
 {
     struct splice_list *splices = resources->splices;
-    struct resource_facts facts = resource_facts_of(field->bytes);
-    uint64_t body = at + (uint64_t)(field->bytes.data - field->whole.data);
-    size_t opened = splice_open(splices, at, body);
+    struct profile_bytes *inserts = &splices->inserts;
+    struct slice resource = walk->field.bytes;
+    struct resource_facts facts = resource_facts_of(resource);
+    uint64_t body = walk->at + (uint64_t)(resource.data - walk->field.whole.data);
+    size_t opened = splice_open(splices, walk->at, body);
     struct process_found found;
     struct resource_identity identity;
     if (profile_resource_identity(resources->store, &facts, resources->now_ns, &found, &identity)) {
+        /* Attributes without a useful value are replaced. */
+        struct wire_reader reader = wire_reader_of(resource);
+        struct wire_field field;
         resources->repaired++;
-        fill_in(resources, field->bytes, body, &identity);
+        while (wire_next_field(&reader, &field)) {
+            if (field.number != ATTRIBUTES || field.type != WIRE_BYTES)
+                continue;
+            enum resource_key key = resource_identity_key(key_value_of(field.bytes).key);
+            if (key == RESOURCE_IDENTITY_KEYS || identity.key_values[key].data == NULL)
+                continue;
+            size_t begin = inserts->size;
+            add_attribute(inserts, identity.key_values[key]);
+            splice_add_from(splices, body + (uint64_t)(field.whole.data - resource.data),
+                            field.whole.size, begin);
+            identity.key_values[key].data = NULL;
+        }
+        assert(reader.failure == NULL);
     }
-    size_t begin = splices->inserts.size;
-    add_identity(resources, &identity);
-    resources->labelled += add_trace(resources, &facts, field->bytes, content);
-    assert(splices->inserts.size >= begin);
-    if (splices->inserts.size > begin)
-        splice_add_from(splices, body + field->bytes.size, 0, begin);
-    splice_close(splices, opened, RESOURCE, field->bytes.size);
+    size_t begin = inserts->size;
+    for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
+        if (identity.key_values[key].data != NULL)
+            add_attribute(inserts, identity.key_values[key]);
+    resources->labelled += add_trace(resources, &facts, resource, walk->around);
+    if (inserts->size > begin)
+        splice_add_from(splices, body + resource.size, 0, begin);
+    splice_close(splices, opened, RESOURCE, resource.size);
 }

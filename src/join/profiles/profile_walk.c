@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walking. Messages are opened on the way down and closed on the way up; those in which nothing
- * changes leave nothing in the list. Runs on the caller's thread. */
+ * changes leave nothing in the list of splices. Runs on the owner's thread. */
 #include "src/join/profiles/profile_walk.h"
 
 #include <assert.h>
@@ -12,46 +12,43 @@ enum {
     CHILDREN = 2, /* scopes, profiles */
 };
 
-/* `at` is where content begins in the request. */
-static void walk_scope(const struct profile_walk *walk, struct slice content, uint64_t at)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number == CHILDREN && field.type == WIRE_BYTES)
-            walk->on_profile(walk->arg, &field, at + (uint64_t)(field.whole.data - content.data));
-    assert(reader.failure == NULL);
-}
+enum { IN_REQUEST, IN_RESOURCE, IN_SCOPE };
 
-static void walk_resource(const struct profile_walk *walk, struct slice content, uint64_t at)
+struct profile_walk profile_walk_of(struct splice_list *splices, struct slice request,
+                                    const struct profile_bytes *additions)
 {
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        uint64_t begin = at + (uint64_t)(field.whole.data - content.data);
-        if (field.number == RESOURCE && walk->on_resource != NULL)
-            walk->on_resource(walk->arg, &field, begin, content);
-        if (field.number != CHILDREN || field.type != WIRE_BYTES)
-            continue;
-        uint64_t body = at + (uint64_t)(field.bytes.data - content.data);
-        size_t opened = splice_open(walk->splices, begin, body);
-        walk_scope(walk, field.bytes, body);
-        splice_close(walk->splices, opened, CHILDREN, field.bytes.size);
-    }
-    assert(reader.failure == NULL);
-}
-
-/* Where the last dictionary begins; NULL: there is none. */
-static const uint8_t *last_dictionary(struct slice request)
-{
+    struct profile_walk walk = {.splices = splices, .additions = additions, .request = request};
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
-    const uint8_t *last = NULL;
     while (wire_next_field(&reader, &field))
         if (field.number == REQUEST_DICTIONARY && field.type == WIRE_BYTES)
-            last = field.whole.data;
+            walk.dictionary = field.whole.data;
     assert(reader.failure == NULL);
-    return last;
+    walk.readers[IN_REQUEST] = wire_reader_of(request);
+    return walk;
+}
+
+static uint64_t place_of(const struct profile_walk *walk, const uint8_t *data)
+{
+    return (uint64_t)(data - walk->request.data);
+}
+
+/* Into the message of the current field. */
+static void open_message(struct profile_walk *walk)
+{
+    unsigned level = ++walk->level;
+    assert(level <= IN_SCOPE);
+    walk->contents[level] = walk->field.bytes;
+    walk->readers[level] = wire_reader_of(walk->field.bytes);
+    walk->opened[level] = splice_open(walk->splices, place_of(walk, walk->field.whole.data),
+                                      place_of(walk, walk->field.bytes.data));
+}
+
+static void close_message(struct profile_walk *walk, uint32_t number)
+{
+    unsigned level = walk->level--;
+    assert(walk->readers[level].failure == NULL);
+    splice_close(walk->splices, walk->opened[level], number, walk->contents[level].size);
 }
 
 /* At the end of the dictionary; or, where the request has none, in one of their own. */
@@ -67,28 +64,52 @@ static void add_additions(struct profile_walk *walk, bool has_dictionary, uint64
         profile_bytes_wrap(inserts, begin, REQUEST_DICTIONARY);
     splice_add_from(walk->splices, at, 0, begin);
     walk->additions_placed = additions->size;
-    assert(inserts->size > begin);
 }
 
-void profile_walk_request(struct profile_walk *walk, struct slice request)
+bool profile_walk_next(struct profile_walk *walk)
 {
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
-    const uint8_t *dictionary = last_dictionary(request);
-    assert(walk->on_profile != NULL);
-    while (wire_next_field(&reader, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        uint64_t begin = (uint64_t)(field.whole.data - request.data);
-        uint64_t body = (uint64_t)(field.bytes.data - request.data);
-        size_t opened = splice_open(walk->splices, begin, body);
-        if (field.number == REQUEST_RESOURCES)
-            walk_resource(walk, field.bytes, body);
-        else if (field.whole.data == dictionary)
-            add_additions(walk, true, body + field.bytes.size);
-        splice_close(walk->splices, opened, field.number, field.bytes.size);
+    struct wire_field *field = &walk->field;
+    for (;;) {
+        bool has_field = wire_next_field(&walk->readers[walk->level], field);
+        bool is_message = has_field && field->type == WIRE_BYTES;
+        switch (walk->level) {
+        case IN_REQUEST:
+            if (!has_field) {
+                if (walk->dictionary == NULL)
+                    add_additions(walk, false, walk->request.size);
+                assert(walk->readers[IN_REQUEST].failure == NULL);
+                return false;
+            }
+            if (is_message && field->number == REQUEST_RESOURCES) {
+                open_message(walk);
+                walk->around = field->bytes;
+            } else if (is_message && field->whole.data == walk->dictionary) {
+                open_message(walk);
+                add_additions(walk, true, place_of(walk, field->bytes.data) + field->bytes.size);
+                close_message(walk, REQUEST_DICTIONARY);
+            }
+            break;
+        case IN_RESOURCE:
+            if (!has_field) {
+                close_message(walk, REQUEST_RESOURCES);
+            } else if (field->number == RESOURCE) {
+                walk->is_resource = true;
+                walk->at = place_of(walk, field->whole.data);
+                return true;
+            } else if (is_message && field->number == CHILDREN) {
+                open_message(walk);
+            }
+            break;
+        case IN_SCOPE:
+        default:
+            if (!has_field) {
+                close_message(walk, CHILDREN);
+            } else if (is_message && field->number == CHILDREN) {
+                walk->is_resource = false;
+                walk->at = place_of(walk, field->whole.data);
+                return true;
+            }
+            break;
+        }
     }
-    if (dictionary == NULL)
-        add_additions(walk, false, request.size);
-    assert(reader.failure == NULL);
 }

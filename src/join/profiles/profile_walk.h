@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes through a profiles request that is being spliced: who changes it gets resources and Profiles
- * one by one, and the lengths of the messages around them are seen to. The request has passed
- * profile_door and lies in one piece. Runs on the caller's thread. */
+/* Iterates over the Resources and Profiles of a profiles request that is being spliced, and keeps
+ * the lengths of the messages around them right. The request has passed profile_door and lies in
+ * one piece. One owner. */
 #pragma once
 
 #include "src/join/splice.h"
 #include "src/otlp/wire.h"
 
-/* A field with a Resource, and where it stands in the request; around: the content of the
- * ResourceProfiles that it is in. */
-typedef void (*profile_walk_resource_fn)(void *arg, const struct wire_field *field, uint64_t at,
-                                         struct slice around);
-/* A field with a Profile, and where it stands in the request. It is not opened yet. */
-typedef void (*profile_walk_profile_fn)(void *arg, const struct wire_field *field, uint64_t at);
-
 struct profile_walk {
+    /* What the last _next found. */
+    bool is_resource;        /* a Resource; else a Profile, whose message is not opened yet */
+    struct wire_field field; /* the whole field */
+    uint64_t at;             /* where it stands in the request */
+    struct slice around;     /* content of the ResourceProfiles that it is in */
+
+    size_t additions_placed; /* bytes of the additions that were inserted */
+
+    /* The walk's own. */
     struct splice_list *splices;
-    profile_walk_resource_fn on_resource; /* NULL: nobody wants them */
-    profile_walk_profile_fn on_profile;
-    void *arg;
-    const struct profile_bytes *additions; /* to the dictionary; NULL: none */
-    size_t additions_placed;               /* bytes of these that it has got */
+    const struct profile_bytes *additions;
+    struct slice request;
+    const uint8_t *dictionary; /* where the last one begins; NULL: there is none */
+    struct wire_reader readers[3];
+    struct slice contents[3];
+    size_t opened[3];
+    unsigned level;
 };
 
-/* Calls in the order of the request. Additions come last in the last dictionary (several are one,
- * in their order), as far as they are there when it is passed; where there is none, in a new one.
- */
-void profile_walk_request(struct profile_walk *walk, struct slice request);
+/* additions: fields that the dictionary gets, NULL: none. They are inserted as far as they exist
+ * when the walk passes the end of the last dictionary (several count as one, in their order), or in
+ * a new one at the end of a request without one. */
+struct profile_walk profile_walk_of(struct splice_list *splices, struct slice request,
+                                    const struct profile_bytes *additions);
+/* The next Resource or Profile in the order of the request. False: the walk has ended. */
+bool profile_walk_next(struct profile_walk *walk);
