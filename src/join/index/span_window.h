@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans that went by lately, found by process and time: for samples that name none. One shard per
- * lane, written by that lane alone and read by all without locks; the oldest spans by arrival go
- * first. Empty unless it is asked for. */
+/* Recent spans, found by process and time: for samples that name none. One shard per lane, written
+ * by that lane alone and read by all without locks; the oldest spans by arrival are evicted first.
+ * Used with window_fallback only. */
 #pragma once
 
 #include <stdatomic.h>
@@ -17,14 +17,14 @@ struct window_span {
     uint64_t parent; /* 0: none */
     uint64_t start_ns;
     uint64_t end_ns;
-    uint32_t resource; /* hash of its resource: equal where the producer is */
+    uint32_t resource; /* hash of its resource: equal for the same producer */
     struct thread_facts thread;
 };
 
 /* When and where a sample was taken. */
 struct window_place {
     uint64_t names[RESOURCE_NAMES]; /* of the process, as in resource_facts */
-    uint64_t from_ns;               /* its first and its last time stamp */
+    uint64_t from_ns;               /* its first and its last timestamp */
     uint64_t until_ns;
     uint32_t resource;
     struct thread_facts thread;
@@ -33,10 +33,10 @@ struct window_place {
 enum { WINDOW_ENTRY_WORDS = 10 };
 
 struct window_entry {
-    _Atomic uint64_t words[WINDOW_ENTRY_WORDS];
+    _Atomic uint64_t words[WINDOW_ENTRY_WORDS]; /* seqlock.h */
 };
 
-/* Two words that are read as one: the first has both in it. */
+/* A name of a process. Two words that are consistent if mixed ^ process is the name. */
 struct window_alias {
     _Atomic uint64_t mixed;
     _Atomic uint64_t process;
@@ -45,23 +45,23 @@ struct window_alias {
 struct window_shard {
     struct window_entry *entries;
     uint64_t entries_count;
-    _Atomic uint64_t *heads; /* number of the newest span of a list; 0: none */
+    _Atomic uint64_t *heads; /* number of the newest span in a list; 0: none */
     uint64_t heads_count;    /* a power of two */
     struct window_alias *aliases;
-    uint64_t number;  /* of the newest span; the writer's own */
-    uint64_t process; /* of the resource at hand; the writer's own */
+    uint64_t number;  /* of the newest span; for the writer alone, as the next three */
+    uint64_t process; /* of the resource at hand */
     uint64_t now_ns;
-    uint32_t victim;
-    _Atomic uint32_t levels;        /* that have spans, bit by bit */
-    _Atomic uint64_t gone_until_ns; /* spans that ended until then may be gone */
+    uint32_t victim;                /* alias that is evicted next, in any line */
+    _Atomic uint32_t levels;        /* a bit for each level that has spans */
+    _Atomic uint64_t gone_until_ns; /* spans that ended by then may have been evicted */
 };
 
 struct span_window {
     unsigned shards_count;
-    struct window_shard *shards; /* NULL: not asked for */
+    struct window_shard *shards; /* NULL: not used */
 };
 
-/* What it takes for so many spans. */
+/* Memory for that many spans. */
 uint64_t span_window_bytes(unsigned shards, uint64_t entries);
 /* False: no memory. */
 bool span_window_init(struct span_window *window, unsigned shards, uint64_t entries);
@@ -71,7 +71,7 @@ void span_window_fini(struct span_window *window);
 void span_window_begin(struct span_window *window, unsigned shard,
                        const struct resource_facts *resource, uint64_t now_ns);
 void span_window_add(struct span_window *window, unsigned shard, const struct window_span *span);
-/* Any thread: the one span that was the innermost at that place, JOIN_SKEW_NS more or less. False:
- * there is none, or it cannot be told which. */
+/* Any thread: the only innermost span at that place, within JOIN_SKEW_NS. False: there is none, or
+ * it is ambiguous. */
 bool span_window_find(const struct span_window *window, const struct window_place *place,
                       struct window_span *ret_span);

@@ -166,6 +166,21 @@ static void without_a_trace_a_span_is_found_if_it_is_in_one_trace_only(void **un
     span_index_fini(&index);
 }
 
+static void a_span_in_three_traces_is_as_ambiguous_as_in_two(void **unused)
+{
+    struct span_index index;
+    struct span_facts found;
+    struct span_facts facts = facts_of(42);
+    (void)unused;
+    assert_true(span_index_init(&index, 3, 100, 3 * SPAN_SHARD_BYTES_MIN));
+    for (unsigned shard = 0; shard < 3; shard++) {
+        facts.trace[0]++;
+        span_index_add(&index, shard, &facts);
+    }
+    assert_int_equal(span_index_find(&index, NULL, 42, &found), SPAN_AMBIGUOUS);
+    span_index_fini(&index);
+}
+
 /* An index with a span, 100, whose parent is not there, and one below it. */
 static void init_chain(struct span_index *index, struct span_facts *ret_child)
 {
@@ -381,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_span_that_comes_again_is_there_once),
         cmocka_unit_test(ids_that_are_chosen_to_meet_push_out_only_each_other),
         cmocka_unit_test(without_a_trace_a_span_is_found_if_it_is_in_one_trace_only),
+        cmocka_unit_test(a_span_in_three_traces_is_as_ambiguous_as_in_two),
         cmocka_unit_test(a_chain_of_parents_leads_to_the_local_root),
         cmocka_unit_test(without_a_parent_the_last_span_known_is_likely_the_root),
         cmocka_unit_test(a_parent_in_another_process_ends_the_chain),
