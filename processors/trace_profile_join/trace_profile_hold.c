@@ -51,7 +51,7 @@ bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes)
 {
     assert(hold->store != NULL);
-    return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_AWAITED_SHARE);
+    return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_PENDING_SHARE);
 }
 
 void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes)

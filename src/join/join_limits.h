@@ -15,9 +15,9 @@ enum {
     JOIN_SERVICES_MAX = 4096,
     JOIN_PROCESSES_MAX = 4096,     /* per lane */
     JOIN_SINGLE_TRACES_MAX = 2048, /* names of processes that may have one trace */
-    JOIN_PATIENCE_MAX = 2048,      /* … that send profiles but no spans */
-    JOIN_AWAITED_MAX = 64,         /* of these, that a held request waits for */
-    JOIN_AWAITED_SHARE = 4,        /* of hold_bytes, what such requests may take: a quarter */
+    JOIN_PENDING_SERVICES_MAX = 2048,      /* … that send profiles but no spans */
+    JOIN_PENDING_PROCESSES_MAX = 64,         /* of these, that a held request waits for */
+    JOIN_PENDING_SHARE = 4,        /* of hold_bytes, what such requests may take: a quarter */
     JOIN_SEEN_IDS_MAX = 1 << 16,
     JOIN_LINKS_MAX = 1 << 20, /* spans of a request, beyond which no parents are looked for */
 };

@@ -262,7 +262,7 @@ static void collect_awaits(struct join_store *store, struct batch *batch,
     assert(is_open);
     pending_processes_collect(awaits, &links, 1);
     uint32_t count = awaits->count;
-    assert(count <= JOIN_AWAITED_MAX);
+    assert(count <= JOIN_PENDING_PROCESSES_MAX);
     bool is_over = pending_processes_are_over(awaits, store, 1);
     assert(is_over == (count == 0) && awaits->count == count);
     profile_links_fini(&links);

@@ -230,7 +230,7 @@ static void those_that_may_wait_in_vain_take_a_quarter_of_the_room(void **state)
     }
     assert_true(sent > 1);
     uint64_t held = join_metric(h, JOIN_METRIC "held_bytes{");
-    assert_true(held > 0 && held <= 2048 / JOIN_AWAITED_SHARE);
+    assert_true(held > 0 && held <= 2048 / JOIN_PENDING_SHARE);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), sent);
     assert_int_equal(join_metric(h, "reason=\"pressure\""), 0);
     harness_advance(h, HOLD);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all instances of one join share: its settings and what is known of spans, services,
- * processes and values. Made before lanes run; its parts bear several threads as each says. */
+ * processes and values. Created before the lanes run; each part says which threads may use it. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "src/join/index/id_set.h"
-#include "src/join/index/pending_services.h"
 #include "src/join/index/process_table.h"
-#include "src/join/index/recent_services.h"
 #include "src/join/index/service_set.h"
 #include "src/join/index/single_trace.h"
 #include "src/join/index/span_index.h"
@@ -26,27 +24,27 @@ struct join_store {
     struct process_table processes;
     struct service_set services;
     struct recent_services recent_services;
-    struct id_set observed; /* spans that profiles mentioned: with JOIN_MARK_OBSERVED */
-    struct id_set missed;   /* those that were not there: their spans, if any come, are late */
+    struct id_set observed; /* spans that profiles named; with JOIN_MARK_OBSERVED */
+    struct id_set missed;   /* spans that profiles did not find: if they arrive, they are late */
     struct value_cap caps[JOIN_ATTRIBUTES_MAX];
     _Atomic uint64_t held_bytes;              /* of profiles, on all lanes */
     struct single_traces single_traces;       /* with finds_single_traces */
-    struct pending_services pending_services; /* the same */
+    struct pending_services pending_services; /* with finds_single_traces */
     struct keep_switch keep;
     bool has_spans;             /* some pipeline of traces has an instance */
-    bool has_control;           /* an instance on lane 0, whose own this is, listens */
-    char *id;                   /* of the component; NULL: it is not kept */
-    struct profile_bytes shape; /* what all of this was made for */
+    bool has_control;           /* an instance listens for changes of keep; used on lane 0 alone */
+    char *id;                   /* of the component; NULL: not kept over a reload */
+    struct profile_bytes shape; /* the settings that the tables depend on, encoded */
 };
 
-/* Memory for spans, which is taken at once. */
+/* Bytes of the tables of spans, which are allocated at once. */
 uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes);
-/* NULL: no memory. The settings' texts are borrowed. */
+/* NULL: no memory. Borrows the settings' strings. */
 struct join_store *join_store_create(const struct join_settings *settings, unsigned lanes);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void join_store_destroy(struct join_store *store);
-/* The same for a component of that id, but what is known stays known over a reload that changes
- * neither what of spans is remembered nor how many. */
+/* The store of the component with that id: after a reload the one that was closed before, if the
+ * settings that its tables depend on are the same; else a new one. NULL: no memory. */
 struct join_store *join_store_open(const char *id, const struct join_settings *settings,
                                    unsigned lanes);
 void join_store_close(struct join_store *store);

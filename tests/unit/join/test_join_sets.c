@@ -11,8 +11,6 @@
 #include <cmocka.h>
 
 #include "src/join/index/id_set.h"
-#include "src/join/index/pending_services.h"
-#include "src/join/index/recent_services.h"
 #include "src/join/value_cap.h"
 
 enum { NOW = 1000 };
@@ -96,15 +94,15 @@ static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
     unsigned remembered = 0;
     (void)state;
     assert_true(pending_services_init(&services));
-    for (uint64_t key = 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+    for (uint64_t key = 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
         assert_true(pending_services_has(&services, key, now_ns++));
     now_ns = NOW + JOIN_WARM_UP_NS;
-    for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
         assert_true(pending_services_has(&services, key, now_ns));
     now_ns = NOW + 2 * JOIN_WARM_UP_NS;
-    for (uint64_t key = 2 * JOIN_PATIENCE_MAX + 1; key <= 3 * JOIN_PATIENCE_MAX; key++)
+    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
         remembered += !pending_services_has(&services, key, now_ns);
-    assert_int_equal(remembered, JOIN_PATIENCE_MAX);
+    assert_int_equal(remembered, JOIN_PENDING_SERVICES_MAX);
     pending_services_fini(&services);
 }
 
