@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slot has half of the hash of a name and a place. The text at that place begins with the whole
- * hash, so that a slot that has been overwritten meanwhile is found out. Where two services have
- * gone by one name within JOIN_WARM_UP_NS, neither is told. */
+/* A slot has half of the hash of a name and a place. The record at that place begins with the whole
+ * hash, so that a record that was overwritten is recognised. Where two services had one name within
+ * JOIN_WARM_UP_NS, neither is returned. */
 #include "src/join/index/process_table.h"
 
 #include <assert.h>
@@ -19,7 +19,6 @@ enum { LINE = 8, NAMES = RESOURCE_PROCESS_NAMES + 1 };
 
 bool process_table_init(struct process_table *table, struct span_index *index)
 {
-    assert(index->shards_count > 0);
     *table = (struct process_table){.index = index, .shard_slots = 2 * JOIN_PROCESSES_MAX};
     table->slots =
         mem_try_zalloc(index->shards_count * table->shard_slots * sizeof(table->slots[0]));
@@ -28,7 +27,6 @@ bool process_table_init(struct process_table *table, struct span_index *index)
 
 void process_table_fini(struct process_table *table)
 {
-    assert(table != NULL);
     mem_free(table->slots);
     table->slots = NULL;
 }
@@ -40,27 +38,25 @@ static struct process_slot *line_of(const struct process_table *table, unsigned 
     return &table->slots[shard * table->shard_slots + key % lines * LINE];
 }
 
-/* The surest name first; 0: there is none of that kind. A pod may have several containers. */
+/* The most certain name first; 0: there is none of that kind. A pod may have several containers. */
 static uint64_t name_of(const struct resource_facts *facts, unsigned name)
 {
-    assert(name < NAMES);
     return name < RESOURCE_PROCESS_NAMES ? facts->processes[name] : facts->pod;
 }
 
-/* Never 0, which is never. */
+/* Never 0. */
 static uint32_t seconds_of(uint64_t now_ns)
 {
     assert(now_ns / NS_PER_S < UINT32_MAX);
     return (uint32_t)(now_ns / NS_PER_S) + 1;
 }
 
-static bool is_lately(uint32_t then_s, uint32_t now_s)
+static bool is_recent(uint32_t then_s, uint32_t now_s)
 {
-    assert(now_s > 0);
     return then_s != 0 && (then_s >= now_s || now_s - then_s <= JOIN_WARM_UP_NS / NS_PER_S);
 }
 
-/* False: the text is gone, or is of another name. */
+/* False: the record was overwritten, or is of another name. */
 static bool read_found(const struct process_table *table, unsigned shard, uint64_t key,
                        uint64_t value, struct process_found *ret_found, uint64_t *ret_container)
 {
@@ -76,106 +72,87 @@ static bool read_found(const struct process_table *table, unsigned shard, uint64
     return true;
 }
 
-static struct process_slot *choose(struct process_slot *line, const struct string_ring *log,
-                                   uint64_t key)
+static bool is_same_record(const struct string_record *a, const struct string_record *b)
 {
-    struct process_slot *chosen = &line[key >> 61];
-    assert(key >> 61 < LINE);
-    for (unsigned i = LINE; i > 0; i--) {
-        uint64_t old = atomic_load_explicit(&line[i - 1].value, memory_order_relaxed);
-        if (old >> 32 == key >> 32 && old != 0)
-            return &line[i - 1];
-        if (!string_ring_has(log, (uint32_t)old))
-            chosen = &line[i - 1];
-    }
-    return chosen;
-}
-
-static bool is_same_text(const struct string_record *a, const struct string_record *b)
-{
-    assert(a->bytes <= sizeof(a->words));
     return a->bytes == b->bytes && memcmp(a->words, b->words, a->bytes) == 0;
 }
 
-/* Whoever had the name until now has given it up, or shares it. */
-static void note_change(struct process_slot *slot, const struct process_found *before,
-                        const struct resource_facts *facts, const struct string_record *text)
-{
-    uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
-    assert(facts->service != 0);
-    if (before->service != facts->service)
-        atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
-    else if (!is_same_text(&before->text, text))
-        atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
-}
-
 static void add(struct process_table *table, unsigned shard, uint64_t key,
-                const struct resource_facts *facts, const struct string_record *text,
+                const struct resource_facts *facts, const struct string_record *record,
                 uint32_t now_s)
 {
-    struct string_ring *log = span_index_log(table->index, shard);
-    uint32_t place = string_ring_put(log, text, STRING_KEEP_HALF);
-    struct process_slot *slot = choose(line_of(table, shard, key), log, key);
+    struct string_ring *strings = span_index_log(table->index, shard);
+    uint32_t place = string_ring_put(strings, record, STRING_KEEP_HALF);
+    assert(place != STRING_NOWHERE);
+    /* The slot of that name, else one whose record is gone, else any. */
+    struct process_slot *line = line_of(table, shard, key);
+    struct process_slot *slot = &line[key >> 61];
+    for (unsigned i = LINE; i > 0; i--) {
+        uint64_t old = atomic_load_explicit(&line[i - 1].value, memory_order_relaxed);
+        if (old >> 32 == key >> 32 && old != 0) {
+            slot = &line[i - 1];
+            break;
+        }
+        if (!string_ring_has(strings, (uint32_t)old))
+            slot = &line[i - 1];
+    }
     uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
     uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
     struct process_found before;
     uint64_t container;
-    assert(place != STRING_NOWHERE);
     if (old >> 32 != key >> 32) {
         atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
         atomic_store_explicit(&slot->instance_s, 0, memory_order_relaxed);
     } else if (old != value && read_found(table, shard, key, old, &before, &container)) {
-        note_change(slot, &before, facts, text);
+        /* The process that had the name has given it up, or shares it. */
+        uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
+        if (before.service != facts->service)
+            atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
+        else if (!is_same_record(&before.text, record))
+            atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
     }
     atomic_store_explicit(&slot->seen_s, now_s, memory_order_relaxed);
     if (old != value)
         atomic_store_explicit(&slot->value, value, memory_order_release);
 }
 
-/* What is no UTF-8 would make profiles unreadable that take it. */
+/* Whether profiles may take the value: invalid UTF-8 would make them unreadable. */
 static bool is_readable(const struct resource_facts *facts, int key)
 {
     char room[VALUE_TEXT_BYTES];
-    struct slice text;
-    assert(key < RESOURCE_IDENTITY_KEYS);
+    struct slice string;
     return facts->key_values[key].size > 0 && facts->key_values[key].size <= JOIN_VALUE_BYTES_MAX &&
-           value_text_of(facts->values[key], room, &text) && otlp_text_valid(text) == text.size;
-}
-
-/* What is said of the process behind each of its names, which go first. */
-static void write_text(const struct resource_facts *facts, struct string_record *ret_text)
-{
-    string_record_begin(ret_text);
-    string_record_add_hash(ret_text, 0);
-    string_record_add_hash(ret_text, facts->service);
-    string_record_add_hash(ret_text, facts->pod_container);
-    for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
-        if (is_readable(facts, k))
-            string_record_add(ret_text, facts->key_values[k].data, facts->key_values[k].size,
-                              JOIN_VALUE_BYTES_MAX);
-    assert(facts->service != 0);
+           value_text_of(facts->values[key], room, &string) &&
+           otlp_text_valid(string) == string.size;
 }
 
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns)
 {
-    struct string_record text;
-    text.bytes = 0; /* not written yet: the rest of it is large */
-    assert(table->slots != NULL);
+    struct string_record record;
+    record.bytes = 0; /* not written yet; the rest of it is large */
     if (!facts->has_service || !is_readable(facts, RESOURCE_SERVICE_NAME))
         return;
     for (unsigned i = 0; i < NAMES; i++) {
         uint64_t key = name_of(facts, i);
         if (key == 0)
             continue;
-        if (text.bytes == 0)
-            write_text(facts, &text);
-        text.words[0] = key;
-        add(table, shard, key, facts, &text, seconds_of(now_ns));
+        if (record.bytes == 0) {
+            string_record_begin(&record);
+            string_record_add_hash(&record, 0); /* the name */
+            string_record_add_hash(&record, facts->service);
+            string_record_add_hash(&record, facts->pod_container);
+            for (int k = 0; k < RESOURCE_IDENTITY_KEYS; k++)
+                if (is_readable(facts, k))
+                    string_record_add(&record, facts->key_values[k].data, facts->key_values[k].size,
+                                      JOIN_VALUE_BYTES_MAX);
+        }
+        record.words[0] = key;
+        add(table, shard, key, facts, &record, seconds_of(now_ns));
     }
 }
 
-/* What one look across the shards comes to. */
+/* One look-up of a name in all shards. */
 struct look {
     uint64_t key;
     uint64_t container; /* of a pod, if it matters and is known */
@@ -186,52 +163,45 @@ struct look {
     bool has_instances;
 };
 
-/* What a slot says, beside what others have said. */
-static void take(struct look *look, const struct process_slot *slot,
-                 const struct process_found *here, struct process_found *found)
+/* Compares what the shard has with what others have had; the last seen wins. */
+static void look_in_shard(const struct process_table *table, unsigned shard, struct look *look,
+                          struct process_found *found)
 {
+    const struct process_slot *slot = line_of(table, shard, look->key);
+    const struct process_slot *end = slot + LINE;
+    struct process_found here;
+    uint64_t container;
+    for (; slot < end; slot++) {
+        uint64_t value = atomic_load_explicit(&slot->value, memory_order_acquire);
+        if (read_found(table, shard, look->key, value, &here, &container) &&
+            (look->container == 0 || container == 0 || container == look->container))
+            break;
+    }
+    if (slot == end)
+        return;
     uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
     uint32_t other_s = atomic_load_explicit(&slot->other_s, memory_order_relaxed);
     uint32_t instance_s = atomic_load_explicit(&slot->instance_s, memory_order_relaxed);
-    bool are_both_lately =
-        look->is_found && is_lately(seen_s, look->now_s) && is_lately(look->seen_s, look->now_s);
-    assert(here->service != 0);
+    bool are_both_recent =
+        look->is_found && is_recent(seen_s, look->now_s) && is_recent(look->seen_s, look->now_s);
     look->is_doubtful |=
-        is_lately(other_s, look->now_s) || (are_both_lately && here->service != found->service);
-    look->has_instances |= is_lately(instance_s, look->now_s) ||
-                           (are_both_lately && !is_same_text(&here->text, &found->text));
+        is_recent(other_s, look->now_s) || (are_both_recent && here.service != found->service);
+    look->has_instances |= is_recent(instance_s, look->now_s) ||
+                           (are_both_recent && !is_same_record(&here.text, &found->text));
     if (look->is_found && look->seen_s >= seen_s)
         return;
     look->is_found = true;
     look->seen_s = seen_s;
-    found->service = here->service;
-    found->text = here->text;
+    found->service = here.service;
+    found->text = here.text;
     found->attributes = string_record_read(&found->text);
-    found->attributes.at += here->attributes.at - (const uint8_t *)here->text.words;
-}
-
-static void look_in_shard(const struct process_table *table, unsigned shard, struct look *look,
-                          struct process_found *found)
-{
-    const struct process_slot *line = line_of(table, shard, look->key);
-    struct process_found here;
-    uint64_t container;
-    assert(look->key != 0);
-    for (unsigned i = 0; i < LINE; i++) {
-        uint64_t value = atomic_load_explicit(&line[i].value, memory_order_acquire);
-        if (!read_found(table, shard, look->key, value, &here, &container) ||
-            (look->container != 0 && container != 0 && container != look->container))
-            continue;
-        take(look, &line[i], &here, found);
-        return;
-    }
+    found->attributes.at += here.attributes.at - (const uint8_t *)here.text.words;
 }
 
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
                         uint64_t now_ns, struct process_found *ret_found)
 {
     struct look look = {.is_found = false};
-    assert(facts != NULL);
     for (unsigned i = 0; i < NAMES && (!look.is_found || look.is_doubtful); i++) {
         look = (struct look){.key = name_of(facts, i), .now_s = seconds_of(now_ns)};
         if (i == RESOURCE_PROCESS_NAMES)

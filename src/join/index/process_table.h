@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which service runs in a process, as the resources of its spans say: for profiles that do not say
- * it themselves. One shard per lane, written by that lane alone and read by all without locks; the
- * texts lie in the logs of the span index. */
+/* Which service runs in a process, as the resources of its spans say: for profiles that do not name
+ * one. One shard per lane, written by that lane alone and read by all without locks; the strings
+ * are in the string rings of the span index. */
 #pragma once
 
 #include <stdatomic.h>
@@ -14,10 +14,10 @@ struct resource_facts;
 struct span_index;
 
 struct process_slot {
-    _Atomic uint64_t value;      /* part of a hash, and a place in the shard's log */
-    _Atomic uint32_t seen_s;     /* when its spans came last, on clock_now_ns's scale */
-    _Atomic uint32_t other_s;    /* when those of another service did under that name; 0: never */
-    _Atomic uint32_t instance_s; /* the same: of another instance of the service */
+    _Atomic uint64_t value;      /* half of a hash, and a place in the shard's string ring */
+    _Atomic uint32_t seen_s;     /* when its last spans arrived, by clock_now_ns; never 0 */
+    _Atomic uint32_t other_s;    /* when another service last had that name; 0: never */
+    _Atomic uint32_t instance_s; /* when another instance of the service did; 0: never */
 };
 
 struct process_table {
@@ -28,7 +28,7 @@ struct process_table {
 
 struct process_found {
     uint64_t service;   /* a hash */
-    bool has_instances; /* there have been several of them lately: nobody knows which */
+    bool has_instances; /* there have been several recently: the instance is not known */
     struct string_record text;
     struct record_reader attributes; /* of text: each an encoded KeyValue */
 };
@@ -36,10 +36,10 @@ struct process_found {
 /* False: no memory. */
 bool process_table_init(struct process_table *table, struct span_index *index);
 void process_table_fini(struct process_table *table);
-/* The shard's lane: a process whose resource says which service it is of. */
+/* The shard's lane: notes the process of a resource that names its service. */
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns);
-/* Any thread: the service that runs in the process. False: nobody knows, or there have been two of
- * them lately. */
+/* Any thread: the service that runs in the process. False: none is known, or there have been two
+ * recently. */
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
                         uint64_t now_ns, struct process_found *ret_found);
