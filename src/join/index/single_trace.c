@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of eight entries. A process that was quiet for longer than any two profiles are apart is
- * another one of the same name, and begins anew. Any thread, under the lock. */
+/* Lines of eight entries. A process that was quiet for longer than two profiles are ever apart is
+ * another one of the same name: its entry starts anew. Any thread, under the lock. */
 #include "src/join/index/single_trace.h"
 
 #include <assert.h>
@@ -23,7 +23,6 @@ bool single_traces_init(struct single_traces *traces)
 
 void single_traces_fini(struct single_traces *traces)
 {
-    assert(traces != NULL);
     if (traces->keys != NULL)
         pthread_mutex_destroy(&traces->lock);
     mem_free(traces->keys);
@@ -40,15 +39,13 @@ struct process_names process_names_of(const struct resource_facts *facts)
     struct process_names names = {.keys = {[OF_SERVICE] = facts->service}};
     for (unsigned i = 0; i < OF_SERVICE; i++)
         names.keys[i] = facts->processes[i];
-    assert(names.keys[OF_SERVICE] == facts->service);
     return names;
 }
 
-/* Which of its names are of a process, bit by bit. */
+/* A bit for each kind of name that is the process's own. */
 static uint8_t kinds_of(const struct process_names *names)
 {
     uint8_t kinds = 0;
-    assert(names != NULL);
     for (unsigned i = 0; i < OF_SERVICE; i++)
         if (names->keys[i] != 0)
             kinds |= (uint8_t)(1u << i);
@@ -57,15 +54,13 @@ static uint8_t kinds_of(const struct process_names *names)
 
 static size_t line_of(uint64_t key)
 {
-    assert(key != 0);
     return key % LINES * LINE;
 }
 
-/* NULL: it is not there. */
+/* NULL: there is no entry. */
 static struct single_trace_entry *find(const struct single_traces *traces, uint64_t key)
 {
     size_t line = line_of(key);
-    assert(traces->keys != NULL);
     for (size_t i = line; i < line + LINE; i++)
         if (traces->keys[i] == key)
             return &traces->entries[i];
@@ -74,7 +69,6 @@ static struct single_trace_entry *find(const struct single_traces *traces, uint6
 
 static bool is_quiet(const struct single_trace_entry *entry, uint64_t now_ns)
 {
-    assert(now_ns > 0);
     return now_ns > entry->seen_ns && now_ns - entry->seen_ns > JOIN_WARM_UP_NS;
 }
 
@@ -86,7 +80,6 @@ static struct single_trace_entry *find_or_add(struct single_traces *traces, uint
     size_t chosen = line;
     if (entry != NULL && !is_quiet(entry, now_ns))
         return entry;
-    assert(traces->entries != NULL);
     for (size_t i = line + LINE; entry == NULL && i > line; i--)
         if (traces->entries[i - 1].seen_ns <= traces->entries[chosen].seen_ns)
             chosen = i - 1;
@@ -102,7 +95,6 @@ struct process_keys single_traces_begin(struct single_traces *traces,
 {
     struct process_names all = process_names_of(facts);
     struct process_keys open = {.count = 0};
-    assert(now_ns > 0);
     pthread_mutex_lock(&traces->lock);
     for (unsigned i = 0; i < PROCESS_NAMES_MAX; i++) {
         if (all.keys[i] == 0)
@@ -118,9 +110,24 @@ struct process_keys single_traces_begin(struct single_traces *traces,
     return open;
 }
 
-/* The span has come: it is no unknown parent any more, and its own may be one. */
-static void note_parents(struct single_trace_entry *entry, const struct span_facts *span)
+static void note(struct single_trace_entry *entry, const struct span_facts *span)
 {
+    unsigned kind = span->flags & SPAN_KIND_MASK;
+    bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
+    if (kind == SPAN_KIND_SERVER || kind == SPAN_KIND_CONSUMER || (entry->has_trace && !is_same)) {
+        entry->is_shared = true;
+        return;
+    }
+    if (!entry->has_trace || span->start_ns < entry->start_ns)
+        entry->start_ns = span->start_ns;
+    entry->has_trace = true;
+    memcpy(entry->trace, span->trace, sizeof(entry->trace));
+    if ((span->flags & SPAN_IS_LOCAL_ROOT) != 0) {
+        entry->root = span->span;
+        entry->end_ns = span->end_ns;
+        return;
+    }
+    /* The span is no unknown parent any longer; its own parent may be one. */
     unsigned count = 0;
     bool is_new = span->parent != 0;
     for (unsigned i = 0; i < SINGLE_TRACE_PARENTS_MAX && entry->parents[i] != 0; i++) {
@@ -133,28 +140,6 @@ static void note_parents(struct single_trace_entry *entry, const struct span_fac
         entry->parents[count++] = span->parent;
     if (count < SINGLE_TRACE_PARENTS_MAX)
         entry->parents[count] = 0;
-    assert(count <= SINGLE_TRACE_PARENTS_MAX);
-}
-
-static void note(struct single_trace_entry *entry, const struct span_facts *span)
-{
-    unsigned kind = span->flags & SPAN_KIND_MASK;
-    bool is_same = memcmp(entry->trace, span->trace, sizeof(entry->trace)) == 0;
-    assert(span->span != 0);
-    if (kind == SPAN_KIND_SERVER || kind == SPAN_KIND_CONSUMER || (entry->has_trace && !is_same)) {
-        entry->is_shared = true;
-        return;
-    }
-    if (!entry->has_trace || span->start_ns < entry->start_ns)
-        entry->start_ns = span->start_ns;
-    entry->has_trace = true;
-    memcpy(entry->trace, span->trace, sizeof(entry->trace));
-    if ((span->flags & SPAN_IS_LOCAL_ROOT) == 0) {
-        note_parents(entry, span);
-        return;
-    }
-    entry->root = span->span;
-    entry->end_ns = span->end_ns;
 }
 
 void single_traces_note(struct single_traces *traces, const struct process_keys *keys,
@@ -167,34 +152,21 @@ void single_traces_note(struct single_traces *traces, const struct process_keys 
     pthread_mutex_unlock(&traces->lock);
 }
 
-/* At least half of the time is the trace's; from its first span on as long as its root has not
- * ended. */
-static bool covers(const struct single_trace_entry *entry, uint64_t from_ns, uint64_t until_ns)
-{
-    uint64_t end_ns = entry->root != 0 ? entry->end_ns : UINT64_MAX;
-    uint64_t begin = entry->start_ns > from_ns ? entry->start_ns : from_ns;
-    uint64_t end = end_ns < until_ns ? end_ns : until_ns;
-    assert(from_ns <= until_ns);
-    return begin <= end && end - begin >= (until_ns - from_ns) / 2;
-}
-
-/* What is known by its surest name. A process that is named as others of its service are, but has
- * another name, is another one. NULL: nothing. */
+/* The entry of the most certain name that has one. When only the service has, and its processes
+ * have names of the kind that this one has, this is another process. NULL: nothing is known. */
 static const struct single_trace_entry *entry_of(const struct single_traces *traces,
                                                  const struct process_names *names)
 {
     const struct single_trace_entry *entry = NULL;
-    assert(names != NULL);
     for (unsigned i = 0; i < PROCESS_NAMES_MAX && entry == NULL; i++)
         if (names->keys[i] != 0)
             entry = find(traces, names->keys[i]);
     return entry != NULL && (entry->kinds & kinds_of(names)) == 0 ? entry : NULL;
 }
 
-/* Not long ago. */
+/* Whether the process has sent spans recently. */
 static bool has_spans(const struct single_trace_entry *entry, uint64_t now_ns)
 {
-    assert(now_ns > 0);
     return entry != NULL && (entry->has_trace || entry->is_shared) && !is_quiet(entry, now_ns);
 }
 
@@ -203,7 +175,6 @@ enum process_state single_traces_state(struct single_traces *traces,
 {
     enum process_state state = PROCESS_UNKNOWN;
     uint64_t service = names->keys[OF_SERVICE];
-    assert(now_ns > 0);
     pthread_mutex_lock(&traces->lock);
     const struct single_trace_entry *entry = entry_of(traces, names);
     if (has_spans(entry, now_ns))
@@ -214,26 +185,24 @@ enum process_state single_traces_state(struct single_traces *traces,
     return state;
 }
 
-static enum single_trace_found found_in(const struct single_trace_entry *entry, uint64_t from_ns,
-                                        uint64_t until_ns)
-{
-    assert(from_ns <= until_ns);
-    if (!entry->has_trace || entry->is_shared)
-        return SINGLE_TRACE_NONE;
-    if (covers(entry, from_ns, until_ns))
-        return SINGLE_TRACE_FOUND;
-    return entry->root == 0 ? SINGLE_TRACE_UNDECIDED : SINGLE_TRACE_NONE;
-}
-
 enum single_trace_found single_traces_find(struct single_traces *traces,
                                            const struct process_names *names, uint64_t from_ns,
                                            uint64_t until_ns, struct single_trace *ret_trace)
 {
-    assert(ret_trace != NULL);
+    enum single_trace_found found = SINGLE_TRACE_NONE;
+    assert(from_ns <= until_ns);
     pthread_mutex_lock(&traces->lock);
     const struct single_trace_entry *entry = entry_of(traces, names);
-    enum single_trace_found found =
-        entry != NULL ? found_in(entry, from_ns, until_ns) : SINGLE_TRACE_NONE;
+    if (entry != NULL && entry->has_trace && !entry->is_shared) {
+        /* The trace must have at least half of the time; until its root has ended, it lasts. */
+        uint64_t end_ns = entry->root != 0 ? entry->end_ns : UINT64_MAX;
+        uint64_t begin = entry->start_ns > from_ns ? entry->start_ns : from_ns;
+        uint64_t end = end_ns < until_ns ? end_ns : until_ns;
+        if (begin <= end && end - begin >= (until_ns - from_ns) / 2)
+            found = SINGLE_TRACE_FOUND;
+        else if (entry->root == 0)
+            found = SINGLE_TRACE_UNDECIDED;
+    }
     if (found == SINGLE_TRACE_FOUND) {
         memcpy(ret_trace->trace, entry->trace, sizeof(ret_trace->trace));
         ret_trace->root = entry->root != 0 ? entry->root : entry->parents[0];
