@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resources. Hashes are of kind and texts; the same on both sides of the join, and in this process
- * alone. Any thread. */
+/* Hashes are of the kind and the strings; they are the same on both sides of the join, and differ
+ * from process to process. Any thread. */
 #include "src/join/index/resource_facts.h"
 
 #include <assert.h>
@@ -18,10 +18,11 @@
 
 enum { ATTRIBUTES = 1 };
 
-/* Of hashes, beside the numbers of names. */
+/* Seeds of hashes, beside the numbers of names. */
 enum seed { SEED_POD = 100, SEED_POD_CONTAINER };
 
-/* What OpenTelemetry's SDKs call a service that nobody has named. */
+/* OpenTelemetry's SDKs give it to a service without a name, perhaps with : and the program's name.
+ */
 #define DEFAULT_SERVICE "unknown_service"
 
 #define NAME(text)                                                                                 \
@@ -51,36 +52,32 @@ static const enum resource_key processes[RESOURCE_NAMES][2] = {
     {RESOURCE_SERVICE_NAME, RESOURCE_SERVICE_INSTANCE},
 };
 
-/* At the end of the room. */
-static struct slice decimal_of(int64_t integer, char room[VALUE_TEXT_BYTES])
-{
-    uint64_t left = integer < 0 ? -(uint64_t)integer : (uint64_t)integer;
-    size_t at = VALUE_TEXT_BYTES;
-    assert(room != NULL);
-    do
-        room[--at] = (char)('0' + left % 10);
-    while ((left /= 10) > 0);
-    if (integer < 0)
-        room[--at] = '-';
-    return slice_of(room + at, VALUE_TEXT_BYTES - at);
-}
-
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text)
 {
-    assert(room != NULL);
     struct value value = value_read_single(encoded);
     int bytes = 0;
+    if (value.type == VALUE_TEXT) {
+        *ret_text = value.bytes;
+        return true;
+    }
     if (value.type == VALUE_INT) {
-        *ret_text = decimal_of(value.integer, room);
+        uint64_t left = value.integer < 0 ? -(uint64_t)value.integer : (uint64_t)value.integer;
+        size_t at = VALUE_TEXT_BYTES;
+        do
+            room[--at] = (char)('0' + left % 10);
+        while ((left /= 10) > 0);
+        if (value.integer < 0)
+            room[--at] = '-';
+        *ret_text = slice_of(room + at, VALUE_TEXT_BYTES - at);
         return true;
     }
     if (value.type == VALUE_DOUBLE)
         bytes = snprintf(room, VALUE_TEXT_BYTES, "%.15g", value.real);
     else if (value.type == VALUE_BOOL)
         bytes = snprintf(room, VALUE_TEXT_BYTES, "%s", value.boolean ? "true" : "false");
-    else if (value.type != VALUE_TEXT)
+    else
         return false;
-    *ret_text = value.type == VALUE_TEXT ? value.bytes : slice_of(room, (size_t)bytes);
+    *ret_text = slice_of(room, (size_t)bytes);
     return true;
 }
 
@@ -89,12 +86,11 @@ struct slice value_text_or_empty(struct slice encoded)
     struct value value = {.type = VALUE_EMPTY};
     if (encoded.data != NULL)
         value = value_read(encoded);
-    assert(value.type <= VALUE_BYTES);
     return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
 }
 
-/* Drawn once, so that nobody can choose a service that is taken for another, or names that crowd
- * one place of a table. */
+/* Drawn once: without it a client could choose a service that collides with another, or names that
+ * crowd one place of a table. */
 static uint64_t process_seed(void)
 {
     static _Atomic uint64_t drawn;
@@ -105,7 +101,7 @@ static uint64_t process_seed(void)
     return atomic_compare_exchange_strong(&drawn, &seed, fresh) ? fresh : seed;
 }
 
-/* 0: it has no text, or an empty one. */
+/* 0: it has no string, or an empty one. */
 static uint64_t hash_value(struct slice value, uint64_t seed)
 {
     char room[VALUE_TEXT_BYTES];
@@ -113,21 +109,7 @@ static uint64_t hash_value(struct slice value, uint64_t seed)
     if (value.data == NULL || !value_text_of(value, room, &text) || text.size == 0)
         return 0;
     uint64_t hash = XXH3_64bits_withSeed(text.data, text.size, seed + process_seed());
-    assert(text.data != NULL);
     return hash != 0 ? hash : 1;
-}
-
-static void read_attribute(struct resource_facts *facts, struct slice encoded)
-{
-    struct key_value attribute = key_value_of(encoded);
-    assert(facts != NULL);
-    for (int i = 0; attribute.value.data != NULL && i < RESOURCE_KEYS; i++) {
-        if (facts->values[i].data != NULL || !slice_equal(attribute.key, names[i]))
-            continue;
-        facts->values[i] = attribute.value;
-        if (i < RESOURCE_IDENTITY_KEYS)
-            facts->key_values[i] = encoded;
-    }
 }
 
 enum resource_key resource_identity_key(struct slice key)
@@ -135,27 +117,21 @@ enum resource_key resource_identity_key(struct slice key)
     enum resource_key found = 0;
     while (found < RESOURCE_IDENTITY_KEYS && !slice_equal(key, names[found]))
         found++;
-    assert(found <= RESOURCE_IDENTITY_KEYS);
     return found;
-}
-
-/* unknown_service, or unknown_service: and a program's name. */
-static bool is_default_name(struct slice text)
-{
-    const size_t size = sizeof(DEFAULT_SERVICE) - 1;
-    assert(text.data != NULL || text.size == 0);
-    return text.size >= size && memcmp(text.data, DEFAULT_SERVICE, size) == 0 &&
-           (text.size == size || text.data[size] == ':');
 }
 
 bool resource_lacks(const struct resource_facts *facts, enum resource_key key)
 {
+    const size_t size = sizeof(DEFAULT_SERVICE) - 1;
     char room[VALUE_TEXT_BYTES];
-    struct slice text = slice_of_text("");
+    struct slice text;
     assert(key < RESOURCE_KEYS);
-    if (facts->values[key].data == NULL || !value_text_of(facts->values[key], room, &text))
+    if (facts->values[key].data == NULL || !value_text_of(facts->values[key], room, &text) ||
+        text.size == 0)
         return true;
-    return text.size == 0 || (key == RESOURCE_SERVICE_NAME && is_default_name(text));
+    return key == RESOURCE_SERVICE_NAME && text.size >= size &&
+           memcmp(text.data, DEFAULT_SERVICE, size) == 0 &&
+           (text.size == size || text.data[size] == ':');
 }
 
 struct resource_facts resource_facts_of(struct slice content)
@@ -163,9 +139,18 @@ struct resource_facts resource_facts_of(struct slice content)
     struct resource_facts facts = {.service = 0};
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number == ATTRIBUTES && field.type == WIRE_BYTES)
-            read_attribute(&facts, field.bytes);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != ATTRIBUTES || field.type != WIRE_BYTES)
+            continue;
+        struct key_value attribute = key_value_of(field.bytes);
+        for (int i = 0; attribute.value.data != NULL && i < RESOURCE_KEYS; i++) {
+            if (facts.values[i].data != NULL || !slice_equal(attribute.key, names[i]))
+                continue;
+            facts.values[i] = attribute.value;
+            if (i < RESOURCE_IDENTITY_KEYS)
+                facts.key_values[i] = field.bytes;
+        }
+    }
     assert(reader.failure == NULL);
     facts.service = hash_value(facts.values[RESOURCE_SERVICE_NAME], 0);
     for (uint64_t i = 0; i < RESOURCE_NAMES; i++) {

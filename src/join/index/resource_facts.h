@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Resource, of spans or of profiles, says of the service and the process that it is of. Pure
- * functions; any thread. */
+/* The service and the process that a Resource, of spans or of profiles, describes. Pure functions;
+ * any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -23,32 +23,32 @@ enum resource_key {
     RESOURCE_KEYS,
 };
 
-/* Names of a process: the surest one first. The last is of an instance of a service, so that it
- * tells nothing of who that is. */
+/* Names of a process, the most certain one first. The last is of an instance of a service, so it
+ * cannot tell which service that is. */
 enum { RESOURCE_PROCESS_NAMES = 4, RESOURCE_NAMES };
 
 struct resource_facts {
     struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
     struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
     uint64_t service;                                /* a hash; 0: no service.name */
-    bool has_service;                                /* one that somebody chose */
+    bool has_service;                                /* not an SDK's default name */
     uint64_t processes[RESOURCE_NAMES];              /* hashes; 0: not named that way */
-    uint64_t pod;                                    /* the same: of k8s.pod.uid alone, */
-    uint64_t pod_container;                          /* of k8s.container.name alone */
+    uint64_t pod;                                    /* hash of k8s.pod.uid alone; 0: none */
+    uint64_t pod_container;                          /* of k8s.container.name alone; 0: none */
     uint32_t hash;                                   /* of all bytes: equal within a process */
 };
 
-/* content: of an encoded Resource whose attributes have texts, not references. */
+/* content: of an encoded Resource whose attributes are inline, without references. */
 struct resource_facts resource_facts_of(struct slice content);
-/* Which part of a service's identity has that key; RESOURCE_IDENTITY_KEYS: none. */
+/* The part of a service's identity that has that key; RESOURCE_IDENTITY_KEYS: none. */
 enum resource_key resource_identity_key(struct slice key);
-/* Whether the resource says nothing there that is worth keeping: no attribute, no text, or the name
- * that SDKs give a service without one. */
+/* Whether the resource has no useful value for the key: no attribute, no string, or the default
+ * name of SDKs for a service. */
 bool resource_lacks(const struct resource_facts *facts, enum resource_key key);
 
-/* The text of an attribute value (an encoded AnyValue) that is a scalar or a list of one, in room
- * where it is not a text already; false: it is neither. */
+/* The string for an attribute value (an encoded AnyValue) that is a scalar or a list of one; in
+ * room unless it is a string already. False: it is neither. */
 enum { VALUE_TEXT_BYTES = 32 };
 bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct slice *ret_text);
-/* Of a text value; empty for all others, and for none. */
+/* Empty if the value is no string or there is none. */
 struct slice value_text_or_empty(struct slice encoded);

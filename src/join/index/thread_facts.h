@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which thread a span or a sample says that it was on. Pure functions; any thread. */
+/* The thread that a span or a sample was recorded on. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,16 +10,15 @@
 #define THREAD_NAME_KEY "thread.name"
 #define THREAD_ID_KEY   "thread.id"
 
-/* Hashes; 0: not said. */
+/* Hashes; 0: unknown. */
 struct thread_facts {
-    uint16_t name; /* of as much of thread.name as a kernel keeps */
+    uint16_t name; /* of the part of thread.name that the kernel keeps */
     uint16_t id;
 };
 
-/* An attribute: its key and encoded AnyValue. Others than thread.name and thread.id are passed
- * over. */
+/* Notes an attribute, given by its key and encoded AnyValue, if it is thread.name or thread.id. */
 void thread_facts_take(struct thread_facts *facts, struct slice key, struct slice value);
-/* Whether they cannot be the same thread. Numbers are of the runtime in one producer and of the
- * kernel in another: they say something only where both are of the same producer. */
+/* Whether they cannot be the same thread. One producer numbers threads as the runtime does, another
+ * as the kernel does: ids differ only when both are of the same producer. */
 bool thread_facts_differ(const struct thread_facts *a, const struct thread_facts *b,
                          bool is_same_producer);
