@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids in lines of eight; in a full line the one to go is picked by the id that comes. Any thread.
- */
+/* Ids in lines of eight; in a full line the new id determines which one is evicted. Any thread. */
 #include "src/join/index/id_set.h"
 
 #include <assert.h>
@@ -21,7 +20,6 @@ bool id_set_init(struct id_set *set, uint64_t places)
 
 void id_set_fini(struct id_set *set)
 {
-    assert(set != NULL);
     mem_free((void *)(uintptr_t)set->places);
     set->places = NULL;
 }
@@ -35,14 +33,12 @@ static uint64_t mix(uint64_t id)
 
 static _Atomic uint64_t *line_of(const struct id_set *set, uint64_t id)
 {
-    assert(set->places != NULL);
     return &set->places[mix(id) % (set->count / LINE) * LINE];
 }
 
 static _Atomic uint64_t *find(const struct id_set *set, uint64_t id)
 {
     _Atomic uint64_t *line = line_of(set, id);
-    assert(id != 0);
     for (unsigned i = 0; i < LINE; i++)
         if (atomic_load_explicit(&line[i], memory_order_relaxed) == id)
             return &line[i];
@@ -54,7 +50,6 @@ void id_set_add(struct id_set *set, uint64_t id)
     _Atomic uint64_t *line = line_of(set, id);
     if (find(set, id) != NULL)
         return;
-    assert(set->count >= LINE);
     if (!atomic_load_explicit(&set->is_used, memory_order_relaxed))
         atomic_store_explicit(&set->is_used, true, memory_order_relaxed);
     for (unsigned i = 0; i < LINE; i++) {
@@ -67,20 +62,17 @@ void id_set_add(struct id_set *set, uint64_t id)
 
 void id_set_expect(const struct id_set *set, uint64_t id)
 {
-    assert(id != 0);
     if (atomic_load_explicit(&set->is_used, memory_order_relaxed))
         __builtin_prefetch(line_of(set, id));
 }
 
 bool id_set_has(const struct id_set *set, uint64_t id)
 {
-    assert(id != 0);
     return atomic_load_explicit(&set->is_used, memory_order_relaxed) && find(set, id) != NULL;
 }
 
 bool id_set_take(struct id_set *set, uint64_t id)
 {
-    assert(id != 0);
     if (!atomic_load_explicit(&set->is_used, memory_order_relaxed))
         return false;
     _Atomic uint64_t *place = find(set, id);

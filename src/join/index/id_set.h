@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ids were mentioned lately: a fixed number of places, where a newer id may push out an older
- * one. Any thread, without locks. */
+/* Ids that were mentioned recently. Bounded: a new id may evict another. Any thread, lock-free. */
 #pragma once
 
 #include <stdatomic.h>
@@ -18,8 +17,8 @@ bool id_set_init(struct id_set *set, uint64_t places);
 void id_set_fini(struct id_set *set);
 /* id is not 0. */
 void id_set_add(struct id_set *set, uint64_t id);
-/* It will be asked for soon: memory may be fetched meanwhile. */
+/* Prefetches the place of id. */
 void id_set_expect(const struct id_set *set, uint64_t id);
 bool id_set_has(const struct id_set *set, uint64_t id);
-/* True once for each time it was added, or less. */
+/* Removes the id. True at most once for each time it was added. */
 bool id_set_take(struct id_set *set, uint64_t id);

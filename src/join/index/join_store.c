@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and unmaking the shared parts. Main thread. */
+/* Creating and destroying the shared parts. Main thread. */
 #include "src/join/index/join_store.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ uint64_t join_store_bytes(const struct join_settings *settings, unsigned lanes)
            (settings->uses_window ? span_window_bytes(lanes, settings->index_entries) : 0);
 }
 
-/* What the tables, and the texts in them, were made for. */
+/* Encodes the settings that the tables, and the strings in them, depend on. */
 static void put_shape(struct profile_bytes *shape, const struct join_settings *settings,
                       unsigned lanes)
 {
@@ -25,7 +25,6 @@ static void put_shape(struct profile_bytes *shape, const struct join_settings *s
                                 settings->uses_window,
                                 settings->finds_single_traces,
                                 settings->attributes_count};
-    assert(shape->size == 0);
     profile_bytes_add(shape, slice_of(numbers, sizeof(numbers)));
     for (size_t i = 0; i < settings->attributes_count; i++) {
         const struct join_attribute *attribute = &settings->attributes[i];
@@ -80,23 +79,16 @@ void join_store_destroy(struct join_store *store)
     mem_free(store);
 }
 
-static bool is_made_for(const struct join_store *store, const struct join_settings *settings,
-                        unsigned lanes)
-{
-    struct profile_bytes shape = {.budget = NULL};
-    put_shape(&shape, settings, lanes);
-    assert(store->shape.size > 0);
-    bool is_same = slice_equal(slice_of(shape.data, shape.size),
-                               slice_of(store->shape.data, store->shape.size));
-    profile_bytes_fini(&shape);
-    return is_same;
-}
-
 struct join_store *join_store_open(const char *id, const struct join_settings *settings,
                                    unsigned lanes)
 {
     struct join_store *store = reload_state_take(id);
-    if (store != NULL && is_made_for(store, settings, lanes)) {
+    struct profile_bytes shape = {.budget = NULL};
+    put_shape(&shape, settings, lanes);
+    bool is_same = store != NULL && slice_equal(slice_of(shape.data, shape.size),
+                                                slice_of(store->shape.data, store->shape.size));
+    profile_bytes_fini(&shape);
+    if (is_same) {
         store->settings = *settings;
         keep_switch_init(&store->keep, &settings->keep);
         store->has_spans = false;
@@ -107,13 +99,11 @@ struct join_store *join_store_open(const char *id, const struct join_settings *s
     store = join_store_create(settings, lanes);
     if (store != NULL)
         store->id = mem_copy_text(id);
-    assert(store == NULL || store->id != NULL);
     return store;
 }
 
 static void destroy_kept(void *object)
 {
-    assert(object != NULL);
     join_store_destroy(object);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links in the order in which they came, and a table of hashes that finds them. Both double when
- * they are full, as far as the budget has memory. Runs on the owner's thread. */
+/* Links in the order of their arrival, and a hash table of their places. Both double when they are
+ * full, as far as the budget has memory. Runs on the owner's thread. */
 #include "src/join/index/link_set.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* For how many there is room at first, for how many at most at once, and how many there may be. */
+/* Room at first, room that _reserve makes at most, and the limit. */
 enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
 
 /* Above a 16th of the slots in use, clearing all of them is quicker. */
@@ -24,14 +24,12 @@ enum { CLEAR_ALL_SHARE = 16 };
 
 void link_set_init(struct link_set *set, struct budget *budget)
 {
-    assert(set != NULL);
     *set = (struct link_set){.budget = budget, .count = 1};
     set->seed = (uint64_t)(random_uniform() * 0x1p53);
 }
 
 void link_set_fini(struct link_set *set)
 {
-    assert(set != NULL);
     mem_free(set->items);
     mem_free(set->slots);
     if (set->budget != NULL)
@@ -54,8 +52,8 @@ static uint32_t *slot_of(const struct link_set *set, const struct link_key *key)
     }
 }
 
-/* A table that was large once and holds little now is emptied link by link: otherwise one large
- * request would make every small one after it pay for its slots. */
+/* A large table with few links is emptied link by link: otherwise every small request would pay for
+ * the slots of a large one before it. */
 void link_set_clear(struct link_set *set)
 {
     assert(set->count > 0);
@@ -69,12 +67,12 @@ void link_set_clear(struct link_set *set)
     set->count = 1;
 }
 
-/* Room for so many, a power of two. */
+/* capacity: a power of two. False: no memory. */
 static bool grow(struct link_set *set, uint32_t capacity)
 {
     uint32_t slots_count = 2 * capacity;
     assert(capacity > set->capacity);
-    /* While links are copied both lists are there. */
+    /* Both lists exist while links are copied. */
     if (set->budget != NULL && !budget_try_take(set->budget, capacity * LINK_BYTES))
         return false;
     uint64_t before = set->capacity * LINK_BYTES;
