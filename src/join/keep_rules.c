@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules in one word: the duration in its upper bits, a flag each in the lower ones. Any thread. */
+/* The word has the duration in its upper bits and a flag for each other rule below. Any thread. */
 #include "src/join/keep_rules.h"
 
 #include <assert.h>
-#include <stddef.h>
 
 #include "src/join/span_facts.h"
 
@@ -11,7 +10,6 @@ enum { ERRORS = 1, SAMPLED = 2, UNLINKED = 4, SLOW_SHIFT = 3 };
 
 void keep_switch_init(struct keep_switch *keep, const struct keep_rules *configured)
 {
-    assert(keep != NULL);
     keep->configured = *configured;
     keep_switch_set(keep, configured);
 }
@@ -28,7 +26,6 @@ void keep_switch_set(struct keep_switch *keep, const struct keep_rules *rules)
 
 struct keep_rules keep_switch_read(const struct keep_switch *keep)
 {
-    assert(keep != NULL);
     uint64_t word = atomic_load_explicit(&keep->word, memory_order_relaxed);
     return (struct keep_rules){
         .slow_ns = word >> SLOW_SHIFT,
@@ -40,7 +37,6 @@ struct keep_rules keep_switch_read(const struct keep_switch *keep)
 
 bool keep_rules_are_on(const struct keep_rules *rules)
 {
-    assert(rules != NULL);
     return rules->slow_ns > 0 || rules->keeps_errors || rules->keeps_sampled;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An encoded KeyValue with a text for a key. Plain value, any thread. */
+/* An encoded KeyValue with an inline key. Plain value; any thread. */
 #pragma once
 
 #include <assert.h>
@@ -11,7 +11,7 @@ struct key_value {
     struct slice value; /* encoded AnyValue; no data: absent */
 };
 
-/* The last of each field counts. */
+/* The last of each field wins. */
 static inline struct key_value key_value_of(struct slice encoded)
 {
     enum { KEY_FIELD = 1, VALUE_FIELD = 2 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Splicing. A message that is opened has its place in the list before its content, so that the list
- * is in order by itself. Runs on the owner's thread. */
+/* An opened message gets its place in the list before its content, so the list is always in order.
+ * Runs on the owner's thread. */
 #include "src/join/splice.h"
 
 #include <assert.h>
@@ -15,11 +15,10 @@ enum { ITEMS_FIRST = 64, ITEMS_KEPT_MAX = 1024 };
 
 void splice_list_init(struct splice_list *list, struct budget *budget)
 {
-    assert(list != NULL);
     *list = (struct splice_list){.inserts.budget = budget};
 }
 
-/* A small list stays from batch to batch, and is not charged. */
+/* A small list is kept from batch to batch and not charged. */
 static uint64_t charge_of(size_t capacity)
 {
     return capacity > ITEMS_KEPT_MAX ? capacity * sizeof(struct splice) : 0;
@@ -27,7 +26,6 @@ static uint64_t charge_of(size_t capacity)
 
 void splice_list_forget(struct splice_list *list)
 {
-    assert(list != NULL);
     splice_list_clear(list);
     profile_bytes_fini(&list->inserts);
     if (list->capacity <= ITEMS_KEPT_MAX)
@@ -49,7 +47,6 @@ void splice_list_fini(struct splice_list *list)
 
 void splice_list_clear(struct splice_list *list)
 {
-    assert(list != NULL);
     list->count = 0;
     list->growth = 0;
     list->inserts.size = 0;
@@ -66,7 +63,7 @@ uint64_t splice_list_growth(const struct splice_list *list, size_t count, uint64
     return items * sizeof(list->items[0]) + profile_bytes_growth(&list->inserts, bytes);
 }
 
-/* While items are copied both are there. */
+/* Both lists exist while items are copied. */
 static void __attribute__((noinline)) grow(struct splice_list *list)
 {
     struct budget *budget = list->inserts.budget;
@@ -94,7 +91,7 @@ void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, si
     size_t bytes = list->inserts.size - begin;
     struct splice *last = list->count > 0 ? &list->items[list->count - 1] : NULL;
     list->growth += (int64_t)bytes - (int64_t)removed;
-    /* What follows the last one on both sides belongs to it: neighbours are many. */
+    /* Extends the last splice when adjacent to it, which is frequent. */
     if (last != NULL && !last->is_header && at == last->at + last->removed &&
         begin == last->insert + last->insert_bytes) {
         last->removed += removed;

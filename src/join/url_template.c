@@ -31,45 +31,45 @@ static bool add(struct url_template *template, struct url_piece piece, struct er
     return true;
 }
 
-static bool refuse_name(size_t at, struct slice name, unsigned allowed, struct error *error)
-{
-    char list[NAMES_BYTES] = "";
-    size_t used = 0;
-    for (unsigned i = 0; i < URL_VALUES; i++)
-        if ((allowed >> i & 1) != 0)
-            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s{%s}",
-                                     used > 0 ? ", " : "", names[i]);
-    assert(used < sizeof(list));
-    int shown = name.size < NAME_SHOWN_MAX ? (int)name.size : NAME_SHOWN_MAX;
-    return error_set(error, "byte %zu: found {%.*s}, expected one of %s; {{ is a brace", at, shown,
-                     (const char *)name.data, list);
-}
-
-/* From the brace at text + at on. Returns where it ends; 0: it is wrong. */
+/* Reads the place that begins with the brace at text + at. Returns where it ends; 0: it is wrong.
+ */
 static size_t read_place(const char *text, size_t at, unsigned allowed,
                          struct url_template *template, struct error *error)
 {
     const char *begin = text + at + 1;
     const char *end = strchr(begin, '}');
-    assert(text[at] == '{');
     if (end == NULL) {
         error_set(error, "byte %zu: found { without }, expected a name in braces, or {{", at);
         return 0;
     }
     struct slice name = slice_of(begin, (size_t)(end - begin));
-    for (unsigned i = 0; i < URL_VALUES; i++)
-        if ((allowed >> i & 1) != 0 && slice_equal_text(name, names[i]))
+    char list[NAMES_BYTES] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < URL_VALUES; i++) {
+        if ((allowed >> i & 1) == 0)
+            continue;
+        if (slice_equal_text(name, names[i]))
             return add(template, (struct url_piece){.value = (enum url_value)i}, error)
                        ? at + name.size + 2
                        : 0;
-    refuse_name(at, name, allowed, error);
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s{%s}", used > 0 ? ", " : "",
+                                 names[i]);
+        assert(used < sizeof(list));
+    }
+    int shown = name.size < NAME_SHOWN_MAX ? (int)name.size : NAME_SHOWN_MAX;
+    error_set(error, "byte %zu: found {%.*s}, expected one of %s; {{ is a brace", at, shown,
+              (const char *)name.data, list);
     return 0;
 }
 
-static bool is_url(const char *text, struct error *error)
+bool url_template_read(const char *text, unsigned allowed, struct url_template *ret_template,
+                       struct error *error)
 {
+    struct url_template template = {.count = 0};
+    *ret_template = template;
+    if (text[0] == '\0')
+        return true;
     size_t fine = 0;
-    assert(text != NULL);
     while (text[fine] > ' ' && text[fine] < 0x7f)
         fine++;
     if (text[fine] != '\0')
@@ -79,19 +79,6 @@ static bool is_url(const char *text, struct error *error)
                          fine);
     if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
         return error_set(error, "byte 0: expected a URL that begins with https:// or http://");
-    return true;
-}
-
-bool url_template_read(const char *text, unsigned allowed, struct url_template *ret_template,
-                       struct error *error)
-{
-    struct url_template template = {.count = 0};
-    assert(error != NULL);
-    *ret_template = template;
-    if (text[0] == '\0')
-        return true;
-    if (!is_url(text, error))
-        return false;
     for (size_t at = 0; text[at] != '\0';) {
         bool is_brace = text[at] == '{' || text[at] == '}';
         if (is_brace && text[at + 1] != text[at] && text[at] == '}')
@@ -111,26 +98,22 @@ bool url_template_read(const char *text, unsigned allowed, struct url_template *
     return true;
 }
 
-/* RFC 3986 §2.3. */
-static bool is_unreserved(uint8_t byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' || byte == '_' || byte == '~';
-}
-
-/* Returns the bytes written; SIZE_MAX: there is no room. */
+/* Percent-encodes all but unreserved characters (RFC 3986 §2.3). Returns the bytes written;
+ * SIZE_MAX: there is no room. */
 static size_t write_encoded(struct slice text, uint8_t *room, size_t most)
 {
     static const char digits[] = "0123456789ABCDEF";
     size_t used = 0;
-    assert(text.data != NULL);
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = text.data[i];
-        size_t size = is_unreserved(byte) ? 1 : 3;
+        bool is_unreserved = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                             (byte >= '0' && byte <= '9') || byte == '-' || byte == '.' ||
+                             byte == '_' || byte == '~';
+        size_t size = is_unreserved ? 1 : 3;
         if (most - used < size)
             return SIZE_MAX;
-        room[used] = size == 1 ? byte : '%';
-        if (size == 3) {
+        room[used] = is_unreserved ? byte : '%';
+        if (!is_unreserved) {
             room[used + 1] = (uint8_t)digits[byte >> 4];
             room[used + 2] = (uint8_t)digits[byte & 15];
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An open table of hashes; what an older epoch left counts as empty. Any thread. */
+/* An open table of hashes; slots of older epochs count as empty. Any thread. */
 #include "src/join/value_cap.h"
 
 #include <assert.h>
-#include <stddef.h>
 
 #include "src/base/mem.h"
 #include "src/base/random.h"
@@ -27,17 +26,15 @@ bool value_cap_init(struct value_cap *cap, uint64_t most)
 
 void value_cap_fini(struct value_cap *cap)
 {
-    assert(cap != NULL);
     mem_free((void *)(uintptr_t)cap->slots);
     cap->slots = NULL;
 }
 
-/* One more value of the epoch, if there is room; the first of a new epoch begins the count anew. */
+/* Counts one more value of the epoch, if there is room; the first one resets the count. */
 static bool take_room(struct value_cap *cap, uint32_t epoch)
 {
     uint64_t state = atomic_load(&cap->state);
     uint64_t next;
-    assert(cap->most > 0);
     do {
         bool is_old = (uint32_t)(state >> 32) != epoch;
         uint64_t count = is_old ? 0 : (uint32_t)state;
@@ -54,7 +51,6 @@ bool value_cap_admits(struct value_cap *cap, struct slice value, uint32_t epoch)
     uint64_t wanted = (hash & ~(uint64_t)EPOCH_MASK) | ((epoch + 1) & EPOCH_MASK);
     uint64_t mask = cap->slots_count - 1;
     bool has_room = false;
-    assert(cap->slots != NULL);
     if (wanted == 0)
         wanted = EPOCH_MASK + 1;
     for (uint64_t i = 0; i <= mask; i++) {

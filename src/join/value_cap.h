@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets so many distinct values of an attribute pass, in each epoch; by their hashes. Any thread,
- * without locks. */
+/* Bounds the distinct values of an attribute in each epoch, by their hashes. Any thread, lock-free.
+ */
 #pragma once
 
 #include <stdatomic.h>
@@ -14,11 +14,11 @@ struct value_cap {
     uint64_t slots_count;    /* a power of two */
     uint64_t most;
     uint64_t seed;
-    _Atomic uint64_t state; /* epoch and, in its lower half, how many values it has */
+    _Atomic uint64_t state; /* the epoch and, in its lower half, its number of values */
 };
 
 /* False: no memory. */
 bool value_cap_init(struct value_cap *cap, uint64_t most);
 void value_cap_fini(struct value_cap *cap);
-/* Whether the value is among the first ones of its epoch, which a change of epoch forgets. */
+/* Whether the value is among the first `most` of the epoch. A new epoch starts empty. */
 bool value_cap_admits(struct value_cap *cap, struct slice value, uint32_t epoch);
