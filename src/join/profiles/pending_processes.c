@@ -60,7 +60,8 @@ void pending_processes_collect(struct pending_processes *pending, const struct p
     assert(pending->items == NULL);
     if (!store->settings.finds_single_traces || store->settings.hold_ns == 0)
         return;
-    while (pending->count < JOIN_PENDING_PROCESSES_MAX && profile_next_resource(&reader, &resource)) {
+    while (pending->count < JOIN_PENDING_PROCESSES_MAX &&
+           profile_next_resource(&reader, &resource)) {
         if (!is_pending(store, &resource, now_ns, &found))
             continue;
         pending->items = mem_resize(pending->items, (pending->count + 1) * sizeof(found));

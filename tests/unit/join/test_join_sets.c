@@ -97,10 +97,12 @@ static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
     for (uint64_t key = 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
         assert_true(pending_services_has(&services, key, now_ns++));
     now_ns = NOW + JOIN_WARM_UP_NS;
-    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
+    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX;
+         key++)
         assert_true(pending_services_has(&services, key, now_ns));
     now_ns = NOW + 2 * JOIN_WARM_UP_NS;
-    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX; key++)
+    for (uint64_t key = 2 * JOIN_PENDING_SERVICES_MAX + 1; key <= 3 * JOIN_PENDING_SERVICES_MAX;
+         key++)
         remembered += !pending_services_has(&services, key, now_ns);
     assert_int_equal(remembered, JOIN_PENDING_SERVICES_MAX);
     pending_services_fini(&services);
