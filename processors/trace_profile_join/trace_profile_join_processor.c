@@ -32,10 +32,19 @@ struct join {
     bool is_made;
     bool is_stopping;
     struct span_reader reader; /* traces */
+    unsigned large_requests;   /* the same: being read */
     struct trace_profile_hold hold;
     struct downstream_retry downstream;
     struct timer timer;                    /* while something is held */
     struct trace_profile_control *control; /* NULL: another instance's, or nobody's */
+};
+
+/* A request of many spans, which are read a part in each turn of the lane. */
+struct large_request {
+    struct join *self;
+    struct span_reader reader;
+    struct receipt *receipt;
+    struct lane_job job;
 };
 
 /* A request that has waited, on its way to the next stage. */
@@ -320,24 +329,70 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     batch_unref(whole);
 }
 
-static void consume_traces(struct join *self, struct batch *batch, struct receipt *receipt)
+/* True: the whole request is read. */
+static bool read_spans(struct join *self, struct span_reader *reader, uint64_t spans_max)
 {
     struct join_counters *counters = self->base.counters;
     const struct span_shard *shard = &self->store->index.shards[lane_index(self->base.lane)];
-    struct span_figures figures;
     uint64_t evictions = atomic_load_explicit(&shard->evictions, memory_order_relaxed);
-    struct batch *marked = span_reader_read(&self->reader, batch, clock_now_ns(), &figures);
-    assert(marked->items == batch->items);
+    bool is_read = span_reader_step(reader, spans_max);
+    counter_add(&counters->evicted,
+                atomic_load_explicit(&shard->evictions, memory_order_relaxed) - evictions);
+    return is_read;
+}
+
+static void pass_traces_on(struct join *self, struct span_reader *reader, struct receipt *receipt)
+{
+    struct join_counters *counters = self->base.counters;
+    struct span_figures figures;
+    struct batch *marked = span_reader_end(reader, &figures);
     counter_add(&counters->indexed, figures.indexed);
     counter_add(&counters->skipped, figures.skipped);
     counter_add(&counters->late, figures.late);
     counter_add(&counters->marked, figures.marked);
     counter_add(&counters->unmarked, figures.unmarked);
-    counter_add(&counters->evicted,
-                atomic_load_explicit(&shard->evictions, memory_order_relaxed) - evictions);
     counter_add(&counters->outgoing[TRACES], marked->items);
     component_consume(self->base.next, marked, receipt);
     batch_unref(marked);
+}
+
+static void end_if_idle(struct join *self);
+
+static void on_large_request(void *arg)
+{
+    struct large_request *large = arg;
+    struct join *self = large->self;
+    lane_rest(self->base.lane);
+    if (!read_spans(self, &large->reader, JOIN_TURN_SPANS_MAX)) {
+        lane_defer(self->base.lane, &large->job);
+        return;
+    }
+    pass_traces_on(self, &large->reader, large->receipt);
+    span_reader_fini(&large->reader);
+    mem_free(large);
+    self->large_requests--;
+    if (self->is_stopping)
+        end_if_idle(self);
+}
+
+static void consume_traces(struct join *self, struct batch *batch, struct receipt *receipt)
+{
+    struct span_reader *reader = &self->reader;
+    if (batch->items <= JOIN_TURN_SPANS_MAX) {
+        span_reader_begin(reader, batch, clock_now_ns());
+        bool is_read = read_spans(self, reader, UINT64_MAX);
+        assert(is_read);
+        pass_traces_on(self, reader, receipt);
+        return;
+    }
+    struct large_request *large = mem_zalloc(sizeof(*large));
+    large->self = self;
+    large->receipt = receipt;
+    large->job = (struct lane_job){.fn = on_large_request, .arg = large};
+    span_reader_init(&large->reader, self->store, reader->shard, reader->budget);
+    span_reader_begin(&large->reader, batch, clock_now_ns());
+    self->large_requests++;
+    lane_defer(self->base.lane, &large->job);
 }
 
 static void join_consume(struct component *component, struct batch *batch, struct receipt *receipt)
@@ -425,7 +480,7 @@ static void end_if_idle(struct join *self)
     assert(self->is_stopping);
     if (self->base.signal == PROFILES)
         on_room(&self->base);
-    else if (self->control == NULL)
+    else if (self->control == NULL && self->large_requests == 0)
         component_stopped(&self->base);
 }
 
@@ -457,6 +512,7 @@ static void join_destroy(struct component *component)
     if (!self->is_made)
         return;
     if (component->signal == TRACES) {
+        assert(self->large_requests == 0);
         span_reader_fini(&self->reader);
         return;
     }

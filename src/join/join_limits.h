@@ -24,6 +24,7 @@ enum {
     JOIN_TURN_REQUESTS_MAX = 128,
     JOIN_TURN_BYTES_MAX = 1 << 20,
     JOIN_TURN_LOOKS_MAX = 16384,
+    JOIN_TURN_SPANS_MAX = 16384, /* read and marked, of a large request */
 };
 /* Copies of samples that a request gets (count_for), and their bytes. */
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };

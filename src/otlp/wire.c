@@ -36,6 +36,16 @@ uint64_t wire_read_varint(struct wire_reader *reader, unsigned bytes_max)
     return 0;
 }
 
+/* The same, with one and two bytes inline. */
+static inline uint64_t read_varint(struct wire_reader *reader, unsigned bytes_max)
+{
+    const uint8_t *at = reader->at;
+    if (reader->end - at < 2 || (at[0] >= 0x80 && at[1] >= 0x80))
+        return wire_read_varint(reader, bytes_max);
+    reader->at += at[0] < 0x80 ? 1 : 2;
+    return at[0] < 0x80 ? at[0] : (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+}
+
 static struct slice read_raw(struct wire_reader *reader, uint64_t size)
 {
     if (size > (uint64_t)(reader->end - reader->at)) {
@@ -57,11 +67,11 @@ static uint64_t read_fixed(struct wire_reader *reader, size_t size)
     return value;
 }
 
-static void read_value(struct wire_reader *reader, struct wire_field *field)
+static inline void read_value(struct wire_reader *reader, struct wire_field *field)
 {
     switch (field->type) {
     case WIRE_VARINT:
-        field->number_value = wire_read_varint(reader, WIRE_VARINT_BYTES_MAX);
+        field->number_value = read_varint(reader, WIRE_VARINT_BYTES_MAX);
         break;
     case WIRE_FIXED64:
         field->number_value = read_fixed(reader, 8);
@@ -70,7 +80,7 @@ static void read_value(struct wire_reader *reader, struct wire_field *field)
         field->number_value = read_fixed(reader, 4);
         break;
     case WIRE_BYTES:
-        field->bytes = read_raw(reader, wire_read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));
+        field->bytes = read_raw(reader, read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));
         break;
     case WIRE_GROUP_BEGIN:
     case WIRE_GROUP_END:
@@ -87,16 +97,16 @@ bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field)
     if (reader->failure != NULL || reader->at == reader->end)
         return false;
     const uint8_t *begin = reader->at;
-    uint64_t tag = wire_read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX);
+    uint64_t tag = read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX);
     if (tag > UINT32_MAX || tag >> 3 == 0)
         fail(reader, "a field number that does not exist");
-    struct wire_field field = {.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
-    read_value(reader, &field);
-    if (reader->failure != NULL)
-        return false;
-    field.whole = slice_of(begin, (size_t)(reader->at - begin));
-    *ret_field = field;
-    return true;
+    ret_field->number = (uint32_t)(tag >> 3);
+    ret_field->type = (enum wire_type)(tag & 7);
+    ret_field->number_value = 0;
+    ret_field->bytes = (struct slice){.data = NULL};
+    read_value(reader, ret_field);
+    ret_field->whole = slice_of(begin, (size_t)(reader->at - begin));
+    return reader->failure == NULL;
 }
 
 struct wire_writer wire_writer_of(void *room, size_t size)

@@ -43,7 +43,8 @@ struct wire_reader {
 
 /* bytes stay somebody else's; NULL without bytes is fine. */
 struct wire_reader wire_reader_of(struct slice bytes);
-/* False at the end, or when what follows is malformed; failure tells which. */
+/* False at the end, or when what follows is malformed: failure says which, and ret_field is
+ * undefined. */
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
 /* The same, with the plain cases inline: one byte of tag, up to four of number or length. */
 static inline bool wire_next_field(struct wire_reader *reader, struct wire_field *ret_field)

@@ -165,10 +165,10 @@ static bool may_have_profiles(const struct span_reader *reader, uint64_t now_ns)
            (service != 0 && recent_services_has(&store->recent_services, service, now_ns));
 }
 
-static void begin_resource(struct span_reader *reader, struct slice content, uint64_t now_ns)
+static void begin_resource(struct span_reader *reader, struct slice content)
 {
     struct join_store *store = reader->store;
-    assert(store != NULL);
+    uint64_t now_ns = reader->now_ns;
     reader->resource = resource_facts_of(content);
     service_set_match(&store->services, reader->resource.service);
     bool may_have = may_have_profiles(reader, now_ns);
@@ -181,7 +181,6 @@ static void begin_resource(struct span_reader *reader, struct slice content, uin
     if (reader->is_indexed && store->settings.uses_window)
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
     reader->process_keys.count = 0;
-    reader->now_ns = now_ns;
     if (store->settings.finds_single_traces)
         reader->process_keys =
             single_traces_begin(&store->single_traces, &reader->resource, now_ns);
@@ -366,59 +365,118 @@ static void skip_span(struct span_reader *reader, const struct wire_field *field
                        reader->now_ns);
 }
 
-/* A scope's content in one piece; `at` is where it begins in the batch. */
-static void read_scope(struct span_reader *reader, struct slice content, uint64_t at)
+void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns)
 {
-    struct wire_reader fields = wire_reader_of(content);
+    assert(batch->signal == TRACES);
+    assert(reader->walk.batch == NULL);
+    reader->figures = (struct span_figures){.indexed = 0};
+    reader->batch_bytes = batch->bytes;
+    reader->now_ns = now_ns;
+    reader->walk = (struct span_walk){.batch = batch_ref(batch), .resources = rope_of(batch)};
+    splice_list_clear(&reader->splices);
+}
+
+/* The next resource of the batch. False: there is none. */
+static bool enter_resource(struct span_reader *reader)
+{
+    struct span_walk *walk = &reader->walk;
+    struct rope_field *message = &walk->resource;
+    do
+        if (!rope_read_field(&walk->resources, walk->batch->bytes, message))
+            return false;
+    while (message->number != RESOURCES);
+    walk->opened[0] = splice_open(&reader->splices, message->begin.at, message->content.at);
+    walk->scopes = message->content;
+    walk->resource_content = find_resource(reader, message);
+    begin_resource(reader, walk->resource_content);
+    return true;
+}
+
+/* The next scope of the resource. False: there is none. */
+static bool enter_scope(struct span_reader *reader)
+{
+    struct span_walk *walk = &reader->walk;
+    uint64_t end = walk->resource.content.at + walk->resource.content_bytes;
+    do
+        if (!rope_read_field(&walk->scopes, end, &walk->scope))
+            return false;
+    while (walk->scope.number != SCOPES);
+    walk->opened[1] = splice_open(&reader->splices, walk->scope.begin.at, walk->scope.content.at);
+    reader->gathered[1].size = 0;
+    walk->scope_content = in_one_piece(&walk->scope, &reader->gathered[1]);
+    walk->spans = wire_reader_of(walk->scope_content);
+    return true;
+}
+
+/* As many spans of the scope as *left says. False: there are no more. */
+static bool read_spans(struct span_reader *reader, uint64_t *left)
+{
+    struct span_walk *walk = &reader->walk;
+    uint64_t at = walk->scope.content.at;
     struct wire_field field;
+    bool is_more = true;
     assert(reader->run_count == 0);
-    while (wire_next_field(&fields, &field)) {
+    while (*left > 0 && (is_more = wire_next_field(&walk->spans, &field))) {
         if (field.number != SPANS || field.type != WIRE_BYTES)
             continue;
+        --*left;
         if (reader->is_indexed)
-            read_span(reader, &field, at + (uint64_t)(field.whole.data - content.data));
+            read_span(reader, &field, at + (uint64_t)(field.whole.data - walk->scope_content.data));
         else
             skip_span(reader, &field);
     }
     finish_run(reader);
-    assert(fields.failure == NULL);
+    assert(walk->spans.failure == NULL);
+    return is_more;
 }
 
-static void read_resource(struct span_reader *reader, const struct rope_field *message,
-                          uint64_t now_ns)
+bool span_reader_step(struct span_reader *reader, uint64_t spans_max)
 {
-    struct rope rope = message->content;
-    struct rope_field field;
-    size_t outer = splice_open(&reader->splices, message->begin.at, message->content.at);
-    assert(message->number == RESOURCES);
-    begin_resource(reader, find_resource(reader, message), now_ns);
-    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
-        if (field.number != SCOPES)
-            continue;
-        size_t inner = splice_open(&reader->splices, field.begin.at, field.content.at);
-        reader->gathered[1].size = 0;
-        read_scope(reader, in_one_piece(&field, &reader->gathered[1]), field.content.at);
-        splice_close(&reader->splices, inner, SCOPES, field.content_bytes);
+    struct span_walk *walk = &reader->walk;
+    uint64_t left = spans_max;
+    /* Other readers may have had another resource in hand meanwhile. */
+    if (walk->is_in_resource)
+        begin_resource(reader, walk->resource_content);
+    while (left > 0) {
+        if (walk->is_in_scope) {
+            walk->is_in_scope = read_spans(reader, &left);
+            if (!walk->is_in_scope)
+                splice_close(&reader->splices, walk->opened[1], SCOPES, walk->scope.content_bytes);
+        } else if (walk->is_in_resource) {
+            left--;
+            walk->is_in_scope = enter_scope(reader);
+            walk->is_in_resource = walk->is_in_scope;
+            if (!walk->is_in_resource)
+                splice_close(&reader->splices, walk->opened[0], RESOURCES,
+                             walk->resource.content_bytes);
+        } else {
+            left--;
+            walk->is_in_resource = enter_resource(reader);
+            if (!walk->is_in_resource)
+                return true;
+        }
     }
-    splice_close(&reader->splices, outer, RESOURCES, message->content_bytes);
+    return false;
 }
 
-struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
-                               struct span_figures *ret_figures)
+struct batch *span_reader_end(struct span_reader *reader, struct span_figures *ret_figures)
 {
-    struct rope rope = rope_of(batch);
-    struct rope_field field;
-    assert(batch->signal == TRACES);
-    reader->figures = (struct span_figures){.indexed = 0};
-    reader->batch_bytes = batch->bytes;
-    splice_list_clear(&reader->splices);
-    while (rope_read_field(&rope, batch->bytes, &field))
-        if (field.number == RESOURCES)
-            read_resource(reader, &field, now_ns);
+    struct batch *batch = reader->walk.batch;
     *ret_figures = reader->figures;
     struct batch *read = reader->splices.count > 0
                              ? splice_apply(&reader->splices, batch, reader->budget)
                              : batch_ref(batch);
     forget(reader);
+    batch_unref(batch);
+    reader->walk.batch = NULL;
     return read;
+}
+
+struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
+                               struct span_figures *ret_figures)
+{
+    span_reader_begin(reader, batch, now_ns);
+    bool is_read = span_reader_step(reader, UINT64_MAX);
+    assert(is_read);
+    return span_reader_end(reader, ret_figures);
 }

@@ -11,6 +11,7 @@
 #include "src/join/index/string_ring.h"
 #include "src/join/spans/span_view.h"
 #include "src/join/splice.h"
+#include "src/otlp/rope.h"
 
 struct batch;
 struct budget;
@@ -35,6 +36,21 @@ struct span_in_run {
     uint64_t content_bytes;
 };
 
+/* How far a batch has been read. */
+struct span_walk {
+    struct batch *batch; /* a reference */
+    struct rope resources;
+    struct rope_field resource;
+    struct slice resource_content;
+    struct rope scopes; /* of the resource */
+    struct rope_field scope;
+    struct slice scope_content;
+    struct wire_reader spans; /* of the scope */
+    size_t opened[2];         /* splices of the resource and of the scope */
+    bool is_in_resource;
+    bool is_in_scope;
+};
+
 struct span_reader {
     struct join_store *store;
     struct budget *budget;
@@ -48,6 +64,7 @@ struct span_reader {
     struct resource_facts resource;
     struct process_keys process_keys; /* names of its process that may have one trace */
     uint64_t now_ns;
+    struct span_walk walk;
     struct string_record text; /* of the span at hand */
     uint32_t resource_texts;   /* their place in the log */
     uint64_t batch_bytes;      /* of the batch at hand */
@@ -58,6 +75,14 @@ struct span_reader {
 void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
                       struct budget *budget);
 void span_reader_fini(struct span_reader *reader);
-/* A new reference: to the batch itself, or to a copy with marks that shares all else. */
+/* Reads a batch in one go. Returns a new reference: to the batch itself, or to a copy with marks
+ * that shares all else. */
 struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
                                struct span_figures *ret_figures);
+
+/* The same in steps, between which the lane does other work, also with other readers. Begin once,
+ * step until the batch is read, then end. */
+void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns);
+/* Reads about so many spans. True: the whole batch is read. */
+bool span_reader_step(struct span_reader *reader, uint64_t spans_max);
+struct batch *span_reader_end(struct span_reader *reader, struct span_figures *ret_figures);
