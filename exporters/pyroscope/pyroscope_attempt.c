@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt: the walk through a batch, its posts and what became of them. A post is named as the
  * walk names its part, the same at each attempt, so that a retry knows what was settled before.
- * Runs on the exporter's lane. */
+ * Runs on the exporter's lane; large batches are converted by the lane's helper. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 
 #include "exporters/pyroscope/pyroscope_config.h"
@@ -13,6 +13,8 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
@@ -24,6 +26,7 @@
 #include "src/profiles/otlp/profile_upload.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,8 +54,15 @@ struct attempt {
     uint64_t wanted;           /* items that the walk finds, counted in mode otlp only */
     bool has_wanted;           /* the same */
     unsigned in_flight;
-    bool has_ended; /* the walk is over, or broken off */
-    bool has_news;  /* the server took something */
+    bool is_opened; /* the batch is in one piece, and the walk open */
+    bool is_helped; /* the helper opens it or looks for the next part: walk, series, whole,
+                     * stripped, rest, wanted and found are its own meanwhile */
+    struct helper_work work;
+    enum pyroscope_found found;
+    struct number_set cut;  /* parts found too large by earlier attempts, for the walk */
+    bool is_rest_delivered; /* by somebody else */
+    bool has_ended;         /* the walk is over, or broken off */
+    bool has_news;          /* the server took something */
     struct settled_batch settled;
     struct outcome worst; /* the retryable refusal, or the last one for good */
     char text[HTTP_OUTCOME_TEXT_MAX];
@@ -160,17 +170,22 @@ static void attempt_end(struct attempt *attempt)
     struct receipt *receipt = attempt->receipt;
     struct outcome outcome = joined_outcome(attempt);
     char text[HTTP_OUTCOME_TEXT_MAX];
-    if (outcome.verdict != ACCEPTED && !outcome.is_permanent)
+    if (outcome.verdict != ACCEPTED && !outcome.is_permanent) {
+        number_set_add_all(&attempt->settled.cut, &attempt->cut);
         pyroscope_memory_keep(&exporter->memory, &attempt->name, &attempt->settled);
-    else
+    } else {
         count_figures(attempt);
+    }
     if (outcome.message != NULL) {
         snprintf(text, sizeof(text), "%s", outcome.message);
         outcome.message = text;
     }
     settled_batch_clear(&attempt->settled);
-    pyroscope_walk_close(&attempt->walk);
-    pyroscope_series_fini(&attempt->series);
+    number_set_clear(&attempt->cut);
+    if (attempt->is_opened) {
+        pyroscope_walk_close(&attempt->walk);
+        pyroscope_series_fini(&attempt->series);
+    }
     buffer_unref(attempt->stripped);
     buffer_unref(attempt->whole.owner);
     batch_unref(attempt->batch);
@@ -388,6 +403,10 @@ static void send_rest(struct attempt *attempt)
     attempt->rest = slice_of(NULL, 0);
     if (number_set_has(&attempt->settled.posts, REST_NAME))
         return;
+    if (attempt->is_rest_delivered && number_set_add(&attempt->settled.posts, REST_NAME)) {
+        attempt->settled.stored += attempt->batch->items - attempt->wanted;
+        return;
+    }
     struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
     if (pyroscope_form_otlp(&post->form, rest)) {
         post_send(post);
@@ -395,23 +414,6 @@ static void send_rest(struct attempt *attempt)
         break_off(attempt, no_memory);
         post_free(post);
     }
-}
-
-static void step(struct attempt *attempt)
-{
-    if (attempt->rest.data != NULL) {
-        send_rest(attempt);
-        return;
-    }
-    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && !attempt->has_wanted;
-    enum pyroscope_found found =
-        is_relayed ? PYROSCOPE_END : pyroscope_walk_next(&attempt->walk, &attempt->settled.cut);
-    if (found == PYROSCOPE_NO_MEMORY)
-        break_off(attempt, no_memory);
-    else if (found == PYROSCOPE_END)
-        attempt->has_ended = true;
-    else
-        send_found(attempt, found);
 }
 
 /* After a 429 one at a time, until the server takes something. */
@@ -422,16 +424,7 @@ static unsigned posts_max(const struct attempt *attempt)
     return is_careful ? 1 : (unsigned)config_of(attempt)->concurrency;
 }
 
-/* Posts until enough are under way; ends the attempt after the last answer. */
-static void pump(struct attempt *attempt)
-{
-    if (attempt->exporter->is_stopping && !attempt->has_ended)
-        break_off(attempt, "the exporter is stopping");
-    while (!attempt->has_ended && attempt->in_flight < posts_max(attempt))
-        step(attempt);
-    if (attempt->has_ended && attempt->in_flight == 0)
-        attempt_end(attempt);
-}
+static void pump(struct attempt *attempt);
 
 /* Samples of the post that the server did not want, as far as it says so. */
 static uint64_t unwanted_of(const struct post *post, const struct http_result *result)
@@ -514,6 +507,65 @@ static bool attempt_open(struct attempt *attempt)
     return config_of(attempt)->mode != PYROSCOPE_OTLP || prepare_rest(attempt, request);
 }
 
+/* The next part. On the lane, or on its helper. */
+static enum pyroscope_found find(struct attempt *attempt)
+{
+    if (!attempt->is_opened) {
+        attempt->is_opened = true;
+        if (!attempt_open(attempt))
+            return PYROSCOPE_NO_MEMORY;
+    }
+    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && !attempt->has_wanted;
+    if (attempt->rest.data != NULL || is_relayed)
+        return PYROSCOPE_END;
+    return pyroscope_walk_next(&attempt->walk, &attempt->cut);
+}
+
+static void take(struct attempt *attempt, enum pyroscope_found found)
+{
+    if (found == PYROSCOPE_NO_MEMORY)
+        break_off(attempt, no_memory);
+    else if (attempt->rest.data != NULL)
+        send_rest(attempt);
+    else if (found == PYROSCOPE_END)
+        attempt->has_ended = true;
+    else
+        send_found(attempt, found);
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
+    attempt->found = find(attempt);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
+    attempt->is_helped = false;
+    if (!attempt->has_ended) /* a post may have broken it off meanwhile */
+        take(attempt, attempt->found);
+    pump(attempt);
+}
+
+/* Posts until enough are under way; ends the attempt after the last answer. */
+static void pump(struct attempt *attempt)
+{
+    if (attempt->exporter->is_stopping && !attempt->has_ended)
+        break_off(attempt, "the exporter is stopping");
+    while (!attempt->has_ended && !attempt->is_helped && attempt->in_flight < posts_max(attempt)) {
+        if (attempt->batch->bytes < HELPED_PROFILES_BYTES_MIN) {
+            take(attempt, find(attempt));
+            continue;
+        }
+        attempt->is_helped = true;
+        attempt->work = (struct helper_work){.run = on_help, .done = on_helped};
+        lane_help(attempt->exporter->base.lane, &attempt->work);
+    }
+    if (attempt->has_ended && !attempt->is_helped && attempt->in_flight == 0)
+        attempt_end(attempt);
+}
+
 struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config)
 {
     return (struct otlp_to_pprof_rules){
@@ -551,8 +603,8 @@ static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struc
     attempt->worst = outcome_accepted;
     attempt->name = batch_name_of(batch);
     attempt->settled = pyroscope_memory_take(&exporter->memory, &attempt->name);
-    if (!attempt_open(attempt))
-        break_off(attempt, no_memory);
+    attempt->cut = attempt->settled.cut;
+    attempt->settled.cut = (struct number_set){.count = 0};
     return attempt;
 }
 
@@ -566,7 +618,6 @@ void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batc
                                 struct receipt *receipt)
 {
     struct attempt *attempt = attempt_create(exporter, batch, receipt);
-    if (attempt->rest.data != NULL && number_set_add(&attempt->settled.posts, REST_NAME))
-        attempt->settled.stored += batch->items - attempt->wanted;
+    attempt->is_rest_delivered = true;
     pump(attempt);
 }

@@ -61,6 +61,13 @@ bool number_set_add(struct number_set *set, uint64_t number)
     return true;
 }
 
+void number_set_add_all(struct number_set *set, const struct number_set *others)
+{
+    for (size_t i = 0; i < others->capacity; i++)
+        if (others->slots[i] != 0)
+            number_set_add(set, others->slots[i]);
+}
+
 void number_set_clear(struct number_set *set)
 {
     assert(set != NULL);

@@ -22,6 +22,8 @@ enum { NUMBER_SET_MAX = 16384 };
 bool number_set_has(const struct number_set *set, uint64_t number);
 /* number is not 0. False: the set is full, and goes without. */
 bool number_set_add(struct number_set *set, uint64_t number);
+/* As far as there is room. */
+void number_set_add_all(struct number_set *set, const struct number_set *others);
 void number_set_clear(struct number_set *set);
 
 /* A batch that is to be sent again, known by what it holds. */

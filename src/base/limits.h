@@ -23,7 +23,7 @@ enum {
     DENSE_MESSAGES_MAX = 65536,
     DENSE_MESSAGE_BYTES_MAX = 16,
     /* The same of Profile messages. */
-    DENSE_PROFILES_MAX = 16384,
+    DENSE_PROFILES_MAX = 8192,
     DENSE_PROFILE_BYTES_MAX = 64,
 };
 #define DENSE_REST_NS ((uint64_t)1 * NS_PER_MS) /* between the pieces */
