@@ -19,7 +19,7 @@
 #include "src/otlp/schema.h"
 #include "src/otlp/split.h"
 #include "src/otlp/wire.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_pieces.h"
 
 #include <assert.h>
@@ -276,9 +276,11 @@ static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct bu
     return pieces;
 }
 
-static struct otlp_pieces *cut_profiles(const struct profile_passed *passed, struct budget *budget)
+static struct otlp_pieces *cut_profiles(const struct profile_normalized *normalized,
+                                        struct budget *budget)
 {
-    struct batch *batch = batch_of(PROFILES, passed->samples, passed->owner, passed->request);
+    struct batch *batch =
+        batch_of(PROFILES, normalized->samples, normalized->owner, normalized->request);
     struct otlp_pieces *pieces = mem_zalloc(sizeof(*pieces));
     profile_pieces_cut(batch, DENSE_PROFILES_MAX, budget, add_piece, pieces);
     batch_unref(batch);
@@ -337,17 +339,18 @@ static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
     otlp_exchange_answer(exchange, &outcome);
 }
 
-static void count_profiles(struct otlp_exchange *exchange, const struct profile_passed *passed,
+static void count_profiles(struct otlp_exchange *exchange,
+                           const struct profile_normalized *normalized,
                            enum profile_verdict verdict)
 {
     struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
-    assert(passed->layout < PROFILE_LAYOUTS);
-    counter_add(&counters->layouts[passed->layout], 1);
+    assert(normalized->layout < PROFILE_LAYOUTS);
+    counter_add(&counters->layouts[normalized->layout], 1);
     if (verdict != PROFILES_TAKEN)
         return;
-    counter_add(&counters->profiles_rejected, passed->rejected_profiles);
-    counter_add(&counters->profile_attributes_dropped, passed->dropped_attributes);
-    counter_add(&counters->refused[exchange->transport][PROFILES], passed->rejected_samples);
+    counter_add(&counters->profiles_rejected, normalized->rejected_profiles);
+    counter_add(&counters->profile_attributes_dropped, normalized->dropped_attributes);
+    counter_add(&counters->refused[exchange->transport][PROFILES], normalized->rejected_samples);
 }
 
 /* Reading a body: what is read, and what was found. Touches nothing of the lane's, so that the
@@ -361,10 +364,10 @@ struct reading {
     bool is_owner_ours;   /* a reference that end_reading gives back */
     struct slice message;
     enum { READ, MALFORMED, TOO_LARGE, BUSY } result;
-    bool has_passed; /* profiles: the door, so that `passed` and `verdict` are there */
+    bool is_normalized; /* profiles: `normalized` and `verdict` are set */
     struct otlp_figures figures;
     struct otlp_pieces *pieces; /* of a dense request; NULL: it goes on whole */
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     enum profile_verdict verdict;
     char reason[JSON_REASON_BYTES_MAX]; /* MALFORMED, TOO_LARGE */
 };
@@ -404,22 +407,23 @@ static bool transcode(struct reading *reading)
 
 static void read_profiles(struct reading *reading)
 {
-    struct profile_passed *passed = &reading->passed;
-    reading->verdict =
-        profile_door(reading->owner, reading->message, reading->layout, reading->budget, passed);
-    reading->has_passed = true;
+    struct profile_normalized *normalized = &reading->normalized;
+    reading->verdict = profile_normalize(reading->owner, reading->message, reading->layout,
+                                         reading->budget, normalized);
+    reading->is_normalized = true;
     switch (reading->verdict) {
     case PROFILES_TAKEN:
-        if (profile_pieces_are_needed(passed->request.size, passed->profiles, reading->budget))
-            reading->pieces = cut_profiles(passed, reading->budget);
+        if (profile_pieces_are_needed(normalized->request.size, normalized->profiles,
+                                      reading->budget))
+            reading->pieces = cut_profiles(normalized, reading->budget);
         return;
     case PROFILES_REFUSED:
         reading->result = MALFORMED;
-        set_reason(reading, passed->reason);
+        set_reason(reading, normalized->reason);
         return;
     case PROFILES_TOO_LARGE:
         reading->result = TOO_LARGE;
-        set_reason(reading, passed->reason);
+        set_reason(reading, normalized->reason);
         return;
     case PROFILES_BUSY:
         break;
@@ -453,17 +457,17 @@ static void read_message(struct reading *reading)
 /* Profiles without samples may have a payload: they count as nothing but go on. */
 static void offer_profiles(struct otlp_exchange *exchange, struct reading *reading)
 {
-    const struct profile_passed *passed = &reading->passed;
-    exchange->items = passed->samples;
-    exchange->rejected_profiles = passed->rejected_profiles;
-    if (passed->rejected_profiles > 0)
-        exchange->rejected_reason = mem_copy_text(passed->reason);
-    if (passed->profiles == 0)
+    const struct profile_normalized *normalized = &reading->normalized;
+    exchange->items = normalized->samples;
+    exchange->rejected_profiles = normalized->rejected_profiles;
+    if (normalized->rejected_profiles > 0)
+        exchange->rejected_reason = mem_copy_text(normalized->reason);
+    if (normalized->profiles == 0)
         otlp_exchange_answer(exchange, &outcome_accepted);
     else if (reading->pieces != NULL)
         offer_pieces(exchange, reading->pieces);
     else
-        offer(exchange, passed->owner, passed->request);
+        offer(exchange, normalized->owner, normalized->request);
     reading->pieces = NULL;
 }
 
@@ -536,12 +540,12 @@ static void take_reading(struct otlp_exchange *exchange, struct reading *reading
 /* Gives back what the reading holds, which may be all that is left of a request that has gone. */
 static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
-    if (reading->has_passed)
-        count_profiles(exchange, &reading->passed, reading->verdict);
+    if (reading->is_normalized)
+        count_profiles(exchange, &reading->normalized, reading->verdict);
     if (exchange->request != NULL && !exchange->is_answered)
         take_reading(exchange, reading);
-    if (reading->has_passed && reading->verdict == PROFILES_TAKEN)
-        buffer_unref(reading->passed.owner);
+    if (reading->is_normalized && reading->verdict == PROFILES_TAKEN)
+        buffer_unref(reading->normalized.owner);
     free_pieces(reading->pieces);
     if (reading->is_owner_ours)
         buffer_unref(reading->owner);
@@ -589,7 +593,7 @@ static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, str
     reading.message = message;
     reading.result = READ;
     reading.pieces = NULL;
-    reading.has_passed = false;
+    reading.is_normalized = false;
     if (message.size < helped_min) {
         read_message(&reading);
         end_reading(exchange, &reading);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Micro benchmark of profiles: what the door costs, which checks every byte and every index, and
- * what merging costs. Each row is a batch of ten requests over the same functions, in a process of
- * its own: as one program sends them, whose stacks are the same each time, and with stacks of their
- * own. Prints the best of several runs in ns of processor time per byte that came in, and the
- * memory that the process took for the batch, requests included, in multiples of its bytes.
+/* Micro benchmark of profiles: what profile_normalize costs, which checks every byte and every
+ * index, and what merging costs. Each row is a batch of ten requests over the same functions, in a
+ * process of its own: as one program sends them, whose stacks are the same each time, and with
+ * stacks of their own. Prints the best of several runs in ns of processor time per byte that came
+ * in, and the memory that the process took for the batch, requests included, in multiples of its
+ * bytes.
  * usage: bench_profile_merge [--json | --write DIR | SAMPLES FUNCTIONS same|own] */
 #include <assert.h>
 #include <inttypes.h>
@@ -20,8 +21,8 @@
 #include "src/core/batch.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_normalize.h"
 
 enum { ATTRIBUTES = 60, FILES = 50, REQUESTS = 10, RUNS = 25, ROOM = 256 };
 enum { DEPTH_MIN = 20, DEPTHS = 30, SAMPLES_PER_LINK = 4 };
@@ -217,17 +218,17 @@ static double cpu_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static double time_door(const struct rig *rig)
+static double time_normalize(const struct rig *rig)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     double begin = cpu_ns();
     for (unsigned i = 0; i < REQUESTS; i++) {
         struct buffer *request = rig->requests[i];
         enum profile_verdict verdict =
-            profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &passed);
+            profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &normalized);
         assert(verdict == PROFILES_TAKEN);
-        assert(passed.owner == request);
-        buffer_unref(passed.owner);
+        assert(normalized.owner == request);
+        buffer_unref(normalized.owner);
     }
     return cpu_ns() - begin;
 }
@@ -268,7 +269,7 @@ static uint64_t peak_rss_bytes(void)
 struct figures {
     double bytes_per_sample;
     double batch_mb;
-    double door_ns; /* per byte, as the next one */
+    double normalize_ns; /* per byte, as the next one */
     double merge_ns;
     double memory; /* per byte of the batch */
 };
@@ -286,15 +287,15 @@ static void make_requests(struct rig *rig, const struct row *row)
 static struct figures measure(const struct row *row)
 {
     struct rig rig = {0};
-    double door_ns = 1e18, merge_ns = 1e18;
+    double normalize_ns = 1e18, merge_ns = 1e18;
     uint64_t before_bytes = peak_rss_bytes();
     make_requests(&rig, row);
     time_merge(&rig, true);
     double memory = (double)(peak_rss_bytes() - before_bytes) / (double)rig.bytes;
     make_requests(&rig, row);
     for (unsigned run = 0; run < RUNS; run++) {
-        double door = time_door(&rig), merge = time_merge(&rig, false);
-        door_ns = door < door_ns ? door : door_ns;
+        double normalize = time_normalize(&rig), merge = time_merge(&rig, false);
+        normalize_ns = normalize < normalize_ns ? normalize : normalize_ns;
         merge_ns = merge < merge_ns ? merge : merge_ns;
     }
     for (unsigned i = 0; i < REQUESTS; i++)
@@ -302,7 +303,7 @@ static struct figures measure(const struct row *row)
     return (struct figures){
         .bytes_per_sample = (double)rig.bytes / (double)(row->samples * REQUESTS),
         .batch_mb = (double)rig.bytes / 1e6,
-        .door_ns = door_ns / (double)rig.bytes,
+        .normalize_ns = normalize_ns / (double)rig.bytes,
         .merge_ns = merge_ns / (double)rig.bytes,
         .memory = memory,
     };
@@ -319,7 +320,7 @@ static void print(const struct row *row, const struct figures *figures, bool is_
                      " functions, %s stacks: %.0f B per sample, "
                      "%.2f MB; ns/B: check %.2f, merge %.2f; memory %.2f x\n",
            REQUESTS, row->samples, row->functions, stacks, figures->bytes_per_sample,
-           figures->batch_mb, figures->door_ns, figures->merge_ns, figures->memory);
+           figures->batch_mb, figures->normalize_ns, figures->merge_ns, figures->memory);
     fflush(stdout);
 }
 

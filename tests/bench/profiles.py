@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: what the door and merging cost per byte, in one process without sockets, beside the Go
+"""Profiles: what normalizing and merging cost per byte, in one process without sockets, beside the Go
 collector's own library, which its exporters' batcher merges with."""
 
 import json

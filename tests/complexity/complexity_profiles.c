@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: the door, merging and cutting, limits, printing, JSON, the join, pprof. */
+/* Profiles: normalizing, merging and cutting, limits, printing, JSON, the join, pprof. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@
 #include "src/otlp/text/text.h"
 #include "src/otlp/unknown.h"
 #include "src/profiles/otlp/profile_bounds.h"
-#include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_pieces.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "src/profiles/otlp/profile_shape.h"
@@ -486,37 +486,37 @@ static struct buffer *buffer_of(struct slice bytes)
 }
 
 /* As the receivers let it in. */
-static struct profile_passed pass(struct slice request)
+static struct profile_normalized pass(struct slice request)
 {
     struct buffer *buffer = buffer_of(request);
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     enum profile_verdict verdict =
-        profile_door(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &passed);
-    if (verdict != PROFILES_TAKEN || passed.rejected_profiles > 0)
-        fprintf(stderr, "%s\n", passed.reason);
+        profile_normalize(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &normalized);
+    if (verdict != PROFILES_TAKEN || normalized.rejected_profiles > 0)
+        fprintf(stderr, "%s\n", normalized.reason);
     assert(verdict == PROFILES_TAKEN);
-    assert(passed.rejected_profiles == 0);
+    assert(normalized.rejected_profiles == 0);
     buffer_unref(buffer);
-    return passed;
+    return normalized;
 }
 
-static struct batch *batch_of(const struct profile_passed *passed)
+static struct batch *batch_of(const struct profile_normalized *normalized)
 {
     struct batch *batch = batch_create(PROFILES, 1);
-    batch_append(batch, passed->owner, passed->request);
-    batch->items = passed->samples;
+    batch_append(batch, normalized->owner, normalized->request);
+    batch->items = normalized->samples;
     return batch;
 }
 
-static void run_door(struct slice request)
+static void run_normalize(struct slice request)
 {
     struct buffer *buffer = buffer_of(request);
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     work_begin();
-    profile_door(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &passed);
-    otlp_has_unknown(PROFILES, passed.request);
+    profile_normalize(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &normalized);
+    otlp_has_unknown(PROFILES, normalized.request);
     work_end();
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
     buffer_unref(buffer);
 }
 
@@ -524,8 +524,8 @@ static void cut(struct slice request, struct otlp_limit limit)
 {
     struct budget budget;
     struct profile_queue queue;
-    struct profile_passed passed = pass(request);
-    struct batch *batch = batch_of(&passed);
+    struct profile_normalized normalized = pass(request);
+    struct batch *batch = batch_of(&normalized);
     bool is_last = false;
     budget_init(&budget, UINT64_MAX);
     profile_queue_init(&queue, &budget);
@@ -540,7 +540,7 @@ static void cut(struct slice request, struct otlp_limit limit)
     work_end();
     budget_fini(&budget);
     batch_unref(batch);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void run_merge(struct slice request)
@@ -563,12 +563,12 @@ static void run_shape(struct slice request)
     static const struct profile_shape_rules rules = {
         .depth_max = 3, .samples_max = 1000, .label_values_max = 10};
     struct profile_shape_figures figures;
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     work_begin();
-    struct buffer *shaped = profile_shape(&rules, passed.request, NULL, &figures);
+    struct buffer *shaped = profile_shape(&rules, normalized.request, NULL, &figures);
     work_end();
     buffer_unref(shaped);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void drop_piece(void *arg, struct batch *piece)
@@ -580,28 +580,28 @@ static void drop_piece(void *arg, struct batch *piece)
 
 static void run_pieces(struct slice request)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     struct batch *batch = batch_create(PROFILES, 1);
-    batch_append(batch, passed.owner, passed.request);
+    batch_append(batch, normalized.owner, normalized.request);
     work_begin();
-    if (passed.profiles > 0)
+    if (normalized.profiles > 0)
         profile_pieces_cut(batch, 10, NULL, drop_piece, NULL);
     work_end();
     batch_unref(batch);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void run_transcode(struct slice request)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     work_begin();
-    struct buffer *old = profile_transcode_back(passed.request, NULL);
+    struct buffer *old = profile_transcode_back(normalized.request, NULL);
     struct buffer *back = profile_transcode(LAYOUT_1_9, buffer_slice(old), NULL);
     profile_layout_of(buffer_slice(old));
     work_end();
     buffer_unref(old);
     buffer_unref(back);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void transcode_from(enum profile_layout layout, struct slice request)
@@ -629,12 +629,12 @@ static void run_layout_1_7(struct slice request)
 /* The dictionary is copied entry by entry, and rid of what nothing refers to. */
 static void run_dictionary_copy(struct slice request)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     struct profile_merge merge;
     struct profile_source source;
     profile_merge_init(&merge, NULL);
     work_begin();
-    if (profile_source_open(&source, passed.request, &merge)) {
+    if (profile_source_open(&source, normalized.request, &merge)) {
         profile_merge_take(&merge, &source, (struct otlp_limit){.bytes_max = UINT64_MAX});
         profile_source_close(&source);
     }
@@ -643,37 +643,37 @@ static void run_dictionary_copy(struct slice request)
     work_end();
     buffer_unref(whole);
     profile_merge_fini(&merge);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void run_json(struct slice request)
 {
     const struct otlp_message *message = otlp_request(PROFILES);
     struct buffer *encoded = NULL;
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     char reason[JSON_REASON_BYTES_MAX];
     work_begin();
-    struct buffer *text = json_write(message, passed.request, NULL);
+    struct buffer *text = json_write(message, normalized.request, NULL);
     assert(text != NULL);
     enum json_result result = json_read(message, buffer_slice(text), NULL, &encoded, reason);
     work_end();
     assert(result == JSON_READ);
     buffer_unref(encoded);
     buffer_unref(text);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void print(struct slice request, bool is_detailed)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     struct text text;
     work_begin();
     text_init(&text, NULL);
-    otlp_text_write(&text, PROFILES, passed.request, is_detailed);
+    otlp_text_write(&text, PROFILES, normalized.request, is_detailed);
     work_produced(text.size);
     text_fini(&text);
     work_end();
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void run_normal_text(struct slice request)
@@ -688,14 +688,14 @@ static void run_detailed_text(struct slice request)
 
 static void run_span_table(struct slice request)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     struct text text;
     work_begin();
     text_init(&text, NULL);
-    otlp_text_write_spans(&text, passed.request, 5);
+    otlp_text_write_spans(&text, normalized.request, 5);
     text_fini(&text);
     work_end();
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static struct join_store *make_store(void)
@@ -744,9 +744,9 @@ enum join_part { ENRICH, KEEP, COPIES, AWAITS };
 
 static void join(struct slice request, enum join_part part)
 {
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     struct join_store *store = make_store();
-    struct batch *batch = batch_of(&passed);
+    struct batch *batch = batch_of(&normalized);
     struct batch *result = NULL;
     struct profile_enricher enricher;
     struct enrich_figures figures;
@@ -754,11 +754,11 @@ static void join(struct slice request, enum join_part part)
     struct pending_processes awaits = {.items = NULL};
     const struct keep_rules rules = {.slow_ns = 50};
     profile_enricher_init(&enricher, store, NULL);
-    bool is_open = profile_links_open(&enricher.links, passed.request, 1);
+    bool is_open = profile_links_open(&enricher.links, normalized.request, 1);
     assert(is_open);
     learn(store, &enricher.links);
     work_begin();
-    is_open = profile_links_open(&enricher.links, passed.request, 1);
+    is_open = profile_links_open(&enricher.links, normalized.request, 1);
     profile_links_resolve(&enricher.links);
     profile_keep_unsettled(&enricher.links);
     if (part == ENRICH)
@@ -776,7 +776,7 @@ static void join(struct slice request, enum join_part part)
     batch_unref(result);
     batch_unref(batch);
     join_store_destroy(store);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void run_enrich(struct slice request)
@@ -826,14 +826,14 @@ static void run_pprof(struct slice request)
     struct arena arena;
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    struct profile_passed passed = pass(request);
-    struct wire_reader resources = wire_reader_of(passed.request);
+    struct profile_normalized normalized = pass(request);
+    struct wire_reader resources = wire_reader_of(normalized.request);
     struct profile_resource resource;
     struct profile_scope scope;
     struct profile profile;
     work_begin();
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    bool is_open = profile_dictionary_open(&dictionary, &arena, passed.request);
+    bool is_open = profile_dictionary_open(&dictionary, &arena, normalized.request);
     otlp_to_pprof_init(&conversion, &rules, &dictionary, NULL);
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
@@ -847,7 +847,7 @@ static void run_pprof(struct slice request)
     arena_clear(&arena);
     work_end();
     assert(is_open);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 /* What the pyroscope exporter does up to the bodies that it posts. */
@@ -871,10 +871,10 @@ static void run_pyroscope(struct slice request)
     struct pyroscope_walk walk;
     struct pyroscope_series series;
     struct pyroscope_form form;
-    struct profile_passed passed = pass(request);
+    struct profile_normalized normalized = pass(request);
     work_begin();
     pyroscope_series_init(&series, NULL);
-    bool is_open = pyroscope_walk_open(&walk, &config, &rules, passed.request, NULL);
+    bool is_open = pyroscope_walk_open(&walk, &config, &rules, normalized.request, NULL);
     assert(is_open);
     while (pyroscope_walk_next(&walk, &uncut) < PYROSCOPE_END) {
         const struct pyroscope_source source = {
@@ -897,11 +897,11 @@ static void run_pyroscope(struct slice request)
     pyroscope_walk_close(&walk);
     pyroscope_series_fini(&series);
     work_end();
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static const struct work_stage stages[] = {
-    {.name = "door", .run = run_door, .per_byte_max = 60},
+    {.name = "normalize", .run = run_normalize, .per_byte_max = 60},
     {.name = "merge", .run = run_merge, .per_byte_max = 39},
     {.name = "cut by one sample", .run = run_cut_by_one, .n = 400, .per_byte_max = 41},
     {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500, .per_byte_max = 33},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiles side of the join on any request that passes the door: byte 0 says which of the spans
- * that it names are known, the rest is the request. What comes out passes the door as it is, has
+/* The profiles side of the join on any request that can be normalized: byte 0 says which of the
+ * spans that it names are known, the rest is the request. What comes out is normalized already, has
  * the same samples, or those that are kept or counted besides, and learns nothing more from the
  * same spans; processes that wait for theirs wait no longer than until these come. */
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/random_otlp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -186,25 +186,26 @@ static struct buffer *enrich(struct profile_enricher *enricher, struct batch *ba
     return buffer;
 }
 
-/* The request as the door lets it pass, which it must do as it is when `is_ours`. */
-static bool pass(struct buffer *buffer, bool is_ours, struct profile_passed *ret_passed)
+/* The normalized request, which must be the request itself when `is_ours`. */
+static bool pass(struct buffer *buffer, bool is_ours, struct profile_normalized *ret_normalized)
 {
     enum profile_layout layout = is_ours ? LAYOUT_1_10 : PROFILE_LAYOUTS;
-    if (profile_door(buffer, buffer_slice(buffer), layout, NULL, ret_passed) != PROFILES_TAKEN) {
+    if (profile_normalize(buffer, buffer_slice(buffer), layout, NULL, ret_normalized) !=
+        PROFILES_TAKEN) {
         assert(!is_ours);
         return false;
     }
-    assert(!is_ours || ret_passed->rejected_samples == 0);
+    assert(!is_ours || ret_normalized->rejected_samples == 0);
     return true;
 }
 
-/* What keep leaves passes the door as it is, and has as many samples as it says. */
+/* What keep leaves is normalized already, and has as many samples as it says. */
 static void check_keep(struct join_store *store, struct batch *batch, uint8_t which)
 {
     const struct keep_rules rules = {.slow_ns = (uint64_t)1 + which % 8,
                                      .keeps_unlinked = (which & 8) != 0};
     struct profile_links links;
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     profile_links_init(&links, store, NULL);
     bool is_open = profile_links_open(&links, batch->parts[0].bytes, 1);
     assert(is_open);
@@ -216,21 +217,21 @@ static void check_keep(struct join_store *store, struct batch *batch, uint8_t wh
     if (kept->items > 0) {
         assert(kept->parts_count == 1);
         struct buffer *buffer = buffer_of(kept->parts[0].bytes);
-        bool is_fine = pass(buffer, true, &passed);
+        bool is_fine = pass(buffer, true, &normalized);
         assert(is_fine);
-        assert(passed.samples == kept->items);
-        buffer_unref(passed.owner);
+        assert(normalized.samples == kept->items);
+        buffer_unref(normalized.owner);
         buffer_unref(buffer);
     }
     batch_unref(kept);
     profile_links_fini(&links);
 }
 
-/* Copies pass the door as they are, and are as many as it is said. */
+/* Copies are normalized already, and are as many as the figures say. */
 static void check_copies(struct join_store *store, struct batch *batch)
 {
     struct profile_links links;
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct copies_figures figures;
     if (!profile_copies_are_on(&store->settings))
         return;
@@ -242,11 +243,11 @@ static void check_copies(struct join_store *store, struct batch *batch)
     struct slice bytes = joined_parts(copied);
     struct buffer *buffer = buffer_of(bytes);
     assert(copied->items == batch->items + figures.made);
-    bool is_fine = pass(buffer, true, &passed);
+    bool is_fine = pass(buffer, true, &normalized);
     assert(is_fine);
-    assert(passed.samples == copied->items);
+    assert(normalized.samples == copied->items);
     mem_free((void *)(uintptr_t)bytes.data);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
     buffer_unref(buffer);
     batch_unref(copied);
     profile_links_fini(&links);
@@ -287,7 +288,7 @@ static void check_shortage(struct join_store *store, struct batch *batch, uint8_
 static void check_again(struct profile_enricher *enricher, struct buffer *first, uint64_t samples,
                         uint64_t repaired)
 {
-    struct profile_passed again;
+    struct profile_normalized again;
     struct enrich_figures figures;
     bool is_fine = pass(first, true, &again);
     assert(is_fine);
@@ -301,10 +302,10 @@ static void check_again(struct profile_enricher *enricher, struct buffer *first,
     buffer_unref(again.owner);
 }
 
-static void check_request(const struct profile_passed *passed, uint8_t which)
+static void check_request(const struct profile_normalized *normalized, uint8_t which)
 {
     struct join_store *store = make_store(which);
-    struct batch *batch = batch_of(passed->owner, passed->request, passed->samples);
+    struct batch *batch = batch_of(normalized->owner, normalized->request, normalized->samples);
     struct pending_processes awaits = {.items = NULL};
     struct profile_enricher enricher;
     struct enrich_figures figures;
@@ -316,7 +317,7 @@ static void check_request(const struct profile_passed *passed, uint8_t which)
     check_keep(store, batch, which);
     check_copies(store, batch);
     check_shortage(store, batch, which);
-    check_again(&enricher, first, passed->samples, figures.repaired);
+    check_again(&enricher, first, normalized->samples, figures.repaired);
     buffer_unref(first);
     profile_enricher_fini(&enricher);
     pending_processes_fini(&awaits);
@@ -326,12 +327,12 @@ static void check_request(const struct profile_passed *passed, uint8_t which)
 
 static void check(struct buffer *input, uint8_t which)
 {
-    struct profile_passed passed;
-    if (!pass(input, false, &passed))
+    struct profile_normalized normalized;
+    if (!pass(input, false, &normalized))
         return;
-    if (passed.profiles > 0) /* else nobody passes it on */
-        check_request(&passed, which);
-    buffer_unref(passed.owner);
+    if (normalized.profiles > 0) /* else nobody passes it on */
+        check_request(&normalized, which);
+    buffer_unref(normalized.owner);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door of profiles on anything: byte 0 is the layout, or that it is to be found out; the rest
+/* profile_normalize on anything: byte 0 is the layout, or that it is to be found out; the rest
  * is the request. What passes protobuf-c can decode, and every index in it leads somewhere, be it
  * referred to or not; what is taken for plain the careful steps find nothing wrong with. */
 #include <assert.h>
@@ -7,14 +7,14 @@
 #include <stdint.h>
 
 #include "src/base/buffer.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/profile_oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     if (size == 0)
         return 0;
     enum profile_layout layout = (enum profile_layout)(data[0] % (PROFILE_LAYOUTS + 1));
@@ -23,19 +23,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(request->data, data + 1, size - 1);
     request->size = size - 1;
     profile_oracle_is_plain(buffer_slice(request));
-    bool is_taken =
-        profile_door(request, buffer_slice(request), layout, NULL, &passed) == PROFILES_TAKEN;
-    if (is_taken && !oracle_repeats_empty_value(PROFILES, passed.request)) {
-        assert(oracle_decodes(PROFILES, passed.request));
-        if (passed.profiles > 0) {
+    bool is_taken = profile_normalize(request, buffer_slice(request), layout, NULL, &normalized) ==
+                    PROFILES_TAKEN;
+    if (is_taken && !oracle_repeats_empty_value(PROFILES, normalized.request)) {
+        assert(oracle_decodes(PROFILES, normalized.request));
+        if (normalized.profiles > 0) {
             struct oracle_items items = {0};
-            profile_oracle_list(&items, passed.request, PROFILE_WHOLE);
+            profile_oracle_list(&items, normalized.request, PROFILE_WHOLE);
             oracle_clear(&items);
         }
     }
-    assert(!is_taken || passed.profiles == 0 || profile_oracle_strays(passed.request) == 0);
+    assert(!is_taken || normalized.profiles == 0 || profile_oracle_strays(normalized.request) == 0);
     if (is_taken)
-        buffer_unref(passed.owner);
+        buffer_unref(normalized.owner);
     buffer_unref(request);
     return 0;
 }

@@ -10,7 +10,7 @@
 #include "src/base/buffer.h"
 #include "src/core/batch.h"
 #include "src/otlp/check.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "tests/support/profile_oracle.h"
 
@@ -58,7 +58,7 @@ static void cut_all(struct profile_queue *queue, uint64_t samples, struct otlp_l
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct profile_queue queue;
     if (size < SETTINGS)
         return 0;
@@ -67,20 +67,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > SETTINGS)
         memcpy(request->data, data + SETTINGS, size - SETTINGS);
     request->size = size - SETTINGS;
-    if (profile_door(request, buffer_slice(request), LAYOUT_1_10, NULL, &passed) ==
+    if (profile_normalize(request, buffer_slice(request), LAYOUT_1_10, NULL, &normalized) ==
         PROFILES_TAKEN) {
         struct batch *batch = batch_create(PROFILES, 1);
         uint64_t copies = 1 + data[2] % COPIES_MAX;
-        batch_append(batch, passed.owner, passed.request);
-        batch->items = passed.samples;
+        batch_append(batch, normalized.owner, normalized.request);
+        batch->items = normalized.samples;
         profile_queue_init(&queue, NULL);
-        for (uint64_t i = 0; passed.profiles > 0 && i < copies; i++)
+        for (uint64_t i = 0; normalized.profiles > 0 && i < copies; i++)
             profile_queue_add(&queue, batch);
-        if (passed.profiles > 0)
-            cut_all(&queue, copies * passed.samples, limit);
+        if (normalized.profiles > 0)
+            cut_all(&queue, copies * normalized.samples, limit);
         profile_queue_fini(&queue);
         batch_unref(batch);
-        buffer_unref(passed.owner);
+        buffer_unref(normalized.owner);
     }
     buffer_unref(request);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits and rules on profiles, and what the tools show of them: bytes 0 to 3 are the limits, the
- * rest a request. What comes out passes the door as it is, keeps the limits and can be drawn. */
+ * rest a request. What comes out is normalized already, keeps the limits and can be drawn. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "src/cli/profile/profile_file.h"
 #include "src/cli/profile/profile_json.h"
 #include "src/cli/profile/profile_report.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_shape.h"
 
 enum { SETTINGS = 4, BYTES_MAX = 1 << 16 };
@@ -66,17 +66,17 @@ static struct profile_shape_rules rules_of(const uint8_t *settings)
     };
 }
 
-static void check(const struct profile_shape_rules *rules, const struct profile_passed *before)
+static void check(const struct profile_shape_rules *rules, const struct profile_normalized *before)
 {
     struct profile_shape_figures figures;
-    struct profile_passed after;
+    struct profile_normalized after;
     struct buffer *shaped = profile_shape(rules, before->request, NULL, &figures);
     assert(shaped != NULL);
     assert(figures.samples <= before->samples);
     assert(rules->samples_max == 0 || figures.samples <= rules->samples_max * before->profiles);
     assert(rules->bytes_max == 0 || figures.samples <= 1 || shaped->size <= rules->bytes_max);
     enum profile_verdict verdict =
-        profile_door(shaped, buffer_slice(shaped), LAYOUT_1_10, NULL, &after);
+        profile_normalize(shaped, buffer_slice(shaped), LAYOUT_1_10, NULL, &after);
     assert(verdict == PROFILES_TAKEN);
     assert(after.rejected_profiles == 0);
     assert(after.samples == figures.samples);
@@ -87,7 +87,7 @@ static void check(const struct profile_shape_rules *rules, const struct profile_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     if (size < SETTINGS || size > BYTES_MAX)
         return 0;
     const struct profile_shape_rules rules = rules_of(data);
@@ -95,11 +95,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > SETTINGS)
         memcpy(request->data, data + SETTINGS, size - SETTINGS);
     request->size = size - SETTINGS;
-    if (profile_door(request, buffer_slice(request), LAYOUT_1_10, NULL, &passed) ==
+    if (profile_normalize(request, buffer_slice(request), LAYOUT_1_10, NULL, &normalized) ==
         PROFILES_TAKEN) {
-        if (passed.profiles > 0)
-            check(&rules, &passed);
-        buffer_unref(passed.owner);
+        if (normalized.profiles > 0)
+            check(&rules, &normalized);
+        buffer_unref(normalized.owner);
     }
     buffer_unref(request);
     return 0;

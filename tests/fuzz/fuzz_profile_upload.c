@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles on their way out: a request that passed the door, its files of profilers read and taken
+/* Profiles on their way out: a normalized request, its files of profilers read and taken
  * out, the rest in layout 1.9 and back. */
 #include <assert.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_strip.h"
 #include "src/profiles/otlp/profile_transcode.h"
 #include "src/profiles/otlp/profile_upload.h"
@@ -49,22 +49,22 @@ static void read_request(struct slice request)
     arena_clear(&arena);
 }
 
-static void check_strip(const struct profile_passed *passed)
+static void check_strip(const struct profile_normalized *normalized)
 {
-    uint64_t uploads = profile_uploads_count(passed->request);
-    struct profile_passed after;
-    assert(uploads <= passed->profiles);
+    uint64_t uploads = profile_uploads_count(normalized->request);
+    struct profile_normalized after;
+    assert(uploads <= normalized->profiles);
     if (uploads == 0)
         return;
-    struct buffer *rest = profile_strip_uploads(passed->request, NULL);
+    struct buffer *rest = profile_strip_uploads(normalized->request, NULL);
     assert(rest != NULL);
     assert(profile_uploads_count(buffer_slice(rest)) == 0);
-    assert((rest->size == 0) == (uploads == passed->profiles));
+    assert((rest->size == 0) == (uploads == normalized->profiles));
     enum profile_verdict verdict =
-        profile_door(rest, buffer_slice(rest), LAYOUT_1_10, NULL, &after);
+        profile_normalize(rest, buffer_slice(rest), LAYOUT_1_10, NULL, &after);
     assert(verdict == PROFILES_TAKEN);
-    assert(after.samples == passed->samples - uploads);
-    assert(after.profiles == passed->profiles - uploads);
+    assert(after.samples == normalized->samples - uploads);
+    assert(after.profiles == normalized->profiles - uploads);
     buffer_unref(after.owner);
     buffer_unref(rest);
 }
@@ -82,22 +82,22 @@ static void check_layout(struct slice request)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     if (size > BYTES_MAX)
         return 0;
     struct buffer *request = buffer_create(NULL, size);
     if (size > 0)
         memcpy(request->data, data, size);
     request->size = size;
-    if (profile_door(request, buffer_slice(request), LAYOUT_1_10, NULL, &passed) ==
+    if (profile_normalize(request, buffer_slice(request), LAYOUT_1_10, NULL, &normalized) ==
         PROFILES_TAKEN) {
         /* What has nothing but broken profiles goes no further. */
-        if (passed.profiles > 0) {
-            read_request(passed.request);
-            check_strip(&passed);
-            check_layout(passed.request);
+        if (normalized.profiles > 0) {
+            read_request(normalized.request);
+            check_strip(&normalized);
+            check_layout(normalized.request);
         }
-        buffer_unref(passed.owner);
+        buffer_unref(normalized.owner);
     }
     buffer_unref(request);
     return 0;

@@ -10,7 +10,7 @@
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/codec/gzip.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
 #include "src/profiles/pyroscope/push_request.h"
@@ -26,17 +26,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_request(struct buffer *request, uint64_t items, struct budget *budget)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     if (request->size == 0)
         return;
     enum profile_verdict verdict =
-        profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, budget, &passed);
+        profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, budget, &normalized);
     assert(verdict != PROFILES_REFUSED);
     if (verdict != PROFILES_TAKEN)
         return;
-    assert(passed.rejected_profiles == 0);
-    assert(passed.samples == items);
-    buffer_unref(passed.owner);
+    assert(normalized.rejected_profiles == 0);
+    assert(normalized.samples == items);
+    buffer_unref(normalized.owner);
 }
 
 static void check_passed(const struct pprof *pprof)

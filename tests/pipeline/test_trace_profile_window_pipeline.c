@@ -128,7 +128,7 @@ static void what_is_not_sure_stays_as_it_came(void **state)
     }
 }
 
-/* The door knows samples by what they say: here some name a span and some do not. */
+/* Here some samples name a span and some do not. */
 static void samples_that_name_a_span_keep_it(void **state)
 {
     static const struct sketch_sample samples[] = {

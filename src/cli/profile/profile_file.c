@@ -21,7 +21,7 @@
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_bounds.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/pprof/pprof.h"
 #include "src/profiles/pprof/pprof_reader.h"
 
@@ -173,32 +173,32 @@ static bool transcode(struct profile_file *file, struct error *error)
 }
 
 /* The same checks as at the daemon's ingress. */
-static bool pass_door(struct profile_file *file, struct error *error)
+static bool normalize(struct profile_file *file, struct error *error)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     assert(file->format == FORMAT_OTLP);
-    enum profile_verdict verdict = profile_door(
-        file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &passed);
+    enum profile_verdict verdict = profile_normalize(
+        file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &normalized);
     if (verdict == PROFILES_BUSY)
         return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
     if (verdict == PROFILES_REFUSED || verdict == PROFILES_TOO_LARGE)
-        return error_set(error, "no sound OTLP profiles: %s", passed.reason);
-    if (passed.profiles == 0 && passed.rejected_profiles > 0) {
-        buffer_unref(passed.owner);
+        return error_set(error, "no sound OTLP profiles: %s", normalized.reason);
+    if (normalized.profiles == 0 && normalized.rejected_profiles > 0) {
+        buffer_unref(normalized.owner);
         return error_set(error, "every one of its %llu profiles is broken, the first because %s",
-                         (unsigned long long)passed.rejected_profiles, passed.reason);
+                         (unsigned long long)normalized.rejected_profiles, normalized.reason);
     }
-    if (file->is_json && passed.profiles == 0) {
-        buffer_unref(passed.owner);
+    if (file->is_json && normalized.profiles == 0) {
+        buffer_unref(normalized.owner);
         return error_set(error, "found JSON without profiles, expected OTLP/JSON: an object with "
                                 "resourceProfiles and dictionary");
     }
     buffer_unref(file->owner);
-    file->owner = passed.owner;
-    file->bytes = passed.request;
-    file->layout = passed.layout;
-    file->rejected_profiles = passed.rejected_profiles;
-    memcpy(file->reason, passed.reason, sizeof(file->reason));
+    file->owner = normalized.owner;
+    file->bytes = normalized.request;
+    file->layout = normalized.layout;
+    file->rejected_profiles = normalized.rejected_profiles;
+    memcpy(file->reason, normalized.reason, sizeof(file->reason));
     return true;
 }
 
@@ -208,7 +208,7 @@ bool profile_file_read(struct profile_file *file, const char *path, struct error
     if (file->owner != NULL && unpack(file, error) &&
         profile_format_of(file->bytes, &file->format, error) &&
         (file->format != FORMAT_OTLP_JSON || transcode(file, error)) &&
-        (file->format == FORMAT_PPROF || pass_door(file, error)))
+        (file->format == FORMAT_PPROF || normalize(file, error)))
         return true;
     profile_file_close(file);
     return error_prefix(error, "%s", path);

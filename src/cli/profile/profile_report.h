@@ -65,7 +65,7 @@ struct report {
 
 void report_init(struct report *report);
 void report_fini(struct report *report);
-/* Adds a request in layout 1.10 that has passed profile_door. False: more types than
+/* Adds a request in layout 1.10 that is normalized (profile_normalize). False: more types than
  * REPORT_TYPES_MAX, or no memory. */
 bool report_add(struct report *report, struct slice request, struct error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Iterates over the Resources and Profiles of a profiles request that is being spliced, and keeps
- * the lengths of the messages around them right. The request has passed profile_door and lies in
- * one piece. One owner. */
+ * the lengths of the messages around them right. The request is normalized (profile_normalize) and
+ * lies in one piece. One owner. */
 #pragma once
 
 #include "src/join/splice.h"

@@ -43,7 +43,7 @@ struct otlp_text_figures {
     uint64_t metrics; /* METRICS only */
 };
 struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice request);
-/* About one line per item, or every field of it. Profiles have passed profile_door. */
+/* About one line per item, or every field of it. Profiles are normalized (profile_normalize). */
 void otlp_text_write(struct text *text, enum signal_kind signal, struct slice request,
                      bool is_detailed);
 /* The spans that the samples of a request of profiles belong to, the busiest first, each with the

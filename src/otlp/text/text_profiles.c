@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles as text: a line per profile, or each sample with its stack spelt out. The indices have
- * been checked by profile_door. Any thread. */
+ * been checked by profile_normalize. Any thread. */
 #include <assert.h>
 #include <inttypes.h>
 

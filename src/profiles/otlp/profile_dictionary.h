@@ -110,8 +110,8 @@ struct profile_stack {
     struct profile_indices locations; /* leaf first */
 };
 
-/* Of an entry for which profile_has holds. Behind profile_door that is so of all indices inside,
- * too. */
+/* Of an entry for which profile_has holds. After profile_normalize that is so of all indices
+ * inside, too. */
 struct profile_mapping profile_mapping_at(const struct profile_dictionary *dictionary,
                                           struct profile_index index);
 struct profile_location profile_location_at(const struct profile_dictionary *dictionary,

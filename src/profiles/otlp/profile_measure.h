@@ -23,7 +23,7 @@ struct profile_measure {
 /* Most bytes that are held at a time while the request is merged alone, its index and the result
  * included, the request itself not. */
 uint64_t profile_measure_merge(const struct profile_measure *measure);
-/* Of a request that has passed profile_door. */
+/* Of a request that is normalized (profile_normalize). */
 struct profile_measure profile_measure_of(struct slice request);
 /* Reserves what merging the request takes, and `more` bytes beside; budget_release gives back what
  * is left. Of most requests this is sure to be less than the budget has, and nothing is reserved.

@@ -10,7 +10,8 @@
 struct batch;
 struct budget;
 
-/* Whether a request that has passed profile_door is to be cut, and there is memory for it. */
+/* Whether a request that is normalized (profile_normalize) is to be cut, and there is memory for
+ * it. */
 bool profile_pieces_are_needed(uint64_t bytes, uint64_t profiles, const struct budget *budget);
 /* Hands each piece, a new reference, to take. batch has one part and at least one Profile. A piece
  * has profiles_max Profile messages, or more where the copies would be most of it. */

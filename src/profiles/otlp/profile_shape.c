@@ -125,8 +125,8 @@ static bool is_dropped(struct shaping *shaping, struct profile_index index)
     return drops;
 }
 
-/* Renamed strings of a message: each field that names one, with what the door has checked. A field
- * that stands there more than once counts by its last value; only that one is an index. */
+/* Renamed strings of a message: each field that names one, with what profile_normalize has checked.
+ * A field that stands there more than once counts by its last value; only that one is an index. */
 struct renamed_field {
     uint32_t number;
     struct profile_index index;

@@ -46,7 +46,7 @@ struct profile_shape_figures {
 /* What _shape holds before it merges: to be reserved with what merging takes. */
 uint64_t profile_shape_bytes(struct slice request);
 /* A new request, never refused by the budget; without bytes when nothing is left. The request has
- * passed profile_door. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its names grow by
- * more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
+ * been through profile_normalize. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its
+ * names grow by more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
 struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
                              struct budget *budget, struct profile_shape_figures *ret_figures);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking chosen profiles out of requests: files that are passed on as they came (profile_upload.h),
  * which OTLP back-ends do not know, and what an exporter sends otherwise. Requests have layout 1.10
- * and have passed profile_door. Pure functions; any thread. */
+ * and are normalized (profile_normalize). Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -48,8 +48,8 @@ struct profile_upload {
     size_t parameters_count;
 };
 
-/* A request, layout 1.10, with that one Profile, as it would be after profile_door. Everything is
- * copied. NULL: budget or allocator refuse. */
+/* A request, layout 1.10, with that one Profile, as it would be after profile_normalize. Everything
+ * is copied. NULL: budget or allocator refuse. */
 struct buffer *profile_upload_write(const struct profile_upload *upload, struct budget *budget)
     __attribute__((warn_unused_result));
 

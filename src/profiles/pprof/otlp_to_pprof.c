@@ -274,7 +274,7 @@ static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
         reader.numbers.at += ret_root->at - 1;
         return reader;
     }
-    /* The door leaves few that are not in one place, all of them short. */
+    /* After profile_normalize few are not in one place, all of them short. */
     for (uint32_t i = 0; i < ret_root->skipped; i++)
         profile_indices_next(&reader, &location);
     return reader;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request in every layout, with every repeated number packed, one by one, and both: it passes
- * the door in its own layout and comes out as the packed spelling does. */
+ * profile_normalize in its own layout and comes out as the packed spelling does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #include "src/base/buffer.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/profile_oracle.h"
 
 /* How the elements of a repeated field are spelt. */
@@ -291,28 +291,28 @@ static void fail_in(const struct form *form, const char *what, const char *more)
              form->has_times ? ", times" : "", what, more);
 }
 
-/* The request as it is written anew behind the door. */
+/* The request as it is written after profile_normalize. */
 static struct buffer *normalised(const struct form *form)
 {
     struct buffer *request = request_of(form);
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct profile_merge merge;
     struct profile_source source;
     enum profile_verdict verdict =
-        profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &passed);
-    if (passed.layout != form->layout)
-        fail_in(form, "taken for ", profile_layout_name(passed.layout));
-    if (verdict != PROFILES_TAKEN || passed.rejected_profiles > 0)
-        fail_in(form, "refused: ", passed.reason);
-    assert_int_equal(passed.samples, 2);
+        profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &normalized);
+    if (normalized.layout != form->layout)
+        fail_in(form, "taken for ", profile_layout_name(normalized.layout));
+    if (verdict != PROFILES_TAKEN || normalized.rejected_profiles > 0)
+        fail_in(form, "refused: ", normalized.reason);
+    assert_int_equal(normalized.samples, 2);
     profile_merge_init(&merge, NULL);
-    assert_true(profile_source_open(&source, passed.request, &merge));
+    assert_true(profile_source_open(&source, normalized.request, &merge));
     source.is_begun = true; /* tables are carried over in the order of use, not as a whole */
     assert_true(profile_merge_take(&merge, &source, (struct otlp_limit){.bytes_max = 1 << 20}));
     struct buffer *anew = profile_merge_finish(&merge, NULL);
     profile_source_close(&source);
     profile_merge_fini(&merge);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
     buffer_unref(request);
     return anew;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hostile profiles cost at the door: everything that they make us allocate is charged before,
+/* What normalizing hostile profiles costs: everything that they make us allocate is charged before,
  * so that the memory in use never passes the budget, and what would pass it for ever is told so. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_measure.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_shape.h"
 #include "tests/support/memory_watch.h"
 
@@ -268,11 +268,11 @@ static enum profile_verdict pass(size_t shape, size_t count, uint64_t limit)
     request->size = out.size;
     profile_bytes_fini(&out);
     struct budget budget;
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     budget_init(&budget, limit);
     memory_watch_begin();
-    enum profile_verdict verdict =
-        profile_door(request, buffer_slice(request), shapes[shape].layout, &budget, &passed);
+    enum profile_verdict verdict = profile_normalize(request, buffer_slice(request),
+                                                     shapes[shape].layout, &budget, &normalized);
     uint64_t charged = atomic_load(&budget.high_water);
     if (memory_watch_peak() > charged + SLACK_BYTES || charged > limit + SLACK_BYTES)
         fail_msg("%s x %zu, %zu bytes: verdict %u, %llu held, %llu charged of %llu",
@@ -280,7 +280,7 @@ static enum profile_verdict pass(size_t shape, size_t count, uint64_t limit)
                  (unsigned long long)memory_watch_peak(), (unsigned long long)charged,
                  (unsigned long long)limit);
     if (verdict == PROFILES_TAKEN)
-        buffer_unref(passed.owner);
+        buffer_unref(normalized.owner);
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
     buffer_unref(request);
@@ -298,13 +298,13 @@ static void what_is_allocated_was_charged_before(void **state)
                 (void)pass(shape, counts[i], limits[k]);
 }
 
-/* A request behind the door is limited: what is reserved before suffices, and is asked for once. */
+/* A normalized request is limited: what is reserved before suffices, and is asked for once. */
 static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limit)
 {
     const struct profile_shape_rules rules = {.depth_max = 100};
     struct profile_shape_figures figures;
     struct profile_bytes out = {0};
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct budget budget;
     struct budget_reserve reserve;
     shapes[shape].put(&out, count);
@@ -313,26 +313,26 @@ static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limi
     request->size = out.size;
     profile_bytes_fini(&out);
     enum profile_verdict verdict =
-        profile_door(request, buffer_slice(request), shapes[shape].layout, NULL, &passed);
+        profile_normalize(request, buffer_slice(request), shapes[shape].layout, NULL, &normalized);
     buffer_unref(request);
     assert_int_equal(verdict, PROFILES_TAKEN);
     budget_init(&budget, limit);
     memory_watch_begin();
     enum budget_answer answer = profile_measure_reserve(
-        passed.request, profile_shape_bytes(passed.request), &budget, &reserve);
+        normalized.request, profile_shape_bytes(normalized.request), &budget, &reserve);
     if (answer == BUDGET_GIVEN) {
-        struct buffer *shaped = profile_shape(&rules, passed.request, &budget, &figures);
+        struct buffer *shaped = profile_shape(&rules, normalized.request, &budget, &figures);
         budget_release(&reserve);
         uint64_t charged = atomic_load(&budget.high_water);
         if (shaped == NULL || memory_watch_peak() > charged + SLACK_BYTES || charged > limit)
             fail_msg("%s x %zu, %zu bytes: %llu held, %llu charged of %llu", shapes[shape].name,
-                     count, passed.request.size, (unsigned long long)memory_watch_peak(),
+                     count, normalized.request.size, (unsigned long long)memory_watch_peak(),
                      (unsigned long long)charged, (unsigned long long)limit);
         buffer_unref(shaped);
     }
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
     return answer;
 }
 

@@ -9,7 +9,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_view.h"
 
 #include <setjmp.h>
@@ -110,15 +110,15 @@ static size_t dictionary_bytes(struct slice request)
 
 static size_t count_profiles(struct slice request)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct buffer *owner = buffer_create(NULL, request.size);
     memcpy(owner->data, request.data, request.size);
     owner->size = request.size;
-    assert_int_equal(profile_door(owner, buffer_slice(owner), LAYOUT_1_10, NULL, &passed),
+    assert_int_equal(profile_normalize(owner, buffer_slice(owner), LAYOUT_1_10, NULL, &normalized),
                      PROFILES_TAKEN);
-    assert_int_equal(passed.rejected_profiles, 0);
-    size_t profiles = (size_t)passed.profiles;
-    buffer_unref(passed.owner);
+    assert_int_equal(normalized.rejected_profiles, 0);
+    size_t profiles = (size_t)normalized.profiles;
+    buffer_unref(normalized.owner);
     buffer_unref(owner);
     return profiles;
 }

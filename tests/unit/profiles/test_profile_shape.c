@@ -10,7 +10,7 @@
 #include "src/cli/profile/profile_report.h"
 #include "src/cli/profile/profile_top.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/unit/cli/support.h"
 
@@ -43,23 +43,24 @@ static void describe(FILE *out, const struct report *report)
     }
 }
 
-/* The request must pass the door as it is. */
+/* The request must be normalized already. */
 static void check_shaped(const struct profile_shape_rules *rules, const char *want,
                          struct profile_shape_figures *ret_figures)
 {
     static struct report report;
     struct error error;
     struct captured captured;
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct buffer *request = small_otlp(1, "work");
     struct buffer *shaped = profile_shape(rules, buffer_slice(request), NULL, ret_figures);
     assert_non_null(shaped);
-    assert_int_equal(profile_door(shaped, buffer_slice(shaped), PROFILE_LAYOUTS, NULL, &passed),
-                     PROFILES_TAKEN);
-    assert_int_equal(passed.rejected_profiles, 0);
-    assert_ptr_equal(passed.owner, shaped);
-    assert_int_equal(passed.samples, ret_figures->samples);
-    buffer_unref(passed.owner);
+    assert_int_equal(
+        profile_normalize(shaped, buffer_slice(shaped), PROFILE_LAYOUTS, NULL, &normalized),
+        PROFILES_TAKEN);
+    assert_int_equal(normalized.rejected_profiles, 0);
+    assert_ptr_equal(normalized.owner, shaped);
+    assert_int_equal(normalized.samples, ret_figures->samples);
+    buffer_unref(normalized.owner);
     report_init(&report);
     assert_true(report_add(&report, buffer_slice(shaped), &error));
     captured_open(&captured);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that travel as Profiles: what was written is read back, the door takes it as it is, merging
- * and limits leave it whole. */
+/* Files that travel as Profiles: what was written is read back, profile_normalize leaves it as it
+ * is, merging and limits leave it whole. */
 #include "src/profiles/otlp/profile_upload.h"
 
 #include <setjmp.h>
@@ -18,8 +18,8 @@
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_door.h"
 #include "src/profiles/otlp/profile_merge.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_shape.h"
 #include "src/profiles/otlp/profile_strip.h"
 
@@ -109,28 +109,29 @@ static void check_whole(struct slice request)
     arena_clear(&reading.arena);
 }
 
-/* The same request through the door. */
-static struct profile_passed pass(struct buffer *buffer)
+/* The same request, normalized. */
+static struct profile_normalized pass(struct buffer *buffer)
 {
-    struct profile_passed passed;
-    assert_int_equal(profile_door(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &passed),
-                     PROFILES_TAKEN);
-    assert_int_equal(passed.rejected_profiles, 0);
-    return passed;
+    struct profile_normalized normalized;
+    assert_int_equal(
+        profile_normalize(buffer, buffer_slice(buffer), PROFILE_LAYOUTS, NULL, &normalized),
+        PROFILES_TAKEN);
+    assert_int_equal(normalized.rejected_profiles, 0);
+    return normalized;
 }
 
-static void what_is_written_is_read_and_passes_the_door_unchanged(void **state)
+static void what_is_written_is_read_and_is_normalized_already(void **state)
 {
     struct budget budget;
     (void)state;
     budget_init(&budget, 1 << 20);
     struct buffer *buffer = profile_upload_write(&whole, &budget);
-    struct profile_passed passed = pass(buffer);
-    assert_ptr_equal(passed.owner, buffer);
-    assert_int_equal(passed.profiles, 1);
-    assert_int_equal(passed.samples, 1);
-    check_whole(passed.request);
-    buffer_unref(passed.owner);
+    struct profile_normalized normalized = pass(buffer);
+    assert_ptr_equal(normalized.owner, buffer);
+    assert_int_equal(normalized.profiles, 1);
+    assert_int_equal(normalized.samples, 1);
+    check_whole(normalized.request);
+    buffer_unref(normalized.owner);
     buffer_unref(buffer);
     assert_int_equal(budget_used(&budget), 0);
     assert_true(budget_try_take(&budget, 1 << 20));
@@ -144,14 +145,14 @@ static void the_least_of_uploads_has_neither_labels_nor_parameters(void **state)
     struct reading reading;
     (void)state;
     struct buffer *buffer = profile_upload_write(&least, NULL);
-    struct profile_passed passed = pass(buffer);
-    read_request(&reading, passed.request);
-    assert_ptr_equal(passed.owner, buffer);
+    struct profile_normalized normalized = pass(buffer);
+    read_request(&reading, normalized.request);
+    assert_ptr_equal(normalized.owner, buffer);
     assert_true(profile_is_upload(&reading.profile));
     assert_null(profile_label_names(&reading.dictionary, &reading.profile).data);
     assert_null(profile_upload_parameter(&reading.dictionary, &reading.profile, "from").data);
     arena_clear(&reading.arena);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
     buffer_unref(buffer);
 }
 
@@ -284,7 +285,7 @@ static void what_grows_as_it_is_written_anew_stays_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_and_passes_the_door_unchanged),
+        cmocka_unit_test(what_is_written_is_read_and_is_normalized_already),
         cmocka_unit_test(the_least_of_uploads_has_neither_labels_nor_parameters),
         cmocka_unit_test(merging_and_splitting_keep_uploads_whole),
         cmocka_unit_test(limits_on_sizes_leave_uploads_and_rules_on_names_drop_them),

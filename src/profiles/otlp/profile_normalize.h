@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every profiles request passes before anybody else reads it: its layout is found out and
- * brought to 1.10, it is walked, every index is checked, broken Profile messages and broken entries
- * of the dictionary are taken out, whether or not anything refers to them, and references become
- * texts. Behind the door every index is inside of its table. A request that needs none of this
- * stays as it is. Pure function; any thread. */
+/* Normalizes a profiles request before anything else reads it: detects its layout and converts it
+ * to 1.10, checks it and every index, removes broken Profile messages and broken entries of the
+ * dictionary (whether or not anything refers to them), and replaces references by their strings.
+ * Afterwards every index is inside its table. A request that needs none of this stays as it is.
+ * Pure function; any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ enum profile_verdict {
     PROFILES_BUSY,      /* no memory; later there may be */
 };
 
-struct profile_passed {
+struct profile_normalized {
     enum profile_layout layout;
     struct buffer *owner; /* a reference: to the buffer that came in, or to a new one */
     struct slice request;
@@ -35,7 +35,7 @@ struct profile_passed {
 };
 
 /* layout: PROFILE_LAYOUTS to find it out. message lies in owner. On TAKEN the caller gives back
- * ret_passed->owner; the layout is there in any case. */
-enum profile_verdict profile_door(struct buffer *owner, struct slice message,
-                                  enum profile_layout layout, struct budget *budget,
-                                  struct profile_passed *ret_passed);
+ * ret_normalized->owner; the layout is there in any case. */
+enum profile_verdict profile_normalize(struct buffer *owner, struct slice message,
+                                       enum profile_layout layout, struct budget *budget,
+                                       struct profile_normalized *ret_normalized);

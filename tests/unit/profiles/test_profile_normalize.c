@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What profiles pass at the door: every kind of index outside of its table costs the profile that
+/* Normalizing profiles: every kind of index outside of its table costs the profile that
  * uses it and no other; layouts are told apart and brought to 1.10; references become texts. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_door.h"
+#include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_shape.h"
 #include "src/profiles/otlp/profile_transcode.h"
 #include "src/profiles/otlp/profile_view.h"
@@ -104,11 +104,11 @@ static struct buffer *request_of(const char *text)
     return buffer;
 }
 
-static enum profile_verdict pass(const char *text, struct profile_passed *ret_passed)
+static enum profile_verdict pass(const char *text, struct profile_normalized *ret_normalized)
 {
     struct buffer *request = request_of(text);
     enum profile_verdict verdict =
-        profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, ret_passed);
+        profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, ret_normalized);
     buffer_unref(request);
     return verdict;
 }
@@ -189,25 +189,26 @@ static void a_broken_index_costs_its_profile_and_no_other(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct profile_passed passed;
-        assert_int_equal(pass(rows[i].request, &passed), PROFILES_TAKEN);
+        struct profile_normalized normalized;
+        assert_int_equal(pass(rows[i].request, &normalized), PROFILES_TAKEN);
         bool is_rejected = rows[i].reason != NULL;
-        if (is_rejected ? strstr(passed.reason, rows[i].reason) == NULL : passed.reason[0] != '\0')
-            fail_msg("row %zu: found \"%s\", expected \"%s\"", i, passed.reason,
+        if (is_rejected ? strstr(normalized.reason, rows[i].reason) == NULL
+                        : normalized.reason[0] != '\0')
+            fail_msg("row %zu: found \"%s\", expected \"%s\"", i, normalized.reason,
                      is_rejected ? rows[i].reason : "");
-        assert_int_equal(passed.rejected_profiles, is_rejected);
-        assert_int_equal(passed.rejected_samples, is_rejected);
-        assert_int_equal(passed.samples, is_rejected ? 1 : 2);
+        assert_int_equal(normalized.rejected_profiles, is_rejected);
+        assert_int_equal(normalized.rejected_samples, is_rejected);
+        assert_int_equal(normalized.samples, is_rejected ? 1 : 2);
         if (is_rejected)
-            assert_null(profile_oracle_complaint(passed.request));
-        assert_int_equal(profile_oracle_strays(passed.request), 0);
-        shape(passed.request);
-        buffer_unref(passed.owner);
+            assert_null(profile_oracle_complaint(normalized.request));
+        assert_int_equal(profile_oracle_strays(normalized.request), 0);
+        shape(normalized.request);
+        buffer_unref(normalized.owner);
     }
 }
 
 /* Later stages walk whole tables. Each row has one broken entry, to which nothing refers. */
-static void no_index_behind_the_door_leads_nowhere(void **state)
+static void no_index_of_a_normalized_request_leads_nowhere(void **state)
 {
     static const char *const tables[] = {
         TABLES("4=3", "", "", "", "", ""),
@@ -235,16 +236,16 @@ static void no_index_behind_the_door_leads_nowhere(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         char text[512];
-        struct profile_passed passed;
+        struct profile_normalized normalized;
         snprintf(text, sizeof(text), "%s %s", REQUEST(SAMPLE("4~5")), tables[i]);
-        assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
-        assert_int_equal(passed.rejected_profiles, 0);
-        assert_int_equal(passed.samples, 2);
-        if (profile_oracle_strays(passed.request) > 0)
+        assert_int_equal(pass(text, &normalized), PROFILES_TAKEN);
+        assert_int_equal(normalized.rejected_profiles, 0);
+        assert_int_equal(normalized.samples, 2);
+        if (profile_oracle_strays(normalized.request) > 0)
             fail_msg("row %zu: the broken entry is still there", i);
-        assert_null(profile_oracle_complaint(passed.request));
-        shape(passed.request);
-        buffer_unref(passed.owner);
+        assert_null(profile_oracle_complaint(normalized.request));
+        shape(normalized.request);
+        buffer_unref(normalized.owner);
     }
 }
 
@@ -300,12 +301,12 @@ static void samples_tell_their_layout(void **state)
 static struct oracle_items list_of(const char *text, enum profile_layout layout)
 {
     struct oracle_items items = {0};
-    struct profile_passed passed;
-    assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
-    assert_int_equal(passed.layout, layout);
-    assert_int_equal(passed.samples, 2);
-    profile_oracle_list(&items, passed.request, PROFILE_WHOLE);
-    buffer_unref(passed.owner);
+    struct profile_normalized normalized;
+    assert_int_equal(pass(text, &normalized), PROFILES_TAKEN);
+    assert_int_equal(normalized.layout, layout);
+    assert_int_equal(normalized.samples, 2);
+    profile_oracle_list(&items, normalized.request, PROFILE_WHOLE);
+    buffer_unref(normalized.owner);
     return items;
 }
 
@@ -347,17 +348,17 @@ static void a_broken_range_or_link_of_1_7_costs_its_profile(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         char text[256];
-        struct profile_passed passed;
+        struct profile_normalized normalized;
         snprintf(text, sizeof(text),
                  "1:{2:{2:{1:{} 2:{%s} 3~0,0 4=7} 2:{1:{} 2:{1=0 2=2 3~5} 3~0,0 4=7}}} 2:{2:{} "
                  "4:{1#16 2#8} "
                  "5''}",
                  samples[i]);
-        assert_int_equal(pass(text, &passed), PROFILES_TAKEN);
-        assert_int_equal(passed.layout, LAYOUT_1_7);
-        assert_int_equal(passed.rejected_profiles, 1);
-        assert_int_equal(passed.samples, 1);
-        buffer_unref(passed.owner);
+        assert_int_equal(pass(text, &normalized), PROFILES_TAKEN);
+        assert_int_equal(normalized.layout, LAYOUT_1_7);
+        assert_int_equal(normalized.rejected_profiles, 1);
+        assert_int_equal(normalized.samples, 1);
+        buffer_unref(normalized.owner);
     }
 }
 
@@ -431,50 +432,51 @@ static void what_cannot_be_read_is_refused_by_version(void **state)
         {"1:{2:{2:{2:{4~5 3~1} 3!7}}} 2:{5''}", "the samples fit no single layout"},
         {"1:{2:{2:{2:{4~5} 3!7}}} 2:{5=1}", "field 5 (string_table) has wire type 0"},
     };
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        assert_int_equal(pass(refused[i].request, &passed), PROFILES_REFUSED);
-        if (strstr(passed.reason, refused[i].reason) == NULL)
-            fail_msg("found \"%s\", expected \"%s\"", passed.reason, refused[i].reason);
+        assert_int_equal(pass(refused[i].request, &normalized), PROFILES_REFUSED);
+        if (strstr(normalized.reason, refused[i].reason) == NULL)
+            fail_msg("found \"%s\", expected \"%s\"", normalized.reason, refused[i].reason);
     }
 }
 
 static void references_that_lead_nowhere_cost_their_attribute(void **state)
 {
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct oracle_items items = {0};
     (void)state;
     assert_int_equal(
         pass("1:{1:{1:{2:{8=1} 3=1} 1:{1'x' 2:{8=9}} 1:{3=-4} 1:{1'y' 2:{5:{1:{8=7}}} 3=99}} "
              "2:{1:{3:{1'z' 3=99 2:{6:{1:{3=2 2:{8=2}}}}}} 2:{1:{} 2:{2~1,2 4~5} 3!7 5:{}}}} "
              "2:{1:{} 2:{} 3:{} 4:{} 5'' 5'a' 5'b' 6:{} 6:{1=1 2:{8=2}} 6:{1=1 2:{8=77}} 7:{}}",
-             &passed),
+             &normalized),
         PROFILES_TAKEN);
-    assert_int_equal(passed.dropped_attributes, 4);
-    assert_int_equal(passed.rejected_profiles, 0);
-    assert_null(profile_oracle_complaint(passed.request));
-    profile_oracle_list(&items, passed.request, PROFILE_WHOLE);
+    assert_int_equal(normalized.dropped_attributes, 4);
+    assert_int_equal(normalized.rejected_profiles, 0);
+    assert_null(profile_oracle_complaint(normalized.request));
+    profile_oracle_list(&items, normalized.request, PROFILE_WHOLE);
     assert_int_equal(items.count, 1);
     assert_non_null(strstr(items.texts[0], "0a080a016112030a0161  ")); /* a=a alone */
     assert_non_null(strstr(items.texts[0], "[a=0a0162 ]"));
     oracle_clear(&items);
-    buffer_unref(passed.owner);
+    buffer_unref(normalized.owner);
 }
 
 static void what_needs_nothing_stays_as_it_is(void **state)
 {
     struct buffer *request = request_of(REQUEST(SAMPLE("1=1 2~1 3=1 4~5")) FINE_TABLES);
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     (void)state;
-    assert_int_equal(profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &passed),
-                     PROFILES_TAKEN);
-    assert_ptr_equal(passed.owner, request);
-    buffer_unref(passed.owner);
+    assert_int_equal(
+        profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, NULL, &normalized),
+        PROFILES_TAKEN);
+    assert_ptr_equal(normalized.owner, request);
+    buffer_unref(normalized.owner);
     buffer_unref(request);
 }
 
-static void random_requests_say_the_same_behind_the_door(void **state)
+static void random_requests_say_the_same_once_normalized(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < ROUNDS; seed++) {
@@ -483,13 +485,14 @@ static void random_requests_say_the_same_behind_the_door(void **state)
         struct buffer *request = buffer_create(NULL, bytes.size);
         struct oracle_items before = {0};
         struct oracle_items after = {0};
-        struct profile_passed passed;
+        struct profile_normalized normalized;
         memcpy(request->data, bytes.data, bytes.size);
         request->size = bytes.size;
-        assert_int_equal(profile_door(request, bytes, LAYOUT_1_10, NULL, &passed), PROFILES_TAKEN);
-        assert_int_equal(passed.rejected_profiles, 0);
+        assert_int_equal(profile_normalize(request, bytes, LAYOUT_1_10, NULL, &normalized),
+                         PROFILES_TAKEN);
+        assert_int_equal(normalized.rejected_profiles, 0);
         profile_oracle_list(&before, bytes, PROFILE_WHOLE);
-        profile_oracle_list(&after, passed.request, PROFILE_WHOLE);
+        profile_oracle_list(&after, normalized.request, PROFILE_WHOLE);
         profile_oracle_sort(&before);
         profile_oracle_sort(&after);
         assert_int_equal(before.count, after.count);
@@ -497,7 +500,7 @@ static void random_requests_say_the_same_behind_the_door(void **state)
             assert_string_equal(before.texts[i], after.texts[i]);
         oracle_clear(&before);
         oracle_clear(&after);
-        buffer_unref(passed.owner);
+        buffer_unref(normalized.owner);
         buffer_unref(request);
         mem_free((void *)(uintptr_t)bytes.data);
     }
@@ -506,12 +509,12 @@ static void random_requests_say_the_same_behind_the_door(void **state)
 static void without_memory_the_answer_is_later(void **state)
 {
     struct buffer *request = request_of(REQUEST_1_9);
-    struct profile_passed passed;
+    struct profile_normalized normalized;
     struct budget budget;
     (void)state;
     budget_init(&budget, 10);
     assert_int_equal(
-        profile_door(request, buffer_slice(request), PROFILE_LAYOUTS, &budget, &passed),
+        profile_normalize(request, buffer_slice(request), PROFILE_LAYOUTS, &budget, &normalized),
         PROFILES_BUSY);
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
@@ -522,7 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_index_costs_its_profile_and_no_other),
-        cmocka_unit_test(no_index_behind_the_door_leads_nowhere),
+        cmocka_unit_test(no_index_of_a_normalized_request_leads_nowhere),
         cmocka_unit_test(samples_tell_their_layout),
         cmocka_unit_test(older_layouts_say_what_the_new_one_says),
         cmocka_unit_test(what_leaves_as_1_9_has_its_numbers),
@@ -532,7 +535,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_refused_by_version),
         cmocka_unit_test(references_that_lead_nowhere_cost_their_attribute),
         cmocka_unit_test(what_needs_nothing_stays_as_it_is),
-        cmocka_unit_test(random_requests_say_the_same_behind_the_door),
+        cmocka_unit_test(random_requests_say_the_same_once_normalized),
         cmocka_unit_test(without_memory_the_answer_is_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
