@@ -9,8 +9,8 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/core/batch.h"
+#include "src/profiles/otlp/dictionary_copy.h"
 #include "src/profiles/otlp/profile_bounds.h"
-#include "src/profiles/otlp/profile_carry.h"
 #include "src/profiles/otlp/profile_inline.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_unused.h"
@@ -267,11 +267,11 @@ static void take_all_samples(struct profile_merge *merge, struct profile_source 
 {
     struct profile_bytes *body = &merge->groups.body;
     struct slice bytes;
-    assert(source->is_carried);
+    assert(source->is_copied);
     while (profile_next_sample_bytes(&source->samples, &bytes)) {
         uint8_t *begin =
-            profile_bytes_room(body, bytes.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
-        const uint8_t *end = profile_carry_sample(&source->remap, bytes, begin);
+            profile_bytes_room(body, bytes.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
+        const uint8_t *end = dictionary_copy_sample(&source->remap, bytes, begin);
         if (end != NULL) {
             body->size += (size_t)(end - begin);
             continue;
@@ -289,7 +289,7 @@ static bool take_samples(struct profile_merge *merge, struct profile_source *sou
                          struct otlp_limit limit)
 {
     assert(source->level == SOURCE_PROFILE);
-    if (source->is_carried)
+    if (source->is_copied)
         take_all_samples(merge, source);
     while (source->samples_left > 0) {
         if (limit.items_max > 0 && merge->items == limit.items_max)
@@ -359,7 +359,7 @@ static uint64_t count_items(const struct profile_scope *scope)
 }
 
 /* Whether the request has no more than items_max (0: any number of) items, and no reference in its
- * resources and scopes, whose texts would make it larger than PROFILE_CARRY_GROWTH says. */
+ * resources and scopes, whose texts would make it larger than DICTIONARY_COPY_GROWTH says. */
 static bool is_bounded(struct slice request, uint64_t items_max)
 {
     struct wire_reader resources = wire_reader_of(request);
@@ -385,8 +385,8 @@ static bool fits_whole(const struct profile_merge *merge, const struct profile_s
 {
     const struct slice request = source->remap.from.request;
     uint64_t bytes = profile_groups_bytes_max(&merge->groups) +
-                     profile_tables_bytes(&merge->tables) + PROFILE_CARRY_SLACK +
-                     (uint64_t)request.size * PROFILE_CARRY_GROWTH;
+                     profile_tables_bytes(&merge->tables) + DICTIONARY_COPY_SLACK +
+                     (uint64_t)request.size * DICTIONARY_COPY_GROWTH;
     if (bytes > limit.bytes_max || (limit.items_max > 0 && merge->items == limit.items_max))
         return false;
     return is_bounded(request, limit.items_max > 0 ? limit.items_max - merge->items : 0);
@@ -399,8 +399,8 @@ bool profile_merge_take(struct profile_merge *merge, struct profile_source *sour
     if (limit.bytes_max == 0)
         limit.bytes_max = PROFILE_MERGED_BYTES_MAX;
     if (!source->is_begun && fits_whole(merge, source, limit)) {
-        source->is_carried = profile_carry(&source->remap);
-        merge->may_have_unused |= source->is_carried;
+        source->is_copied = dictionary_copy(&source->remap);
+        merge->may_have_unused |= source->is_copied;
     }
     source->is_begun = true;
     while (find_profile(source))
@@ -499,7 +499,7 @@ static void clear(struct profile_merge *merge, struct profile_source *source)
         return;
     profile_remap_forget(&source->remap);
     forget_groups(source);
-    source->is_carried = false;
+    source->is_copied = false;
 }
 
 struct buffer *profile_merge_finish(struct profile_merge *merge, struct profile_source *source)

@@ -24,7 +24,7 @@ struct profile_merge {
     struct profile_groups groups;
     uint64_t items;       /* samples, and uploads (profile_upload.h) */
     uint64_t profiles;    /* Profile messages, pieces included */
-    bool may_have_unused; /* entries: whole dictionaries were carried over */
+    bool may_have_unused; /* entries: whole dictionaries were copied */
 };
 
 /* Everything that it holds is charged to budget, beyond its limit if need be. */
@@ -52,7 +52,7 @@ struct profile_source {
     uint64_t samples_left;   /* of the profile */
     bool is_cut;             /* the profile */
     bool is_begun;
-    bool is_carried; /* all that its samples refer to is known, and all of it fits */
+    bool is_copied; /* all that its samples refer to is known, and all of it fits */
 };
 
 /* request stays where it is until _close. False when there is no memory for its index. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a dictionary whose fields are nothing but numbers: which of them are indices, and of
- * which table. For the short ways through what libraries write (profile_plain.h, profile_carry.h).
- * Constants; any thread. */
+ * which table. For the short ways through what libraries write (profile_plain.h,
+ * dictionary_copy.h). Constants; any thread. */
 #pragma once
 
 #include <stdint.h>

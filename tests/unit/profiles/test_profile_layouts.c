@@ -307,7 +307,7 @@ static struct buffer *normalised(const struct form *form)
     assert_int_equal(normalized.samples, 2);
     profile_merge_init(&merge, NULL);
     assert_true(profile_source_open(&source, normalized.request, &merge));
-    source.is_begun = true; /* tables are carried over in the order of use, not as a whole */
+    source.is_begun = true; /* tables are copied in the order of use, not as a whole */
     assert_true(profile_merge_take(&merge, &source, (struct otlp_limit){.bytes_max = 1 << 20}));
     struct buffer *anew = profile_merge_finish(&merge, NULL);
     profile_source_close(&source);

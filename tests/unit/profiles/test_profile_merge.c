@@ -45,7 +45,7 @@ static uint64_t count_profiles(struct slice request)
     return count;
 }
 
-/* The same as a library would write it, so that its dictionary is carried over whole; perhaps with
+/* The same as a library would write it, so that its dictionary is copied whole; perhaps with
  * entries behind it that nobody uses. Leads back to the same samples. */
 static struct slice tidy_profiles(struct random_source *random)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carrying tables over, in the order in which they refer to each other. An entry is written with
+/* Copying tables, in the order in which they refer to each other. An entry is written with
  * its new indices where its set keeps it if it is new, field by field in the order that it has:
  * what is not in the order of field numbers is not plain. One owner, one thread at a time. */
-#include "src/profiles/otlp/profile_carry.h"
+#include "src/profiles/otlp/dictionary_copy.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -24,7 +24,7 @@ static inline const uint8_t *end_of(struct slice slice)
     return slice.data + slice.size;
 }
 
-/* Old to new, in a table that has been carried over. */
+/* Old to new, in a table that has been copied. */
 static inline bool translate(const struct profile_remap *remap, enum profile_table table,
                              uint64_t *index)
 {
@@ -294,7 +294,7 @@ static inline struct slice entry_at(const struct profile_remap *remap, enum prof
 /* The entry is expected where it comes after the one before, as in the requests of one program.
  * Inlined, with put, into each of its callers. */
 static inline bool __attribute__((always_inline))
-carry_table(struct profile_remap *remap, enum profile_table table, put_entry_fn put)
+copy_table(struct profile_remap *remap, enum profile_table table, put_entry_fn put)
 {
     struct profile_set *set = &remap->to->sets[table];
     const uint32_t count = remap->from.counts[table];
@@ -305,7 +305,7 @@ carry_table(struct profile_remap *remap, enum profile_table table, put_entry_fn 
     for (uint32_t i = 1; i < count; i++) {
         struct slice entry = entry_at(remap, table, i);
         uint8_t *at =
-            profile_set_begin(set, entry.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
+            profile_set_begin(set, entry.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
         if (entry.size > 0)
             at = put(remap, entry, at);
         if (at == NULL)
@@ -316,7 +316,7 @@ carry_table(struct profile_remap *remap, enum profile_table table, put_entry_fn 
     return true;
 }
 
-static bool carry_strings(struct profile_remap *remap)
+static bool copy_strings(struct profile_remap *remap)
 {
     struct profile_set *set = &remap->to->sets[PROFILE_STRINGS];
     const uint32_t count = remap->from.counts[PROFILE_STRINGS];
@@ -341,22 +341,23 @@ static bool is_identity(const struct profile_remap *remap, enum profile_table ta
 }
 
 /* One that is written anew; false: it is not plain. */
-static inline bool carry_changed_stack(struct profile_remap *remap, struct slice stack,
-                                       uint32_t expected, uint32_t *ret_new)
+static inline bool copy_changed_stack(struct profile_remap *remap, struct slice stack,
+                                      uint32_t expected, uint32_t *ret_new)
 {
     struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    uint8_t *at = profile_set_begin(set, stack.size * PROFILE_CARRY_GROWTH + PROFILE_CARRY_SLACK);
+    uint8_t *at =
+        profile_set_begin(set, stack.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
     at = put_stack(remap, stack, at);
     if (at != NULL)
         *ret_new = profile_set_end_like(set, at, expected);
     return at != NULL;
 }
 
-/* Carries stacks [first, end), at most STACKS_AHEAD, of which most are taken as they are.
+/* Copies stacks [first, end), at most STACKS_AHEAD, of which most are taken as they are.
  * *are_others: those before were not where they were expected, so that there is something to
  * search; that takes memory which is far away, and is fetched for all of them at a time. */
-static bool carry_some_stacks(struct profile_remap *remap, uint32_t first, uint32_t end,
-                              bool *are_others)
+static bool copy_some_stacks(struct profile_remap *remap, uint32_t first, uint32_t end,
+                             bool *are_others)
 {
     struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
     const uint32_t locations = remap->from.counts[PROFILE_LOCATIONS];
@@ -371,7 +372,7 @@ static bool carry_some_stacks(struct profile_remap *remap, uint32_t first, uint3
         struct slice stack = entry_at(remap, PROFILE_STACKS, i);
         uint32_t expected = new + 1;
         if (stack.size > 0 && !is_same_stack(stack, locations)) {
-            if (!carry_changed_stack(remap, stack, expected, &new))
+            if (!copy_changed_stack(remap, stack, expected, &new))
                 return false;
         } else if (is_ahead && !profile_set_has_at(set, expected, stack)) {
             new = profile_set_add_expected(set, stack, hashes[i - first]);
@@ -384,46 +385,46 @@ static bool carry_some_stacks(struct profile_remap *remap, uint32_t first, uint3
     return true;
 }
 
-/* As carry_table; where all locations keep their places, so do most stacks their bytes. */
-static bool carry_stacks(struct profile_remap *remap)
+/* As copy_table; where all locations keep their places, so do most stacks their bytes. */
+static bool copy_stacks(struct profile_remap *remap)
 {
     const uint32_t count = remap->from.counts[PROFILE_STACKS];
     bool are_others = false;
     if (remap->from.counts[PROFILE_LOCATIONS] == 0 || !is_identity(remap, PROFILE_LOCATIONS))
-        return carry_table(remap, PROFILE_STACKS, put_stack);
+        return copy_table(remap, PROFILE_STACKS, put_stack);
     if (!has_null(remap, PROFILE_STACKS))
         return false;
     remap->known[PROFILE_STACKS][0] = remap->base;
     for (uint32_t i = 1; i < count; i += STACKS_AHEAD) {
         uint32_t end = count - i < STACKS_AHEAD ? count : i + STACKS_AHEAD;
-        if (!carry_some_stacks(remap, i, end, &are_others))
+        if (!copy_some_stacks(remap, i, end, &are_others))
             return false;
     }
     return true;
 }
 
-static bool carry_tables(struct profile_remap *remap)
+static bool copy_tables(struct profile_remap *remap)
 {
-    return carry_table(remap, PROFILE_LINKS, put_link) && carry_strings(remap) &&
-           carry_table(remap, PROFILE_ATTRIBUTES, put_attribute) &&
-           carry_table(remap, PROFILE_FUNCTIONS, put_function) &&
-           carry_table(remap, PROFILE_MAPPINGS, put_mapping) &&
-           carry_table(remap, PROFILE_LOCATIONS, put_location) && carry_stacks(remap);
+    return copy_table(remap, PROFILE_LINKS, put_link) && copy_strings(remap) &&
+           copy_table(remap, PROFILE_ATTRIBUTES, put_attribute) &&
+           copy_table(remap, PROFILE_FUNCTIONS, put_function) &&
+           copy_table(remap, PROFILE_MAPPINGS, put_mapping) &&
+           copy_table(remap, PROFILE_LOCATIONS, put_location) && copy_stacks(remap);
 }
 
-bool profile_carry(struct profile_remap *remap)
+bool dictionary_copy(struct profile_remap *remap)
 {
     struct profile_tables_mark before = profile_tables_mark(remap->to);
     assert(remap->top == remap->base); /* nothing is known yet */
-    bool is_carried = carry_tables(remap);
+    bool is_copied = copy_tables(remap);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         if (remap->base + remap->to->sets[i].count > remap->top)
             remap->top = remap->base + remap->to->sets[i].count;
-    if (!is_carried) {
+    if (!is_copied) {
         profile_tables_cut(remap->to, &before);
         profile_remap_forget(remap);
     }
-    return is_carried;
+    return is_copied;
 }
 
 /* Values and times, up to the end of the sample: they stay as they are. */
@@ -439,7 +440,7 @@ static inline bool is_plain_rest(const uint8_t *from, const uint8_t *end)
     return from == end;
 }
 
-uint8_t *profile_carry_sample(const struct profile_remap *remap, struct slice sample, uint8_t *at)
+uint8_t *dictionary_copy_sample(const struct profile_remap *remap, struct slice sample, uint8_t *at)
 {
     const uint8_t *from = sample.data;
     const uint8_t *end = end_of(sample);
