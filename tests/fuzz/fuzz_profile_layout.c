@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 1)
         memcpy(request->data, data + 1, size - 1);
     request->size = size - 1;
-    profile_oracle_is_plain(buffer_slice(request));
+    profile_oracle_fast_check(buffer_slice(request));
     bool is_taken = profile_normalize(request, buffer_slice(request), layout, NULL, &normalized) ==
                     PROFILES_TAKEN;
     if (is_taken && !oracle_repeats_empty_value(PROFILES, normalized.request)) {

@@ -16,8 +16,8 @@
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_check.h"
+#include "src/profiles/otlp/profile_fast_check.h"
 #include "src/profiles/otlp/profile_layout.h"
-#include "src/profiles/otlp/profile_plain.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 
@@ -519,24 +519,24 @@ void profile_oracle_sort(struct oracle_items *items)
         qsort((void *)items->texts, items->count, sizeof(items->texts[0]), compare);
 }
 
-bool profile_oracle_is_plain(struct slice request)
+bool profile_oracle_fast_check(struct slice request)
 {
-    struct profile_plain plain;
+    struct profile_fast_figures fast;
     struct profile_findings findings;
     struct otlp_figures figures;
     struct arena arena;
     const char *reason;
-    if (!profile_is_plain(request, &plain))
+    if (!profile_fast_check(request, &fast))
         return false;
     assert(profile_layout_of(request) == LAYOUT_1_10);
     assert(otlp_check(PROFILES, request, &figures, &reason));
-    assert(figures.items == plain.samples);
+    assert(figures.items == fast.samples);
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
     assert(profile_check(request, &arena, &findings) == PROFILES_CHECKED);
     assert(findings.broken_profiles == 0);
     assert(!findings.needs_rewriting);
-    assert(findings.profiles == plain.profiles);
-    assert(findings.samples == plain.samples);
+    assert(findings.profiles == fast.profiles);
+    assert(findings.samples == fast.samples);
     arena_clear(&arena);
     return true;
 }

@@ -26,6 +26,6 @@ const char *profile_oracle_complaint(struct slice request);
  * by itself. */
 size_t profile_oracle_strays(struct slice request);
 void profile_oracle_sort(struct oracle_items *items);
-/* What profile_is_plain says. If it is yes, the careful steps must agree that the request has
+/* What profile_fast_check says. If it is yes, the careful steps must agree that the request has
  * layout 1.10, is well-formed, has no index that leads nowhere, and needs nothing: else aborts. */
-bool profile_oracle_is_plain(struct slice request);
+bool profile_oracle_fast_check(struct slice request);

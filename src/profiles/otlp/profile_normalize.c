@@ -11,8 +11,8 @@
 #include "src/otlp/check.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_check.h"
+#include "src/profiles/otlp/profile_fast_check.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "src/profiles/otlp/profile_plain.h"
 #include "src/profiles/otlp/profile_transcode.h"
 
 static enum profile_verdict refuse_layout(struct profile_normalized *normalized)
@@ -159,14 +159,14 @@ static enum profile_verdict walk_and_check(struct profile_normalized *normalized
 }
 
 /* False: the other steps decide. */
-static bool is_plain(struct buffer *owner, struct profile_normalized *normalized)
+static bool fast_check(struct buffer *owner, struct profile_normalized *normalized)
 {
-    struct profile_plain plain;
-    if (!profile_is_plain(normalized->request, &plain))
+    struct profile_fast_figures fast;
+    if (!profile_fast_check(normalized->request, &fast))
         return false;
     normalized->layout = LAYOUT_1_10;
-    normalized->profiles = plain.profiles;
-    normalized->samples = plain.samples;
+    normalized->profiles = fast.profiles;
+    normalized->samples = fast.samples;
     normalized->owner = buffer_ref(owner);
     return true;
 }
@@ -178,7 +178,7 @@ enum profile_verdict profile_normalize(struct buffer *owner, struct slice messag
     assert(owner != NULL);
     assert(message.data != NULL || message.size == 0);
     *ret_normalized = (struct profile_normalized){.request = message};
-    if ((layout == PROFILE_LAYOUTS || layout == LAYOUT_1_10) && is_plain(owner, ret_normalized))
+    if ((layout == PROFILE_LAYOUTS || layout == LAYOUT_1_10) && fast_check(owner, ret_normalized))
         return PROFILES_TAKEN;
     ret_normalized->layout = layout == PROFILE_LAYOUTS ? profile_layout_of(message) : layout;
     if (ret_normalized->layout > LAYOUT_1_7)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of a dictionary whose fields are nothing but numbers: which of them are indices, and of
- * which table. For the short ways through what libraries write (profile_plain.h,
+ * which table. For the short ways through what libraries write (profile_fast_check.h,
  * dictionary_copy.h). Constants; any thread. */
 #pragma once
 

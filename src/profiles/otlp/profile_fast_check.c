@@ -4,7 +4,7 @@
  * stacks, which hold most indices, come after the locations and are compared many at a time. Fields
  * come in the order of their numbers, as all libraries write them: thus each singular one comes
  * once, and its position tells the layout. Pure functions; any thread. */
-#include "src/profiles/otlp/profile_plain.h"
+#include "src/profiles/otlp/profile_fast_check.h"
 
 #include <assert.h>
 
@@ -389,7 +389,7 @@ static bool is_complete(const struct scan *scan)
     return scan->is_1_10;
 }
 
-bool profile_is_plain(struct slice request, struct profile_plain *ret_plain)
+bool profile_fast_check(struct slice request, struct profile_fast_figures *ret_figures)
 {
     struct scan scan = {0};
     const uint8_t *at = request.data;
@@ -410,6 +410,7 @@ bool profile_is_plain(struct slice request, struct profile_plain *ret_plain)
     }
     if (!is_complete(&scan))
         return false;
-    *ret_plain = (struct profile_plain){.profiles = scan.profiles, .samples = scan.samples};
+    *ret_figures =
+        (struct profile_fast_figures){.profiles = scan.profiles, .samples = scan.samples};
     return true;
 }

@@ -9,11 +9,11 @@
 
 #include "src/base/slice.h"
 
-struct profile_plain {
+struct profile_fast_figures {
     uint64_t profiles;
     uint64_t samples;
 };
 
 /* True: the request would pass profile_layout_of, otlp_check and profile_check, and stay as it is.
  * False says nothing: those three decide. Nothing is assumed of the bytes. */
-bool profile_is_plain(struct slice request, struct profile_plain *ret_plain);
+bool profile_fast_check(struct slice request, struct profile_fast_figures *ret_figures);
