@@ -20,7 +20,7 @@
 #include "src/net/client/http_client.h"
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/media_type.h"
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 
 enum { CONCURRENCY = 16 };
 

@@ -22,8 +22,8 @@
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
 #include "src/otlp/answer.h"
-#include "src/profiles/otlp/profile_strip.h"
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
+#include "src/profiles/otlp/profile_remove.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -486,7 +486,7 @@ static bool prepare_rest(struct attempt *attempt, struct slice request)
         return true;
     }
     attempt->wanted = profile_choice_items(request, wants);
-    attempt->stripped = profile_strip(request, wants, attempt->exporter->base.budget);
+    attempt->stripped = profile_remove(request, wants, attempt->exporter->base.budget);
     if (attempt->stripped == NULL)
         return false;
     if (attempt->stripped->size > 0)

@@ -10,7 +10,7 @@
 #include "exporters/pyroscope/pyroscope_memory.h"
 #include "src/base/counter.h"
 #include "src/core/component.h"
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
 
 struct batch;

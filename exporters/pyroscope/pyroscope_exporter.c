@@ -19,7 +19,7 @@
 #include "src/listen/authenticator.h"
 #include "src/net/client/http_client.h"
 #include "src/net/syntax/http_url.h"
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -171,7 +171,7 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
     self->destination = exporter->shown_url;
     headers_prepare(exporter);
     exporter->rules = pyroscope_rules_of(config);
-    exporter->wants = config->mode == PYROSCOPE_OTLP ? profile_is_upload : NULL;
+    exporter->wants = config->mode == PYROSCOPE_OTLP ? profile_is_opaque : NULL;
     if (config->compression == PYROSCOPE_GZIP)
         exporter->gzip = gzip_create();
     return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);

@@ -7,7 +7,7 @@
 #include "exporters/pyroscope/pyroscope_series.h"
 #include "exporters/pyroscope/pyroscope_walk.h"
 #include "src/base/clock.h"
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -92,17 +92,17 @@ bool pyroscope_ingest_upload(struct pyroscope_form *form, const struct pyroscope
     const struct profile *profile = &walk->profile;
     struct pyroscope_query query = query_of(ingest);
     char moved[NUMBER_BYTES_MAX];
-    assert(profile_is_upload(profile));
+    assert(profile_is_opaque(profile));
     pyroscope_query_add(&query, "format", profile->payload_format);
     pyroscope_query_add(&query, "from",
                         ingest->time_ns != 0
                             ? number_text(moved, ingest->time_ns)
-                            : profile_upload_parameter(&walk->dictionary, profile, "from"));
+                            : opaque_profile_parameter(&walk->dictionary, profile, "from"));
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
         pyroscope_query_add(&query, parameters[i],
-                            profile_upload_parameter(&walk->dictionary, profile, parameters[i]));
+                            opaque_profile_parameter(&walk->dictionary, profile, parameters[i]));
     return pyroscope_form_upload(
                form, profile->payload,
-               profile_upload_parameter(&walk->dictionary, profile, PROFILE_UPLOAD_LABELS)) &&
+               opaque_profile_parameter(&walk->dictionary, profile, OPAQUE_PROFILE_LABELS)) &&
            pyroscope_form_address(form, &query, changed);
 }

@@ -6,7 +6,7 @@
 #include "exporters/pyroscope/pyroscope_memory.h"
 #include "src/base/clock.h"
 #include "src/base/limits.h"
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/pyroscope/series_otlp.h"
 
 #include <assert.h>
@@ -204,7 +204,7 @@ enum pyroscope_found pyroscope_walk_next(struct pyroscope_walk *walk, const stru
 {
     assert(walk->config != NULL);
     while (walk->has_profile || begin_profile(walk)) {
-        if (profile_is_upload(&walk->profile))
+        if (profile_is_opaque(&walk->profile))
             return found_upload(walk);
         if (next_part(walk, cut)) {
             walk->items = walk->conversion.samples;

@@ -10,7 +10,7 @@
 
 #include "src/base/arena.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
 #include "src/profiles/pprof/profile_type.h"
@@ -21,7 +21,7 @@ struct pyroscope_config;
 
 enum pyroscope_found {
     PYROSCOPE_PART,   /* samples, gathered in conversion */
-    PYROSCOPE_UPLOAD, /* a file that is passed on as it came (profile_upload.h) */
+    PYROSCOPE_UPLOAD, /* a file that is passed on as it came (opaque_profile.h) */
     PYROSCOPE_END,
     PYROSCOPE_NO_MEMORY,
 };

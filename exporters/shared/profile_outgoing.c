@@ -7,7 +7,7 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/otlp/profile_transcode.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ static bool convert(const struct profile_outgoing *outgoing, uint64_t uploads,
 {
     struct budget *budget = outgoing->exporter->budget;
     assert(outgoing->layout == LAYOUT_1_10 || outgoing->layout == LAYOUT_1_9);
-    if (uploads > 0 && !replace(part, profile_strip_uploads(part->bytes, budget)))
+    if (uploads > 0 && !replace(part, opaque_profiles_remove(part->bytes, budget)))
         return false;
     return outgoing->layout == LAYOUT_1_10 ||
            replace(part, profile_transcode_back(part->bytes, budget));
@@ -71,7 +71,7 @@ struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct b
     if (batch->signal != PROFILES)
         return batch_ref(batch);
     if (batch_join(batch, outgoing->exporter->budget, &part)) {
-        uint64_t uploads = profile_uploads_count(part.bytes);
+        uint64_t uploads = opaque_profiles_count(part.bytes);
         if (uploads > 0)
             note_uploads(outgoing, uploads);
         if (convert(outgoing, uploads, &part))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What OTLP exporters do to profiles before they send them: files that are passed on as they came
- * (profile_upload.h) are taken out, for no OTLP back-end reads them, and the rest is brought into
+ * (opaque_profile.h) are taken out, for no OTLP back-end reads them, and the rest is brought into
  * the layout that the back-end knows. Embedded by the exporter, on its lane. */
 #pragma once
 

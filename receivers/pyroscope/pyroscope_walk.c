@@ -12,7 +12,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/pyroscope/ingest_query.h"
 #include "src/profiles/pyroscope/ingest_series.h"
 #include "src/profiles/pyroscope/multipart.h"
@@ -354,8 +354,8 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
     static const uint8_t magic[] = {'F', 'L', 'R'};
     const struct ingest_query *query = &exchange->ingest->query;
     const struct series *names = &query->name.labels;
-    struct profile_upload_pair labels[SERIES_LABELS_MAX + 1];
-    struct profile_upload_pair parameters[INGEST_PARAMETERS];
+    struct opaque_profile_pair labels[SERIES_LABELS_MAX + 1];
+    struct opaque_profile_pair parameters[INGEST_PARAMETERS];
     struct form_parts parts = {.jfr = exchange->message};
     struct error error = {.text = ""};
     bool is_multipart = exchange->ingest->is_multipart;
@@ -379,16 +379,16 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
     const struct slice *service = series_find(names, "service_name");
     bool has_service = service != NULL && service->size > 0;
     size_t labels_count = 0;
-    labels[labels_count++] = (struct profile_upload_pair){slice_of_text("service.name"),
+    labels[labels_count++] = (struct opaque_profile_pair){slice_of_text("service.name"),
                                                           has_service ? *service : query->name.app};
     for (size_t i = 0; i < names->count; i++)
         if (names->labels[i].value.size > 0 &&
             !slice_equal_text(names->labels[i].name, "service_name"))
             labels[labels_count++] =
-                (struct profile_upload_pair){names->labels[i].name, names->labels[i].value};
+                (struct opaque_profile_pair){names->labels[i].name, names->labels[i].value};
     if (has_service && series_find(names, "app_name") == NULL)
         labels[labels_count++] =
-            (struct profile_upload_pair){slice_of_text("app_name"), query->name.app};
+            (struct opaque_profile_pair){slice_of_text("app_name"), query->name.app};
 
     /* Times that were not sent are those of the arrival. */
     size_t parameters_count = 0;
@@ -402,10 +402,10 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
             value = slice_of_text(i == INGEST_FROM ? from : until);
         if (value.size > 0)
             parameters[parameters_count++] =
-                (struct profile_upload_pair){slice_of_text(ingest_parameter_name(i)), value};
+                (struct opaque_profile_pair){slice_of_text(ingest_parameter_name(i)), value};
     }
-    const struct profile_upload upload = {
-        .format = slice_of_text(PROFILE_UPLOAD_JFR),
+    const struct opaque_profile upload = {
+        .format = slice_of_text(OPAQUE_PROFILE_JFR),
         .payload = jfr,
         .labels_part = parts.labels,
         .time_unix_ns = query->from_ns,
@@ -415,7 +415,7 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
         .parameters = parameters,
         .parameters_count = parameters_count,
     };
-    struct buffer *request = profile_upload_write(&upload, exchange->receiver->base.budget);
+    struct buffer *request = opaque_profile_write(&upload, exchange->receiver->base.budget);
     if (request == NULL)
         return PYROSCOPE_STEP_BUSY;
     enum pyroscope_step step = make_batch(exchange, request, 1);

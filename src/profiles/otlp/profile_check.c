@@ -9,9 +9,9 @@
 #include <stdio.h>
 
 #include "src/base/arena.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_inline.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "src/profiles/otlp/profile_view.h"
 
 /* An entry of the dictionary with more fields than that is written anew. */

@@ -15,7 +15,7 @@ struct arena;
 struct profile_findings {
     uint64_t profiles; /* Profile messages */
     uint64_t broken_profiles;
-    uint64_t samples;        /* and uploads (profile_upload.h) */
+    uint64_t samples;        /* and uploads (opaque_profile.h) */
     uint64_t broken_samples; /* samples of broken profiles */
     uint8_t *broken;         /* one bit per Profile message; in the arena */
     /* It has broken profiles or entries, or what back-ends stumble over: references instead of

@@ -10,11 +10,11 @@
 #include "src/base/buffer.h"
 #include "src/core/batch.h"
 #include "src/profiles/otlp/dictionary_copy.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_inline.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_unused.h"
-#include "src/profiles/otlp/profile_upload.h"
 
 enum {
     /* Everything in a Profile but samples, attributes, id and payload. */
@@ -321,8 +321,8 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     struct profile_groups_mark groups = profile_groups_mark(&merge->groups);
     uint64_t items = merge->items;
     bool is_alone = merge->profiles == 0;
-    bool is_upload = profile_is_upload(&source->profile);
-    uint64_t left = is_upload ? 1 : source->samples_left;
+    bool is_opaque = profile_is_opaque(&source->profile);
+    uint64_t left = is_opaque ? 1 : source->samples_left;
     bool has_too_many = limit.items_max > 0 && left > limit.items_max - items;
     assert(limit.items_max == 0 || items <= limit.items_max);
     if (has_too_many && !is_alone)
@@ -341,7 +341,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
         return false;
     }
     end_profile(merge, source, scope);
-    merge->items += is_upload;
+    merge->items += is_opaque;
     if (is_whole)
         source->level = SOURCE_SCOPE;
     return is_whole;

@@ -22,7 +22,7 @@ struct buffer;
 struct profile_merge {
     struct profile_tables tables;
     struct profile_groups groups;
-    uint64_t items;       /* samples, and uploads (profile_upload.h) */
+    uint64_t items;       /* samples, and uploads (opaque_profile.h) */
     uint64_t profiles;    /* Profile messages, pieces included */
     bool may_have_unused; /* entries: whole dictionaries were copied */
 };

@@ -10,8 +10,8 @@
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/core/batch.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bytes.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "src/profiles/otlp/profile_view.h"
 
 enum {

@@ -10,11 +10,11 @@
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
 #include "src/base/pattern.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "src/profiles/otlp/profile_upload.h"
 
 /* Field numbers. */
 enum {
@@ -336,7 +336,7 @@ static void put_profile(struct shaping *shaping, struct slice content)
     struct profile profile = profile_of(content);
     uint64_t samples_max = shaping->rules->samples_max;
     bool is_cut = samples_max > 0 && profile.samples_count > samples_max;
-    bool keeps_payload = profile_is_upload(&profile) && shaping->rules->renames_count == 0 &&
+    bool keeps_payload = profile_is_opaque(&profile) && shaping->rules->renames_count == 0 &&
                          shaping->rules->drops_count == 0;
     uint64_t samples = 0;
     assert(content.data != NULL || content.size == 0);

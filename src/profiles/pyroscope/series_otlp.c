@@ -5,8 +5,8 @@
 
 #include "src/base/buffer.h"
 #include "src/otlp/value.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pprof/pprof_to_otlp.h"

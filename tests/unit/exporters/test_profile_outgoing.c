@@ -9,9 +9,9 @@
 #include "src/config/config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_transcode.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/scripted_backend.h"
 #include "tests/unit/exporters/support.h"
@@ -67,11 +67,11 @@ static const struct sketch_profile profile = {
 static const struct sketch plain = {
     .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &profile};
 
-static const struct profile_upload_pair labels[] = {
+static const struct opaque_profile_pair labels[] = {
     {{(const uint8_t *)"service.name", 12}, {(const uint8_t *)"shop", 4}},
     {{(const uint8_t *)"region", 6}, {(const uint8_t *)"eu", 2}},
 };
-static const struct profile_upload upload = {.format = {(const uint8_t *)"jfr", 3},
+static const struct opaque_profile upload = {.format = {(const uint8_t *)"jfr", 3},
                                              .payload = {(const uint8_t *)"FLR", 3},
                                              .labels = labels,
                                              .labels_count = 2};
@@ -80,7 +80,7 @@ static const struct profile_upload upload = {.format = {(const uint8_t *)"jfr", 
 static struct buffer *request_with(unsigned uploads, bool has_plain)
 {
     struct slice first = sketch_request(&plain);
-    struct buffer *file = profile_upload_write(&upload, NULL);
+    struct buffer *file = opaque_profile_write(&upload, NULL);
     struct profile_merge merge;
     profile_merge_init(&merge, NULL);
     for (unsigned i = has_plain ? 0 : 1; i <= uploads; i++) {

@@ -6,8 +6,8 @@
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/pyroscope_server.h"
 #include "tests/support/skip.h"
@@ -298,13 +298,13 @@ static void an_old_servers_rate_limit_is_one(void **state)
         (const uint8_t *)(text), sizeof(text) - 1                                                  \
     }
 
-static const struct profile_upload_pair upload_labels[] = {
+static const struct opaque_profile_pair upload_labels[] = {
     {S("service.name"), S("shop")}, {S("region"), S("eu")}, {S("a.b"), S("c")}};
-static const struct profile_upload_pair upload_parameters[] = {{S("from"), S("1790000000")},
+static const struct opaque_profile_pair upload_parameters[] = {{S("from"), S("1790000000")},
                                                                {S("until"), S("1790000010")},
                                                                {S("spyName"), S("javaspy")},
                                                                {S("sampleRate"), S("0")}};
-static const struct profile_upload upload = {
+static const struct opaque_profile upload = {
     .format = S("jfr"),
     .payload = S("FLR and so on"),
     .labels_part = S("snapshot"),
@@ -316,9 +316,9 @@ static const struct profile_upload upload = {
     .parameters_count = 4,
 };
 
-static void export_upload(struct fixture *fixture, const struct profile_upload *one)
+static void export_upload(struct fixture *fixture, const struct opaque_profile *one)
 {
-    struct buffer *request = profile_upload_write(one, NULL);
+    struct buffer *request = opaque_profile_write(one, NULL);
     exporter_export(&fixture->exporter, buffer_slice(request), 1);
     buffer_unref(request);
 }
@@ -352,7 +352,7 @@ static void files_of_jfr_go_to_ingest_in_every_mode(void **state)
 
 static void a_file_without_parameters_goes_without(void **state)
 {
-    static const struct profile_upload least = {
+    static const struct opaque_profile least = {
         .format = S("jfr"), .payload = S("x"), .labels = upload_labels, .labels_count = 1};
     struct fixture fixture;
     (void)state;
@@ -380,7 +380,7 @@ static void files_of_equal_times_are_told_apart(void **state)
 
 static void files_outside_the_window_are_dropped_and_counted(void **state)
 {
-    struct profile_upload old = upload;
+    struct opaque_profile old = upload;
     struct fixture fixture;
     (void)state;
     old.time_unix_ns = NOW_NS - 7200 * (uint64_t)NS_PER_S;
@@ -398,7 +398,7 @@ static struct buffer *mixed_request(unsigned uploads)
     const struct sketch sketch = {
         .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &cpu_profile};
     struct slice plain = sketch_request(&sketch);
-    struct buffer *file = profile_upload_write(&upload, NULL);
+    struct buffer *file = opaque_profile_write(&upload, NULL);
     struct profile_merge merge;
     struct profile_source source;
     profile_merge_init(&merge, NULL);

@@ -7,8 +7,8 @@
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/otlp/profile_upload.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
@@ -298,7 +298,7 @@ static void files_of_jfr_are_passed_on_as_they_came(void **state)
     assert_true(profile_next_scope(&scopes, &scope));
     struct wire_reader profiles = wire_reader_of(scope.bytes);
     assert_true(profile_next_profile(&profiles, &profile));
-    assert_true(profile_is_upload(&profile));
+    assert_true(profile_is_opaque(&profile));
     assert_int_equal(pyroscope.items, 1);
     assert_int_equal(profile.time_unix_ns, 1789999990 * (uint64_t)NS_PER_S);
     static const char *const parameters[][2] = {
@@ -308,7 +308,7 @@ static void files_of_jfr_are_passed_on_as_they_came(void **state)
     };
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
         assert_true(slice_equal_text(
-            profile_upload_parameter(&dictionary, &profile, parameters[i][0]), parameters[i][1]));
+            opaque_profile_parameter(&dictionary, &profile, parameters[i][0]), parameters[i][1]));
     struct slice names = profile_label_names(&dictionary, &profile);
     assert_true(profile_label_names_has(names, slice_of_text("a")));
     arena_clear(&arena);

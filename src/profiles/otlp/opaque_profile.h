@@ -24,47 +24,47 @@ struct budget;
 struct buffer;
 struct profile_dictionary;
 
-#define PROFILE_UPLOAD_JFR    "jfr"
-#define PROFILE_UPLOAD_PREFIX "pyroscope.ingest."
-#define PROFILE_UPLOAD_LABELS "labels" /* a parameter whose value is bytes */
+#define OPAQUE_PROFILE_JFR    "jfr"
+#define OPAQUE_PROFILE_PREFIX "pyroscope.ingest."
+#define OPAQUE_PROFILE_LABELS "labels" /* a parameter whose value is bytes */
 #define PROFILE_LABEL_NAMES   "pyroscope.label_names"
 
-enum { PROFILE_UPLOAD_PARAMETER_BYTES_MAX = 64 };
+enum { OPAQUE_PROFILE_PARAMETER_BYTES_MAX = 64 };
 
-struct profile_upload_pair {
+struct opaque_profile_pair {
     struct slice key;
     struct slice value;
 };
 
-struct profile_upload {
-    struct slice format;      /* PROFILE_UPLOAD_JFR */
+struct opaque_profile {
+    struct slice format;      /* OPAQUE_PROFILE_JFR */
     struct slice payload;     /* not empty */
     struct slice labels_part; /* as it came; no data: there was none */
     uint64_t time_unix_ns;    /* what from says; 0: nothing */
     uint64_t duration_ns;
-    const struct profile_upload_pair *labels; /* "service.name" and the others; valid UTF-8 */
+    const struct opaque_profile_pair *labels; /* "service.name" and the others; valid UTF-8 */
     size_t labels_count;
-    const struct profile_upload_pair *parameters; /* {"from", "1789…"} …; valid UTF-8 */
+    const struct opaque_profile_pair *parameters; /* {"from", "1789…"} …; valid UTF-8 */
     size_t parameters_count;
 };
 
 /* A request, layout 1.10, with that one Profile, as it would be after profile_normalize. Everything
  * is copied. NULL: budget or allocator refuse. */
-struct buffer *profile_upload_write(const struct profile_upload *upload, struct budget *budget)
+struct buffer *opaque_profile_write(const struct opaque_profile *upload, struct budget *budget)
     __attribute__((warn_unused_result));
 
 /* Whether the Profile is such a file. Payloads of other formats are not: they came by OTLP and are
  * left to whom they are sent. */
-bool profile_is_upload(const struct profile *profile);
+bool profile_is_opaque(const struct profile *profile);
 
 /* What a Profile counts as, wherever samples are counted. */
 static inline uint64_t profile_items(const struct profile *profile)
 {
-    return profile->samples_count == 0 && profile_is_upload(profile) ? 1 : profile->samples_count;
+    return profile->samples_count == 0 && profile_is_opaque(profile) ? 1 : profile->samples_count;
 }
 
 /* The value of "pyroscope.ingest.<parameter>", text or bytes; no data: it has none. */
-struct slice profile_upload_parameter(const struct profile_dictionary *dictionary,
+struct slice opaque_profile_parameter(const struct profile_dictionary *dictionary,
                                       const struct profile *profile, const char *parameter);
 
 /* "pyroscope.label_names": an encoded ArrayValue; no data: the Profile has none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that travel as Profiles: what was written is read back, profile_normalize leaves it as it
  * is, merging and limits leave it whole. */
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,20 +20,20 @@
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_normalize.h"
+#include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/otlp/profile_shape.h"
-#include "src/profiles/otlp/profile_strip.h"
 
 #define S(text)                                                                                    \
     {                                                                                              \
         (const uint8_t *)(text), sizeof(text) - 1                                                  \
     }
 
-static const struct profile_upload_pair labels[] = {
+static const struct opaque_profile_pair labels[] = {
     {S("service.name"), S("shop")}, {S("region"), S("eu")}, {S("a.b"), S("c")}};
-static const struct profile_upload_pair parameters[] = {
+static const struct opaque_profile_pair parameters[] = {
     {S("from"), S("1790000000")}, {S("until"), S("1790000010")}, {S("spyName"), S("javaspy")}};
 
-static const struct profile_upload whole = {
+static const struct opaque_profile whole = {
     .format = S("jfr"),
     .payload = S("FLR\0\0\2 and so on"),
     .labels_part = S("\x0a\x00\xff"),
@@ -44,7 +44,7 @@ static const struct profile_upload whole = {
     .parameters = parameters,
     .parameters_count = 3,
 };
-static const struct profile_upload least = {.format = S("jfr"), .payload = S("x")};
+static const struct opaque_profile least = {.format = S("jfr"), .payload = S("x")};
 
 /* What a request holds: the first Profile, and the tables it refers to. */
 struct reading {
@@ -91,17 +91,17 @@ static void check_whole(struct slice request)
     const struct profile *profile = &reading.profile;
     const struct profile_dictionary *dictionary = &reading.dictionary;
     struct slice names = profile_label_names(dictionary, profile);
-    assert_true(profile_is_upload(profile));
+    assert_true(profile_is_opaque(profile));
     assert_int_equal(profile_items(profile), 1);
     check_text(profile->payload, whole.payload);
     assert_int_equal(profile->time_unix_ns, whole.time_unix_ns);
     assert_int_equal(profile->duration_ns, whole.duration_ns);
-    check_text(profile_upload_parameter(dictionary, profile, "from"), parameters[0].value);
-    check_text(profile_upload_parameter(dictionary, profile, "until"), parameters[1].value);
-    check_text(profile_upload_parameter(dictionary, profile, "spyName"), parameters[2].value);
-    check_text(profile_upload_parameter(dictionary, profile, PROFILE_UPLOAD_LABELS),
+    check_text(opaque_profile_parameter(dictionary, profile, "from"), parameters[0].value);
+    check_text(opaque_profile_parameter(dictionary, profile, "until"), parameters[1].value);
+    check_text(opaque_profile_parameter(dictionary, profile, "spyName"), parameters[2].value);
+    check_text(opaque_profile_parameter(dictionary, profile, OPAQUE_PROFILE_LABELS),
                whole.labels_part);
-    assert_null(profile_upload_parameter(dictionary, profile, "units").data);
+    assert_null(opaque_profile_parameter(dictionary, profile, "units").data);
     assert_true(profile_label_names_has(names, slice_of_text("region")));
     assert_true(profile_label_names_has(names, slice_of_text("a.b")));
     assert_false(profile_label_names_has(names, slice_of_text("service.name")));
@@ -125,7 +125,7 @@ static void what_is_written_is_read_and_is_normalized_already(void **state)
     struct budget budget;
     (void)state;
     budget_init(&budget, 1 << 20);
-    struct buffer *buffer = profile_upload_write(&whole, &budget);
+    struct buffer *buffer = opaque_profile_write(&whole, &budget);
     struct profile_normalized normalized = pass(buffer);
     assert_ptr_equal(normalized.owner, buffer);
     assert_int_equal(normalized.profiles, 1);
@@ -135,7 +135,7 @@ static void what_is_written_is_read_and_is_normalized_already(void **state)
     buffer_unref(buffer);
     assert_int_equal(budget_used(&budget), 0);
     assert_true(budget_try_take(&budget, 1 << 20));
-    assert_null(profile_upload_write(&whole, &budget));
+    assert_null(opaque_profile_write(&whole, &budget));
     budget_return(&budget, 1 << 20);
     budget_fini(&budget);
 }
@@ -144,13 +144,13 @@ static void the_least_of_uploads_has_neither_labels_nor_parameters(void **state)
 {
     struct reading reading;
     (void)state;
-    struct buffer *buffer = profile_upload_write(&least, NULL);
+    struct buffer *buffer = opaque_profile_write(&least, NULL);
     struct profile_normalized normalized = pass(buffer);
     read_request(&reading, normalized.request);
     assert_ptr_equal(normalized.owner, buffer);
-    assert_true(profile_is_upload(&reading.profile));
+    assert_true(profile_is_opaque(&reading.profile));
     assert_null(profile_label_names(&reading.dictionary, &reading.profile).data);
-    assert_null(profile_upload_parameter(&reading.dictionary, &reading.profile, "from").data);
+    assert_null(opaque_profile_parameter(&reading.dictionary, &reading.profile, "from").data);
     arena_clear(&reading.arena);
     buffer_unref(normalized.owner);
     buffer_unref(buffer);
@@ -162,7 +162,7 @@ static void check_pieces(struct otlp_limit limit, unsigned pieces_expected)
     struct profile_merge merge;
     unsigned pieces = 0;
     uint64_t items = 0;
-    struct buffer *buffer = profile_upload_write(&whole, NULL);
+    struct buffer *buffer = opaque_profile_write(&whole, NULL);
     profile_merge_init(&merge, NULL);
     for (unsigned i = 0; i < 3; i++) {
         struct profile_source source;
@@ -203,7 +203,7 @@ static void limits_on_sizes_leave_uploads_and_rules_on_names_drop_them(void **st
     struct reading reading;
     struct error error;
     (void)state;
-    struct buffer *buffer = profile_upload_write(&whole, NULL);
+    struct buffer *buffer = opaque_profile_write(&whole, NULL);
     struct buffer *shaped = profile_shape(&rules, buffer_slice(buffer), NULL, &figures);
     check_whole(buffer_slice(shaped));
     assert_int_equal(figures.samples, 1);
@@ -270,8 +270,8 @@ static void what_grows_as_it_is_written_anew_stays_whole(void **state)
     struct profile_bytes out = {0};
     const struct slice request = growing_request(&out);
     (void)state;
-    assert_int_equal(profile_uploads_count(request), 1);
-    struct buffer *rest = profile_strip_uploads(request, NULL);
+    assert_int_equal(opaque_profiles_count(request), 1);
+    struct buffer *rest = opaque_profiles_remove(request, NULL);
     assert_non_null(rest);
     assert_true(rest->size > 2 * request.size + PROFILE_MERGED_BYTES_MAX);
     buffer_unref(rest);

@@ -8,11 +8,11 @@
 
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_normalize.h"
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/otlp/profile_transcode.h"
-#include "src/profiles/otlp/profile_upload.h"
 
 enum { BYTES_MAX = 1 << 16, INDEX_BYTES_MAX = 1 << 22 };
 
@@ -20,14 +20,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_scope(const struct profile_dictionary *dictionary, struct slice scope)
 {
-    static const char *const parameters[] = {"from", "until", "spyName", PROFILE_UPLOAD_LABELS};
+    static const char *const parameters[] = {"from", "until", "spyName", OPAQUE_PROFILE_LABELS};
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     while (profile_next_profile(&profiles, &profile)) {
         struct slice names = profile_label_names(dictionary, &profile);
         assert(profile_items(&profile) >= profile.samples_count);
         for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
-            (void)profile_upload_parameter(dictionary, &profile, parameters[i]);
+            (void)opaque_profile_parameter(dictionary, &profile, parameters[i]);
         (void)profile_label_names_has(names, slice_of_text("region"));
     }
 }
@@ -49,16 +49,16 @@ static void read_request(struct slice request)
     arena_clear(&arena);
 }
 
-static void check_strip(const struct profile_normalized *normalized)
+static void check_remove(const struct profile_normalized *normalized)
 {
-    uint64_t uploads = profile_uploads_count(normalized->request);
+    uint64_t uploads = opaque_profiles_count(normalized->request);
     struct profile_normalized after;
     assert(uploads <= normalized->profiles);
     if (uploads == 0)
         return;
-    struct buffer *rest = profile_strip_uploads(normalized->request, NULL);
+    struct buffer *rest = opaque_profiles_remove(normalized->request, NULL);
     assert(rest != NULL);
-    assert(profile_uploads_count(buffer_slice(rest)) == 0);
+    assert(opaque_profiles_count(buffer_slice(rest)) == 0);
     assert((rest->size == 0) == (uploads == normalized->profiles));
     enum profile_verdict verdict =
         profile_normalize(rest, buffer_slice(rest), LAYOUT_1_10, NULL, &after);
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         /* What has nothing but broken profiles goes no further. */
         if (normalized.profiles > 0) {
             read_request(normalized.request);
-            check_strip(&normalized);
+            check_remove(&normalized);
             check_layout(normalized.request);
         }
         buffer_unref(normalized.owner);

@@ -2,7 +2,7 @@
 /* Writing and reading the Profiles that files travel as. Everything but the file is small: it is
  * encoded first, so that the request is allocated once, in its final size. Pure functions; any
  * thread. */
-#include "src/profiles/otlp/profile_upload.h"
+#include "src/profiles/otlp/opaque_profile.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void add_field(struct profile_bytes *bytes, uint32_t number, struct slice
 }
 
 /* Resource { attributes { key, value { string_value } } … } */
-static void add_resource(struct pieces *pieces, const struct profile_upload *upload)
+static void add_resource(struct pieces *pieces, const struct opaque_profile *upload)
 {
     struct profile_bytes *resource = &pieces->resource;
     assert(upload->labels != NULL || upload->labels_count == 0);
@@ -92,15 +92,15 @@ static void add_attribute(struct pieces *pieces, struct slice key)
 static void add_parameter(struct pieces *pieces, struct slice parameter, uint32_t kind,
                           struct slice value)
 {
-    char key[sizeof(PROFILE_UPLOAD_PREFIX) + PROFILE_UPLOAD_PARAMETER_BYTES_MAX];
-    assert(parameter.size <= PROFILE_UPLOAD_PARAMETER_BYTES_MAX);
-    int size = snprintf(key, sizeof(key), PROFILE_UPLOAD_PREFIX "%.*s", (int)parameter.size,
+    char key[sizeof(OPAQUE_PROFILE_PREFIX) + OPAQUE_PROFILE_PARAMETER_BYTES_MAX];
+    assert(parameter.size <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
+    int size = snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%.*s", (int)parameter.size,
                         (const char *)parameter.data);
     add_field(&pieces->scratch, kind, value);
     add_attribute(pieces, slice_of(key, (size_t)size));
 }
 
-static void add_label_names(struct pieces *pieces, const struct profile_upload *upload)
+static void add_label_names(struct pieces *pieces, const struct opaque_profile *upload)
 {
     struct profile_bytes *value = &pieces->scratch;
     assert(value->size == 0);
@@ -118,7 +118,7 @@ static void add_label_names(struct pieces *pieces, const struct profile_upload *
 }
 
 /* Both types are there, if empty: back-ends rely on it. */
-static void add_head(struct pieces *pieces, const struct profile_upload *upload)
+static void add_head(struct pieces *pieces, const struct opaque_profile *upload)
 {
     struct profile_bytes *head = &pieces->head;
     struct slice nothing = slice_of(NULL, 0);
@@ -135,14 +135,14 @@ static void add_head(struct pieces *pieces, const struct profile_upload *upload)
     assert(head->size > 0);
 }
 
-static void add_all(struct pieces *pieces, const struct profile_upload *upload)
+static void add_all(struct pieces *pieces, const struct opaque_profile *upload)
 {
     assert(upload->parameters != NULL || upload->parameters_count == 0);
     add_resource(pieces, upload);
     for (size_t i = 0; i < upload->parameters_count; i++)
         add_parameter(pieces, upload->parameters[i].key, VALUE_TEXT, upload->parameters[i].value);
     if (upload->labels_part.data != NULL)
-        add_parameter(pieces, slice_of_text(PROFILE_UPLOAD_LABELS), VALUE_BYTES,
+        add_parameter(pieces, slice_of_text(OPAQUE_PROFILE_LABELS), VALUE_BYTES,
                       upload->labels_part);
     add_label_names(pieces, upload);
     add_head(pieces, upload);
@@ -178,7 +178,7 @@ static struct buffer *join(const struct pieces *pieces, struct slice payload, st
     return buffer;
 }
 
-struct buffer *profile_upload_write(const struct profile_upload *upload, struct budget *budget)
+struct buffer *opaque_profile_write(const struct opaque_profile *upload, struct budget *budget)
 {
     struct pieces pieces;
     assert(upload->format.size > 0);
@@ -190,11 +190,11 @@ struct buffer *profile_upload_write(const struct profile_upload *upload, struct 
     return buffer;
 }
 
-bool profile_is_upload(const struct profile *profile)
+bool profile_is_opaque(const struct profile *profile)
 {
     assert(profile != NULL);
     return profile->samples_count == 0 && profile->payload.size > 0 &&
-           slice_equal_text(profile->payload_format, PROFILE_UPLOAD_JFR);
+           slice_equal_text(profile->payload_format, OPAQUE_PROFILE_JFR);
 }
 
 /* The encoded AnyValue of the Profile's attribute of that name; no data: it has none. */
@@ -228,12 +228,12 @@ static struct slice content_of(struct slice value, uint32_t kind, uint32_t other
     return content;
 }
 
-struct slice profile_upload_parameter(const struct profile_dictionary *dictionary,
+struct slice opaque_profile_parameter(const struct profile_dictionary *dictionary,
                                       const struct profile *profile, const char *parameter)
 {
-    char key[sizeof(PROFILE_UPLOAD_PREFIX) + PROFILE_UPLOAD_PARAMETER_BYTES_MAX];
-    assert(strlen(parameter) <= PROFILE_UPLOAD_PARAMETER_BYTES_MAX);
-    snprintf(key, sizeof(key), PROFILE_UPLOAD_PREFIX "%s", parameter);
+    char key[sizeof(OPAQUE_PROFILE_PREFIX) + OPAQUE_PROFILE_PARAMETER_BYTES_MAX];
+    assert(strlen(parameter) <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
+    snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%s", parameter);
     return content_of(find_attribute(dictionary, profile, key), VALUE_TEXT, VALUE_BYTES);
 }
 

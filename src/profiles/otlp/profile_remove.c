@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is to go is named as broken, which merging leaves out. Pure functions; any thread. */
-#include "src/profiles/otlp/profile_strip.h"
+#include "src/profiles/otlp/profile_remove.h"
 
 #include <assert.h>
 #include <stdbool.h>
 
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "src/profiles/otlp/profile_upload.h"
 
 struct chosen {
     profile_choice choice;
@@ -60,9 +60,9 @@ uint64_t profile_choice_items(struct slice request, profile_choice choice)
     return note_all(request, choice, NULL).items;
 }
 
-uint64_t profile_uploads_count(struct slice request)
+uint64_t opaque_profiles_count(struct slice request)
 {
-    return note_all(request, profile_is_upload, NULL).count;
+    return note_all(request, profile_is_opaque, NULL).count;
 }
 
 static struct buffer *merge_rest(struct slice request, const uint8_t *bits, struct budget *budget)
@@ -87,7 +87,7 @@ static struct buffer *merge_rest(struct slice request, const uint8_t *bits, stru
     return rest;
 }
 
-struct buffer *profile_strip(struct slice request, profile_choice choice, struct budget *budget)
+struct buffer *profile_remove(struct slice request, profile_choice choice, struct budget *budget)
 {
     struct chosen chosen = note_all(request, choice, NULL);
     assert(chosen.count > 0);
@@ -100,7 +100,7 @@ struct buffer *profile_strip(struct slice request, profile_choice choice, struct
     return rest;
 }
 
-struct buffer *profile_strip_uploads(struct slice request, struct budget *budget)
+struct buffer *opaque_profiles_remove(struct slice request, struct budget *budget)
 {
-    return profile_strip(request, profile_is_upload, budget);
+    return profile_remove(request, profile_is_opaque, budget);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking chosen profiles out of requests: files that are passed on as they came (profile_upload.h),
+/* Taking chosen profiles out of requests: files that are passed on as they came (opaque_profile.h),
  * which OTLP back-ends do not know, and what an exporter sends otherwise. Requests have layout 1.10
  * and are normalized (profile_normalize). Pure functions; any thread. */
 #pragma once
@@ -20,9 +20,9 @@ bool profile_choice_has(struct slice request, profile_choice choice);
 uint64_t profile_choice_items(struct slice request, profile_choice choice);
 /* The rest of a request that has some, without bytes when they are all there is; NULL: no memory to
  * read its index, or no room in the budget to write it. */
-struct buffer *profile_strip(struct slice request, profile_choice choice, struct budget *budget)
+struct buffer *profile_remove(struct slice request, profile_choice choice, struct budget *budget)
     __attribute__((warn_unused_result));
 /* The same for uploads, each of which is one item. */
-uint64_t profile_uploads_count(struct slice request);
-struct buffer *profile_strip_uploads(struct slice request, struct budget *budget)
+uint64_t opaque_profiles_count(struct slice request);
+struct buffer *opaque_profiles_remove(struct slice request, struct budget *budget)
     __attribute__((warn_unused_result));
