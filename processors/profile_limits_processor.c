@@ -18,8 +18,8 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_measure.h"
-#include "src/profiles/otlp/profile_shape.h"
 
 struct rename_config {
     const char *pattern;
@@ -103,7 +103,7 @@ static const struct counter_row profile_limits_counters[] = {
 
 struct profile_limits {
     struct component base;
-    struct profile_shape_rules rules;
+    struct profile_limit_rules rules;
     struct profile_rename *renames;
     struct pattern **drops;
     unsigned helped; /* requests that the lane's helper has */
@@ -117,7 +117,7 @@ struct shaping_request {
     struct receipt *receipt;
     enum budget_answer answer;
     struct buffer *shaped; /* NULL: refused */
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
 };
 
 /* A large one, which the lane's helper does; it has a reference to the batch. */
@@ -132,7 +132,7 @@ struct shaped {
     struct receipt *outer; /* who waits for the whole */
     struct profile_limits *owner;
     struct batch *lost; /* its items are the samples that were left out */
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
 };
 
 extern const struct component_factory profile_limits_processor_factory;
@@ -279,7 +279,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
 }
 
 static void pass_on(struct profile_limits *self, struct batch *batch, struct receipt *receipt,
-                    struct buffer *request, const struct profile_shape_figures *figures)
+                    struct buffer *request, const struct profile_limit_figures *figures)
 {
     struct profile_limits_counters *counters = self->base.counters;
     struct shaped *shaped = mem_zalloc(sizeof(*shaped));
@@ -306,9 +306,9 @@ static void shape(struct shaping_request *shaping)
     struct budget *budget = shaping->self->base.budget;
     struct batch *whole = batch_in_one_part(batch, budget);
     struct slice bytes = whole->parts[0].bytes;
-    shaping->answer = profile_measure_reserve(bytes, profile_shape_bytes(bytes), budget, &reserve);
+    shaping->answer = profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
     if (shaping->answer == BUDGET_GIVEN || batch->is_acknowledged)
-        shaping->shaped = profile_shape(&shaping->self->rules, bytes, budget, &shaping->figures);
+        shaping->shaped = profile_limit(&shaping->self->rules, bytes, budget, &shaping->figures);
     if (shaping->answer == BUDGET_GIVEN)
         budget_release(&reserve);
     batch_unref(whole);

@@ -26,12 +26,12 @@
 #include "src/otlp/unknown.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_pieces.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "src/profiles/otlp/profile_remove.h"
-#include "src/profiles/otlp/profile_shape.h"
 #include "src/profiles/otlp/profile_transcode.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
 #include "tests/complexity/message.h"
@@ -560,12 +560,12 @@ static void run_cut_by_bytes(struct slice request)
 
 static void run_shape(struct slice request)
 {
-    static const struct profile_shape_rules rules = {
+    static const struct profile_limit_rules rules = {
         .depth_max = 3, .samples_max = 1000, .label_values_max = 10};
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
     struct profile_normalized normalized = pass(request);
     work_begin();
-    struct buffer *shaped = profile_shape(&rules, normalized.request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, normalized.request, NULL, &figures);
     work_end();
     buffer_unref(shaped);
     buffer_unref(normalized.owner);

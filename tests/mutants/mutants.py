@@ -362,7 +362,7 @@ MUTANTS = [
            ("test_wire", "test_check")),
     Mutant("profiles: all bits of an index count", "src/profiles/otlp/profile_index.h",
            ".number = (int64_t)varint};", ".number = (int32_t)varint};",
-           ("test_profile_normalize", "test_profile_shape")),
+           ("test_profile_normalize", "test_profile_limit")),
     Mutant("profiles: an index behind the table is refused", "src/profiles/otlp/profile_dictionary.h",
            "(uint64_t)index.number < dictionary->counts[table];",
            "(uint64_t)index.number <= dictionary->counts[table];", ("test_profile_normalize",)),

@@ -13,7 +13,7 @@
 #include "src/join/profiles/profile_walk.h"
 #include "src/join/splice.h"
 #include "src/otlp/unknown.h"
-#include "src/profiles/otlp/profile_shape.h"
+#include "src/profiles/otlp/profile_limit.h"
 
 enum { CHILDREN = 2 /* profiles, samples */ };
 
@@ -122,12 +122,12 @@ static void filter_profile(struct keep *keep, const struct profile_walk *walk)
  * reference. */
 static struct batch *drop_unused(struct batch *batch, struct budget *budget)
 {
-    static const struct profile_shape_rules no_limits = {.depth_max = 0};
-    struct profile_shape_figures figures;
+    static const struct profile_limit_rules no_limits = {.depth_max = 0};
+    struct profile_limit_figures figures;
     struct batch *whole = batch_in_one_part(batch, budget);
     struct buffer *shaped = NULL;
     if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
-        shaped = profile_shape(&no_limits, whole->parts[0].bytes, budget, &figures);
+        shaped = profile_limit(&no_limits, whole->parts[0].bytes, budget, &figures);
     batch_unref(batch);
     if (shaped == NULL)
         return whole;

@@ -18,10 +18,10 @@
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_remove.h"
-#include "src/profiles/otlp/profile_shape.h"
 
 #define S(text)                                                                                    \
     {                                                                                              \
@@ -198,20 +198,20 @@ static void merging_and_splitting_keep_uploads_whole(void **state)
 
 static void limits_on_sizes_leave_uploads_and_rules_on_names_drop_them(void **state)
 {
-    struct profile_shape_rules rules = {.samples_max = 1, .depth_max = 5};
-    struct profile_shape_figures figures;
+    struct profile_limit_rules rules = {.samples_max = 1, .depth_max = 5};
+    struct profile_limit_figures figures;
     struct reading reading;
     struct error error;
     (void)state;
     struct buffer *buffer = opaque_profile_write(&whole, NULL);
-    struct buffer *shaped = profile_shape(&rules, buffer_slice(buffer), NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, buffer_slice(buffer), NULL, &figures);
     check_whole(buffer_slice(shaped));
     assert_int_equal(figures.samples, 1);
     buffer_unref(shaped);
     struct pattern *secret = pattern_create("secret", &error);
     rules.drops = &secret;
     rules.drops_count = 1;
-    shaped = profile_shape(&rules, buffer_slice(buffer), NULL, &figures);
+    shaped = profile_limit(&rules, buffer_slice(buffer), NULL, &figures);
     read_request(&reading, buffer_slice(shaped));
     assert_int_equal(reading.profile.payload.size, 0);
     assert_int_equal(figures.samples, 0);
@@ -265,8 +265,8 @@ static struct slice growing_request(struct profile_bytes *out)
 
 static void what_grows_as_it_is_written_anew_stays_whole(void **state)
 {
-    const struct profile_shape_rules no_limits = {.depth_max = 0};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules no_limits = {.depth_max = 0};
+    struct profile_limit_figures figures;
     struct profile_bytes out = {0};
     const struct slice request = growing_request(&out);
     (void)state;
@@ -275,7 +275,7 @@ static void what_grows_as_it_is_written_anew_stays_whole(void **state)
     assert_non_null(rest);
     assert_true(rest->size > 2 * request.size + PROFILE_MERGED_BYTES_MAX);
     buffer_unref(rest);
-    struct buffer *shaped = profile_shape(&no_limits, request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&no_limits, request, NULL, &figures);
     assert_non_null(shaped);
     assert_int_equal(figures.samples, 3);
     buffer_unref(shaped);

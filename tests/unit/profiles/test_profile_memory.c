@@ -14,9 +14,9 @@
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_normalize.h"
-#include "src/profiles/otlp/profile_shape.h"
 #include "tests/support/memory_watch.h"
 
 /* What is neither charged nor grows with input: batches' heads, lists of chunks. */
@@ -301,8 +301,8 @@ static void what_is_allocated_was_charged_before(void **state)
 /* A normalized request is limited: what is reserved before suffices, and is asked for once. */
 static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limit)
 {
-    const struct profile_shape_rules rules = {.depth_max = 100};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.depth_max = 100};
+    struct profile_limit_figures figures;
     struct profile_bytes out = {0};
     struct profile_normalized normalized;
     struct budget budget;
@@ -319,9 +319,9 @@ static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limi
     budget_init(&budget, limit);
     memory_watch_begin();
     enum budget_answer answer = profile_measure_reserve(
-        normalized.request, profile_shape_bytes(normalized.request), &budget, &reserve);
+        normalized.request, profile_limit_bytes(normalized.request), &budget, &reserve);
     if (answer == BUDGET_GIVEN) {
-        struct buffer *shaped = profile_shape(&rules, normalized.request, &budget, &figures);
+        struct buffer *shaped = profile_limit(&rules, normalized.request, &budget, &figures);
         budget_release(&reserve);
         uint64_t charged = atomic_load(&budget.high_water);
         if (shaped == NULL || memory_watch_peak() > charged + SLACK_BYTES || charged > limit)

@@ -14,8 +14,8 @@
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_normalize.h"
-#include "src/profiles/otlp/profile_shape.h"
 #include "src/profiles/otlp/profile_transcode.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "tests/support/profile_oracle.h"
@@ -177,9 +177,9 @@ static const struct {
 /* Walks all tables, whether or not samples refer to their entries. */
 static void shape(struct slice request)
 {
-    const struct profile_shape_rules rules = {.depth_max = 1, .label_values_max = 1};
-    struct profile_shape_figures figures;
-    struct buffer *shaped = profile_shape(&rules, request, NULL, &figures);
+    const struct profile_limit_rules rules = {.depth_max = 1, .label_values_max = 1};
+    struct profile_limit_figures figures;
+    struct buffer *shaped = profile_limit(&rules, request, NULL, &figures);
     assert_non_null(shaped);
     assert_int_equal(profile_oracle_strays(buffer_slice(shaped)), 0);
     buffer_unref(shaped);

@@ -2,7 +2,7 @@
 /* Two steps. First the request is written anew with all its tables in the same order, so that no
  * index in a sample changes: entries say something else, and new ones stand at the end. Then a
  * merge takes along only what is still used, each once. Pure functions; any thread. */
-#include "src/profiles/otlp/profile_shape.h"
+#include "src/profiles/otlp/profile_limit.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -34,8 +34,8 @@ enum {
 enum { PROFILE_LEVEL = 3 };
 
 struct shaping {
-    const struct profile_shape_rules *rules;
-    struct profile_shape_figures *figures;
+    const struct profile_limit_rules *rules;
+    struct profile_limit_figures *figures;
     struct arena arena;
     struct profile_dictionary from;
     struct profile_bytes out;
@@ -72,7 +72,7 @@ static void put_number(struct profile_bytes *out, uint32_t number, uint64_t valu
 }
 
 /* The text after all replacements: in one of the rooms, or where it was. */
-static struct slice replaced(const struct profile_shape_rules *rules, struct slice text,
+static struct slice replaced(const struct profile_limit_rules *rules, struct slice text,
                              uint8_t rooms[2][PROFILE_NAME_BYTES_MAX])
 {
     size_t size;
@@ -385,7 +385,7 @@ static void *zeroed(struct arena *arena, size_t count, size_t size)
     return memory;
 }
 
-uint64_t profile_shape_bytes(struct slice request)
+uint64_t profile_limit_bytes(struct slice request)
 {
     /* What is written has room left. (What it had before it grew is gone when the merge begins.) */
     enum { COPIES = 2, FIRST_BYTES = 64 * 1024 };
@@ -439,12 +439,12 @@ static struct buffer *collect(struct shaping *shaping, struct budget *budget)
     return buffer;
 }
 
-struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
-                             struct budget *budget, struct profile_shape_figures *ret_figures)
+struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
+                             struct budget *budget, struct profile_limit_figures *ret_figures)
 {
     struct shaping shaping = {.rules = rules, .figures = ret_figures};
     struct buffer *buffer = NULL;
-    *ret_figures = (struct profile_shape_figures){.samples = 0};
+    *ret_figures = (struct profile_limit_figures){.samples = 0};
     shaping.out.budget = budget;
     shaping.strings.budget = budget;
     arena_init_charged(&shaping.arena, PROFILE_INDEX_BYTES_MAX, budget);

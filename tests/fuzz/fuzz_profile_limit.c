@@ -13,8 +13,8 @@
 #include "src/cli/profile/profile_file.h"
 #include "src/cli/profile/profile_json.h"
 #include "src/cli/profile/profile_report.h"
+#include "src/profiles/otlp/profile_limit.h"
 #include "src/profiles/otlp/profile_normalize.h"
-#include "src/profiles/otlp/profile_shape.h"
 
 enum { SETTINGS = 4, BYTES_MAX = 1 << 16 };
 
@@ -44,7 +44,7 @@ static void show(struct slice request)
     free(text);
 }
 
-static struct profile_shape_rules rules_of(const uint8_t *settings)
+static struct profile_limit_rules rules_of(const uint8_t *settings)
 {
     static struct profile_rename rename;
     static struct pattern *drops[1];
@@ -54,7 +54,7 @@ static struct profile_shape_rules rules_of(const uint8_t *settings)
         rename.pattern = pattern_create("(m)(.*)", &error);
         rename.replacement = pattern_replacement_create(rename.pattern, "${2}x", &error);
     }
-    return (struct profile_shape_rules){
+    return (struct profile_limit_rules){
         .depth_max = settings[0] % 8,
         .samples_max = settings[1] % 8,
         .bytes_max = (uint64_t)settings[2] * 16,
@@ -66,11 +66,11 @@ static struct profile_shape_rules rules_of(const uint8_t *settings)
     };
 }
 
-static void check(const struct profile_shape_rules *rules, const struct profile_normalized *before)
+static void check(const struct profile_limit_rules *rules, const struct profile_normalized *before)
 {
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
     struct profile_normalized after;
-    struct buffer *shaped = profile_shape(rules, before->request, NULL, &figures);
+    struct buffer *shaped = profile_limit(rules, before->request, NULL, &figures);
     assert(shaped != NULL);
     assert(figures.samples <= before->samples);
     assert(rules->samples_max == 0 || figures.samples <= rules->samples_max * before->profiles);
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct profile_normalized normalized;
     if (size < SETTINGS || size > BYTES_MAX)
         return 0;
-    const struct profile_shape_rules rules = rules_of(data);
+    const struct profile_limit_rules rules = rules_of(data);
     struct buffer *request = buffer_create(NULL, size - SETTINGS);
     if (size > SETTINGS)
         memcpy(request->data, data + SETTINGS, size - SETTINGS);

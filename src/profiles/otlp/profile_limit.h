@@ -24,7 +24,7 @@ struct profile_rename {
 };
 
 /* Limits that are 0 do not limit. */
-struct profile_shape_rules {
+struct profile_limit_rules {
     uint64_t depth_max;        /* locations of a stack, the marker included; its root stays */
     uint64_t samples_max;      /* of each Profile; the first ones stay */
     uint64_t bytes_max;        /* of the request */
@@ -35,7 +35,7 @@ struct profile_shape_rules {
     size_t drops_count;
 };
 
-struct profile_shape_figures {
+struct profile_limit_figures {
     uint64_t cut_stacks;
     uint64_t dropped_frames; /* lines of locations in the dictionary */
     uint64_t renamed;        /* texts in the dictionary */
@@ -44,9 +44,9 @@ struct profile_shape_figures {
 };
 
 /* What _shape holds before it merges: to be reserved with what merging takes. */
-uint64_t profile_shape_bytes(struct slice request);
+uint64_t profile_limit_bytes(struct slice request);
 /* A new request, never refused by the budget; without bytes when nothing is left. The request has
  * been through profile_normalize. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its
  * names grow by more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
-struct buffer *profile_shape(const struct profile_shape_rules *rules, struct slice request,
-                             struct budget *budget, struct profile_shape_figures *ret_figures);
+struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
+                             struct budget *budget, struct profile_limit_figures *ret_figures);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits and rules on a small profile: what is left, in words, and what is gone from its bytes. */
-#include "src/profiles/otlp/profile_shape.h"
+#include "src/profiles/otlp/profile_limit.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -44,15 +44,15 @@ static void describe(FILE *out, const struct report *report)
 }
 
 /* The request must be normalized already. */
-static void check_shaped(const struct profile_shape_rules *rules, const char *want,
-                         struct profile_shape_figures *ret_figures)
+static void check_shaped(const struct profile_limit_rules *rules, const char *want,
+                         struct profile_limit_figures *ret_figures)
 {
     static struct report report;
     struct error error;
     struct captured captured;
     struct profile_normalized normalized;
     struct buffer *request = small_otlp(1, "work");
-    struct buffer *shaped = profile_shape(rules, buffer_slice(request), NULL, ret_figures);
+    struct buffer *shaped = profile_limit(rules, buffer_slice(request), NULL, ret_figures);
     assert_non_null(shaped);
     assert_int_equal(
         profile_normalize(shaped, buffer_slice(shaped), PROFILE_LAYOUTS, NULL, &normalized),
@@ -74,8 +74,8 @@ static void check_shaped(const struct profile_shape_rules *rules, const char *wa
 
 static void without_rules_everything_stays(void **state)
 {
-    const struct profile_shape_rules rules = {.depth_max = 0};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.depth_max = 0};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&rules, "main;work;work 6\nmain;idle 3\nmain;0x1234 (shop) 1\n", &figures);
     assert_int_equal(figures.samples, 6);
@@ -85,9 +85,9 @@ static void without_rules_everything_stays(void **state)
 
 static void deep_stacks_keep_their_root_under_a_marker(void **state)
 {
-    const struct profile_shape_rules two = {.depth_max = 2};
-    const struct profile_shape_rules one = {.depth_max = 1};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules two = {.depth_max = 2};
+    const struct profile_limit_rules one = {.depth_max = 1};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&two, "main;[truncated] 6\nmain;idle 3\nmain;0x1234 (shop) 1\n", &figures);
     assert_int_equal(figures.cut_stacks, 1);
@@ -97,8 +97,8 @@ static void deep_stacks_keep_their_root_under_a_marker(void **state)
 
 static void samples_beyond_the_limit_go(void **state)
 {
-    const struct profile_shape_rules rules = {.samples_max = 2};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.samples_max = 2};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&rules, "main;work;work 6\nmain;idle 3\n", &figures);
     assert_int_equal(figures.samples, 4); /* two of each type */
@@ -106,8 +106,8 @@ static void samples_beyond_the_limit_go(void **state)
 
 static void bytes_beyond_the_limit_go_with_their_samples(void **state)
 {
-    const struct profile_shape_rules rules = {.bytes_max = 1};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.bytes_max = 1};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&rules, "main;work;work 6\n", &figures); /* one always stays */
     assert_int_equal(figures.samples, 1);
@@ -117,8 +117,8 @@ static void dropped_frames_leave_their_callers_and_callees(void **state)
 {
     struct error error;
     struct pattern *drops[] = {pattern_create("^work$", &error), pattern_create("main", &error)};
-    const struct profile_shape_rules rules = {.drops = drops, .drops_count = 2};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.drops = drops, .drops_count = 2};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&rules, " 6\nidle 3\n0x1234 (shop) 1\n", &figures);
     assert_int_equal(figures.dropped_frames, 2);
@@ -133,13 +133,13 @@ static void renamed_functions_and_files_are_gone_from_the_bytes(void **state)
                                         {.pattern = pattern_create("shop", &error)}};
     renames[0].replacement = pattern_replacement_create(renames[0].pattern, "<$1$$>", &error);
     renames[1].replacement = pattern_replacement_create(renames[1].pattern, "x", &error);
-    const struct profile_shape_rules rules = {.renames = renames, .renames_count = 2};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.renames = renames, .renames_count = 2};
+    struct profile_limit_figures figures;
     (void)state;
     check_shaped(&rules, "main;<or$>;<or$> 6\nmain;idle 3\nmain;0x1234 (x) 1\n", &figures);
     assert_int_equal(figures.renamed, 3); /* work, shop.c, /bin/shop */
     struct buffer *request = small_otlp(1, "work");
-    struct buffer *shaped = profile_shape(&rules, buffer_slice(request), NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, buffer_slice(request), NULL, &figures);
     assert_non_null(memmem(request->data, request->size, "shop", 4));
     assert_null(memmem(shaped->data, shaped->size, "shop", 4));
     assert_null(memmem(shaped->data, shaped->size, "work", 4));
@@ -163,13 +163,13 @@ static void values_of_a_label_beyond_the_limit_become_one(void **state)
     static const struct sketch_profile profile = {
         .type = {"samples", "count"}, .samples_count = 5, .samples = samples};
     const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
-    const struct profile_shape_rules rules = {.label_values_max = 2};
+    const struct profile_limit_rules rules = {.label_values_max = 2};
     static struct report report;
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
     struct error error;
     (void)state;
     struct slice request = sketch_request(&sketch);
-    struct buffer *shaped = profile_shape(&rules, request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, request, NULL, &figures);
     assert_int_equal(figures.other_values, 2);
     report_init(&report);
     assert_true(report_add(&report, buffer_slice(shaped), &error));
@@ -210,11 +210,11 @@ static void names_that_grow_without_end_are_refused(void **state)
     profile_bytes_wrap(&out, 0, 2);
     struct profile_rename rename = {.pattern = pattern_create(".+", &error)};
     rename.replacement = pattern_replacement_create(rename.pattern, text, &error);
-    const struct profile_shape_rules rules = {.renames = &rename, .renames_count = 1};
-    struct profile_shape_figures figures;
+    const struct profile_limit_rules rules = {.renames = &rename, .renames_count = 1};
+    struct profile_limit_figures figures;
     struct budget budget;
     budget_init(&budget, UINT64_MAX / 2);
-    assert_null(profile_shape(&rules, slice_of(out.data, out.size), &budget, &figures));
+    assert_null(profile_limit(&rules, slice_of(out.data, out.size), &budget, &figures));
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
     pattern_replacement_destroy(rename.replacement);
@@ -240,7 +240,7 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
 {
     struct profile_bytes out = {0};
     struct budget budget;
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
     struct error error;
     (void)state;
     put_string(&out, "");
@@ -260,9 +260,9 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
     profile_bytes_wrap(&out, 0, 2);
     struct profile_rename rename = {.pattern = pattern_create("work|file", &error)};
     rename.replacement = pattern_replacement_create(rename.pattern, "hidden", &error);
-    const struct profile_shape_rules rules = {.renames = &rename, .renames_count = 1};
+    const struct profile_limit_rules rules = {.renames = &rename, .renames_count = 1};
     budget_init(&budget, UINT64_MAX / 2);
-    struct buffer *shaped = profile_shape(&rules, slice_of(out.data, out.size), &budget, &figures);
+    struct buffer *shaped = profile_limit(&rules, slice_of(out.data, out.size), &budget, &figures);
     assert_non_null(shaped);
     buffer_unref(shaped);
     budget_fini(&budget);
@@ -274,11 +274,11 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
 /* Nothing is read of it. */
 static void a_request_that_has_grown_beyond_32_bits_is_not_indexed(void **state)
 {
-    const struct profile_shape_rules rules = {.depth_max = 1};
+    const struct profile_limit_rules rules = {.depth_max = 1};
     const struct slice large = slice_of("", (size_t)UINT32_MAX + 1);
-    struct profile_shape_figures figures;
+    struct profile_limit_figures figures;
     (void)state;
-    assert_null(profile_shape(&rules, large, NULL, &figures));
+    assert_null(profile_limit(&rules, large, NULL, &figures));
 }
 
 int main(void)
