@@ -7,7 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/mem.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
@@ -30,7 +30,7 @@ static const char *const log_levels[] = {"",      "debug",  "info",  "warn",  "w
                                          "error", "dpanic", "panic", "fatal", NULL};
 
 struct debug_exporter_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
     int verbosity;
     int log_level;
     int64_t sampling_initial;
@@ -59,7 +59,7 @@ static const struct config_field debug_exporter_fields[] = {
                  "Key of the old logging exporter, in place of verbosity: debug is detailed, info "
                  "normal, warn and error basic."),
     CONFIG_LEVEL(struct debug_exporter_config, log_level, "logLevel", "", log_levels, "The same."),
-    SENDER_QUEUE_ROW(struct debug_exporter_config, CONFIG_NULL_ENABLES),
+    SENDING_QUEUE_ROW(struct debug_exporter_config, CONFIG_NULL_ENABLES),
     CONFIG_END,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nop: takes everything and sends it nowhere. One instance per lane and signal, on its lane. */
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
@@ -9,7 +9,7 @@
 
 /* No keys, no queue, no retries. */
 struct nop_exporter_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
 };
 
 static void nop_exporter_consume(struct component *self, struct batch *batch,

@@ -14,7 +14,7 @@
 #include "src/base/mem.h"
 #include "src/base/ring.h"
 #include "src/config/field.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
@@ -313,7 +313,7 @@ static bool batch_processor_check(const void *section, struct error *error)
         return error_set(error,
                          "send_batch_max_size must be greater or equal to send_batch_size") ||
                error_at(error, "send_batch_max_size");
-    return sender_metadata_keys_check(&config->metadata_keys, error);
+    return metadata_keys_check(&config->metadata_keys, error);
 }
 
 static bool batch_processor_create(struct component *component, struct error *error)

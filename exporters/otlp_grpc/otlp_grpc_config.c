@@ -62,8 +62,8 @@ const struct config_field otlp_grpc_fields[] = {
                     "Limit of one attempt; 0: none."),
     CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
     CONFIG_IGNORED_INT("write_buffer_size", "Messages are sent from where they lie."),
-    SENDER_QUEUE_ROW(struct otlp_grpc_config, CONFIG_DEFAULT_ON),
-    SENDER_RETRY_ROW(struct otlp_grpc_config),
+    SENDING_QUEUE_ROW(struct otlp_grpc_config, CONFIG_DEFAULT_ON),
+    RETRY_ROW(struct otlp_grpc_config),
     CONFIG_END,
 };
 

@@ -8,7 +8,7 @@
 
 #include "exporters/shared/exporter_auth.h"
 #include "src/codec/codec.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/config/shared/tls_config.h"
 
 struct otlp_grpc_keepalive_config {
@@ -18,7 +18,7 @@ struct otlp_grpc_keepalive_config {
 };
 
 struct otlp_grpc_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
     const char *endpoint;
     int compression; /* index into names; see otlp_grpc_config_codec */
     struct tls_client_config tls;

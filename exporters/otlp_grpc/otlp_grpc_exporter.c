@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* otlp_grpc: sends batches as they are, compressed or not, to an OTLP/gRPC back-end. Each consume
- * is one attempt; queue, batching and retries stand before it (src/pipeline/sender.h), and a
- * repeated batch is compressed again. One instance per lane and signal, on its lane. */
+ * is one attempt; queue, batching and retries stand before it (src/pipeline/exporter_queue.h), and
+ * a repeated batch is compressed again. One instance per lane and signal, on its lane. */
 #include "exporters/otlp_grpc/otlp_grpc_config.h"
 #include "exporters/shared/grpc_outcome.h"
 #include "exporters/shared/http_settings.h"

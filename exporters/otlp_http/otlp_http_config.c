@@ -115,8 +115,8 @@ const struct config_field otlp_http_config_fields[] = {
     CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent from where they lie."),
     CONFIG_IGNORED_DURATION("http2_read_idle_timeout", "Requests have a timeout of their own."),
     CONFIG_IGNORED_DURATION("http2_ping_timeout", "Requests have a timeout of their own."),
-    SENDER_QUEUE_ROW(struct otlp_http_config, CONFIG_DEFAULT_ON),
-    SENDER_RETRY_ROW(struct otlp_http_config),
+    SENDING_QUEUE_ROW(struct otlp_http_config, CONFIG_DEFAULT_ON),
+    RETRY_ROW(struct otlp_http_config),
     CONFIG_END,
 };
 

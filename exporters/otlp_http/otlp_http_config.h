@@ -11,7 +11,7 @@
 #include "src/base/signal_kind.h"
 #include "src/codec/codec.h"
 #include "src/config/field.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/config/shared/tls_config.h"
 
 struct error;
@@ -25,7 +25,7 @@ struct otlp_http_cookies_config {
 };
 
 struct otlp_http_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
     const char *endpoint;
     const char *endpoints[SIGNAL_KINDS];
     int encoding;

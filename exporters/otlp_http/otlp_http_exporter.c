@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* otlp_http: POSTs batches, as they are or as JSON, compressed or not, to an OTLP/HTTP back-end.
- * Each consume is one attempt; queue, batching and retries stand before it (src/pipeline/sender.h),
- * and a repeated batch is compressed again. One instance per lane and signal, on its lane. */
+ * Each consume is one attempt; queue, batching and retries stand before it
+ * (src/pipeline/exporter_queue.h), and a repeated batch is compressed again. One instance per lane
+ * and signal, on its lane. */
 #include "exporters/otlp_http/otlp_http_config.h"
 #include "exporters/otlp_http/pyroscope_road.h"
 #include "exporters/shared/http_outcome.h"

@@ -109,8 +109,8 @@ const struct config_field pyroscope_fields[] = {
                    pyroscope_labels_fields, NULL, "Which attributes become labels."),
     CONFIG_SECTION(struct pyroscope_config, limits, struct pyroscope_limits_config, "limits",
                    pyroscope_limits_fields, NULL, "What the server takes; its defaults are ours."),
-    SENDER_QUEUE_ROW(struct pyroscope_config, CONFIG_DEFAULT_ON),
-    SENDER_RETRY_ROW(struct pyroscope_config),
+    SENDING_QUEUE_ROW(struct pyroscope_config, CONFIG_DEFAULT_ON),
+    RETRY_ROW(struct pyroscope_config),
     CONFIG_END,
 };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "exporters/shared/exporter_auth.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/config/shared/tls_config.h"
 
 enum pyroscope_mode { PYROSCOPE_PUSH, PYROSCOPE_INGEST, PYROSCOPE_OTLP };
@@ -39,7 +39,7 @@ struct pyroscope_limits_config {
 };
 
 struct pyroscope_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
     const char *endpoint;
     int mode;          /* enum pyroscope_mode */
     int compression;   /* enum pyroscope_compression */

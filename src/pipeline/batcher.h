@@ -27,7 +27,7 @@ struct batcher_entry {
 struct batcher {
     enum signal_kind signal;
     struct budget *budget;         /* for the headers that splitting adds */
-    struct client_info *client;    /* what the merged batches say of their senders; NULL: nothing */
+    struct client_info *client;    /* what the merged batches say of their clients; NULL: nothing */
     struct batch *pending;         /* NULL: nothing. Of profiles the sums alone, without parts */
     struct buffer *copies;         /* where small requests are copied to; NULL: nowhere yet */
     struct profile_queue profiles; /* where those are */

@@ -11,11 +11,11 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
+#include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/joint.h"
-#include "src/pipeline/sender.h"
 
 struct branch {
-    struct sender *sender;
+    struct exporter_queue *queue;
     bool is_admitted; /* the batch that is being handed out */
     struct outcome refusal;
 };
@@ -29,8 +29,8 @@ struct held {
 struct fanout {
     struct component base;
     struct budget_waiter waiter;
-    struct sender *waits_for; /* NULL: not blocked */
-    struct ring *held;        /* struct held; empty when not blocked */
+    struct exporter_queue *waits_for; /* NULL: not blocked */
+    struct ring *held;                /* struct held; empty when not blocked */
     void (*on_free)(void *arg);
     void *arg;
     struct component **connectors;
@@ -47,24 +47,24 @@ static struct fanout *fanout_of(struct component *component)
     return (struct fanout *)component;
 }
 
-/* Asks every sender. Returns how many admitted the batch; *ret_outcome is the first refusal, and
- * *ret_blocking a sender that wants to be waited for, or NULL. */
+/* Asks every queue. Returns how many admitted the batch; *ret_outcome is the first refusal, and
+ * *ret_blocking a queue to wait for, or NULL. */
 static size_t admit(struct fanout *fanout, const struct batch *batch, struct outcome *ret_outcome,
-                    struct sender **ret_blocking)
+                    struct exporter_queue **ret_blocking)
 {
     assert(fanout->waits_for == NULL);
     size_t admitted = 0;
     *ret_blocking = NULL;
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
-        branch->is_admitted = sender_admit(branch->sender, batch, &branch->refusal);
+        branch->is_admitted = exporter_queue_admit(branch->queue, batch, &branch->refusal);
         admitted += branch->is_admitted;
         if (branch->is_admitted)
             continue;
         if (admitted == i)
             *ret_outcome = branch->refusal;
-        if (*ret_blocking == NULL && sender_blocks(branch->sender, batch))
-            *ret_blocking = branch->sender;
+        if (*ret_blocking == NULL && exporter_queue_blocks(branch->queue, batch))
+            *ret_blocking = branch->queue;
     }
     return admitted;
 }
@@ -74,7 +74,7 @@ static void cancel(struct fanout *fanout, const struct batch *batch)
     assert(batch != NULL);
     for (size_t i = 0; i < fanout->count; i++)
         if (fanout->branches[i].is_admitted)
-            sender_cancel(fanout->branches[i].sender, batch);
+            exporter_queue_cancel(fanout->branches[i].queue, batch);
 }
 
 static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
@@ -84,9 +84,9 @@ static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt 
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
         if (branch->is_admitted)
-            sender_take(branch->sender, batch, receipt);
+            exporter_queue_take(branch->queue, batch, receipt);
         else
-            sender_lose(branch->sender, batch, receipt, &branch->refusal);
+            exporter_queue_lose(branch->queue, batch, receipt, &branch->refusal);
     }
 }
 
@@ -100,13 +100,13 @@ static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struc
     }
     struct joint *joint = joint_create(fanout->base.ledger, fanout->base.budget, batch, receipt,
                                        fanout->count + fanout->connectors_count);
-    /* The senders come first: the last answer frees the joint. */
+    /* The exporters come first: the last response frees the joint. */
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
         if (branch->is_admitted)
-            sender_take(branch->sender, batch, joint_add(joint, 1, false));
+            exporter_queue_take(branch->queue, batch, joint_add(joint, 1, false));
         else
-            joint_add_refusal(joint, branch->sender, &branch->refusal);
+            joint_add_refusal(joint, branch->queue, &branch->refusal);
     }
     for (size_t i = 0; i < fanout->connectors_count; i++) {
         struct component *connector = fanout->connectors[i];
@@ -122,21 +122,21 @@ static void note_refusals(struct fanout *fanout, const struct batch *batch)
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
         if (!branch->is_admitted)
-            sender_note_refusal(branch->sender, batch, &branch->refusal);
+            exporter_queue_note_refusal(branch->queue, batch, &branch->refusal);
     }
 }
 
-/* False: it has to wait for a sender. */
+/* False: it has to wait for a queue. */
 static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     assert(fanout->waits_for == NULL);
     struct outcome outcome;
-    struct sender *blocking;
+    struct exporter_queue *blocking;
     size_t admitted = admit(fanout, batch, &outcome, &blocking);
     if (blocking != NULL) {
         cancel(fanout, batch);
         fanout->waits_for = blocking;
-        sender_wait(blocking, batch, &fanout->waiter);
+        exporter_queue_wait(blocking, batch, &fanout->waiter);
         return false;
     }
     note_refusals(fanout, batch);
@@ -186,7 +186,7 @@ static const struct component_factory fanout_factory = {
 
 struct fanout *fanout_create(const struct fanout_settings *settings)
 {
-    size_t count = settings->senders_count;
+    size_t count = settings->queues_count;
     size_t connectors_count = settings->connectors_count;
     assert(count + connectors_count > 0);
     assert(settings->on_free != NULL);
@@ -201,7 +201,7 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
     fanout->arg = settings->arg;
     fanout->count = count;
     for (size_t i = 0; i < count; i++)
-        fanout->branches[i].sender = settings->senders[i];
+        fanout->branches[i].queue = settings->queues[i];
     fanout->connectors_count = connectors_count;
     if (connectors_count > 0)
         fanout->connectors =

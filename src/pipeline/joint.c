@@ -9,12 +9,12 @@
 #include "src/core/batch.h"
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
-#include "src/pipeline/sender.h"
+#include "src/pipeline/exporter_queue.h"
 
 struct way {
     struct receipt receipt;
     struct joint *joint;
-    struct sender *sender; /* that has refused; NULL: not a sender */
+    struct exporter_queue *queue; /* which has refused; NULL: not a queue */
     unsigned exporters;
     bool ends;
     bool is_refused;
@@ -40,9 +40,9 @@ static size_t bytes_of(const struct joint *joint)
 
 static void book_refusal(const struct joint *joint, const struct way *way)
 {
-    if (way->sender != NULL)
-        sender_lose(way->sender, joint->batch, NULL,
-                    &(struct outcome){.verdict = REFUSED, .reason = way->reason});
+    if (way->queue != NULL)
+        exporter_queue_lose(way->queue, joint->batch, NULL,
+                            &(struct outcome){.verdict = REFUSED, .reason = way->reason});
     else if (joint->batch->is_acknowledged)
         ledger_drop(joint->ledger, joint->batch, way->reason, way->exporters);
     else
@@ -114,11 +114,12 @@ struct receipt *joint_add(struct joint *joint, unsigned exporters, bool ends)
     return &way->receipt;
 }
 
-void joint_add_refusal(struct joint *joint, struct sender *sender, const struct outcome *refusal)
+void joint_add_refusal(struct joint *joint, struct exporter_queue *queue,
+                       const struct outcome *refusal)
 {
     assert(refusal->verdict == REFUSED);
     struct way *way = next_way(joint);
-    way->sender = sender;
+    way->queue = queue;
     way->exporters = 1;
     receipt_resolve(&way->receipt, refusal);
 }

@@ -15,7 +15,7 @@ struct joint;
 struct ledger;
 struct outcome;
 struct receipt;
-struct sender;
+struct exporter_queue;
 
 /* For that many answers. Keeps a reference to the batch, charged to the budget beyond its limit if
  * need be. upstream may be NULL. */
@@ -24,5 +24,6 @@ struct joint *joint_create(struct ledger *ledger, struct budget *budget, struct 
 /* The receipt of the next way, which owes the batch to that many exporters. ends: the batch ends
  * there, so its items are delivered when it is accepted. */
 struct receipt *joint_add(struct joint *joint, unsigned exporters, bool ends);
-/* The next way is a sender, which has refused the batch already. */
-void joint_add_refusal(struct joint *joint, struct sender *sender, const struct outcome *refusal);
+/* The next way is a queue, which has refused the batch already. */
+void joint_add_refusal(struct joint *joint, struct exporter_queue *queue,
+                       const struct outcome *refusal);

@@ -61,7 +61,7 @@ static void report_drained(struct pipeline *pipeline)
     drained(pipeline->drained_arg);
 }
 
-/* REFUSED means that nobody behind has it: it ends here, and its sender hears of it. */
+/* REFUSED means that nobody behind has it: it ends here, and its client is told. */
 static void on_entry_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct entry *entry = arg;
@@ -134,8 +134,8 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
         .lane = settings->lane,
         .ledger = settings->ledger,
         .budget = settings->budget,
-        .senders = settings->senders,
-        .senders_count = settings->senders_count,
+        .queues = settings->queues,
+        .queues_count = settings->queues_count,
         .connectors = settings->connectors,
         .connectors_count = settings->connectors_count,
         .on_free = on_fanout_free,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pipeline of one lane: a ring in front, the processors in order, and a fan-out to the senders
+/* One pipeline of one lane: a ring in front, the processors in order, and a fan-out to the queues
  * of its exporters and to its connectors. Requests wait in the ring until the socket at hand has
  * been read; what they need there is charged to the budget, which alone bounds the ring. Runs on
  * its lane. */
@@ -16,7 +16,7 @@ struct batch;
 struct budget;
 struct pipeline;
 struct receipt;
-struct sender;
+struct exporter_queue;
 
 struct pipeline_settings {
     struct lane *lane;
@@ -24,8 +24,8 @@ struct pipeline_settings {
     struct budget *budget;               /* for the requests in the pipeline */
     struct component *const *processors; /* in order; their next is set here */
     size_t processors_count;
-    struct sender *const *senders;
-    size_t senders_count;
+    struct exporter_queue *const *queues;
+    size_t queues_count;
     struct component *const *connectors;
     size_t connectors_count;
     unsigned

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batching inside the sending queue. Runs on the sender's lane. */
+/* Batching inside the sending queue. Runs on the exporter's lane. */
 #include "src/pipeline/queue_batcher.h"
 
 #include <assert.h>
@@ -7,13 +7,13 @@
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/pipeline/partition.h"
 
 struct queue_batcher {
-    const struct sender_queue_config *config;
+    const struct sending_queue_config *config;
     struct component *exporter;
     void (*on_due)(void *arg);
     void *arg;
@@ -34,7 +34,7 @@ static void on_timeout(struct timer *timer, void *arg)
     self->on_due(self->arg);
 }
 
-struct queue_batcher *queue_batcher_create(const struct sender_queue_config *config,
+struct queue_batcher *queue_batcher_create(const struct sending_queue_config *config,
                                            struct component *exporter, void (*on_due)(void *arg),
                                            void *arg)
 {
@@ -61,14 +61,14 @@ void queue_batcher_destroy(struct queue_batcher *self)
 
 static uint64_t size_of(const struct queue_batcher *self, const struct batcher *batcher)
 {
-    return sender_batch_sizer(self->config) == SENDER_BYTES ? batcher_bytes(batcher)
-                                                            : batcher_items(batcher);
+    return queue_batch_sizer(self->config) == QUEUE_BYTES ? batcher_bytes(batcher)
+                                                          : batcher_items(batcher);
 }
 
-static struct otlp_limit limit_of(const struct sender_queue_config *config)
+static struct otlp_limit limit_of(const struct sending_queue_config *config)
 {
     assert(config->has_batch);
-    bool is_bytes = sender_batch_sizer(config) == SENDER_BYTES;
+    bool is_bytes = queue_batch_sizer(config) == QUEUE_BYTES;
     return (struct otlp_limit){
         .items_max = is_bytes ? 0 : config->batch.max_size,
         .bytes_max = is_bytes ? config->batch.max_size : 0,
@@ -127,9 +127,10 @@ void queue_batcher_flush(struct queue_batcher *self)
     partitions_all_due(&self->partitions);
 }
 
-bool queue_batcher_is_oversized(const struct sender_queue_config *config, const struct batch *batch)
+bool queue_batcher_is_oversized(const struct sending_queue_config *config,
+                                const struct batch *batch)
 {
-    if (!config->has_batch || sender_batch_sizer(config) != SENDER_BYTES)
+    if (!config->has_batch || queue_batch_sizer(config) != QUEUE_BYTES)
         return false;
     return config->batch.max_size > 0 && batch->bytes > config->batch.max_size && batch->items <= 1;
 }

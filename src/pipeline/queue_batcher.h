@@ -11,10 +11,10 @@ struct component;
 struct export_batch;
 struct receipt;
 struct queue_batcher;
-struct sender_queue_config;
+struct sending_queue_config;
 
 /* on_due(arg) is called when time has made something due. */
-struct queue_batcher *queue_batcher_create(const struct sender_queue_config *config,
+struct queue_batcher *queue_batcher_create(const struct sending_queue_config *config,
                                            struct component *exporter, void (*on_due)(void *arg),
                                            void *arg);
 /* Nothing may be pending. NULL is tolerated. */
@@ -26,5 +26,5 @@ bool queue_batcher_next(struct queue_batcher *self, struct export_batch *ret_cut
 /* From now on everything is due at once. */
 void queue_batcher_flush(struct queue_batcher *self);
 /* One item alone is above batch::max_size, counted in bytes: it cannot be cut. */
-bool queue_batcher_is_oversized(const struct sender_queue_config *config,
+bool queue_batcher_is_oversized(const struct sending_queue_config *config,
                                 const struct batch *batch);

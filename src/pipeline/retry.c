@@ -4,14 +4,14 @@
 
 #include <assert.h>
 
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 
 void retry_init(struct retry *retry, uint64_t now_ns)
 {
     *retry = (struct retry){.started_ns = now_ns};
 }
 
-static uint64_t grow(const struct sender_retry_config *config, uint64_t interval_ns)
+static uint64_t grow(const struct retry_config *config, uint64_t interval_ns)
 {
     assert(config->multiplier >= 0);
     double grown = (double)interval_ns * config->multiplier;
@@ -19,7 +19,7 @@ static uint64_t grow(const struct sender_retry_config *config, uint64_t interval
     return grown < (double)config->max_interval_ns ? (uint64_t)grown : config->max_interval_ns;
 }
 
-bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,
+bool retry_next(struct retry *retry, const struct retry_config *config, uint64_t now_ns,
                 uint64_t hint_ns, double random, uint64_t *ret_delay_ns)
 {
     assert(random >= 0 && random < 1);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sender_retry_config;
+struct retry_config;
 
 struct retry {
     uint64_t started_ns;  /* first attempt */
@@ -17,5 +17,5 @@ void retry_init(struct retry *retry, uint64_t now_ns);
 /* How long to wait before the next attempt: interval × uniform(1 ± factor), raised to the server's
  * hint. False when that would end after max_elapsed_time: give up now. random is uniform in [0, 1).
  */
-bool retry_next(struct retry *retry, const struct sender_retry_config *config, uint64_t now_ns,
+bool retry_next(struct retry *retry, const struct retry_config *config, uint64_t now_ns,
                 uint64_t hint_ns, double random, uint64_t *ret_delay_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds and destroys a service, lane by lane: pipelines with their processors, exporters, senders
+/* Builds and destroys a service, lane by lane: pipelines with their processors, exporters, queues
  * and connectors, those behind a connector before it; then receivers, then extensions. Runs on the
  * main thread while no lane runs. */
 #include <assert.h>
@@ -98,9 +98,9 @@ static bool build_exporter(struct service *service, struct service_lane *part,
                            struct error *error)
 {
     assert(from->factory->kind == EXPORTER);
-    assert(part->senders != NULL);
-    size_t slot = sender_slot(component_slot(service, from), signal);
-    if (part->senders[slot] != NULL)
+    assert(part->queues != NULL);
+    size_t slot = exporter_slot(component_slot(service, from), signal);
+    if (part->queues[slot] != NULL)
         return true;
     struct component *exporter = allocate(service, part, from);
     set_signal(exporter, signal, NULL);
@@ -110,8 +110,8 @@ static bool build_exporter(struct service *service, struct service_lane *part,
         return error_prefix(error, "failed to create \"%s\" exporter for data type \"%s\"",
                             from->id, signal_name(signal));
     if (part == &service->lanes[0])
-        sender_shared_init(&service->shared[slot], from->config);
-    part->senders[slot] = sender_create(exporter, &service->shared[slot]);
+        exporter_queue_shared_init(&service->shared[slot], from->config);
+    part->queues[slot] = exporter_queue_create(exporter, &service->shared[slot]);
     return true;
 }
 
@@ -204,11 +204,11 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
 {
     assert(index < service->config->pipelines_count);
     const struct config_pipeline *from = &service->config->pipelines[index];
-    struct sender **senders =
-        (struct sender **)mem_alloc(from->exporters_count * sizeof(struct sender *));
+    struct exporter_queue **queues = (struct exporter_queue **)mem_alloc(
+        from->exporters_count * sizeof(struct exporter_queue *));
     struct component **connectors = (struct component **)mem_alloc(
         from->exporters_count * SIGNAL_KINDS * sizeof(struct component *));
-    size_t senders_count = 0;
+    size_t queues_count = 0;
     size_t connectors_count = 0;
     bool is_built = true;
     for (size_t i = 0; is_built && i < from->exporters_count; i++) {
@@ -219,8 +219,8 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
             continue;
         }
         is_built = build_exporter(service, part, to, from->signal, error);
-        senders[senders_count++] =
-            part->senders[sender_slot(component_slot(service, to), from->signal)];
+        queues[queues_count++] =
+            part->queues[exporter_slot(component_slot(service, to), from->signal)];
     }
     is_built = is_built && build_processors(service, part, index, error);
     if (is_built)
@@ -230,13 +230,13 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
             .budget = &service->budget,
             .processors = part->processors[index],
             .processors_count = from->processors_count,
-            .senders = senders,
-            .senders_count = senders_count,
+            .queues = queues,
+            .queues_count = queues_count,
             .connectors = connectors,
             .connectors_count = connectors_count,
             .exporters = from->destinations,
         });
-    mem_free((void *)senders);
+    mem_free((void *)queues);
     mem_free((void *)connectors);
     return is_built;
 }
@@ -264,8 +264,8 @@ static bool build_lane(struct service *service, struct service_lane *part, struc
         (struct component **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct component *));
     part->connectors =
         (struct component **)mem_zalloc(components * SIGNAL_PAIRS * sizeof(struct component *));
-    part->senders =
-        (struct sender **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct sender *));
+    part->queues = (struct exporter_queue **)mem_zalloc(components * SIGNAL_KINDS *
+                                                        sizeof(struct exporter_queue *));
     part->pipelines =
         (struct pipeline **)mem_zalloc(config->pipelines_count * sizeof(struct pipeline *));
     part->processors =
@@ -306,7 +306,7 @@ static void link_instances(struct service *service)
             for (size_t j = i * SIGNAL_PAIRS; j < (i + 1) * SIGNAL_PAIRS; j++)
                 link_over_lanes(first->connectors[j], before->connectors[j], part->connectors[j]);
             for (int s = 0; s < SIGNAL_KINDS; s++) {
-                size_t slot = sender_slot(i, (enum signal_kind)s);
+                size_t slot = exporter_slot(i, (enum signal_kind)s);
                 link_over_lanes(first->exporters[slot], before->exporters[slot],
                                 part->exporters[slot]);
             }
@@ -482,11 +482,11 @@ static void destroy_exporters(const struct service *service, struct service_lane
 {
     assert(part != NULL);
     size_t slots = service->config->components_count * SIGNAL_KINDS;
-    for (size_t i = 0; part->senders != NULL && i < slots; i++) {
-        sender_destroy(part->senders[i]);
+    for (size_t i = 0; part->queues != NULL && i < slots; i++) {
+        exporter_queue_destroy(part->queues[i]);
         destroy(part->exporters[i]);
     }
-    mem_free((void *)part->senders);
+    mem_free((void *)part->queues);
     mem_free((void *)part->exporters);
 }
 
@@ -503,8 +503,8 @@ void service_destroy(struct service *service)
     for (unsigned i = 0; i < service->lanes_count; i++) {
         struct service_lane *part = &service->lanes[i];
         for (size_t j = 0;
-             part->senders != NULL && j < service->config->components_count * SIGNAL_KINDS; j++)
-            is_shared[j] |= part->senders[j] != NULL;
+             part->queues != NULL && j < service->config->components_count * SIGNAL_KINDS; j++)
+            is_shared[j] |= part->queues[j] != NULL;
         destroy_receivers(service, part);
         destroy_pipelines(service, part);
         destroy_connectors(service, part);
@@ -512,7 +512,7 @@ void service_destroy(struct service *service)
     }
     for (size_t j = 0; j < service->config->components_count * SIGNAL_KINDS; j++)
         if (is_shared[j])
-            sender_shared_fini(&service->shared[j]);
+            exporter_queue_shared_fini(&service->shared[j]);
     mem_free(is_shared);
     unshare_all(service);
     budget_fini(&service->budget);

@@ -10,7 +10,7 @@
 #include "src/config/config_types.h"
 #include "src/core/component.h"
 #include "src/core/ledger.h"
-#include "src/pipeline/sender.h"
+#include "src/pipeline/exporter_queue.h"
 
 struct lane;
 struct pipeline;
@@ -25,7 +25,7 @@ struct service_lane {
     struct component **receivers;   /* by component */
     struct component **exporters;   /* by component and signal */
     struct component **connectors;  /* by component and pair of signals */
-    struct sender **senders;        /* by component and signal */
+    struct exporter_queue **queues; /* by component and signal */
     struct pipeline **pipelines;    /* by pipeline */
     struct component ***processors; /* by pipeline, then in order */
 };
@@ -40,18 +40,18 @@ struct service {
     unsigned lanes_count;
     struct service_lane *lanes;
     struct budget budget;
-    struct sender_shared *shared;  /* by component and signal */
-    void **commons;                /* by component: what its instances share */
-    struct component **extensions; /* as config->extensions, on lane 0 */
-    struct telemetry *telemetry;   /* NULL: no metrics reader */
-    struct stop_run *stop_run;     /* while stopping */
+    struct exporter_queue_shared *shared; /* by component and signal */
+    void **commons;                       /* by component: what its instances share */
+    struct component **extensions;        /* as config->extensions, on lane 0 */
+    struct telemetry *telemetry;          /* NULL: no metrics reader */
+    struct stop_run *stop_run;            /* while stopping */
     _Atomic enum service_state state;
     uint64_t started_ns;
     uint64_t ready_wall_ns;
     uint64_t abandoned_items;
 };
 
-static inline size_t sender_slot(size_t component, enum signal_kind signal)
+static inline size_t exporter_slot(size_t component, enum signal_kind signal)
 {
     return component * SIGNAL_KINDS + (size_t)signal;
 }

@@ -11,8 +11,8 @@
 #include "src/base/mem.h"
 #include "src/base/stop_latch.h"
 #include "src/core/ledger.h"
+#include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/pipeline.h"
-#include "src/pipeline/sender.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "src/service/telemetry.h"
@@ -24,7 +24,7 @@ enum stop_stage {
     STOP_PROCESSORS, /* one after the other, in order: what one lets go the next still takes */
     STOP_FANOUTS,    /* what waits for room in a queue goes in */
     STOP_CONNECTORS, /* that no pipeline feeds any more */
-    STOP_SENDERS,
+    STOP_EXPORTER_QUEUES,
     STOP_EXPORTERS,
     STOP_EXTENSIONS,
     STOP_DONE,
@@ -78,8 +78,8 @@ static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
     assert(run->stage == STOP_RECEIVERS);
     const struct config *config = run->service->config;
     for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++)
-        if (share->part->senders[i] != NULL)
-            sender_hasten(share->part->senders[i]);
+        if (share->part->queues[i] != NULL)
+            exporter_queue_flush_retries(share->part->queues[i]);
     for (size_t i = 0; i < config->components_count; i++)
         stop_component(share->part->receivers[i], &share->latch);
 }
@@ -132,14 +132,14 @@ static void stop_connectors(const struct stop_run *run, struct stop_lane *share)
     }
 }
 
-static void stop_senders(const struct stop_run *run, struct stop_lane *share)
+static void stop_exporter_queues(const struct stop_run *run, struct stop_lane *share)
 {
-    assert(run->stage == STOP_SENDERS);
+    assert(run->stage == STOP_EXPORTER_QUEUES);
     for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++) {
-        if (share->part->senders[i] == NULL)
+        if (share->part->queues[i] == NULL)
             continue;
         stop_latch_hold(&share->latch);
-        sender_stop(share->part->senders[i], release, &share->latch);
+        exporter_queue_stop(share->part->queues[i], release, &share->latch);
     }
 }
 
@@ -167,7 +167,7 @@ static void stop_extensions(const struct stop_run *run, struct stop_lane *share)
 static void (*const stages[])(const struct stop_run *run, struct stop_lane *share) = {
     [STOP_RECEIVERS] = stop_receivers,   [STOP_RINGS] = drain_pipelines,
     [STOP_PROCESSORS] = stop_processors, [STOP_FANOUTS] = drain_pipelines,
-    [STOP_CONNECTORS] = stop_connectors, [STOP_SENDERS] = stop_senders,
+    [STOP_CONNECTORS] = stop_connectors, [STOP_EXPORTER_QUEUES] = stop_exporter_queues,
     [STOP_EXPORTERS] = stop_exporters,   [STOP_EXTENSIONS] = stop_extensions,
 };
 

@@ -200,7 +200,7 @@ static void print_rings_of(const struct service *service, unsigned lane, FILE *o
             continue;
         const struct ring_row row = {"sending_queue", signal_name(exporter->signal), exporter->id,
                                      lane};
-        print_ring(out, &row, sender_ring_figures(part->senders[i]));
+        print_ring(out, &row, exporter_queue_ring_figures(part->queues[i]));
     }
 }
 

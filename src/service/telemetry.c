@@ -14,7 +14,7 @@
 #include "src/base/mem.h"
 #include "src/base/mem_stats.h"
 #include "src/config/component_set.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/net/server/http_server.h"
 #include "src/net/syntax/http_url.h"
 #include "src/pipeline/pipeline.h"
@@ -148,29 +148,30 @@ static void add_destination(const char *destination, struct http_url *url, char 
 
 /* At level detailed, failures carry the reason, in the Go collector's label order. */
 static void add_failures(struct metrics *metrics, const struct component *exporter,
-                         const struct sender_counters *counters, const struct metric_labels *labels)
+                         const struct exporter_queue_counters *counters,
+                         const struct metric_labels *labels)
 {
     char name[64];
     assert(labels->pairs[METRIC_LABELS_MAX - 2].key == NULL);
     snprintf(name, sizeof(name), "otelcol_exporter_send_failed_%s", signal_items(exporter->signal));
-    for (size_t i = 0; i < SENDER_FAILURES; i++)
+    for (size_t i = 0; i < EXPORT_FAILURES; i++)
         for (size_t permanent = 0; permanent < 2; permanent++) {
             uint64_t items = counter_read(&counters->failures[i][permanent]);
             struct metric_labels all = {.pairs = {{"error_permanent", permanent ? "true" : "false"},
-                                                  {"error_type", sender_failure_name(i)}}};
+                                                  {"error_type", export_failure_name(i)}}};
             memcpy(&all.pairs[2], labels->pairs, sizeof(all.pairs) - 2 * sizeof(all.pairs[0]));
             if (items > 0)
-                metrics_add(metrics, name, COUNTER_SUM, sender_failed_rows[0].help, &all,
+                metrics_add(metrics, name, COUNTER_SUM, exporter_queue_failed_rows[0].help, &all,
                             (double)items);
         }
 }
 
 /* Series of one exporter; those of its results name the destination, as in the Go collector. */
-static void add_sender(struct metrics *metrics, const struct component *exporter,
-                       struct sender *sender)
+static void add_exporter_queue(struct metrics *metrics, const struct component *exporter,
+                               struct exporter_queue *queue)
 {
-    const struct sender_counters *counters = sender_counters(sender);
-    const struct sender_config *config = exporter->config;
+    const struct exporter_queue_counters *counters = exporter_queue_counters(queue);
+    const struct exporter_queue_config *config = exporter->config;
     int signal = (int)exporter->signal;
     const struct metric_labels by_exporter = {.pairs = {{"exporter", exporter->id}}};
     const struct metric_labels by_type = {
@@ -180,15 +181,16 @@ static void add_sender(struct metrics *metrics, const struct component *exporter
     char port[8];
     if (exporter->destination != NULL)
         add_destination(exporter->destination, &url, port, &by_destination);
-    metrics_add_counters(metrics, sender_sent_rows, counters, &by_destination, signal);
+    metrics_add_counters(metrics, exporter_queue_sent_rows, counters, &by_destination, signal);
     if (metrics_shows(metrics, METRICS_DETAILED))
         add_failures(metrics, exporter, counters, &by_destination);
     else
-        metrics_add_counters(metrics, sender_failed_rows, counters, &by_destination, signal);
+        metrics_add_counters(metrics, exporter_queue_failed_rows, counters, &by_destination,
+                             signal);
     if (config->has_queue)
-        metrics_add_counters(metrics, sender_offer_rows, counters, &by_exporter, signal);
-    metrics_add_counters(metrics, sender_queue_rows, counters, &by_exporter, signal);
-    metrics_add_counters(metrics, sender_progress_rows, counters, &by_type, signal);
+        metrics_add_counters(metrics, exporter_queue_offer_rows, counters, &by_exporter, signal);
+    metrics_add_counters(metrics, exporter_queue_enqueue_rows, counters, &by_exporter, signal);
+    metrics_add_counters(metrics, exporter_queue_progress_rows, counters, &by_type, signal);
     http_url_clear(&url);
 }
 
@@ -203,8 +205,8 @@ static void add_exporters(const struct service *service, const struct service_la
         char owner[1200];
         snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
         add_instance(metrics, exporter, (int)exporter->signal);
-        add_sender(metrics, exporter, part->senders[i]);
-        add_ring(metrics, "sending_queue", owner, sender_ring_figures(part->senders[i]));
+        add_exporter_queue(metrics, exporter, part->queues[i]);
+        add_ring(metrics, "sending_queue", owner, exporter_queue_ring_figures(part->queues[i]));
         if (part == &service->lanes[0])
             add_queue(service, metrics, i, exporter);
     }

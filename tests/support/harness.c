@@ -153,7 +153,7 @@ static uint64_t delivered_items(const struct harness *harness, enum signal_kind 
     for (unsigned lane = 0; lane < harness->lanes_count; lane++)
         for (size_t i = 0; i < harness->config->components_count; i++) {
             struct component *exporter =
-                harness->service->lanes[lane].exporters[sender_slot(i, signal)];
+                harness->service->lanes[lane].exporters[exporter_slot(i, signal)];
             if (exporter != NULL)
                 items += test_exporter_of(exporter)->delivered_items;
         }
@@ -323,7 +323,7 @@ struct test_exporter *harness_exporter_on(const struct harness *harness, const c
 {
     for (size_t i = 0; i < harness->config->components_count; i++) {
         struct component *exporter =
-            harness->service->lanes[lane].exporters[sender_slot(i, signal)];
+            harness->service->lanes[lane].exporters[exporter_slot(i, signal)];
         if (exporter != NULL && strcmp(exporter->id, id) == 0)
             return test_exporter_of(exporter);
     }

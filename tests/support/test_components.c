@@ -6,7 +6,7 @@
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "tests/support/telemetry_bytes.h"
@@ -143,7 +143,7 @@ const struct component_factory test_processor_factory = {
 };
 
 struct test_exporter_config {
-    struct sender_config sender;
+    struct exporter_queue_config exporter_queue;
     int fails_to;
 };
 
@@ -153,8 +153,8 @@ static const char *const failures[] = {"", "create", "start", NULL};
 static const struct config_field test_exporter_fields[] = {
     CONFIG_CHOICE(struct test_exporter_config, fails_to, "fails_to", "", failures,
                   "What it is to fail at."),
-    SENDER_QUEUE_ROW(struct test_exporter_config, CONFIG_DEFAULT_ON),
-    SENDER_RETRY_ROW(struct test_exporter_config),
+    SENDING_QUEUE_ROW(struct test_exporter_config, CONFIG_DEFAULT_ON),
+    RETRY_ROW(struct test_exporter_config),
     CONFIG_END,
 };
 

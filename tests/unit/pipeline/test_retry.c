@@ -3,7 +3,7 @@
 #include "src/pipeline/retry.h"
 
 #include "src/base/clock.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { WAITS_MAX = 7, GIVES_UP = 0 };
 
 struct retry_row {
     const char *name;
-    struct sender_retry_config config;
+    struct retry_config config;
     double random;
     uint64_t hint_ns;
     uint64_t waits_ms[WAITS_MAX]; /* ends at GIVES_UP; a full row goes on */
@@ -90,7 +90,7 @@ static void waits_follow_the_table(void **state)
 static void time_spent_in_attempts_counts_too(void **state)
 {
     (void)state;
-    const struct sender_retry_config config = {1 * S, 0, 1, 1 * S, 10 * S};
+    const struct retry_config config = {1 * S, 0, 1, 1 * S, 10 * S};
     struct retry retry;
     uint64_t delay_ns;
     retry_init(&retry, 0);
@@ -102,7 +102,7 @@ static void time_spent_in_attempts_counts_too(void **state)
 static void an_infinite_multiplier_waits_for_the_maximum(void **state)
 {
     (void)state;
-    const struct sender_retry_config config = {0, 0, INFINITY, 30 * S, 0};
+    const struct retry_config config = {0, 0, INFINITY, 30 * S, 0};
     struct retry retry;
     uint64_t delay_ns;
     retry_init(&retry, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option tables and cross-field rules of sending_queue and retry_on_failure. Constants and pure
  * functions; the main thread runs them while it loads the configuration. */
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 
 #include "src/base/error.h"
 
@@ -9,17 +9,17 @@
 #include <strings.h>
 
 static const char *const sizer_names[] = {
-    [SENDER_SIZER_UNSET] = "", [SENDER_REQUESTS] = "requests", [SENDER_ITEMS] = "items",
-    [SENDER_BYTES] = "bytes",  [SENDER_BYTES + 1] = NULL,
+    [QUEUE_SIZER_UNSET] = "", [QUEUE_REQUESTS] = "requests", [QUEUE_ITEMS] = "items",
+    [QUEUE_BYTES] = "bytes",  [QUEUE_BYTES + 1] = NULL,
 };
 
 static const struct config_field partition_fields[] = {
-    CONFIG_TEXTS(struct sender_partition_config, metadata_keys, "metadata_keys", NULL,
+    CONFIG_TEXTS(struct queue_partition_config, metadata_keys, "metadata_keys", NULL,
                  "One batch per distinct set of values of these client metadata keys."),
     CONFIG_END,
 };
 
-bool sender_metadata_keys_check(const struct config_texts *keys, struct error *error)
+bool metadata_keys_check(const struct config_texts *keys, struct error *error)
 {
     for (size_t i = 0; i < keys->count; i++)
         for (size_t j = 0; j < i; j++)
@@ -34,14 +34,14 @@ bool sender_metadata_keys_check(const struct config_texts *keys, struct error *e
 
 static bool partition_check(const void *section, struct error *error)
 {
-    const struct sender_partition_config *partition = section;
-    return sender_metadata_keys_check(&partition->metadata_keys, error);
+    const struct queue_partition_config *partition = section;
+    return metadata_keys_check(&partition->metadata_keys, error);
 }
 
 static bool batch_check(const void *section, struct error *error)
 {
-    const struct sender_batch_config *batch = section;
-    if (batch->sizer == SENDER_REQUESTS)
+    const struct queue_batch_config *batch = section;
+    if (batch->sizer == QUEUE_REQUESTS)
         return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
                                 "\"requests\"") ||
                error_at(error, "sizer");
@@ -55,70 +55,70 @@ static bool batch_check(const void *section, struct error *error)
 }
 
 static const struct config_field batch_fields[] = {
-    CONFIG_DURATION(struct sender_batch_config, flush_timeout_ns, "flush_timeout", "200ms", 1,
+    CONFIG_DURATION(struct queue_batch_config, flush_timeout_ns, "flush_timeout", "200ms", 1,
                     INT64_MAX, "Send what has gathered after this long, whatever its size."),
     CONFIG_CHOICE_NOT_EMPTY(
-        struct sender_batch_config, sizer, "sizer", sizer_names,
+        struct queue_batch_config, sizer, "sizer", sizer_names,
         "What min_size and max_size count: items or bytes. Unset: as the queue's sizer "
         "when that is set, else items."),
-    CONFIG_COUNT(struct sender_batch_config, min_size, "min_size", "8192", 0, INT64_MAX,
+    CONFIG_COUNT(struct queue_batch_config, min_size, "min_size", "8192", 0, INT64_MAX,
                  "Send as soon as this much has gathered."),
-    CONFIG_COUNT(struct sender_batch_config, max_size, "max_size", "0", 0, INT64_MAX,
+    CONFIG_COUNT(struct queue_batch_config, max_size, "max_size", "0", 0, INT64_MAX,
                  "Split what is larger; 0 means never split."),
-    CONFIG_SECTION(struct sender_batch_config, partition, struct sender_partition_config,
-                   "partition", partition_fields, partition_check,
+    CONFIG_SECTION(struct queue_batch_config, partition, struct queue_partition_config, "partition",
+                   partition_fields, partition_check,
                    "Keep the data of different clients in different batches."),
     CONFIG_END,
 };
 
-const struct config_field sender_queue_fields[] = {
-    CONFIG_COUNT(struct sender_queue_config, num_consumers, "num_consumers", "10", 1, 1000000,
+const struct config_field sending_queue_fields[] = {
+    CONFIG_COUNT(struct sending_queue_config, num_consumers, "num_consumers", "10", 1, 1000000,
                  "How many requests may be on their way at once."),
-    CONFIG_COUNT(struct sender_queue_config, queue_size, "queue_size", "1000", 1, INT64_MAX,
+    CONFIG_COUNT(struct sending_queue_config, queue_size, "queue_size", "1000", 1, INT64_MAX,
                  "How much may wait or be on its way, in units of sizer; more is refused."),
-    CONFIG_CHOICE_NOT_EMPTY(struct sender_queue_config, sizer, "sizer", sizer_names,
+    CONFIG_CHOICE_NOT_EMPTY(struct sending_queue_config, sizer, "sizer", sizer_names,
                             "What queue_size counts: requests (also when unset), items or bytes."),
-    CONFIG_BOOL(struct sender_queue_config, block_on_overflow, "block_on_overflow", "false",
+    CONFIG_BOOL(struct sending_queue_config, block_on_overflow, "block_on_overflow", "false",
                 "Let senders wait for room instead of refusing them."),
-    CONFIG_BOOL(struct sender_queue_config, wait_for_result, "wait_for_result", "false",
+    CONFIG_BOOL(struct sending_queue_config, wait_for_result, "wait_for_result", "false",
                 "Answer the sender only when the export has ended."),
-    CONFIG_TEXT_NOT_EMPTY(struct sender_queue_config, storage, "storage",
+    CONFIG_TEXT_NOT_EMPTY(struct sending_queue_config, storage, "storage",
                           "Storage extension that keeps the queue on disk."),
-    CONFIG_OPTIONAL(struct sender_queue_config, batch, struct sender_batch_config, has_batch,
+    CONFIG_OPTIONAL(struct sending_queue_config, batch, struct queue_batch_config, has_batch,
                     CONFIG_NULL_ENABLES, "batch", batch_fields, batch_check,
                     "Merge and split what leaves the queue."),
     CONFIG_END,
 };
 
-const struct config_field sender_retry_fields[] = {
-    CONFIG_DURATION(struct sender_retry_config, initial_interval_ns, "initial_interval", "5s", 0,
+const struct config_field retry_fields[] = {
+    CONFIG_DURATION(struct retry_config, initial_interval_ns, "initial_interval", "5s", 0,
                     INT64_MAX, "Wait before the first repetition."),
-    CONFIG_DOUBLE(struct sender_retry_config, randomization_factor, "randomization_factor", "0.5",
+    CONFIG_DOUBLE(struct retry_config, randomization_factor, "randomization_factor", "0.5",
                   "Each wait is multiplied by a random number in [1 - f, 1 + f]."),
-    CONFIG_DOUBLE(struct sender_retry_config, multiplier, "multiplier", "1.5",
+    CONFIG_DOUBLE(struct retry_config, multiplier, "multiplier", "1.5",
                   "The wait grows by this factor with each repetition."),
-    CONFIG_DURATION(struct sender_retry_config, max_interval_ns, "max_interval", "30s", 0,
-                    INT64_MAX, "The wait grows no further than this."),
-    CONFIG_DURATION(struct sender_retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,
+    CONFIG_DURATION(struct retry_config, max_interval_ns, "max_interval", "30s", 0, INT64_MAX,
+                    "The wait grows no further than this."),
+    CONFIG_DURATION(struct retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,
                     INT64_MAX, "Give up after this long; 0 means never."),
     CONFIG_END,
 };
 
-enum sender_sizer sender_queue_sizer(const struct sender_queue_config *queue)
+enum queue_sizer sending_queue_sizer(const struct sending_queue_config *queue)
 {
-    return queue->sizer == SENDER_SIZER_UNSET ? SENDER_REQUESTS : (enum sender_sizer)queue->sizer;
+    return queue->sizer == QUEUE_SIZER_UNSET ? QUEUE_REQUESTS : (enum queue_sizer)queue->sizer;
 }
 
-enum sender_sizer sender_batch_sizer(const struct sender_queue_config *queue)
+enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue)
 {
-    if (queue->batch.sizer != SENDER_SIZER_UNSET)
-        return (enum sender_sizer)queue->batch.sizer;
-    return queue->sizer == SENDER_SIZER_UNSET ? SENDER_ITEMS : (enum sender_sizer)queue->sizer;
+    if (queue->batch.sizer != QUEUE_SIZER_UNSET)
+        return (enum queue_sizer)queue->batch.sizer;
+    return queue->sizer == QUEUE_SIZER_UNSET ? QUEUE_ITEMS : (enum queue_sizer)queue->sizer;
 }
 
-bool sender_queue_check(const void *section, struct error *error)
+bool sending_queue_check(const void *section, struct error *error)
 {
-    const struct sender_queue_config *queue = section;
+    const struct sending_queue_config *queue = section;
     if (queue->storage[0] != '\0' && queue->wait_for_result)
         return error_set(error, "`wait_for_result` is not supported with a persistent queue "
                                 "configured with `storage`") ||
@@ -131,20 +131,20 @@ bool sender_queue_check(const void *section, struct error *error)
                error_at(error, "storage");
     if (!queue->has_batch)
         return true;
-    enum sender_sizer batch_sizer = sender_batch_sizer(queue);
-    if (batch_sizer == SENDER_REQUESTS)
+    enum queue_sizer batch_sizer = queue_batch_sizer(queue);
+    if (batch_sizer == QUEUE_REQUESTS)
         return error_set(error, "`batch` supports only `items` or `bytes` sizer, found "
                                 "\"requests\" in the queue's sizer; set batch::sizer") ||
                error_at(error, "sizer");
-    if (batch_sizer == sender_queue_sizer(queue) && queue->batch.min_size > queue->queue_size)
+    if (batch_sizer == sending_queue_sizer(queue) && queue->batch.min_size > queue->queue_size)
         return error_set(error, "`min_size` must be less than or equal to `queue_size`") ||
                error_at(error, "min_size") || error_at(error, "batch");
     return true;
 }
 
-bool sender_retry_check(const void *section, struct error *error)
+bool retry_check(const void *section, struct error *error)
 {
-    const struct sender_retry_config *retry = section;
+    const struct retry_config *retry = section;
     /* Written so that NaN fails too. */
     if (!(retry->randomization_factor >= 0 && retry->randomization_factor <= 1))
         return error_set(error, "'randomization_factor' must be within [0, 1], found %g",

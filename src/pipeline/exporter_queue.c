@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of one exporter on one lane: admission, the ring, batching, consumer slots, attempts
  * and retries, the ledger's last word, drain. Runs on the exporter's lane. */
-#include "src/pipeline/sender.h"
+#include "src/pipeline/exporter_queue.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/pipeline/batcher.h"
@@ -26,7 +26,7 @@ enum { ERROR_TEXT_MAX = 1024, INTERVAL_TEXT_MAX = 64, ADVICE_MAX = 256 };
 /* A batch on its way to the back-end: attempts and back-off. */
 struct export
 {
-    struct sender *sender;
+    struct exporter_queue *queue;
     struct export *next;
     struct export *prev;
     struct export_batch cut;
@@ -40,16 +40,16 @@ struct export
 struct request {
     struct receipt receipt;
     struct receipt *upstream; /* who waits for the result; NULL: answered */
-    struct sender *sender;
+    struct exporter_queue *queue;
     struct batch *batch;  /* until an export or the batching holds its bytes */
     uint64_t units;       /* of the queue's capacity, held until the request is done */
     struct export export; /* absent with sending_queue::batch */
 };
 
-struct sender {
+struct exporter_queue {
     struct component *exporter;
-    const struct sender_config *config;
-    struct sender_shared *shared;
+    const struct exporter_queue_config *config;
+    struct exporter_queue_shared *shared;
     struct ring *ring;              /* NULL without a queue */
     struct queue_batcher *batching; /* NULL without sending_queue::batch */
     struct export *exports;         /* under way */
@@ -62,26 +62,26 @@ struct sender {
     bool is_stopping;
     void (*done)(void *arg);
     void *done_arg;
-    struct sender_counters counters;
+    struct exporter_queue_counters counters;
 };
 
 #define ALL_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
-const struct counter_row sender_sent_rows[] = {
-    COUNTER_BY_SIGNAL(struct sender_counters, sent, COUNTER_SUM, "otelcol_exporter_sent_%s",
+const struct counter_row exporter_queue_sent_rows[] = {
+    COUNTER_BY_SIGNAL(struct exporter_queue_counters, sent, COUNTER_SUM, "otelcol_exporter_sent_%s",
                       ALL_SIGNALS, NULL, NULL, "Items delivered to the destination."),
     COUNTER_END,
 };
 
-const struct counter_row sender_failed_rows[] = {
-    COUNTER_BY_SIGNAL(struct sender_counters, send_failed, COUNTER_SUM,
+const struct counter_row exporter_queue_failed_rows[] = {
+    COUNTER_BY_SIGNAL(struct exporter_queue_counters, send_failed, COUNTER_SUM,
                       "otelcol_exporter_send_failed_%s", ALL_SIGNALS, NULL, NULL,
                       "Items that could not be delivered, after all retries."),
     COUNTER_END,
 };
 
-const struct counter_row sender_queue_rows[] = {
-    COUNTER_BY_SIGNAL(struct sender_counters, enqueue_failed, COUNTER_SUM,
+const struct counter_row exporter_queue_enqueue_rows[] = {
+    COUNTER_BY_SIGNAL(struct exporter_queue_counters, enqueue_failed, COUNTER_SUM,
                       "otelcol_exporter_enqueue_failed_%s", ALL_SIGNALS, NULL, NULL,
                       "Items that the sending queue had no room for."),
     COUNTER_END,
@@ -93,94 +93,96 @@ static const uint64_t item_bounds[] = {10,   25,    50,    75,    100,   250,   
 static const uint64_t byte_bounds[] = {10,  25,   50,   75,   100,  250,  500,
                                        750, 1000, 2000, 3000, 4000, 5000, 6000};
 
-const struct counter_row sender_offer_rows[] = {
-    COUNTER_HISTOGRAM_ROW(struct sender_counters, offered_items,
+const struct counter_row exporter_queue_offer_rows[] = {
+    COUNTER_HISTOGRAM_ROW(struct exporter_queue_counters, offered_items,
                           "otelcol_exporter_queue_batch_send_size", item_bounds, METRICS_DETAILED,
                           "Items of each request that came to the sending queue."),
-    COUNTER_HISTOGRAM_ROW(
-        struct sender_counters, offered_bytes, "otelcol_exporter_queue_batch_send_size_bytes",
-        byte_bounds, METRICS_DETAILED, "Bytes of each request that came to the sending queue."),
+    COUNTER_HISTOGRAM_ROW(struct exporter_queue_counters, offered_bytes,
+                          "otelcol_exporter_queue_batch_send_size_bytes", byte_bounds,
+                          METRICS_DETAILED,
+                          "Bytes of each request that came to the sending queue."),
     COUNTER_END,
 };
 
-const struct counter_row sender_progress_rows[] = {
-    COUNTER(struct sender_counters, retries, COUNTER_SUM, "spanflame_exporter_retries",
+const struct counter_row exporter_queue_progress_rows[] = {
+    COUNTER(struct exporter_queue_counters, retries, COUNTER_SUM, "spanflame_exporter_retries",
             "Attempts that failed and were put off."),
-    COUNTER(struct sender_counters, in_flight, COUNTER_GAUGE, "otelcol_exporter_in_flight_requests",
+    COUNTER(struct exporter_queue_counters, in_flight, COUNTER_GAUGE,
+            "otelcol_exporter_in_flight_requests",
             "Exports under way, those that wait for a retry included."),
     COUNTER_END,
 };
 
-const char *sender_failure_name(size_t failure)
+const char *export_failure_name(size_t failure)
 {
     static const char *const others[] = {"_OTHER", "Deadline_Exceeded", "Shutdown"};
-    assert(failure < SENDER_FAILURES);
-    return failure < SENDER_STATUSES ? status_code_name((enum status_code)failure)
-                                     : others[failure - SENDER_STATUSES];
+    assert(failure < EXPORT_FAILURES);
+    return failure < EXPORT_STATUSES ? status_code_name((enum status_code)failure)
+                                     : others[failure - EXPORT_STATUSES];
 }
 
 /* As the Go collector, whether the queue takes it or not. */
-static void count_offer(struct sender *sender, const struct batch *batch)
+static void count_offer(struct exporter_queue *queue, const struct batch *batch)
 {
-    if (sender->ring == NULL)
+    if (queue->ring == NULL)
         return;
-    histogram_record(&sender->counters.offered_items, item_bounds,
+    histogram_record(&queue->counters.offered_items, item_bounds,
                      sizeof(item_bounds) / sizeof(item_bounds[0]), batch->items);
-    histogram_record(&sender->counters.offered_bytes, byte_bounds,
+    histogram_record(&queue->counters.offered_bytes, byte_bounds,
                      sizeof(byte_bounds) / sizeof(byte_bounds[0]), batch->bytes);
 }
 
-void sender_shared_init(struct sender_shared *shared, const void *config)
+void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void *config)
 {
-    const struct sender_config *sender = config;
-    budget_init(&shared->capacity, sender->has_queue ? sender->queue.queue_size : UINT64_MAX);
-    budget_init(&shared->consumers, sender->has_queue ? sender->queue.num_consumers : UINT64_MAX);
+    const struct exporter_queue_config *queue = config;
+    budget_init(&shared->capacity, queue->has_queue ? queue->queue.queue_size : UINT64_MAX);
+    budget_init(&shared->consumers, queue->has_queue ? queue->queue.num_consumers : UINT64_MAX);
 }
 
-void sender_shared_fini(struct sender_shared *shared)
+void exporter_queue_shared_fini(struct exporter_queue_shared *shared)
 {
     budget_fini(&shared->capacity);
     budget_fini(&shared->consumers);
 }
 
-static uint64_t units_of(const struct sender *sender, const struct batch *batch)
+static uint64_t units_of(const struct exporter_queue *queue, const struct batch *batch)
 {
-    switch (sender_queue_sizer(&sender->config->queue)) {
-    case SENDER_ITEMS:
+    switch (sending_queue_sizer(&queue->config->queue)) {
+    case QUEUE_ITEMS:
         return batch->items;
-    case SENDER_BYTES:
+    case QUEUE_BYTES:
         return batch->bytes;
-    case SENDER_REQUESTS:
-    case SENDER_SIZER_UNSET:
+    case QUEUE_REQUESTS:
+    case QUEUE_SIZER_UNSET:
     default:
         return 1;
     }
 }
 
-static bool is_drained(const struct sender *sender)
+static bool is_drained(const struct exporter_queue *queue)
 {
-    return sender->requests_count == 0 && sender->exports_count == 0;
+    return queue->requests_count == 0 && queue->exports_count == 0;
 }
 
-static void report_stop(struct sender *sender)
+static void report_stop(struct exporter_queue *queue)
 {
-    if (!sender->is_stopping || sender->done == NULL || !is_drained(sender))
+    if (!queue->is_stopping || queue->done == NULL || !is_drained(queue))
         return;
-    void (*done)(void *) = sender->done;
-    sender->done = NULL;
-    done(sender->done_arg);
+    void (*done)(void *) = queue->done;
+    queue->done = NULL;
+    done(queue->done_arg);
 }
 
 /* The client had an OK already: from the queue, or from a stage before. */
-static bool is_acknowledged(const struct sender *sender, const struct batch *batch)
+static bool is_acknowledged(const struct exporter_queue *queue, const struct batch *batch)
 {
     return batch->is_acknowledged ||
-           (sender->config->has_queue && !sender->config->queue.wait_for_result);
+           (queue->config->has_queue && !queue->config->queue.wait_for_result);
 }
 
 /* The end of "Exporting failed. Dropping data.", as in the Go collector: what would have helped; ""
  * when queue and retries are on. */
-static const char *advice(const struct sender_config *config)
+static const char *advice(const struct exporter_queue_config *config)
 {
 #define TRY_RETRY " Try enabling retry_on_failure config option to retry on retryable errors."
 #define TRY_QUEUE " Try enabling sending_queue to survive temporary failures."
@@ -188,53 +190,53 @@ static const char *advice(const struct sender_config *config)
     return texts[!config->has_retry][!config->has_queue];
 }
 
-static void count_delivery(struct sender *sender, const struct batch *batch, uint64_t items)
+static void count_delivery(struct exporter_queue *queue, const struct batch *batch, uint64_t items)
 {
     assert(items <= batch->items);
-    counter_add(&sender->counters.sent[batch->signal], items);
-    ledger_deliver(sender->exporter->ledger, batch->signal, items);
+    counter_add(&queue->counters.sent[batch->signal], items);
+    ledger_deliver(queue->exporter->ledger, batch->signal, items);
 }
 
-static void count_loss(struct sender *sender, const struct batch *batch, uint64_t items,
+static void count_loss(struct exporter_queue *queue, const struct batch *batch, uint64_t items,
                        const struct outcome *outcome)
 {
     assert(items <= batch->items);
-    struct sender_counters *counters = &sender->counters;
+    struct exporter_queue_counters *counters = &queue->counters;
     size_t failure = outcome->cause == FAILURE_STATUS
                          ? (size_t)outcome->code
-                         : SENDER_STATUSES + (size_t)outcome->cause - 1;
+                         : EXPORT_STATUSES + (size_t)outcome->cause - 1;
     counter_add(&counters->send_failed[batch->signal], items);
     counter_add(&counters->failures[failure][outcome->is_permanent], items);
-    ledger_lose(sender->exporter->ledger, batch->signal, items, outcome->reason,
-                !is_acknowledged(sender, batch));
+    ledger_lose(queue->exporter->ledger, batch->signal, items, outcome->reason,
+                !is_acknowledged(queue, batch));
 }
 
 /* Items of a delivered batch that did not arrive: no status goes with them. */
-static void count_left_out(struct sender *sender, const struct batch *batch, uint64_t items,
+static void count_left_out(struct exporter_queue *queue, const struct batch *batch, uint64_t items,
                            enum loss_reason reason)
 {
     const struct outcome lost = {
         .verdict = LOST, .cause = FAILURE_OTHER, .reason = reason, .is_permanent = true};
     if (items > 0)
-        count_loss(sender, batch, items, &lost);
+        count_loss(queue, batch, items, &lost);
 }
 
-static void log_loss(struct sender *sender, uint64_t items, const char *why,
+static void log_loss(struct exporter_queue *queue, uint64_t items, const char *why,
                      const struct outcome *outcome)
 {
-    const struct sender_config *config = sender->config;
+    const struct exporter_queue_config *config = queue->config;
     char text[ERROR_TEXT_MAX];
     char message[ADVICE_MAX];
     snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
     snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
              config->has_queue ? "Dropping" : "Rejecting", advice(config));
-    log_error(&sender->exporter->logger, message, log_text("error", text),
+    log_error(&queue->exporter->logger, message, log_text("error", text),
               log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
 }
 
 /* Counts and logs a batch that will not be sent any more, and resolves its receipts. Takes over the
  * cut. */
-static void lose(struct sender *sender, struct export_batch *cut, const char *why,
+static void lose(struct exporter_queue *queue, struct export_batch *cut, const char *why,
                  const struct outcome *outcome)
 {
     struct outcome lost = *outcome;
@@ -245,9 +247,9 @@ static void lose(struct sender *sender, struct export_batch *cut, const char *wh
      * back-off. */
     if (!outcome->is_hint_for_all)
         lost.retry_after_ns = 0;
-    log_loss(sender, items, why, outcome);
-    count_delivery(sender, cut->batch, outcome->delivered_items);
-    count_loss(sender, cut->batch, items, outcome);
+    log_loss(queue, items, why, outcome);
+    count_delivery(queue, cut->batch, outcome->delivered_items);
+    count_loss(queue, cut->batch, items, outcome);
     export_batch_resolve(cut, &lost);
 }
 
@@ -255,50 +257,50 @@ static void lose(struct sender *sender, struct export_batch *cut, const char *wh
  * the export. */
 static struct export_batch end(struct export *export)
 {
-    struct sender *sender = export->sender;
+    struct exporter_queue *queue = export->queue;
     struct export_batch cut = export->cut;
-    assert(sender->exports_count > 0);
+    assert(queue->exports_count > 0);
     if (export->prev != NULL)
         export->prev->next = export->next;
     else
-        sender->exports = export->next;
+        queue->exports = export->next;
     if (export->next != NULL)
         export->next->prev = export->prev;
-    sender->exports_count--;
-    counter_set(&sender->counters.in_flight, sender->exports_count);
+    queue->exports_count--;
+    counter_set(&queue->counters.in_flight, queue->exports_count);
     if (!export->is_embedded)
         mem_free(export);
-    if (sender->config->has_queue)
-        budget_return(&sender->shared->consumers, 1);
-    lane_defer(sender->exporter->lane, &sender->job);
+    if (queue->config->has_queue)
+        budget_return(&queue->shared->consumers, 1);
+    lane_defer(queue->exporter->lane, &queue->job);
     return cut;
 }
 
 static void deliver(struct export *export, const struct outcome *outcome)
 {
-    struct sender *sender = export->sender;
+    struct exporter_queue *queue = export->queue;
     struct export_batch cut = end(export);
     const struct batch *batch = cut.batch;
     uint64_t left_out = outcome->invalid_items + outcome->too_large_items;
     assert(left_out <= outcome->rejected_items);
     assert(outcome->rejected_items <= batch->items);
-    count_delivery(sender, batch, batch->items - outcome->rejected_items);
-    count_left_out(sender, batch, outcome->invalid_items, LOSS_INVALID);
-    count_left_out(sender, batch, outcome->too_large_items, LOSS_TOO_LARGE);
-    count_left_out(sender, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
+    count_delivery(queue, batch, batch->items - outcome->rejected_items);
+    count_left_out(queue, batch, outcome->invalid_items, LOSS_INVALID);
+    count_left_out(queue, batch, outcome->too_large_items, LOSS_TOO_LARGE);
+    count_left_out(queue, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
     export_batch_resolve(&cut, outcome);
 }
 
 static void give_up(struct export *export, const char *why, enum loss_reason reason,
                     const struct outcome *outcome)
 {
-    struct sender *sender = export->sender;
+    struct exporter_queue *queue = export->queue;
     struct outcome final = *outcome;
     final.reason = reason;
     if (reason == LOSS_SHUTDOWN)
         final.cause = FAILURE_SHUTDOWN;
     struct export_batch cut = end(export);
-    lose(sender, &cut, why, &final);
+    lose(queue, &cut, why, &final);
 }
 
 /* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
@@ -319,10 +321,10 @@ static void print_interval(char text[static INTERVAL_TEXT_MAX], uint64_t interva
 
 static void back_off(struct export *export, const struct outcome *outcome)
 {
-    struct sender *sender = export->sender;
-    const struct sender_config *config = sender->config;
+    struct exporter_queue *queue = export->queue;
+    const struct exporter_queue_config *config = queue->config;
     uint64_t delay_ns = 0;
-    if (sender->is_out_of_retries) {
+    if (queue->is_out_of_retries) {
         give_up(export, "interrupted due to shutdown: ", LOSS_SHUTDOWN, outcome);
     } else if (!config->has_retry) {
         give_up(export, "", LOSS_RETRIES_OVER, outcome);
@@ -331,13 +333,13 @@ static void back_off(struct export *export, const struct outcome *outcome)
         give_up(export, "no more retries left: ", LOSS_RETRIES_OVER, outcome);
     } else {
         char interval[INTERVAL_TEXT_MAX];
-        counter_add(&sender->counters.retries, 1);
+        counter_add(&queue->counters.retries, 1);
         print_interval(interval, delay_ns);
-        log_info(&sender->exporter->logger,
+        log_info(&queue->exporter->logger,
                  "Exporting failed. Will retry the request after interval.",
                  log_text("error", outcome->message != NULL ? outcome->message : ""),
                  log_text("interval", interval));
-        lane_timer_start(sender->exporter->lane, &export->timer, delay_ns);
+        lane_timer_start(queue->exporter->lane, &export->timer, delay_ns);
     }
 }
 
@@ -357,7 +359,7 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
 static void attempt(struct timer *timer, void *arg)
 {
     struct export *export = arg;
-    struct component *exporter = export->sender->exporter;
+    struct component *exporter = export->queue->exporter;
     assert(timer == &export->timer);
     receipt_init(&export->attempt, on_attempt_done, export);
     if (export->cut.batch->bytes >= LANE_REST_BYTES_MIN)
@@ -366,44 +368,44 @@ static void attempt(struct timer *timer, void *arg)
 }
 
 /* Begins the first attempt. Takes over the cut. */
-static void start_export(struct sender *sender, struct export *export,
+static void start_export(struct exporter_queue *queue, struct export *export,
                          const struct export_batch *cut)
 {
-    export->sender = sender;
+    export->queue = queue;
     export->cut = *cut;
-    export->next = sender->exports;
+    export->next = queue->exports;
     if (export->next != NULL)
         export->next->prev = export;
-    sender->exports = export;
-    sender->exports_count++;
-    counter_set(&sender->counters.in_flight, sender->exports_count);
+    queue->exports = export;
+    queue->exports_count++;
+    counter_set(&queue->counters.in_flight, queue->exports_count);
     retry_init(&export->retry, clock_now_ns());
     timer_init(&export->timer, attempt, export);
     attempt(&export->timer, export);
 }
 
 /* Retries end: whoever waits for one is tried at once, for the last time. */
-static void end_retries(struct sender *sender)
+static void end_retries(struct exporter_queue *queue)
 {
-    sender->is_out_of_retries = true;
-    for (struct export *export = sender->exports; export != NULL; export = export->next)
+    queue->is_out_of_retries = true;
+    for (struct export *export = queue->exports; export != NULL; export = export->next)
         if (timer_is_running(&export->timer))
-            lane_timer_start(sender->exporter->lane, &export->timer, 0);
+            lane_timer_start(queue->exporter->lane, &export->timer, 0);
 }
 
 /* Every export that carries items of the request has ended: its room in the queue is free again. */
 static void on_request_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct request *request = arg;
-    struct sender *sender = request->sender;
+    struct exporter_queue *queue = request->queue;
     assert(receipt == &request->receipt);
-    assert(sender->requests_count > 0);
-    sender->requests_count--;
-    if (sender->ring != NULL)
-        budget_return(&sender->shared->capacity, request->units);
+    assert(queue->requests_count > 0);
+    queue->requests_count--;
+    if (queue->ring != NULL)
+        budget_return(&queue->shared->capacity, request->units);
     receipt_resolve(request->upstream, outcome);
     mem_free(request);
-    lane_defer(sender->exporter->lane, &sender->job);
+    lane_defer(queue->exporter->lane, &queue->job);
 }
 
 static void export_request(struct request *request)
@@ -411,129 +413,131 @@ static void export_request(struct request *request)
     struct export_batch cut = export_batch_of(request->batch, &request->receipt);
     request->batch = NULL;
     request->export = (struct export){.is_embedded = true};
-    start_export(request->sender, &request->export, &cut);
+    start_export(request->queue, &request->export, &cut);
 }
 
 /* False: nothing is due. */
-static bool export_next_batch(struct sender *sender)
+static bool export_next_batch(struct exporter_queue *queue)
 {
     struct export_batch cut;
-    while (!queue_batcher_next(sender->batching, &cut)) {
-        struct request *request = ring_pop(sender->ring);
+    while (!queue_batcher_next(queue->batching, &cut)) {
+        struct request *request = ring_pop(queue->ring);
         if (request == NULL)
             return false;
-        queue_batcher_add(sender->batching, request->batch, &request->receipt);
+        queue_batcher_add(queue->batching, request->batch, &request->receipt);
         batch_unref(request->batch);
         request->batch = NULL;
     }
-    if (queue_batcher_is_oversized(&sender->config->queue, cut.batch)) {
+    if (queue_batcher_is_oversized(&queue->config->queue, cut.batch)) {
         struct outcome too_large = outcome_refused(
             STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
         too_large.reason = LOSS_TOO_LARGE;
-        lose(sender, &cut, "", &too_large);
-        budget_return(&sender->shared->consumers, 1);
+        lose(queue, &cut, "", &too_large);
+        budget_return(&queue->shared->consumers, 1);
         return true;
     }
-    start_export(sender, mem_zalloc(sizeof(struct export)), &cut);
+    start_export(queue, mem_zalloc(sizeof(struct export)), &cut);
     return true;
 }
 
-static bool has_work(const struct sender *sender)
+static bool has_work(const struct exporter_queue *queue)
 {
-    return ring_depth(sender->ring) > 0 ||
-           (sender->batching != NULL && queue_batcher_is_due(sender->batching));
+    return ring_depth(queue->ring) > 0 ||
+           (queue->batching != NULL && queue_batcher_is_due(queue->batching));
 }
 
 /* Begins exports while there is work and a consumer for it. Others have their turn after a large
  * one. */
 static void dispatch(void *arg)
 {
-    struct sender *sender = arg;
-    while (sender->ring != NULL && has_work(sender)) {
-        if (!budget_try_take(&sender->shared->consumers, 1)) {
-            budget_wait(&sender->shared->consumers, &sender->slot_waiter, 1);
+    struct exporter_queue *queue = arg;
+    while (queue->ring != NULL && has_work(queue)) {
+        if (!budget_try_take(&queue->shared->consumers, 1)) {
+            budget_wait(&queue->shared->consumers, &queue->slot_waiter, 1);
             break;
         }
-        if (sender->batching == NULL) {
-            export_request(ring_pop(sender->ring));
-        } else if (!export_next_batch(sender)) {
-            budget_return(&sender->shared->consumers, 1);
+        if (queue->batching == NULL) {
+            export_request(ring_pop(queue->ring));
+        } else if (!export_next_batch(queue)) {
+            budget_return(&queue->shared->consumers, 1);
             break;
         }
-        if (lane_is_resting(sender->exporter->lane)) {
-            lane_defer(sender->exporter->lane, &sender->job);
+        if (lane_is_resting(queue->exporter->lane)) {
+            lane_defer(queue->exporter->lane, &queue->job);
             return;
         }
     }
-    report_stop(sender);
+    report_stop(queue);
 }
 
 static void wake(void *arg)
 {
-    struct sender *sender = arg;
-    lane_defer(sender->exporter->lane, &sender->job);
+    struct exporter_queue *queue = arg;
+    lane_defer(queue->exporter->lane, &queue->job);
 }
 
-struct sender *sender_create(struct component *exporter, struct sender_shared *shared)
+struct exporter_queue *exporter_queue_create(struct component *exporter,
+                                             struct exporter_queue_shared *shared)
 {
-    struct sender *sender = mem_zalloc(sizeof(*sender));
-    sender->exporter = exporter;
-    sender->config = exporter->config;
-    sender->shared = shared;
-    sender->job = (struct lane_job){.fn = dispatch, .arg = sender};
-    sender->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = sender};
-    if (sender->config->has_queue)
-        sender->ring = ring_create();
-    if (sender->config->has_queue && sender->config->queue.has_batch)
-        sender->batching = queue_batcher_create(&sender->config->queue, exporter, wake, sender);
-    return sender;
+    struct exporter_queue *queue = mem_zalloc(sizeof(*queue));
+    queue->exporter = exporter;
+    queue->config = exporter->config;
+    queue->shared = shared;
+    queue->job = (struct lane_job){.fn = dispatch, .arg = queue};
+    queue->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = queue};
+    if (queue->config->has_queue)
+        queue->ring = ring_create();
+    if (queue->config->has_queue && queue->config->queue.has_batch)
+        queue->batching = queue_batcher_create(&queue->config->queue, exporter, wake, queue);
+    return queue;
 }
 
-void sender_destroy(struct sender *sender)
+void exporter_queue_destroy(struct exporter_queue *queue)
 {
-    if (sender == NULL)
+    if (queue == NULL)
         return;
-    assert(is_drained(sender));
-    lane_defer_cancel(sender->exporter->lane, &sender->job);
-    budget_wait_cancel(&sender->shared->consumers, &sender->slot_waiter);
-    queue_batcher_destroy(sender->batching);
-    ring_destroy(sender->ring);
-    mem_free(sender);
+    assert(is_drained(queue));
+    lane_defer_cancel(queue->exporter->lane, &queue->job);
+    budget_wait_cancel(&queue->shared->consumers, &queue->slot_waiter);
+    queue_batcher_destroy(queue->batching);
+    ring_destroy(queue->ring);
+    mem_free(queue);
 }
 
-void sender_note_refusal(struct sender *sender, const struct batch *batch,
-                         const struct outcome *refusal)
+void exporter_queue_note_refusal(struct exporter_queue *queue, const struct batch *batch,
+                                 const struct outcome *refusal)
 {
     assert(refusal->verdict == REFUSED);
     char message[ADVICE_MAX];
-    if (sender->is_stopping)
+    if (queue->is_stopping)
         return;
-    counter_add(&sender->refused_requests, 1);
-    count_offer(sender, batch);
+    counter_add(&queue->refused_requests, 1);
+    count_offer(queue, batch);
     /* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
     if (batch->is_acknowledged)
         return;
-    counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
+    counter_add(&queue->counters.enqueue_failed[batch->signal], batch->items);
     snprintf(message, sizeof(message), "Exporting failed. Rejecting data.%s",
-             advice(sender->config));
-    log_error(&sender->exporter->logger, message, log_text("error", refusal->message),
+             advice(queue->config));
+    log_error(&queue->exporter->logger, message, log_text("error", refusal->message),
               log_int("rejected_items", (int64_t)batch->items));
 }
 
-bool sender_admit(struct sender *sender, const struct batch *batch, struct outcome *ret_outcome)
+bool exporter_queue_admit(struct exporter_queue *queue, const struct batch *batch,
+                          struct outcome *ret_outcome)
 {
-    assert(batch->signal == sender->exporter->signal);
-    if (sender->is_stopping) {
+    assert(batch->signal == queue->exporter->signal);
+    if (queue->is_stopping) {
         *ret_outcome = outcome_busy("the exporter is shutting down");
         return false;
     }
-    if (sender->ring == NULL)
+    if (queue->ring == NULL)
         return true;
-    uint64_t units = units_of(sender, batch);
-    if (budget_try_take(&sender->shared->capacity, units))
+    uint64_t units = units_of(queue, batch);
+    if (budget_try_take(&queue->shared->capacity, units))
         return true;
     *ret_outcome = outcome_busy("sending queue is full");
-    if (units > budget_limit(&sender->shared->capacity)) {
+    if (units > budget_limit(&queue->shared->capacity)) {
         /* The code of a busy queue, as in the Go collector, but no room will ever do. */
         ret_outcome->message = "element size too large";
         ret_outcome->reason = LOSS_TOO_LARGE;
@@ -543,45 +547,45 @@ bool sender_admit(struct sender *sender, const struct batch *batch, struct outco
     return false;
 }
 
-void sender_cancel(struct sender *sender, const struct batch *batch)
+void exporter_queue_cancel(struct exporter_queue *queue, const struct batch *batch)
 {
-    if (sender->ring != NULL)
-        budget_return(&sender->shared->capacity, units_of(sender, batch));
+    if (queue->ring != NULL)
+        budget_return(&queue->shared->capacity, units_of(queue, batch));
 }
 
-void sender_take(struct sender *sender, struct batch *batch, struct receipt *receipt)
+void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, struct receipt *receipt)
 {
-    assert(!sender->is_stopping);
-    bool waits = sender->ring == NULL || sender->config->queue.wait_for_result;
-    struct request *request = mem_alloc(sender->batching != NULL ? offsetof(struct request, export)
-                                                                 : sizeof(struct request));
+    assert(!queue->is_stopping);
+    bool waits = queue->ring == NULL || queue->config->queue.wait_for_result;
+    struct request *request = mem_alloc(queue->batching != NULL ? offsetof(struct request, export)
+                                                                : sizeof(struct request));
     receipt_init(&request->receipt, on_request_done, request);
-    request->sender = sender;
+    request->queue = queue;
     request->upstream = waits ? receipt : NULL;
     request->batch = batch_ref(batch);
     request->units = 0;
-    sender->requests_count++;
-    if (sender->ring == NULL) {
+    queue->requests_count++;
+    if (queue->ring == NULL) {
         export_request(request);
         return;
     }
-    request->units = units_of(sender, batch);
-    count_offer(sender, batch);
-    ring_push(sender->ring, request);
+    request->units = units_of(queue, batch);
+    count_offer(queue, batch);
+    ring_push(queue->ring, request);
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
-    lane_defer(sender->exporter->lane, &sender->job);
+    lane_defer(queue->exporter->lane, &queue->job);
 }
 
-void sender_lose(struct sender *sender, const struct batch *batch, struct receipt *receipt,
-                 const struct outcome *refusal)
+void exporter_queue_lose(struct exporter_queue *queue, const struct batch *batch,
+                         struct receipt *receipt, const struct outcome *refusal)
 {
     struct outcome lost = *refusal;
-    struct ledger *ledger = sender->exporter->ledger;
+    struct ledger *ledger = queue->exporter->ledger;
     assert(refusal->verdict == REFUSED);
     lost.verdict = LOST;
     if (batch->is_acknowledged) {
-        counter_add(&sender->counters.enqueue_failed[batch->signal], batch->items);
+        counter_add(&queue->counters.enqueue_failed[batch->signal], batch->items);
         ledger_drop(ledger, batch, refusal->reason, 1);
     } else {
         ledger_reject(ledger, batch, refusal->reason, 1);
@@ -589,45 +593,45 @@ void sender_lose(struct sender *sender, const struct batch *batch, struct receip
     receipt_resolve(receipt, &lost);
 }
 
-bool sender_blocks(const struct sender *sender, const struct batch *batch)
+bool exporter_queue_blocks(const struct exporter_queue *queue, const struct batch *batch)
 {
-    return sender->config->has_queue && sender->config->queue.block_on_overflow &&
-           !sender->is_stopping &&
-           units_of(sender, batch) <= budget_limit(&sender->shared->capacity);
+    return queue->config->has_queue && queue->config->queue.block_on_overflow &&
+           !queue->is_stopping && units_of(queue, batch) <= budget_limit(&queue->shared->capacity);
 }
 
-void sender_wait(struct sender *sender, const struct batch *batch, struct budget_waiter *waiter)
+void exporter_queue_wait(struct exporter_queue *queue, const struct batch *batch,
+                         struct budget_waiter *waiter)
 {
-    budget_wait(&sender->shared->capacity, waiter, units_of(sender, batch));
+    budget_wait(&queue->shared->capacity, waiter, units_of(queue, batch));
 }
 
-void sender_hasten(struct sender *sender)
+void exporter_queue_flush_retries(struct exporter_queue *queue)
 {
-    end_retries(sender);
+    end_retries(queue);
 }
 
-void sender_stop(struct sender *sender, void (*done)(void *arg), void *arg)
+void exporter_queue_stop(struct exporter_queue *queue, void (*done)(void *arg), void *arg)
 {
-    assert(!sender->is_stopping);
-    sender->is_stopping = true;
-    sender->done = done;
-    sender->done_arg = arg;
-    if (sender->batching != NULL)
-        queue_batcher_flush(sender->batching);
-    end_retries(sender);
-    lane_defer(sender->exporter->lane, &sender->job);
+    assert(!queue->is_stopping);
+    queue->is_stopping = true;
+    queue->done = done;
+    queue->done_arg = arg;
+    if (queue->batching != NULL)
+        queue_batcher_flush(queue->batching);
+    end_retries(queue);
+    lane_defer(queue->exporter->lane, &queue->job);
 }
 
-struct ring_figures sender_ring_figures(const struct sender *sender)
+struct ring_figures exporter_queue_ring_figures(const struct exporter_queue *queue)
 {
-    if (sender->ring == NULL)
+    if (queue->ring == NULL)
         return (struct ring_figures){0};
-    struct ring_figures figures = ring_figures(sender->ring);
-    figures.refusals = counter_read(&sender->refused_requests);
+    struct ring_figures figures = ring_figures(queue->ring);
+    figures.refusals = counter_read(&queue->refused_requests);
     return figures;
 }
 
-struct sender_counters *sender_counters(struct sender *sender)
+struct exporter_queue_counters *exporter_queue_counters(struct exporter_queue *queue)
 {
-    return &sender->counters;
+    return &queue->counters;
 }

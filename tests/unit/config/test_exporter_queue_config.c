@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules across the keys of sending_queue and retry_on_failure, and what an unset sizer means. */
-#include "src/config/shared/sender_config.h"
+#include "src/config/shared/exporter_queue_config.h"
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -18,30 +18,30 @@
 struct sizer_row {
     int queue;
     int batch;
-    enum sender_sizer queue_counts;
-    enum sender_sizer batch_counts;
+    enum queue_sizer queue_counts;
+    enum queue_sizer batch_counts;
 };
 
 static void unset_sizers_follow_the_go_collector(void **state)
 {
     (void)state;
     static const struct sizer_row rows[] = {
-        {SENDER_SIZER_UNSET, SENDER_SIZER_UNSET, SENDER_REQUESTS, SENDER_ITEMS},
-        {SENDER_ITEMS, SENDER_SIZER_UNSET, SENDER_ITEMS, SENDER_ITEMS},
-        {SENDER_BYTES, SENDER_SIZER_UNSET, SENDER_BYTES, SENDER_BYTES},
-        {SENDER_REQUESTS, SENDER_SIZER_UNSET, SENDER_REQUESTS, SENDER_REQUESTS},
-        {SENDER_REQUESTS, SENDER_BYTES, SENDER_REQUESTS, SENDER_BYTES},
-        {SENDER_BYTES, SENDER_ITEMS, SENDER_BYTES, SENDER_ITEMS},
+        {QUEUE_SIZER_UNSET, QUEUE_SIZER_UNSET, QUEUE_REQUESTS, QUEUE_ITEMS},
+        {QUEUE_ITEMS, QUEUE_SIZER_UNSET, QUEUE_ITEMS, QUEUE_ITEMS},
+        {QUEUE_BYTES, QUEUE_SIZER_UNSET, QUEUE_BYTES, QUEUE_BYTES},
+        {QUEUE_REQUESTS, QUEUE_SIZER_UNSET, QUEUE_REQUESTS, QUEUE_REQUESTS},
+        {QUEUE_REQUESTS, QUEUE_BYTES, QUEUE_REQUESTS, QUEUE_BYTES},
+        {QUEUE_BYTES, QUEUE_ITEMS, QUEUE_BYTES, QUEUE_ITEMS},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct sender_queue_config queue = {.sizer = rows[i].queue, .batch.sizer = rows[i].batch};
-        assert_int_equal(sender_queue_sizer(&queue), rows[i].queue_counts);
-        assert_int_equal(sender_batch_sizer(&queue), rows[i].batch_counts);
+        struct sending_queue_config queue = {.sizer = rows[i].queue, .batch.sizer = rows[i].batch};
+        assert_int_equal(sending_queue_sizer(&queue), rows[i].queue_counts);
+        assert_int_equal(queue_batch_sizer(&queue), rows[i].batch_counts);
     }
 }
 
 struct queue_row {
-    struct sender_queue_config queue;
+    struct sending_queue_config queue;
     const char *error; /* a part of it; NULL: none */
 };
 
@@ -55,38 +55,38 @@ static void queues_are_checked(void **state)
          "`wait_for_result` is not supported with a persistent queue"},
         {{.queue_size = 10, .storage = "file_storage"}, "remove the key"},
         {{.queue_size = 10, .storage = "", .has_batch = true, .batch.min_size = 8192}, NULL},
-        {{.queue_size = 10, .storage = "", .has_batch = true, .sizer = SENDER_REQUESTS},
+        {{.queue_size = 10, .storage = "", .has_batch = true, .sizer = QUEUE_REQUESTS},
          "`batch` supports only `items` or `bytes` sizer"},
         {{.queue_size = 10,
           .storage = "",
           .has_batch = true,
-          .sizer = SENDER_ITEMS,
+          .sizer = QUEUE_ITEMS,
           .batch.min_size = 11},
          "`min_size` must be less than or equal to `queue_size`"},
         {{.queue_size = 10,
           .storage = "",
           .has_batch = true,
-          .sizer = SENDER_ITEMS,
+          .sizer = QUEUE_ITEMS,
           .batch.min_size = 10},
          NULL},
         {{.queue_size = 10,
           .storage = "",
           .has_batch = true,
-          .sizer = SENDER_ITEMS,
-          .batch.sizer = SENDER_BYTES,
+          .sizer = QUEUE_ITEMS,
+          .batch.sizer = QUEUE_BYTES,
           .batch.min_size = 11},
          NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error error = {.text = ""};
-        assert_true(sender_queue_check(&rows[i].queue, &error) == (rows[i].error == NULL));
+        assert_true(sending_queue_check(&rows[i].queue, &error) == (rows[i].error == NULL));
         if (rows[i].error != NULL)
             assert_non_null(strstr(error.text, rows[i].error));
     }
 }
 
 struct retry_row {
-    struct sender_retry_config retry;
+    struct retry_config retry;
     const char *error;
 };
 
@@ -108,7 +108,7 @@ static void retries_are_checked(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error error = {.text = ""};
-        assert_true(sender_retry_check(&rows[i].retry, &error) == (rows[i].error == NULL));
+        assert_true(retry_check(&rows[i].retry, &error) == (rows[i].error == NULL));
         if (rows[i].error != NULL)
             assert_non_null(strstr(error.text, rows[i].error));
     }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sending_queue and retry_on_failure sections that all exporters share: their structs, option
+ * tables and rules. Every exporter's config struct begins with a struct exporter_queue_config, so
+ * that the core can read it without knowing the exporter. Constants, any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/config/field.h"
+
+/* What queue_size and the batch sizes count. UNSET: requests in the queue, items in its batch. */
+enum queue_sizer { QUEUE_SIZER_UNSET, QUEUE_REQUESTS, QUEUE_ITEMS, QUEUE_BYTES };
+
+struct queue_partition_config {
+    struct config_texts metadata_keys;
+};
+
+struct queue_batch_config {
+    uint64_t flush_timeout_ns;
+    int sizer; /* enum queue_sizer as written; queue_batch_sizer knows what it means */
+    uint64_t min_size;
+    uint64_t max_size; /* 0: none */
+    struct queue_partition_config partition;
+};
+
+struct sending_queue_config {
+    uint64_t num_consumers;
+    uint64_t queue_size; /* in units of sizer, a total over all lanes */
+    int sizer;           /* enum queue_sizer as written; sending_queue_sizer knows what it means */
+    bool block_on_overflow;
+    bool wait_for_result;
+    const char *storage; /* id of a storage extension, "" without */
+    bool has_batch;
+    struct queue_batch_config batch;
+};
+
+struct retry_config {
+    uint64_t initial_interval_ns;
+    double randomization_factor;
+    double multiplier;
+    uint64_t max_interval_ns;
+    uint64_t max_elapsed_time_ns; /* 0: for ever */
+};
+
+struct exporter_queue_config {
+    bool has_queue;
+    bool has_retry;
+    struct sending_queue_config queue;
+    struct retry_config retry;
+};
+
+extern const struct config_field sending_queue_fields[];
+extern const struct config_field retry_fields[];
+
+/* Rules across the fields of each section; section is a struct …_config. */
+bool sending_queue_check(const void *section, struct error *error);
+bool retry_check(const void *section, struct error *error);
+
+/* Checks that metadata_keys, here and in the batch processor, has no key twice, ignoring case. */
+bool metadata_keys_check(const struct config_texts *keys, struct error *error);
+
+/* What the sizes count, with unset ones resolved: never QUEUE_SIZER_UNSET. */
+enum queue_sizer sending_queue_sizer(const struct sending_queue_config *queue);
+enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue);
+
+/* The two rows for an exporter's option table; owner's first member is `struct
+ * exporter_queue_config exporter_queue`. when: what an absent or null sending_queue means for that
+ * exporter. */
+#define SENDING_QUEUE_ROW(owner, when)                                                             \
+    CONFIG_OPTIONAL(owner, exporter_queue.queue, struct sending_queue_config,                      \
+                    exporter_queue.has_queue, when, "sending_queue", sending_queue_fields,         \
+                    sending_queue_check, "Queue between the pipeline and this exporter.")
+#define RETRY_ROW(owner)                                                                           \
+    CONFIG_OPTIONAL(owner, exporter_queue.retry, struct retry_config, exporter_queue.has_retry,    \
+                    CONFIG_ON_UNLESS_UNSET, "retry_on_failure", retry_fields, retry_check,         \
+                    "How failed attempts are repeated.")
