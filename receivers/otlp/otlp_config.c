@@ -9,7 +9,6 @@
 #include "src/base/slice.h"
 #include "src/net/syntax/http_path.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +81,6 @@ static const struct config_field http_fields[] = {
 
 static bool check_grpc(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct otlp_grpc_config *grpc = section;
     return server_config_check(&grpc->listen, error);
 }
@@ -96,7 +94,6 @@ static const char *const url_path_keys[SIGNAL_KINDS] = {
 
 static bool check_url_paths(const struct otlp_http_config *http, struct error *error)
 {
-    assert(error != NULL);
     char *paths[SIGNAL_KINDS] = {NULL};
     bool is_fine = true;
     for (enum signal_kind signal = TRACES; is_fine && signal < SIGNAL_KINDS; signal++) {
@@ -120,7 +117,6 @@ static bool check_url_paths(const struct otlp_http_config *http, struct error *e
 
 static bool check_http(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct otlp_http_config *http = section;
     return http_server_config_check(&http->server, error) && check_url_paths(http, error);
 }
@@ -150,7 +146,6 @@ const struct config_field otlp_receiver_fields[] = {
 
 bool otlp_config_check(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct otlp_receiver_config *config = section;
     if (config->protocols.has_grpc || config->protocols.has_http)
         return true;
@@ -161,13 +156,11 @@ bool otlp_config_check(const void *section, struct error *error)
 
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)
 {
-    assert(http != NULL);
     return http_server_config_body_max(&http->server, BODY_BYTES_DEFAULT);
 }
 
 uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_config *grpc)
 {
-    assert(grpc != NULL);
     uint64_t mib = grpc->message_mib_max;
     return (mib < MESSAGE_MIB_MAX ? mib : MESSAGE_MIB_MAX) * MIB;
 }
@@ -176,7 +169,6 @@ char *otlp_config_url_path(const char *text)
 {
     char path[HTTP_PATH_MAX];
     char whole[HTTP_PATH_MAX + 1];
-    assert(text != NULL);
     const char *begin = text;
     const char *authority = strstr(text, "://");
     if (authority != NULL)

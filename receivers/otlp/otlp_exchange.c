@@ -31,7 +31,6 @@ enum { REASON_BYTES_MAX = 512, GZIP_HEADER_BYTES = 10 };
 
 static void release(struct otlp_exchange *exchange)
 {
-    assert(exchange != NULL);
     struct otlp_receiver *receiver = exchange->receiver;
     if (exchange->request != NULL || exchange->is_pending || exchange->is_helped)
         return;
@@ -47,7 +46,6 @@ static void release(struct otlp_exchange *exchange)
 static void count(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
     assert(exchange->signal < SIGNAL_KINDS);
-    assert(outcome != NULL);
     struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
     counter(*cells)[SIGNAL_KINDS] =
         outcome->verdict == ACCEPTED ? counters->accepted : counters->refused;
@@ -58,7 +56,6 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
 {
     struct otlp_exchange *exchange = arg;
     assert(receipt == &exchange->receipt);
-    (void)receipt;
     exchange->is_pending = false;
     count(exchange, outcome);
     /* Answering may end the request at once, and the exchange with it. */
@@ -73,7 +70,6 @@ static void on_deadline(struct timer *timer, void *arg)
     struct otlp_exchange *exchange = arg;
     struct outcome outcome = outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
     assert(timer == &exchange->deadline);
-    (void)timer;
     otlp_exchange_answer(exchange, &outcome);
 }
 
@@ -81,7 +77,6 @@ struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            struct http_request *request,
                                            enum otlp_transport transport)
 {
-    assert(request != NULL);
     assert(transport < OTLP_TRANSPORTS);
     assert(lane_is_current(receiver->base.lane));
     struct otlp_exchange *exchange = mem_zalloc(sizeof(*exchange));
@@ -97,7 +92,6 @@ struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
 void otlp_exchange_on_end(struct http_request *request, void *arg)
 {
     struct otlp_exchange *exchange = http_request_context(request);
-    assert(arg != NULL);
     (void)arg;
     if (exchange == NULL)
         return;
@@ -107,8 +101,6 @@ void otlp_exchange_on_end(struct http_request *request, void *arg)
 
 void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
-    assert(outcome != NULL);
-    assert(exchange->request != NULL);
     if (exchange->is_answered)
         return;
     exchange->is_answered = true;
@@ -159,7 +151,6 @@ size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct o
 
 static void refuse(struct otlp_exchange *exchange, enum status_code code, const char *message)
 {
-    assert(message != NULL);
     struct outcome outcome = outcome_refused(code, message);
     otlp_exchange_answer(exchange, &outcome);
 }
@@ -167,7 +158,6 @@ static void refuse(struct otlp_exchange *exchange, enum status_code code, const 
 /* The address alone is shared by all requests of a client. */
 static struct client_info *client_by_address(struct otlp_receiver *receiver, const char *address)
 {
-    assert(address != NULL);
     struct client_info *last = receiver->last_client;
     if (last == NULL || strcmp(last->address, address) != 0) {
         client_info_unref(last);
@@ -178,7 +168,6 @@ static struct client_info *client_by_address(struct otlp_receiver *receiver, con
 
 static struct client_info *client_of(const struct otlp_exchange *exchange)
 {
-    assert(exchange->request != NULL);
     const struct otlp_protocols_config *config = exchange->receiver->config;
     const char *address = http_request_peer_address(exchange->request);
     bool wants_metadata = exchange->transport == OTLP_GRPC
@@ -212,7 +201,6 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
 {
     assert(!exchange->is_pending);
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
-    assert(outlet != NULL);
     struct batch *batch = batch_of(exchange->signal, exchange->items, owner, message);
     batch->client =
         exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
@@ -642,7 +630,6 @@ static void answer_missing(struct otlp_exchange *exchange)
     const struct otlp_receiver *receiver = exchange->receiver;
     const char *reason = codec_reason(receiver->codecs);
     struct outcome outcome = outcome_busy(reason);
-    assert(exchange->request != NULL);
     log_error(&receiver->base.logger, "A compressed request cannot be read",
               log_text("error", reason));
     otlp_exchange_answer(exchange, &outcome);
@@ -678,7 +665,6 @@ static void inflate_and_take(struct otlp_exchange *exchange, struct slice messag
 void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
                         enum codec codec, uint64_t bytes_max)
 {
-    assert(owner != NULL);
     assert(!exchange->is_pending);
     if (codec != CODEC_NONE)
         inflate_and_take(exchange, message, codec, bytes_max);

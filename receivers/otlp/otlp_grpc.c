@@ -35,7 +35,6 @@ static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 static void refuse_name(struct http_request *request, const struct grpc_call *call,
                         const char *text)
 {
-    assert(text != NULL);
     grpc_respond_status(request, call,
                         &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
 }
@@ -44,7 +43,6 @@ static void refuse_name(struct http_request *request, const struct grpc_call *ca
 static bool find_signal(struct otlp_receiver *receiver, struct http_request *request,
                         const struct grpc_call *call, enum signal_kind *ret_signal)
 {
-    assert(ret_signal != NULL);
     char text[2 * NAME_SHOWN_MAX + 64];
     struct slice service;
     struct slice method;
@@ -73,7 +71,6 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 {
     struct otlp_exchange *exchange = http_request_context(request);
     char text[GRPC_TEXT_MAX];
-    assert(exchange->receiver != NULL);
     (void)arg;
     uint64_t size = grpc_body_size(data, message_bytes_max(exchange), text);
     if (size == 0) {
@@ -87,7 +84,6 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
                        const struct grpc_call *call, struct auth_answer *answer)
 {
-    assert(answer != NULL);
     enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, answer);
     if (verdict == AUTH_GRANTED)
         return true;
@@ -149,7 +145,6 @@ static void on_body(struct http_request *request, void *arg)
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
-    assert(arg != NULL);
     struct outcome outcome =
         otlp_body_failure(failure, "grpc: received more bytes than the largest message may have");
     (void)arg;

@@ -44,7 +44,6 @@ static void respond(const struct otlp_receiver *receiver, struct http_request *r
 static void respond_text(const struct otlp_receiver *receiver, struct http_request *request,
                          unsigned status, const char *text)
 {
-    assert(text != NULL);
     assert(status >= 400);
     respond(receiver, request,
             &(struct http_response){
@@ -56,7 +55,6 @@ static void respond_text(const struct otlp_receiver *receiver, struct http_reque
 
 static void respond_not_found(const struct otlp_receiver *receiver, struct http_request *request)
 {
-    assert(request != NULL);
     respond(receiver, request,
             &(struct http_response){
                 .status = 404,
@@ -70,7 +68,6 @@ static void respond_not_found(const struct otlp_receiver *receiver, struct http_
 static void respond_unmarshalable(const struct otlp_receiver *receiver,
                                   struct http_request *request)
 {
-    assert(request != NULL);
     respond(receiver, request,
             &(struct http_response){
                 .status = 500,
@@ -86,7 +83,6 @@ static void respond_status(const struct otlp_receiver *receiver, struct http_req
                            enum otlp_encoding encoding)
 {
     assert(http_status >= 400);
-    assert(status->message != NULL);
     char text[RPC_STATUS_JSON_MAX];
     uint8_t bytes[RPC_STATUS_BYTES_MAX];
     char retry_after[24];
@@ -109,7 +105,6 @@ static void respond_status(const struct otlp_receiver *receiver, struct http_req
 /* Content-Type without parameters; OTLP_NO_ENCODING for anything else. */
 static enum otlp_encoding encoding_of(const struct http_request *request)
 {
-    assert(request != NULL);
     struct slice type = http_request_header(request, "content-type");
     if (media_type_is(type, protobuf_type))
         return OTLP_PROTOBUF;
@@ -145,7 +140,6 @@ static bool answer_preflight(const struct otlp_receiver *receiver, struct http_r
 static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
                        struct auth_answer *answer)
 {
-    assert(answer != NULL);
     enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
     if (verdict == AUTH_GRANTED)
         return true;
@@ -163,7 +157,6 @@ static bool check_auth(const struct otlp_receiver *receiver, struct http_request
 static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
                               enum codec *ret_codec)
 {
-    assert(ret_codec != NULL);
     struct slice found = http_request_header(request, "content-encoding");
     *ret_codec = http_server_config_codec(&receiver->config->http.server, found);
     if (*ret_codec != CODECS)
@@ -194,7 +187,6 @@ static void redirect(const struct otlp_receiver *receiver, struct http_request *
 static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
                         enum signal_kind *ret_signal)
 {
-    assert(ret_signal != NULL);
     char asked[HTTP_PATH_MAX];
     char clean[HTTP_PATH_MAX];
     char path[HTTP_PATH_MAX];

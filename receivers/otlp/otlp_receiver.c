@@ -62,7 +62,6 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
 static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *config)
 {
     struct otlp_keepalive_config keepalive = {.has_ping = false};
-    assert(config != NULL);
     if (config->has_keepalive && config->keepalive.has_lifetime)
         keepalive.lifetime = config->keepalive.lifetime;
     if (config->has_keepalive && config->keepalive.has_ping)
@@ -73,7 +72,6 @@ static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *
 static struct http_server_counters *http_counters_of(struct otlp_receiver *self)
 {
     struct otlp_receiver_counters *counters = self->base.counters;
-    assert(counters != NULL);
     return &counters->http;
 }
 
@@ -119,7 +117,6 @@ static void prepare_http(struct otlp_receiver *self)
     self->response_headers = http_server_config_headers(config);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
         self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
-        assert(self->url_paths[signal] != NULL);
     }
     self->servers[OTLP_HTTP] = create_http_server(self);
 }
@@ -156,7 +153,6 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     struct otlp_receiver *self = otlp_receiver_of(component);
     const struct otlp_receiver_config *config = component->config;
     const struct otlp_protocols_config *protocols = &config->protocols;
-    assert(error != NULL);
     self->config = protocols;
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
@@ -195,7 +191,6 @@ static bool listen_for(struct otlp_receiver *first, enum otlp_transport transpor
 
 static bool otlp_receiver_start(struct component *component, struct error *error)
 {
-    assert(error != NULL);
     struct otlp_receiver *self = otlp_receiver_of(component);
     if (component->first != component)
         return true;
@@ -207,7 +202,6 @@ static bool otlp_receiver_start(struct component *component, struct error *error
 
 void otlp_receiver_check_stopped(struct otlp_receiver *self)
 {
-    assert(self != NULL);
     if (self->is_stopping && self->servers_open == 0 && self->exchanges == 0) {
         self->is_stopping = false;
         component_stopped(&self->base);

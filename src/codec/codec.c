@@ -80,7 +80,6 @@ static const char *missing(enum codec codec)
 
 bool codec_prepare(enum codec codec, struct error *error)
 {
-    assert(error != NULL);
     return is_there(codec) || error_set(error, "compression: %s", missing(codec));
 }
 
@@ -104,8 +103,6 @@ void codec_box_destroy(struct codec_box *box)
 
 const char *codec_reason(const struct codec_box *box)
 {
-    assert(box != NULL);
-    assert(box->reason != NULL);
     return box->reason;
 }
 
@@ -162,8 +159,6 @@ static enum codec_result inflate(struct codec_box *box, enum codec codec, struct
 enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct slice input,
                                 uint64_t max_bytes, struct buffer **ret_output)
 {
-    assert(box != NULL);
-    assert(ret_output != NULL);
     enum codec_result result;
     uint64_t limit = codec_output_limit(input.size, max_bytes);
     if (codec == CODEC_GZIP || codec == CODEC_ZLIB) {
@@ -215,8 +210,6 @@ static enum codec_result deflate(struct codec_box *box, enum codec codec,
 enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
                                 const struct codec_input *input, struct buffer **ret_output)
 {
-    assert(box != NULL);
-    assert(ret_output != NULL);
     int level = gzip_level(input->level);
     bool is_loaded = is_there(codec);
     assert(is_loaded);

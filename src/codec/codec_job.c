@@ -9,7 +9,6 @@
 
 bool codec_job_hold(struct codec_job *job, uint64_t bytes)
 {
-    assert(job != NULL);
     if (bytes <= job->held)
         return true;
     if (job->budget != NULL && !budget_try_take(job->budget, bytes - job->held))
@@ -20,7 +19,6 @@ bool codec_job_hold(struct codec_job *job, uint64_t bytes)
 
 enum codec_result codec_job_malformed(struct codec_job *job, const char *reason)
 {
-    assert(reason != NULL);
     job->reason = reason;
     return CODEC_MALFORMED;
 }
@@ -28,7 +26,6 @@ enum codec_result codec_job_malformed(struct codec_job *job, const char *reason)
 enum codec_result codec_job_end(struct codec_job *job, enum codec_result result,
                                 struct buffer **ret_output)
 {
-    assert(ret_output != NULL);
     assert(result != CODEC_MALFORMED || job->reason != NULL);
     if (job->held > 0 && job->budget != NULL)
         budget_return(job->budget, job->held);

@@ -71,7 +71,6 @@ static enum codec_result failed(struct codec_job *job, size_t code)
 
 static uint64_t frame_charge(const LZ4F_frameInfo_t *info)
 {
-    assert(info != NULL);
     if (info->frameType == LZ4F_skippableFrame)
         return 0;
     switch (info->blockSizeID) {
@@ -109,7 +108,6 @@ static enum codec_result frame_begin(struct codec_job *job, LZ4F_dctx *context, 
 static enum codec_result frame_inflate(struct codec_job *job, LZ4F_dctx *context,
                                        struct slice *rest)
 {
-    assert(context != NULL);
     for (;;) {
         size_t room;
         size_t used = rest->size;
@@ -174,7 +172,6 @@ static bool deflate_parts(const struct codec_input *input, LZ4F_cctx *context,
 {
     LZ4F_preferences_t preferences = LZ4F_INIT_PREFERENCES;
     size_t room;
-    assert(job->output.buffer != NULL);
     preferences.frameInfo.blockSizeID = LZ4F_max256KB;
     preferences.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
     for (size_t i = 0; i < input->parts_count; i++)

@@ -63,20 +63,17 @@ bool codec_output_grow(struct codec_output *output)
 
 bool codec_output_reserve(struct codec_output *output, size_t size)
 {
-    assert(output->buffer != NULL);
     size_t needed = output->buffer->size + size;
     return needed <= output->buffer->capacity || enlarge(output, needed + SLACK_BYTES);
 }
 
 size_t codec_output_size(const struct codec_output *output)
 {
-    assert(output->buffer != NULL);
     return output->buffer->size;
 }
 
 uint8_t *codec_output_room(const struct codec_output *output, size_t *ret_size)
 {
-    assert(ret_size != NULL);
     *ret_size = output->buffer->capacity - output->buffer->size;
     return output->buffer->data + output->buffer->size;
 }
@@ -100,7 +97,6 @@ bool codec_output_append(struct codec_output *output, const void *data, size_t s
 
 bool codec_output_is_over(const struct codec_output *output)
 {
-    assert(output->buffer != NULL);
     return output->buffer->size > output->limit;
 }
 
@@ -117,7 +113,6 @@ struct buffer *codec_output_take(struct codec_output *output)
 
 void codec_output_drop(struct codec_output *output)
 {
-    assert(output != NULL);
     buffer_unref(output->buffer);
     output->buffer = NULL;
 }

@@ -79,7 +79,6 @@ static enum codec_result inflate_block(struct codec_job *job, struct slice block
 {
     const char *data = (const char *)block.data;
     size_t plain;
-    assert(job->output.buffer != NULL);
     if (library.snappy_uncompressed_length(data, block.size, &plain) != SNAPPY_OK)
         return codec_job_malformed(job, corrupt);
     if (plain > job->limit - codec_output_size(&job->output))
@@ -259,7 +258,6 @@ static bool deflate_chunk(struct codec_job *job, struct slice plain)
 static bool deflate_parts(const struct codec_input *input, struct codec_job *job, uint8_t *gathered)
 {
     size_t held = 0;
-    assert(gathered != NULL);
     for (size_t i = 0; i < input->parts_count; i++) {
         struct slice rest = input->parts[i].bytes;
         while (rest.size > 0) {

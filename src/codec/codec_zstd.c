@@ -145,7 +145,6 @@ static enum codec_result frame_inflate(struct codec_zstd *zstd, struct codec_job
 
 static bool inflater_begin(struct codec_zstd *zstd)
 {
-    assert(zstd != NULL);
     if (zstd->inflater == NULL)
         zstd->inflater = library.ZSTD_createDCtx();
     if (zstd->inflater == NULL)
@@ -190,7 +189,6 @@ static int library_level(int level)
 static bool deflater_begin(struct codec_zstd *zstd, const struct codec_input *input)
 {
     uint64_t size = 0;
-    assert(zstd != NULL);
     if (zstd->deflater == NULL)
         zstd->deflater = library.ZSTD_createCCtx();
     if (zstd->deflater == NULL)

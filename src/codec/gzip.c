@@ -168,7 +168,6 @@ static uint32_t level_memory_bytes(int level)
 
 static struct deflater *deflater_of(struct gzip *gzip)
 {
-    assert(gzip != NULL);
     if (gzip->deflater == NULL) {
         gzip->deflater = mem_alloc(sizeof(*gzip->deflater));
         gzip->deflater->level_memory = NULL;
@@ -274,7 +273,6 @@ void gzip_destroy(struct gzip *gzip)
 
 const char *gzip_reason(const struct gzip *gzip)
 {
-    assert(gzip != NULL);
     return gzip->reason != NULL ? gzip->reason : "";
 }
 
@@ -298,8 +296,6 @@ static enum gzip_result inflate_all(struct gzip *gzip, const struct wrapping *wr
 static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
                                 const struct inflation *inflation, struct buffer **ret_output)
 {
-    assert(gzip != NULL);
-    assert(ret_output != NULL);
     struct slice input = inflation->input;
     struct codec_output output;
     if (input.size == 0) {
@@ -339,7 +335,6 @@ static enum gzip_result deflate_all(struct deflater *deflater, struct budget *bu
                                     const struct batch_part *parts, size_t parts_count,
                                     struct buffer **ret_output)
 {
-    assert(ret_output != NULL);
     assert(parts != NULL || parts_count == 0);
     struct codec_output output = {.buffer = NULL};
     bool is_taken = true;

@@ -62,7 +62,6 @@ struct batch *batch_create(enum signal_kind signal, size_t parts_capacity)
 
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity)
 {
-    assert(model != NULL);
     struct budget *budget = model->parts_count > 0 ? model->parts[0].owner->budget : NULL;
     struct batch *batch = create(model->signal, parts_capacity, budget);
     batch->arrival_ns = model->arrival_ns;
@@ -73,7 +72,6 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
 
 struct batch *batch_ref(struct batch *batch)
 {
-    assert(batch != NULL);
     unsigned old = atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
     assert(old > 0);
     (void)old;
@@ -82,7 +80,6 @@ struct batch *batch_ref(struct batch *batch)
 
 bool batch_is_shared(const struct batch *batch)
 {
-    assert(batch != NULL);
     return atomic_load_explicit(&batch->refs, memory_order_acquire) > 1;
 }
 
@@ -118,7 +115,6 @@ static bool continues_last(const struct batch *batch, const struct buffer *owner
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
 {
     assert(atomic_load(&batch->refs) == 1);
-    assert(owner != NULL);
     assert(bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity);
     if (bytes.size == 0)
         return;
@@ -163,7 +159,6 @@ static void fill_whole(const struct batch *batch, struct buffer *whole)
 
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
 {
-    assert(ret_whole != NULL);
     if (batch->parts_count == 1) {
         *ret_whole = batch->parts[0];
         buffer_ref(ret_whole->owner);

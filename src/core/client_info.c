@@ -20,7 +20,6 @@ static size_t text_bytes(const struct client_metadata *rows, size_t count)
 static char *put_text(char **cursor, const char *text)
 {
     assert(cursor != NULL && *cursor != NULL);
-    assert(text != NULL);
     size_t size = strlen(text) + 1;
     char *copy = memcpy(*cursor, text, size);
     *cursor += size;
@@ -41,7 +40,6 @@ static struct client_info *copy(const struct client_info *model)
 {
     size_t rows = model->metadata_count + model->auth_count;
     size_t head = sizeof(struct client_info) + rows * sizeof(struct client_metadata);
-    assert(model->address != NULL);
     struct client_info *info = mem_alloc(head + strlen(model->address) + 1 +
                                          text_bytes(model->metadata, model->metadata_count) +
                                          text_bytes(model->auth, model->auth_count));
@@ -60,7 +58,6 @@ static struct client_info *copy(const struct client_info *model)
 struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
                                        size_t count)
 {
-    assert(address != NULL);
     assert(rows != NULL || count == 0);
     const struct client_info model = {
         .address = (char *)(uintptr_t)address,
@@ -73,7 +70,6 @@ struct client_info *client_info_create(const char *address, const struct client_
 struct client_info *client_info_with_auth(const struct client_info *info,
                                           const struct client_metadata *auth, size_t auth_count)
 {
-    assert(info != NULL);
     assert(auth != NULL || auth_count == 0);
     const struct client_info model = {
         .address = info->address,
@@ -96,7 +92,6 @@ const char *client_info_tenant(const struct client_info *info)
 
 struct client_info *client_info_ref(struct client_info *info)
 {
-    assert(info != NULL);
     atomic_fetch_add_explicit(&info->refs, 1, memory_order_relaxed);
     return info;
 }

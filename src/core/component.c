@@ -10,8 +10,6 @@
 
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt)
 {
-    assert(next != NULL);
-    assert(next->factory->consume != NULL);
     assert(next->lane == NULL || lane_is_current(next->lane));
     next->factory->consume(next, batch, receipt);
 }
@@ -19,7 +17,6 @@ void component_consume(struct component *next, struct batch *batch, struct recei
 void component_stopped(struct component *self)
 {
     struct stop_latch *latch = self->stopping;
-    assert(latch != NULL);
     self->stopping = NULL;
     stop_latch_release(latch);
 }

@@ -26,7 +26,6 @@ const char *loss_reason_name(enum loss_reason reason)
 
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters)
 {
-    assert(ledger != NULL);
     assert(batch->signal < SIGNAL_KINDS);
     assert(exporters > 0);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
@@ -38,7 +37,6 @@ void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned e
 
 static void leave(struct ledger_signal *row, uint64_t items)
 {
-    assert(row != NULL);
     uint64_t in_flight = counter_read(&row->in_flight);
     assert(in_flight >= items);
     counter_set(&row->in_flight, in_flight - items);
@@ -46,7 +44,6 @@ static void leave(struct ledger_signal *row, uint64_t items)
 
 void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t items)
 {
-    assert(ledger != NULL);
     assert(signal < SIGNAL_KINDS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
@@ -57,7 +54,6 @@ void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t ite
 void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
                  enum loss_reason reason, bool is_told)
 {
-    assert(ledger != NULL);
     assert(signal < SIGNAL_KINDS);
     assert(reason < LOSS_REASONS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
@@ -84,7 +80,6 @@ void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_rea
 uint64_t ledger_abandon(struct ledger *ledger)
 {
     uint64_t items = 0;
-    assert(ledger != NULL);
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
         struct ledger_signal *row = &ledger->signals[signal];
         uint64_t in_flight = counter_read(&row->in_flight);

@@ -39,7 +39,6 @@ const char *status_code_name(enum status_code code)
 
 struct outcome outcome_busy(const char *message)
 {
-    assert(message != NULL);
     return (struct outcome){
         .verdict = REFUSED,
         .code = STATUS_UNAVAILABLE,
@@ -51,7 +50,6 @@ struct outcome outcome_busy(const char *message)
 struct outcome outcome_refused(enum status_code code, const char *message)
 {
     assert(code != STATUS_OK);
-    assert(message != NULL);
     return (struct outcome){
         .verdict = REFUSED,
         .code = code,
@@ -70,15 +68,12 @@ struct outcome outcome_too_large(const char *message)
 
 bool outcome_is_too_large(const struct outcome *outcome)
 {
-    assert(outcome != NULL);
     return outcome->verdict != ACCEPTED && outcome->is_permanent &&
            outcome->code == STATUS_RESOURCE_EXHAUSTED && outcome->reason == LOSS_TOO_LARGE;
 }
 
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg)
 {
-    assert(receipt != NULL);
-    assert(fn != NULL);
     *receipt = (struct receipt){.fn = fn, .arg = arg, .pending = 1, .worst = outcome_accepted};
 }
 
@@ -93,7 +88,6 @@ void receipt_expect(struct receipt *receipt, unsigned more)
 
 static bool is_worse(const struct outcome *a, const struct outcome *b)
 {
-    assert(a != NULL && b != NULL);
     if (a->verdict != b->verdict)
         return a->verdict > b->verdict;
     return a->is_permanent && !b->is_permanent;
@@ -138,7 +132,6 @@ static void remember(struct receipt *receipt, const struct outcome *outcome)
 
 void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
 {
-    assert(outcome != NULL);
     if (receipt == NULL)
         return;
     assert(receipt->pending > 0);

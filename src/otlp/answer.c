@@ -16,7 +16,6 @@ enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2, RETRY_DELAY = 1 };
 /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
 static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
 {
-    assert(partial != NULL);
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
@@ -34,7 +33,6 @@ static bool read_partial(struct slice bytes, struct otlp_partial_success *partia
 
 bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success *ret_partial)
 {
-    assert(ret_partial != NULL);
     struct otlp_partial_success partial = {0};
     struct wire_reader reader = wire_reader_of(body);
     struct wire_field field;
@@ -53,7 +51,6 @@ bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success 
 /* google.rpc.Status: 1 code, 2 message, 3 details. */
 bool otlp_answer_status(struct slice body, struct otlp_status *ret_status)
 {
-    assert(ret_status != NULL);
     struct otlp_status status = {.body = body};
     struct wire_reader reader = wire_reader_of(body);
     struct wire_field field;
@@ -87,7 +84,6 @@ static struct slice bytes_of(struct slice message, uint32_t number)
 
 void otlp_status_details_text(const struct otlp_status *status, char *text, size_t size)
 {
-    assert(status != NULL);
     assert(size >= sizeof("[]"));
     struct wire_reader reader = wire_reader_of(status->body);
     struct wire_field field;
@@ -109,7 +105,6 @@ void otlp_status_details_text(const struct otlp_status *status, char *text, size
 
 size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
 {
-    assert(room != NULL);
     size_t used = 0;
     struct otlp_status status;
     struct wire_reader reader = wire_reader_of(body);
@@ -147,7 +142,6 @@ static uint64_t duration_of(struct slice duration)
 
 bool otlp_answer_retry_delay(struct slice body, uint64_t *ret_delay_ns)
 {
-    assert(ret_delay_ns != NULL);
     static const char suffix[] = "/google.rpc.RetryInfo";
     struct wire_reader reader = wire_reader_of(body);
     struct wire_field field;

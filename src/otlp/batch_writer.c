@@ -16,14 +16,11 @@ enum {
 
 void batch_writer_init(struct batch_writer *writer, struct batch *batch, struct budget *budget)
 {
-    assert(writer != NULL);
-    assert(batch != NULL);
     *writer = (struct batch_writer){.batch = batch, .budget = budget};
 }
 
 void batch_writer_fini(struct batch_writer *writer)
 {
-    assert(writer != NULL);
     buffer_unref(writer->buffer);
     writer->buffer = NULL;
 }
@@ -44,7 +41,6 @@ static void replace_buffer(struct batch_writer *writer, size_t bytes)
 
 uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
 {
-    assert(writer->batch != NULL);
     if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size)
         replace_buffer(writer, bytes);
     uint8_t *room = writer->buffer->data + writer->buffer->size;

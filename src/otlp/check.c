@@ -367,8 +367,6 @@ bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures 
                 const char **ret_reason)
 {
     assert(signal < SIGNAL_KINDS);
-    assert(ret_figures != NULL);
-    assert(ret_reason != NULL);
     const struct otlp_message *request = otlp_request(signal);
     *ret_reason = reason;
     struct walk walk = walk_of(body);

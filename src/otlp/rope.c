@@ -8,7 +8,6 @@
 
 struct rope rope_of(const struct batch *batch)
 {
-    assert(batch != NULL);
     return (struct rope){.batch = batch};
 }
 
@@ -53,7 +52,6 @@ void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes)
 /* Bytes that a field takes after its tag; *ret_content are those after its length prefix. */
 static uint64_t measure(struct wire_reader *reader, enum wire_type type, uint64_t *ret_content)
 {
-    assert(ret_content != NULL);
     const uint8_t *begin = reader->at;
     uint64_t content = 0;
     if (type == WIRE_VARINT)

@@ -494,7 +494,6 @@ const struct otlp_message *otlp_response(enum signal_kind signal)
 
 const struct otlp_field *otlp_field_find(const struct otlp_message *message, uint32_t number)
 {
-    assert(message != NULL);
     if (number < OTLP_SHORT_FIELDS)
         return message->fields[number].kind != OTLP_NONE ? &message->fields[number] : NULL;
     return message->more != NULL && message->more->number == number ? message->more : NULL;

@@ -172,7 +172,6 @@ static void descend(struct cut *cut, const struct otlp_field *field, const struc
 static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
                           struct rope_field *ret_found)
 {
-    assert(ret_field != NULL && ret_found != NULL);
     struct level *level = &cut->levels[cut->depth];
     struct rope rope = level->body;
     uint64_t end = rope.at + level->size;
@@ -266,7 +265,6 @@ static void write_fields(struct batch_writer *writer, const struct level *level,
 
 static void write_others(struct batch_writer *writer, const struct level *level)
 {
-    assert(writer != NULL);
     if (level->is_sorted)
         batch_writer_borrow(writer, level->body, level->other_bytes);
     else
@@ -333,7 +331,6 @@ static struct batch *write_side(const struct cut *cut, const struct batch *batch
                                 struct budget *budget,
                                 void (*write)(const struct cut *, struct batch_writer *))
 {
-    assert(write != NULL);
     struct batch *side = batch_create_like(batch, 8);
     struct batch_writer writer;
     batch_writer_init(&writer, side, budget);
@@ -345,10 +342,7 @@ static struct batch *write_side(const struct cut *cut, const struct batch *batch
 void otlp_split(struct batch *batch, struct otlp_limit limit, struct budget *budget,
                 struct batch **ret_head, struct batch **ret_tail)
 {
-    assert(batch != NULL);
     assert(otlp_request(batch->signal) != NULL);
-    assert(ret_head != NULL);
-    assert(ret_tail != NULL);
     struct cut cut = {.limit = limit};
     bool keeps_items = limit.items_max == 0 || batch->items <= limit.items_max;
     bool keeps_bytes = limit.bytes_max == 0 || batch->bytes <= limit.bytes_max;

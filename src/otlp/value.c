@@ -124,8 +124,6 @@ static void write_value(struct wire_writer *writer, const struct value *value)
 
 bool value_write(struct arena *arena, const struct value *value, struct slice *ret_encoded)
 {
-    assert(ret_encoded != NULL);
-    assert(arena != NULL);
     size_t room_bytes = SCALAR_BYTES_MAX + HEADER_BYTES_MAX + value->bytes.size;
     void *room = arena_try_alloc(arena, room_bytes);
     if (room == NULL)
@@ -138,7 +136,6 @@ bool value_write(struct arena *arena, const struct value *value, struct slice *r
 
 bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_encoded)
 {
-    assert(ret_encoded != NULL);
     struct value value = {.type = VALUE_TEXT, .bytes = text};
     return value_write(arena, &value, ret_encoded);
 }
@@ -160,7 +157,6 @@ static size_t config_bytes(const struct config_value *config)
 
 static struct value value_of_config(const struct config_value *config)
 {
-    assert(config != NULL);
     switch (config->type) {
     case CONFIG_VALUE_BOOL:
         return (struct value){.type = VALUE_BOOL, .boolean = config->boolean};
@@ -183,7 +179,6 @@ static struct value value_of_config(const struct config_value *config)
 /* One element of a list or map: an AnyValue, or a KeyValue, as field 1 of its container. */
 static void write_element(struct wire_writer *writer, const char *key, struct slice encoded)
 {
-    assert(writer != NULL);
     if (key == NULL) {
         wire_write_bytes(writer, 1, encoded);
         return;
@@ -197,7 +192,6 @@ static void write_element(struct wire_writer *writer, const char *key, struct sl
 /* Recursion is bounded by CONFIG_DEPTH_MAX. */
 struct slice value_from_config(const struct config_value *config)
 {
-    assert(config != NULL);
     size_t room_bytes = config_bytes(config);
     struct value value = value_of_config(config);
     struct wire_writer content = wire_writer_of(mem_alloc(room_bytes), room_bytes);

@@ -71,7 +71,6 @@ static size_t admit(struct fanout *fanout, const struct batch *batch, struct out
 
 static void cancel(struct fanout *fanout, const struct batch *batch)
 {
-    assert(batch != NULL);
     for (size_t i = 0; i < fanout->count; i++)
         if (fanout->branches[i].is_admitted)
             exporter_queue_cancel(fanout->branches[i].queue, batch);
@@ -151,7 +150,6 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
 
 static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
 {
-    assert(batch != NULL);
     struct fanout *fanout = fanout_of(self);
     if (fanout->waits_for == NULL && give(fanout, batch, receipt))
         return;
@@ -164,7 +162,6 @@ static void on_room(void *arg)
 {
     struct fanout *fanout = arg;
     struct held *held;
-    assert(fanout->waits_for != NULL);
     assert(ring_depth(fanout->held) > 0);
     fanout->waits_for = NULL;
     while ((held = ring_first(fanout->held)) != NULL) {
@@ -189,7 +186,6 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
     size_t count = settings->queues_count;
     size_t connectors_count = settings->connectors_count;
     assert(count + connectors_count > 0);
-    assert(settings->on_free != NULL);
     struct fanout *fanout = mem_zalloc(sizeof(*fanout) + count * sizeof(fanout->branches[0]));
     fanout->base.factory = &fanout_factory;
     fanout->base.lane = settings->lane;
@@ -223,12 +219,10 @@ void fanout_destroy(struct fanout *fanout)
 
 struct component *fanout_component(struct fanout *fanout)
 {
-    assert(fanout != NULL);
     return &fanout->base;
 }
 
 bool fanout_is_blocked(const struct fanout *fanout)
 {
-    assert(fanout != NULL);
     return fanout->waits_for != NULL;
 }

@@ -54,7 +54,6 @@ static void on_all_answered(struct receipt *receipt, const struct outcome *outco
     struct joint *joint = arg;
     struct outcome joined = *outcome;
     assert(receipt == &joint->sum);
-    (void)receipt;
     for (size_t i = 0; joint->is_taken && i < joint->ways_count; i++)
         if (joint->ways[i].is_refused)
             book_refusal(joint, &joint->ways[i]);
@@ -71,7 +70,6 @@ static void on_answered(struct receipt *receipt, const struct outcome *outcome, 
     struct way *way = arg;
     struct joint *joint = way->joint;
     assert(receipt == &way->receipt);
-    (void)receipt;
     way->is_refused = outcome->verdict == REFUSED;
     way->reason = outcome->reason;
     joint->is_taken |= !way->is_refused;

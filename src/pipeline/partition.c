@@ -312,7 +312,6 @@ void partitions_all_due(struct partitions *partitions)
 {
     const struct partition_list *busy = &partitions->lists[PARTITION_BUSY];
     while (busy->first != NULL) {
-        assert(busy->first->batcher.pending != NULL);
         partition_settle(busy->first, true);
     }
 }

@@ -52,7 +52,6 @@ struct outlet {
 
 static void report_drained(struct pipeline *pipeline)
 {
-    assert(pipeline != NULL);
     if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
         fanout_is_blocked(pipeline->fanout))
         return;
@@ -67,7 +66,6 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     struct entry *entry = arg;
     struct pipeline *pipeline = entry->pipeline;
     assert(receipt == &entry->receipt);
-    (void)receipt;
     if (outcome->verdict == REFUSED &&
         (entry->booking == BOOKS_ALL ||
          (entry->booking == BOOKS_PERMANENT && outcome->is_permanent)))
@@ -119,9 +117,6 @@ static void chain(struct pipeline *pipeline, const struct pipeline_settings *set
 
 struct pipeline *pipeline_create(const struct pipeline_settings *settings)
 {
-    assert(settings != NULL);
-    assert(settings->lane != NULL);
-    assert(settings->budget != NULL);
     assert(settings->exporters > 0);
     struct pipeline *pipeline = mem_zalloc(sizeof(*pipeline));
     pipeline->lane = settings->lane;
@@ -149,7 +144,6 @@ void pipeline_destroy(struct pipeline *pipeline)
 {
     if (pipeline == NULL)
         return;
-    assert(pipeline->ring != NULL);
     lane_defer_cancel(pipeline->lane, &pipeline->job);
     fanout_destroy(pipeline->fanout);
     ring_destroy(pipeline->ring);
@@ -190,7 +184,6 @@ static void take_in(struct pipeline *pipeline, struct batch *batch, struct recei
 
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
 {
-    assert(pipeline != NULL);
     assert(batch->signal < SIGNAL_KINDS);
     ledger_receive(pipeline->ledger, batch, pipeline->exporters);
     take_in(pipeline, batch, receipt, BOOKS_ALL);
@@ -198,9 +191,7 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
 
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
 {
-    assert(pipeline != NULL);
     assert(pipeline->drained == NULL);
-    assert(done != NULL);
     pipeline->drained = done;
     pipeline->drained_arg = arg;
     lane_defer(pipeline->lane, &pipeline->job);
@@ -208,7 +199,6 @@ void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *ar
 
 struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
 {
-    assert(pipeline != NULL);
     struct ring_figures figures = ring_figures(pipeline->ring);
     figures.refusals = counter_read(&pipeline->refusals);
     return figures;
@@ -216,7 +206,6 @@ struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline)
 
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count)
 {
-    assert(pipelines != NULL);
     assert(count > 0);
     struct outlet *outlet = mem_alloc(sizeof(*outlet) + count * sizeof(outlet->pipelines[0]));
     outlet->count = count;
@@ -232,8 +221,6 @@ void outlet_destroy(struct outlet *outlet)
 
 void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *receipt)
 {
-    assert(batch != NULL);
-    assert(outlet != NULL);
     assert(outlet->count > 0);
     receipt_expect(receipt, (unsigned)outlet->count - 1);
     for (size_t i = 0; i < outlet->count; i++)

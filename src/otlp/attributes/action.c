@@ -53,7 +53,6 @@ struct draft {
 
 static bool is_set(const char *text)
 {
-    assert(text != NULL);
     return text[0] != '\0';
 }
 
@@ -67,7 +66,6 @@ static bool has(const struct config_value *value)
 static bool __attribute__((format(printf, 3, 4)))
 refuse(const struct draft *draft, const char *key, const char *format, ...)
 {
-    assert(format != NULL);
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -81,14 +79,12 @@ refuse(const struct draft *draft, const char *key, const char *format, ...)
 
 static unsigned count_sources(const struct attribute_action_config *config)
 {
-    assert(config != NULL);
     return (unsigned)has(config->value) + is_set(config->from_attribute) +
            is_set(config->from_context);
 }
 
 static const char *first_source(const struct attribute_action_config *config)
 {
-    assert(config != NULL);
     return has(config->value)               ? "value"
            : is_set(config->from_attribute) ? "from_attribute"
                                             : "from_context";
@@ -170,7 +166,6 @@ static bool compile_match(const struct draft *draft)
 
 static bool check_groups(const struct draft *draft)
 {
-    assert(draft->action->pattern != NULL);
     size_t count = pattern_groups(draft->action->pattern);
     if (count == 0)
         return refuse(draft, "pattern", ". Field \"pattern\" contains no named matcher groups");
@@ -235,7 +230,6 @@ static enum action_verb verb_of(const struct draft *draft)
 
 static bool check_key(const struct draft *draft)
 {
-    assert(draft->config->key != NULL);
     bool is_match = draft->action->verb == ACTION_DELETE || draft->action->verb == ACTION_HASH;
     if (is_set(draft->config->key) || (is_match && is_set(draft->config->pattern)))
         return true;
@@ -254,7 +248,6 @@ static bool check_key(const struct draft *draft)
 
 static bool compile(struct draft *draft)
 {
-    assert(draft->config->action != NULL);
     snprintf(draft->verb, sizeof(draft->verb), "%s", draft->config->action);
     for (char *at = draft->verb; *at != '\0'; at++)
         *at = (char)tolower((unsigned char)*at);
@@ -285,7 +278,6 @@ struct attribute_actions *attribute_actions_create(const struct attribute_action
                                                    size_t count, struct error *error)
 {
     assert(configs != NULL || count == 0);
-    assert(error != NULL);
     struct attribute_actions *actions =
         mem_zalloc(sizeof(*actions) + count * sizeof(actions->items[0]));
     for (size_t i = 0; i < count; i++) {

@@ -18,7 +18,6 @@
 static bool metadata_value(const struct client_info *client, const char *key, struct arena *arena,
                            struct slice *ret_value)
 {
-    assert(key != NULL);
     size_t size = 0;
     size_t used = 0;
     bool is_first = true;
@@ -44,7 +43,6 @@ static bool metadata_value(const struct client_info *client, const char *key, st
 static bool auth_value(const struct client_info *client, const char *name, struct arena *arena,
                        struct slice *ret_value)
 {
-    assert(name != NULL);
     for (size_t i = 0; i < client->auth_count; i++)
         if (strcmp(client->auth[i].key, name) == 0)
             return value_write_text(arena, slice_of_text(client->auth[i].value), ret_value);
@@ -55,7 +53,6 @@ static bool auth_value(const struct client_info *client, const char *name, struc
 static bool context_value(const struct client_info *client, const char *name, struct arena *arena,
                           struct slice *ret_value)
 {
-    assert(name != NULL);
     static const char metadata[] = "metadata.";
     static const char auth[] = "auth.";
     if (strcmp(name, "client.address") == 0) {
@@ -119,7 +116,6 @@ static struct slice little_endian(uint64_t number, uint8_t bytes[8])
  * False for everything else, which becomes the empty text. */
 static bool hashed_bytes(const struct value *value, uint8_t room[8], struct slice *ret_bytes)
 {
-    assert(ret_bytes != NULL);
     uint64_t bits;
     switch (value->type) {
     case VALUE_TEXT:
@@ -185,7 +181,6 @@ static void delete_matching(const struct action *action, struct attribute_list *
 /* Each group becomes an attribute of its name. */
 static void extract(const struct action *action, struct attribute_list *list)
 {
-    assert(action->pattern != NULL);
     struct slice groups[ACTION_GROUPS_MAX];
     size_t count = pattern_groups(action->pattern);
     const struct attribute *source = attribute_list_find(list, action->key);
@@ -211,7 +206,6 @@ static int64_t truncated(double real)
 
 static bool to_int(const struct value *value, struct value *ret_converted)
 {
-    assert(ret_converted != NULL);
     struct value converted = {.type = VALUE_INT, .integer = value->boolean};
     if (value->type == VALUE_DOUBLE)
         converted.integer = truncated(value->real);
@@ -225,7 +219,6 @@ static bool to_int(const struct value *value, struct value *ret_converted)
 
 static bool to_double(const struct value *value, struct value *ret_converted)
 {
-    assert(ret_converted != NULL);
     struct value converted = {.type = VALUE_DOUBLE, .real = value->boolean};
     if (value->type == VALUE_INT)
         converted.real = (double)value->integer;
@@ -261,8 +254,6 @@ static void convert(const struct action *action, struct attribute_list *list)
 void attribute_actions_apply(const struct attribute_actions *actions,
                              const struct client_info *client, struct attribute_list *list)
 {
-    assert(actions != NULL);
-    assert(list != NULL);
     for (size_t i = 0; i < actions->count; i++) {
         const struct action *action = &actions->items[i];
         switch (action->verb) {

@@ -15,7 +15,6 @@ enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32, CAPACITY_KEPT_MAX = 1024 };
 
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, struct budget *budget)
 {
-    assert(list != NULL);
     *list = (struct attribute_list){.budget = budget};
     arena_init_charged(&list->arena, arena_bytes_max, budget);
 }
@@ -37,7 +36,6 @@ static void drop_items(struct attribute_list *list)
 
 void attribute_list_fini(struct attribute_list *list)
 {
-    assert(list != NULL);
     arena_clear(&list->arena);
     drop_items(list);
 }
@@ -87,7 +85,6 @@ static struct attribute *append(struct attribute_list *list)
 /* A value in several fields is one message: the contents one after the other. */
 static void merge_value(struct attribute_list *list, struct attribute *attribute, struct slice more)
 {
-    assert(attribute != NULL);
     if (attribute->value.size == 0 || more.size == 0) {
         attribute->value = more.size > 0 ? more : attribute->value;
         return;
@@ -119,7 +116,6 @@ void attribute_list_add(struct attribute_list *list, struct slice key_value)
 
 struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key)
 {
-    assert(list != NULL);
     for (size_t i = 0; i < list->count; i++)
         if (slice_equal(list->items[i].key, key))
             return &list->items[i];
@@ -155,7 +151,6 @@ void attribute_list_put(struct attribute_list *list, struct slice key, struct sl
 
 void attribute_list_remove(struct attribute_list *list, struct slice key)
 {
-    assert(list != NULL);
     struct attribute *attribute = attribute_list_find(list, key);
     if (attribute == NULL)
         return;
@@ -165,7 +160,6 @@ void attribute_list_remove(struct attribute_list *list, struct slice key)
 
 void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern)
 {
-    assert(pattern != NULL);
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
         if (!pattern_matches(pattern, list->items[i].key))
@@ -211,7 +205,6 @@ size_t attribute_list_bytes(const struct attribute_list *list, unsigned number)
 void attribute_list_write(const struct attribute_list *list, unsigned number,
                           struct wire_writer *writer)
 {
-    assert(writer != NULL);
     for (size_t i = 0; i < list->count; i++) {
         const struct attribute *attribute = &list->items[i];
         wire_write_header(writer, number, content_bytes(attribute));

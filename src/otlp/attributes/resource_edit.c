@@ -39,15 +39,12 @@ struct resource {
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
                           struct budget *budget)
 {
-    assert(editor != NULL);
-    assert(actions != NULL);
     *editor = (struct resource_editor){.actions = actions, .budget = budget};
     attribute_list_init(&editor->list, EDIT_BYTES_MAX, budget);
 }
 
 void resource_editor_fini(struct resource_editor *editor)
 {
-    assert(editor != NULL);
     attribute_list_fini(&editor->list);
 }
 
@@ -119,7 +116,6 @@ static size_t other_bytes(struct slice content, struct wire_writer *writer)
 
 static void begin_writing(struct edit *edit)
 {
-    assert(edit->batch != NULL);
     if (edit->edited != NULL)
         return;
     edit->edited = batch_create_like(edit->batch, edit->batch->parts_count + 4);
@@ -149,7 +145,6 @@ static void write_resource(struct edit *edit, struct slice content, size_t resou
 /* Everything of the message but its Resource. */
 static void write_rest(struct edit *edit, const struct rope_field *message)
 {
-    assert(edit->edited != NULL);
     struct rope rope = message->content;
     struct rope_field field;
     edit->written = rope;
@@ -207,8 +202,6 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
 
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
 {
-    assert(editor != NULL);
-    assert(batch != NULL);
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;

@@ -132,7 +132,6 @@ void json_out_unsigned(struct json_out *out, uint64_t number)
 
 void json_out_signed(struct json_out *out, int64_t number)
 {
-    assert(out->buffer != NULL);
     if (number < 0)
         json_out_byte(out, '-');
     json_out_unsigned(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);

@@ -142,7 +142,6 @@ static bool end_content(struct json_reader *reader, struct json_frame *frame)
     }
     uint8_t *end = json_put_varint(reader->out->data + header, size);
     assert(end == reader->out->data + header + needed);
-    (void)end;
     return true;
 }
 
@@ -205,7 +204,6 @@ static bool write_empty_message(struct json_reader *reader, const struct otlp_fi
 
 static bool read_value(struct json_reader *reader, const struct otlp_field *field)
 {
-    assert(field != NULL);
     if (field->message == NULL)
         return json_read_scalar(reader, field);
     if (json_scan_peek(&reader->scan) == '{')
@@ -400,8 +398,6 @@ enum json_result json_read(const struct otlp_message *message, struct slice text
                            char reason[JSON_REASON_BYTES_MAX])
 {
     struct json_reader reader;
-    assert(message != NULL);
-    assert(reason != NULL);
     reader.scan = json_scan_of(text);
     reader.reason = reason;
     reader.result = JSON_READ;

@@ -212,7 +212,6 @@ static uint8_t unescape_short(uint8_t letter)
 
 size_t json_unescape(const struct json_string *string, uint8_t *room)
 {
-    assert(room != NULL);
     const uint8_t *at = string->raw.data;
     const uint8_t *end = at + string->raw.size;
     uint8_t *out = room;

@@ -40,7 +40,6 @@ static bool reserve(struct json_text *json, size_t bytes)
 
 void json_text_raw(struct json_text *json, struct slice bytes)
 {
-    assert(json->arena != NULL);
     if (bytes.size == 0 || !reserve(json, bytes.size))
         return;
     memcpy(json->data + json->size, bytes.data, bytes.size);
@@ -49,13 +48,11 @@ void json_text_raw(struct json_text *json, struct slice bytes)
 
 static void write_text(struct json_text *json, const char *text)
 {
-    assert(text != NULL);
     json_text_raw(json, slice_of_text(text));
 }
 
 void json_text_base64(struct json_text *json, struct slice bytes)
 {
-    assert(json->arena != NULL);
     size_t size = base64_size(bytes.size);
     if (bytes.size == 0 || !reserve(json, size))
         return;
@@ -192,7 +189,6 @@ static size_t count_elements(struct slice container)
 /* The entries in the order of their keys; NULL when there is no room. */
 static struct entry *sort_entries(struct json_text *json, struct slice container, size_t count)
 {
-    assert(json->arena != NULL);
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     struct entry *entries = arena_try_alloc(json->arena, count * sizeof(entries[0]) + 1);
@@ -211,7 +207,6 @@ static struct entry *sort_entries(struct json_text *json, struct slice container
 
 static void write_list(struct json_text *json, struct slice container)
 {
-    assert(json != NULL);
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     const char *separator = "[";
@@ -226,7 +221,6 @@ static void write_list(struct json_text *json, struct slice container)
 
 static void write_map(struct json_text *json, struct slice container)
 {
-    assert(json != NULL);
     size_t count = count_elements(container);
     struct entry *entries = sort_entries(json, container, count);
     const char *separator = "{";
@@ -245,7 +239,6 @@ static void write_map(struct json_text *json, struct slice container)
 /* Recursion is bounded by otlp_check, which lets messages nest WIRE_DEPTH_MAX deep. */
 void json_text_value(struct json_text *json, struct slice encoded)
 {
-    assert(json->arena != NULL);
     struct value value = value_read(encoded);
     if (value.type == VALUE_LIST)
         write_list(json, value.bytes);
@@ -258,7 +251,6 @@ void json_text_value(struct json_text *json, struct slice encoded)
 bool json_text_finish(struct json_text *json, struct slice *ret_text)
 {
     assert(json->has_failed || json->size <= json->capacity);
-    assert(ret_text != NULL);
     if (json->has_failed)
         return false;
     *ret_text = slice_of(json->data, json->has_no_text ? 0 : json->size);

@@ -146,7 +146,6 @@ static void write_element(struct json_writer *writer, const struct otlp_field *f
         json_write_bytes(writer, field, found->bytes);
     else
         json_write_number(writer, field, found->number_value);
-    assert(writer->out.buffer != NULL);
 }
 
 /* All occurrences. A list whose packed fields are empty is taken back. */
@@ -203,7 +202,6 @@ static void write_pieces(struct json_writer *writer, const struct otlp_field *fi
 static void write_single(struct json_writer *writer, const struct otlp_field *field,
                          const struct places *places, unsigned slot, bool *has_any)
 {
-    assert(field->message != NULL);
     write_name(writer, field, has_any);
     if ((places->found & 1u << slot) == 0) {
         json_out_raw(&writer->out, "{}", 2);
@@ -260,7 +258,6 @@ void json_write_message(struct json_writer *writer, const struct otlp_message *m
 struct buffer *json_write(const struct otlp_message *message, struct slice encoded,
                           struct budget *budget)
 {
-    assert(message != NULL);
     assert(encoded.data != NULL || encoded.size == 0);
     if (encoded.size == 0)
         encoded.data = (const uint8_t *)"";

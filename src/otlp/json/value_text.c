@@ -20,7 +20,6 @@ enum { NUMBER_BYTES_MAX = 1024, DOUBLE_DIGITS_MAX = 17 };
 
 bool text_to_int(struct slice text, int64_t *ret_number)
 {
-    assert(ret_number != NULL);
     size_t at = text.size > 0 && (text.data[0] == '+' || text.data[0] == '-');
     bool is_negative = at == 1 && text.data[0] == '-';
     uint64_t limit = (uint64_t)INT64_MAX + is_negative;
@@ -39,7 +38,6 @@ bool text_to_int(struct slice text, int64_t *ret_number)
 
 static const char *without_sign(const char *text)
 {
-    assert(text != NULL);
     return text + (text[0] == '+' || text[0] == '-');
 }
 
@@ -74,7 +72,6 @@ static bool strip_underscores(char *text)
 
 static bool is_special(const char *text)
 {
-    assert(text != NULL);
     const char *name = without_sign(text);
     return strcasecmp(name, "inf") == 0 || strcasecmp(name, "infinity") == 0 ||
            strcasecmp(text, "nan") == 0;
@@ -83,7 +80,6 @@ static bool is_special(const char *text)
 /* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
 static bool is_number(const char *text)
 {
-    assert(text != NULL);
     const char *digits = without_sign(text);
     if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
         return false;
@@ -93,7 +89,6 @@ static bool is_number(const char *text)
 bool text_to_double(struct slice text, double *ret_real)
 {
     char number[NUMBER_BYTES_MAX + 1];
-    assert(ret_real != NULL);
     if (text.size == 0 || text.size > NUMBER_BYTES_MAX ||
         memchr(text.data, '\0', text.size) != NULL)
         return false;
@@ -193,7 +188,6 @@ static size_t write_plain(char *text, const char *digits, int exponent)
 
 size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
 {
-    assert(text != NULL);
     char digits[DOUBLE_DIGITS_MAX + 1];
     if (isnan(real))
         return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, "NaN");
@@ -219,8 +213,6 @@ size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
 
 bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
 {
-    assert(ret_text != NULL);
-    assert(arena != NULL);
     struct value value = value_read(encoded);
     struct json_text json = {.arena = arena};
     char number[DOUBLE_TEXT_BYTES_MAX];

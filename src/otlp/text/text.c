@@ -56,7 +56,6 @@ void text_cut(struct text *text)
 
 void text_init(struct text *text, struct budget *budget)
 {
-    assert(text != NULL);
     *text = (struct text){.budget = budget};
     if (text_reserve(text, 0))
         text->data[0] = '\0';
@@ -64,7 +63,6 @@ void text_init(struct text *text, struct budget *budget)
 
 void text_fini(struct text *text)
 {
-    assert(text != NULL);
     mem_free(text->data);
     if (text->budget != NULL)
         budget_return(text->budget, text->capacity);
@@ -82,7 +80,6 @@ void text_note_read(struct text *text, size_t bytes)
 
 void text_add_slice(struct text *text, struct slice bytes)
 {
-    assert(text != NULL);
     if (!text_reserve(text, bytes.size)) {
         text_cut(text);
         return;
@@ -95,7 +92,6 @@ void text_add_slice(struct text *text, struct slice bytes)
 
 void text_add(struct text *text, const char *format, ...)
 {
-    assert(format != NULL);
     char line[512];
     va_list arguments;
     va_start(arguments, format);
@@ -115,7 +111,6 @@ static const struct otlp_text_writer *writer_of(enum signal_kind signal)
         [LOGS] = &otlp_text_logs,
         [PROFILES] = &otlp_text_profiles,
     };
-    assert(writers[signal] != NULL);
     return writers[signal];
 }
 
@@ -123,7 +118,6 @@ static const struct otlp_text_writer *writer_of(enum signal_kind signal)
 static void write_scope_head(struct text *text, const char *name, size_t index,
                              const struct message *entry)
 {
-    assert(entry != NULL);
     struct message scope = message_in(entry, 1);
     struct slice schema = message_bytes(entry, 3);
     struct slice version = message_bytes(&scope, 2);
@@ -147,7 +141,6 @@ static void write_scope_head(struct text *text, const char *name, size_t index,
 static void write_scope(struct text *text, const struct otlp_text_writer *writer,
                         struct slice bytes, size_t index)
 {
-    assert(writer->normal != NULL);
     struct message entry = message_of(bytes);
     struct wire_reader records = message_reader(&entry);
     struct slice record;
@@ -159,7 +152,6 @@ static void write_scope(struct text *text, const struct otlp_text_writer *writer
 static void write_resource(struct text *text, const struct otlp_text_writer *writer,
                            struct slice bytes, size_t index)
 {
-    assert(writer->resource != NULL);
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
     struct slice schema = message_bytes(&entry, 3);
@@ -178,7 +170,6 @@ static void write_resource(struct text *text, const struct otlp_text_writer *wri
 static void write_scope_detailed(struct text *text, const struct otlp_text_writer *writer,
                                  struct slice bytes, size_t index)
 {
-    assert(writer->detailed != NULL);
     struct message entry = message_of(bytes);
     struct message scope = message_in(&entry, 1);
     struct wire_reader records = message_reader(&entry);
@@ -199,7 +190,6 @@ static void write_scope_detailed(struct text *text, const struct otlp_text_write
 static void write_entity_keys(struct text *text, const char *header, const struct message *entity,
                               uint32_t number)
 {
-    assert(header != NULL);
     struct wire_reader keys = message_reader(entity);
     struct slice key;
     if (message_count(entity, number) == 0)
@@ -215,7 +205,6 @@ static void write_entity_keys(struct text *text, const char *header, const struc
 /* Resource: 3 entity_refs. EntityRef: 1 schema_url, 2 type, 3 id_keys, 4 description_keys. */
 static void write_entities(struct text *text, const struct message *resource)
 {
-    assert(resource != NULL);
     struct wire_reader entities = message_reader(resource);
     struct slice bytes;
     if (message_count(resource, 3) > 0)
@@ -236,7 +225,6 @@ static void write_entities(struct text *text, const struct message *resource)
 static void write_resource_detailed(struct text *text, const struct otlp_text_writer *writer,
                                     struct slice bytes, size_t index)
 {
-    assert(writer->resource_detailed != NULL);
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
     struct wire_reader scopes = message_reader(&entry);
@@ -283,7 +271,6 @@ static void write_resources(struct text *text, const struct otlp_text_writer *wr
 {
     struct wire_reader resources = wire_reader_of(request);
     struct slice resource;
-    assert(writer != NULL);
     for (size_t i = 0; !text->is_cut && message_next(&resources, 1, &resource); i++) {
         if (is_detailed)
             write_resource_detailed(text, writer, resource, i);
@@ -297,7 +284,6 @@ void otlp_text_write(struct text *text, enum signal_kind signal, struct slice re
 {
     struct profile_dictionary dictionary;
     struct arena arena;
-    assert(text != NULL);
     if (signal != PROFILES) {
         write_resources(text, writer_of(signal), request, is_detailed);
         return;

@@ -3,12 +3,10 @@
  * 8 flags, 9 trace_id, 10 span_id, 11 observed time, 12 event_name. Any thread. */
 #include "src/otlp/text/text_parts.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 static void normal(struct text *text, struct slice bytes)
 {
-    assert(text != NULL);
     struct message record = message_of(bytes);
     text_add_value(text, message_bytes(&record, 5));
     text_add(text, " ");
@@ -19,7 +17,6 @@ static void normal(struct text *text, struct slice bytes)
 /* Trace, Trace2, Trace3, Trace4, Debug … Fatal4; nothing beyond. */
 static void add_severity(struct text *text, int32_t number)
 {
-    assert(text != NULL);
     static const char *const names[] = {"Trace", "Debug", "Info", "Warn", "Error", "Fatal"};
     text_add(text, "SeverityNumber: ");
     if (number == 0)
@@ -33,7 +30,6 @@ static void add_severity(struct text *text, int32_t number)
 
 static void detailed(struct text *text, struct slice bytes, size_t index)
 {
-    assert(text != NULL);
     struct message record = message_of(bytes);
     text_add(text, "LogRecord #%zu\n", index);
     text_add_time_line(text, "ObservedTimestamp: ", message_number(&record, 11));

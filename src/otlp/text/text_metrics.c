@@ -29,7 +29,6 @@ static const struct point_shape summary_shape = {"SummaryDataPoints", 7, 0, 0, 0
 
 static uint32_t kind_of(const struct message *metric)
 {
-    assert(metric != NULL);
     static const uint32_t kinds[] = {GAUGE, SUM, HISTOGRAM, EXPONENTIAL, SUMMARY};
     return message_last_of(metric, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
@@ -62,7 +61,6 @@ static struct numbers numbers_of(const struct message *message, uint32_t number,
 
 static bool packed_next(struct numbers *numbers, uint64_t *ret_value)
 {
-    assert(ret_value != NULL);
     if (numbers->packed.at >= numbers->packed.end || numbers->packed.failure != NULL)
         return false;
     if (numbers->is_varint) {
@@ -151,14 +149,12 @@ static void side_destroy(struct text *text, struct side *side)
 
 static void add_value_normal(struct text *text, const char *head, double value)
 {
-    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_shortest(text, value);
 }
 
 static void histogram_normal(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct numbers counts = numbers_of(point, 6, false);
     struct numbers bounds = numbers_of(point, 7, false);
     uint64_t count;
@@ -175,7 +171,6 @@ static void histogram_normal(struct text *text, const struct message *point)
 
 static void exponential_normal(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct side negative = side_create(text, point, 9);
     struct side positive = side_create(text, point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
@@ -196,7 +191,6 @@ static void exponential_normal(struct text *text, const struct message *point)
 
 static void summary_normal(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct wire_reader quantiles = message_reader(point);
     struct slice bytes;
     text_add(text, "count=%" PRIu64 " sum=", message_number(point, 4));
@@ -246,7 +240,6 @@ static bool add_number(struct text *text, const char *head, const struct message
 
 static void normal(struct text *text, struct slice record)
 {
-    assert(text != NULL);
     struct message metric = message_of(record);
     uint32_t kind = kind_of(&metric);
     struct message data = message_in(&metric, kind);
@@ -270,7 +263,6 @@ static void normal(struct text *text, struct slice record)
 
 static void add_fixed_line(struct text *text, const char *head, double value)
 {
-    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_fixed(text, value);
     text_add(text, "\n");
@@ -296,7 +288,6 @@ static void add_exemplars(struct text *text, const struct message *point, uint32
 
 static void histogram_detailed(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct numbers bounds = numbers_of(point, 7, false);
     struct numbers counts = numbers_of(point, 6, false);
     uint64_t value;
@@ -310,7 +301,6 @@ static void histogram_detailed(struct text *text, const struct message *point)
 
 static void exponential_detailed(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct side negative = side_create(text, point, 9);
     struct side positive = side_create(text, point, 8);
     for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
@@ -354,7 +344,6 @@ static void distribution_detailed(struct text *text, const struct message *point
 
 static void add_quantiles(struct text *text, const struct message *point)
 {
-    assert(point != NULL);
     struct wire_reader quantiles = message_reader(point);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &bytes); i++) {
@@ -409,7 +398,6 @@ static void add_descriptor(struct text *text, const struct message *metric, uint
 /* Sum, Histogram, ExponentialHistogram: 2 temporality; Sum: 3 is_monotonic. */
 static void detailed(struct text *text, struct slice record, size_t index)
 {
-    assert(text != NULL);
     static const char *const temporalities[] = {"Unspecified", "Delta", "Cumulative"};
     struct message metric = message_of(record);
     uint32_t kind = kind_of(&metric);

@@ -69,13 +69,11 @@ struct message message_in(const struct message *message, uint32_t number)
 
 struct wire_reader message_reader(const struct message *message)
 {
-    assert(message != NULL);
     return wire_reader_of(message->bytes);
 }
 
 bool message_next(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes)
 {
-    assert(ret_bytes != NULL);
     struct wire_field field;
     while (wire_read_field(reader, &field))
         if (field.number == number && field.type == WIRE_BYTES) {
@@ -171,7 +169,6 @@ void text_add_time(struct text *text, uint64_t unix_ns)
 
 void text_add_line(struct text *text, const char *head, struct slice value)
 {
-    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_slice(text, value);
     text_add(text, "\n");
@@ -179,7 +176,6 @@ void text_add_line(struct text *text, const char *head, struct slice value)
 
 void text_add_id_line(struct text *text, const char *head, struct slice id)
 {
-    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_id(text, id);
     text_add(text, "\n");
@@ -187,7 +183,6 @@ void text_add_id_line(struct text *text, const char *head, struct slice id)
 
 void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
 {
-    assert(head != NULL);
     text_add(text, "%s", head);
     text_add_time(text, unix_ns);
     text_add(text, "\n");
@@ -196,7 +191,6 @@ void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
 size_t text_add_pairs(struct text *text, const struct message *message, uint32_t number,
                       const char *separator)
 {
-    assert(separator != NULL);
     struct wire_reader attributes = message_reader(message);
     struct slice bytes;
     size_t count = 0;
@@ -213,7 +207,6 @@ size_t text_add_pairs(struct text *text, const struct message *message, uint32_t
 void text_add_attributes(struct text *text, const char *header, const char *prefix,
                          const struct message *message, uint32_t number)
 {
-    assert(header != NULL && prefix != NULL);
     struct wire_reader attributes = message_reader(message);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&attributes, number, &bytes); i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles as text: a line per profile, or each sample with its stack spelt out. The indices have
- * been checked by profile_normalize. Any thread. */
-#include <assert.h>
+ * been checked by profile_door. Any thread. */
 #include <inttypes.h>
 
 #include "src/otlp/text/text_parts.h"
@@ -13,7 +12,6 @@ static void add_attributes(struct text *text, const struct profile_indices *attr
 {
     struct profile_indices_reader reader = profile_indices_read(attributes);
     struct profile_index index;
-    assert(text->dictionary != NULL);
     while (!text->is_cut && profile_indices_next(&reader, &index)) {
         struct profile_attribute attribute = profile_attribute_at(text->dictionary, index);
         struct slice value = attribute.value;
@@ -28,7 +26,6 @@ static void add_attributes(struct text *text, const struct profile_indices *attr
 static void write_normal(struct text *text, struct slice record)
 {
     struct profile profile = profile_of(record);
-    assert(text->dictionary != NULL);
     text_add_id(text, profile.id);
     text_add(text, " samples=%" PRIu64, profile.samples_count);
     add_attributes(text, &profile.attributes, " ");
@@ -60,7 +57,6 @@ static void add_stack(struct text *text, struct profile_index index)
     struct profile_stack stack = profile_stack_at(text->dictionary, index);
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     struct profile_index location_index;
-    assert(text->dictionary != NULL);
     text_note_read(text, profile_entry_at(text->dictionary, PROFILE_STACKS, index).size);
     while (!text->is_cut && profile_indices_next(&reader, &location_index)) {
         struct profile_location location = profile_location_at(text->dictionary, location_index);
@@ -109,7 +105,6 @@ static void write_detailed(struct text *text, struct slice record, size_t index)
     struct profile profile = profile_of(record);
     struct wire_reader samples = wire_reader_of(record);
     struct profile_sample sample;
-    assert(text->dictionary != NULL);
     text_add(text, "Profile #%zu\n", index);
     text_add_id_line(text, "    Profile ID     : ", profile.id);
     text_add_time_line(text, "    Start time     : ", profile.time_unix_ns);

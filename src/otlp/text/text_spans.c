@@ -111,7 +111,6 @@ static uint32_t name_attribute(struct rows *rows, const struct profile_sample *s
 {
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
-    assert(rows->names != NULL);
     while (profile_indices_next(&reader, &index))
         if (names_span(rows, index))
             return profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
@@ -125,7 +124,6 @@ static uint64_t value_of(const struct profile_sample *sample)
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
     uint64_t total = 0;
     uint64_t value;
-    assert(sample->bytes.data != NULL);
     if (profile_numbers_count(&sample->values) == 0)
         return profile_numbers_count(&sample->timestamps);
     while (profile_numbers_next(&reader, &value))
@@ -172,7 +170,6 @@ static bool has_room(struct rows *rows)
 static bool stands_for_time(const struct profile_dictionary *dictionary,
                             const struct profile *profile)
 {
-    assert(dictionary != NULL);
     return profile->period > 1 &&
            slice_equal_text(profile_string_at(dictionary, profile->period_type.unit),
                             "nanoseconds") &&
@@ -221,7 +218,6 @@ static bool is_said_beside(const struct rows *rows, const struct profile *profil
 {
     const struct type_units *types = &rows->types;
     uint64_t wanted = type_unit(&profile->period_type);
-    assert(profile->bytes.data != NULL);
     return stands_for_time(rows->dictionary, profile) && types->count > 0 &&
            bsearch(&wanted, types->items, types->count, sizeof(wanted), compare_type_units) != NULL;
 }
@@ -256,7 +252,6 @@ static void add_profiles(struct rows *rows, struct slice scope)
 {
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
-    assert(rows->dictionary != NULL);
     if (!collect_types(rows, scope))
         return;
     while (profile_next_profile(&profiles, &profile)) {
@@ -284,7 +279,6 @@ static void add_request(struct rows *rows, struct slice request)
 
 static int compare_spans(const struct row *a, const struct row *b)
 {
-    assert(a != NULL && b != NULL);
     if (a->link != b->link)
         return a->link < b->link ? -1 : 1;
     if (a->type != b->type)
@@ -296,7 +290,6 @@ static int compare_rows(const void *left, const void *right)
 {
     const struct row *a = left;
     const struct row *b = right;
-    assert(a != NULL && b != NULL);
     int spans = compare_spans(a, b);
     if (spans != 0)
         return spans;
@@ -307,7 +300,6 @@ static int compare_values(const void *left, const void *right)
 {
     const struct row *a = left;
     const struct row *b = right;
-    assert(a != NULL && b != NULL);
     int spans = compare_spans(a, b);
     if (spans != 0)
         return spans;
@@ -353,7 +345,6 @@ static int compare_groups(const void *left, const void *right)
 
 static void add_amount(struct text *text, uint64_t value, struct slice unit)
 {
-    assert(text != NULL);
     if (slice_equal_text(unit, "nanoseconds")) {
         text_add(text, "%.1f ms", (double)value / NS_PER_MS);
         return;
@@ -454,7 +445,6 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
     struct profile_dictionary dictionary;
     struct rows rows = {.dictionary = &dictionary, .budget = text->budget};
     struct arena arena;
-    assert(text != NULL);
     assert(functions_max > 0);
     arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, text->budget);
     if (profile_dictionary_open(&dictionary, &arena, request) && open_rows(&rows, &arena)) {

@@ -15,7 +15,6 @@ static const char *name_of(const char *const *names, size_t count, uint64_t numb
 
 static void normal(struct text *text, struct slice record)
 {
-    assert(text != NULL);
     struct message span = message_of(record);
     text_add_slice(text, message_bytes(&span, 5));
     text_add(text, " ");
@@ -31,7 +30,6 @@ static void normal(struct text *text, struct slice record)
 /* Event: 1 time, 2 name, 3 attributes, 4 dropped. */
 static void add_events(struct text *text, const struct message *span)
 {
-    assert(span != NULL);
     struct wire_reader events = message_reader(span);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&events, 11, &bytes); i++) {
@@ -48,7 +46,6 @@ static void add_events(struct text *text, const struct message *span)
 /* Link: 1 trace_id, 2 span_id, 3 trace_state, 4 attributes, 5 dropped. */
 static void add_links(struct text *text, const struct message *span)
 {
-    assert(span != NULL);
     struct wire_reader links = message_reader(span);
     struct slice bytes;
     for (size_t i = 0; !text->is_cut && message_next(&links, 13, &bytes); i++) {
@@ -65,7 +62,6 @@ static void add_links(struct text *text, const struct message *span)
 
 static void add_heading(struct text *text, const struct message *span, size_t index)
 {
-    assert(span != NULL);
     static const char *const kinds[] = {"Unspecified", "Internal", "Server",
                                         "Client",      "Producer", "Consumer"};
     text_add(text, "Span #%zu\n", index);
@@ -84,7 +80,6 @@ static void add_heading(struct text *text, const struct message *span, size_t in
 /* Status: 2 message, 3 code. */
 static void detailed(struct text *text, struct slice record, size_t index)
 {
-    assert(text != NULL);
     static const char *const codes[] = {"Unset", "Ok", "Error"};
     struct message span = message_of(record);
     struct message status = message_in(&span, 15);

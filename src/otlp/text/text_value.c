@@ -11,7 +11,6 @@ enum { ANY_STRING = 1, ANY_KINDS = 8 };
 
 static uint32_t kind_of(const struct message *value)
 {
-    assert(value != NULL);
     static const uint32_t kinds[] = {1, 2, 3, 4, 5, 6, 7};
     return message_last_of(value, kinds, sizeof(kinds) / sizeof(kinds[0]));
 }
@@ -35,7 +34,6 @@ static void add_value(struct text *text, const struct message *value, uint32_t k
 
 void text_add_value(struct text *text, struct slice bytes)
 {
-    assert(text != NULL);
     struct message value = message_of(bytes);
     uint32_t kind = kind_of(&value);
     if (kind != 0)
@@ -46,7 +44,6 @@ void text_add_typed_value(struct text *text, struct slice bytes)
 {
     static const char *const names[ANY_KINDS] = {"Empty",  "Str",   "Bool", "Int",
                                                  "Double", "Slice", "Map",  "Bytes"};
-    assert(text != NULL);
     struct message value = message_of(bytes);
     uint32_t kind = kind_of(&value);
     text_add(text, "%s(", names[kind]);
