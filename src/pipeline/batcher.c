@@ -60,56 +60,26 @@ uint64_t batcher_bytes(const struct batcher *batcher)
     return batcher->pending != NULL ? batcher->pending->bytes : 0;
 }
 
-/* Makes room behind the entries: where at least as many have been cut off as are left, their place,
- * so that each entry is moved once on average; else twice as much. */
-static void make_entry_room(struct batcher *batcher)
-{
-    assert(batcher->entries_first + batcher->entries_count == batcher->entries_capacity);
-    if (batcher->entries_first > batcher->entries_count) {
-        memcpy(batcher->entries, batcher->entries + batcher->entries_first,
-               batcher->entries_count * sizeof(batcher->entries[0]));
-        batcher->entries_first = 0;
-        return;
-    }
-    batcher->entries_capacity =
-        batcher->entries_capacity > 0 ? 2 * batcher->entries_capacity : BATCHER_ENTRIES_FIRST;
-    batcher->entries =
-        mem_resize(batcher->entries, batcher->entries_capacity * sizeof(batcher->entries[0]));
-}
-
-static void add_entry(struct batcher *batcher, struct receipt *receipt, uint64_t items)
-{
-    if (batcher->entries_first + batcher->entries_count == batcher->entries_capacity)
-        make_entry_room(batcher);
-    size_t at = batcher->entries_first + batcher->entries_count++;
-    assert(at < batcher->entries_capacity);
-    batcher->entries[at] = (struct batcher_entry){.receipt = receipt, .items = items};
-}
-
-/* As large as what is pending, so that few requests do not hold much. False: the budget refuses. */
-static bool make_copies(struct batcher *batcher)
-{
-    uint64_t capacity = batcher->pending->bytes;
-    if (capacity < BATCHER_COPIES_BYTES_MIN)
-        capacity = BATCHER_COPIES_BYTES_MIN;
-    if (capacity > BATCHER_COPIES_BYTES_MAX)
-        capacity = BATCHER_COPIES_BYTES_MAX;
-    drop_copies(batcher);
-    batcher->copies = buffer_try_create(batcher->budget, (size_t)capacity);
-    return batcher->copies != NULL;
-}
-
-/* Behind the copies before, with which it becomes one part. False: it has to be referred to. */
+/* Copies a small request behind the copies before it, with which it becomes one part. False: it is
+ * too large for that, or the budget refuses; refer to it instead. */
 static bool append_copy(struct batcher *batcher, const struct batch *batch)
 {
     assert(batch->signal != PROFILES);
     if (batch->bytes > BATCHER_COPY_BYTES_MAX || batcher->pending->parts_count == 0)
         return false;
     struct buffer *copies = batcher->copies;
-    bool has_room = copies != NULL && copies->capacity - copies->size >= batch->bytes;
-    if (!has_room && !make_copies(batcher))
-        return false;
-    copies = batcher->copies;
+    if (copies == NULL || copies->capacity - copies->size < batch->bytes) {
+        /* As large as what is pending, so that few requests do not hold much. */
+        uint64_t capacity = batcher->pending->bytes;
+        if (capacity < BATCHER_COPIES_BYTES_MIN)
+            capacity = BATCHER_COPIES_BYTES_MIN;
+        if (capacity > BATCHER_COPIES_BYTES_MAX)
+            capacity = BATCHER_COPIES_BYTES_MAX;
+        drop_copies(batcher);
+        copies = batcher->copies = buffer_try_create(batcher->budget, (size_t)capacity);
+        if (copies == NULL)
+            return false;
+    }
     uint8_t *copy = copies->data + copies->size;
     for (size_t i = 0; i < batch->parts_count; i++) {
         struct slice bytes = batch->parts[i].bytes;
@@ -130,7 +100,7 @@ void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *r
         batcher->pending->client =
             batcher->client != NULL ? client_info_ref(batcher->client) : NULL;
     }
-    /* Mixed company counts as acknowledged: a drop is never booked as a rejection. */
+    /* A mixed batch counts as acknowledged: a drop is never counted as a rejection. */
     batcher->pending->is_acknowledged |= receipt == NULL || batch->is_acknowledged;
     if (batch->signal == PROFILES) {
         profile_queue_add(&batcher->profiles, batch);
@@ -139,26 +109,26 @@ void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *r
     } else if (!append_copy(batcher, batch)) {
         batch_append_batch(batcher->pending, batch);
     }
-    add_entry(batcher, receipt, batch->items);
-}
-
-/* capacity: how many may come at most. */
-static void add_receipt(struct export_batch *cut, struct receipt *receipt, size_t capacity)
-{
-    struct receipt *first = cut->receipts.one;
-    if (cut->receipts_count == 0) {
-        cut->receipts.one = receipt;
-    } else {
-        if (cut->receipts_count == 1) {
-            cut->receipts.many = (struct receipt **)mem_alloc(capacity * sizeof(struct receipt *));
-            cut->receipts.many[0] = first;
+    if (batcher->entries_first + batcher->entries_count == batcher->entries_capacity) {
+        if (batcher->entries_first > batcher->entries_count) {
+            /* More have been cut off than are left: reuse their space. Each entry is moved once on
+             * average. */
+            memcpy(batcher->entries, batcher->entries + batcher->entries_first,
+                   batcher->entries_count * sizeof(batcher->entries[0]));
+            batcher->entries_first = 0;
+        } else {
+            batcher->entries_capacity = batcher->entries_capacity > 0
+                                            ? 2 * batcher->entries_capacity
+                                            : BATCHER_ENTRIES_FIRST;
+            batcher->entries = mem_resize(batcher->entries,
+                                          batcher->entries_capacity * sizeof(batcher->entries[0]));
         }
-        cut->receipts.many[cut->receipts_count] = receipt;
     }
-    cut->receipts_count++;
+    size_t at = batcher->entries_first + batcher->entries_count++;
+    batcher->entries[at] = (struct batcher_entry){.receipt = receipt, .items = batch->items};
 }
 
-/* Attributes the first `items` of what is pending to the cut, in order of arrival. The last
+/* Attributes the first `items` of the pending requests to the cut, in order of arrival. The last
  * request waits for what is left, if only for parts without items, as large empty profiles are. */
 static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_t items,
                       bool is_last)
@@ -175,11 +145,22 @@ static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_
     bool has_rest = !is_last && (covered < items || whole == 0);
     size_t used = whole + has_rest;
     assert(used <= batcher->entries_count);
-    for (size_t i = 0; i < used; i++)
-        if (entries[i].receipt != NULL) {
-            receipt_expect(entries[i].receipt, i < whole ? 0 : 1);
-            add_receipt(cut, entries[i].receipt, used);
+    for (size_t i = 0; i < used; i++) {
+        struct receipt *receipt = entries[i].receipt;
+        if (receipt == NULL)
+            continue;
+        receipt_expect(receipt, i < whole ? 0 : 1);
+        if (cut->receipts_count == 1) {
+            struct receipt *first = cut->receipts.one;
+            cut->receipts.many = (struct receipt **)mem_alloc(used * sizeof(struct receipt *));
+            cut->receipts.many[0] = first;
         }
+        if (cut->receipts_count == 0)
+            cut->receipts.one = receipt;
+        else
+            cut->receipts.many[cut->receipts_count] = receipt;
+        cut->receipts_count++;
+    }
     if (has_rest)
         entries[whole].items -=
             items - covered < entries[whole].items ? items - covered : entries[whole].items;
@@ -206,23 +187,6 @@ static struct batch *cut_profiles(struct batcher *batcher, struct otlp_limit lim
     return batch;
 }
 
-/* Each cut refers to every part of what is left. Many small ones, as edits leave them, are joined
- * before the first cut, if there is memory. */
-static struct batch *join_many(struct batcher *batcher, struct batch *pending)
-{
-    struct batch_part whole;
-    if (pending->parts_count <= BATCHER_SPLIT_PARTS_MAX || pending->sorted_levels > 0 ||
-        !batch_join(pending, batcher->budget, &whole))
-        return pending;
-    struct batch *joined = batch_create_like(pending, 1);
-    batch_append(joined, whole.owner, whole.bytes);
-    joined->items = pending->items;
-    assert(joined->bytes == pending->bytes);
-    buffer_unref(whole.owner);
-    batch_unref(pending);
-    return joined;
-}
-
 static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limit)
 {
     struct batch *pending = batcher->pending;
@@ -232,11 +196,23 @@ static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limi
     assert(pending->signal != PROFILES);
     batcher->pending = NULL;
     drop_copies(batcher);
-    if (!fits) {
-        pending = join_many(batcher, pending);
-        otlp_split(pending, limit, batcher->budget, &head, &batcher->pending);
+    if (fits)
+        return head;
+    /* Each cut refers to every part of what is left. Many small parts, as edits leave them, are
+     * joined before the first cut, if there is memory. */
+    struct batch_part whole;
+    if (pending->parts_count > BATCHER_SPLIT_PARTS_MAX && pending->sorted_levels == 0 &&
+        batch_join(pending, batcher->budget, &whole)) {
+        struct batch *joined = batch_create_like(pending, 1);
+        batch_append(joined, whole.owner, whole.bytes);
+        joined->items = pending->items;
+        assert(joined->bytes == pending->bytes);
+        buffer_unref(whole.owner);
         batch_unref(pending);
+        pending = joined;
     }
+    otlp_split(pending, limit, batcher->budget, &head, &batcher->pending);
+    batch_unref(pending);
     return head;
 }
 

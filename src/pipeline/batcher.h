@@ -27,13 +27,13 @@ struct batcher_entry {
 struct batcher {
     enum signal_kind signal;
     struct budget *budget;         /* for the headers that splitting adds */
-    struct client_info *client;    /* what the merged batches say of their clients; NULL: nothing */
-    struct batch *pending;         /* NULL: nothing. Of profiles the sums alone, without parts */
-    struct buffer *copies;         /* where small requests are copied to; NULL: nowhere yet */
-    struct profile_queue profiles; /* where those are */
+    struct client_info *client;    /* of the merged batches; NULL: none */
+    struct batch *pending;         /* NULL: nothing. For profiles the sums alone, without parts */
+    struct buffer *copies;         /* where small requests are copied to; NULL: not yet */
+    struct profile_queue profiles; /* pending profiles */
     struct batcher_entry *entries;
-    size_t entries_first; /* those before have been cut off */
-    size_t entries_count; /* from there on */
+    size_t entries_first; /* the entries before are cut off */
+    size_t entries_count; /* from entries_first on */
     size_t entries_capacity;
 };
 
@@ -56,12 +56,12 @@ uint64_t batcher_items(const struct batcher *batcher);
 uint64_t batcher_bytes(const struct batcher *batcher);
 /* Takes a reference to the batch; keeps the receipt (may be NULL) until export_batch_resolve. */
 void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *receipt);
-/* Cuts the first batch within the limit off what is pending, which must not be empty. */
+/* Cuts the first batch within the limit. Something must be pending. */
 struct export_batch batcher_cut(struct batcher *batcher, struct otlp_limit limit);
 
-/* A batch as it is, and the one that waits for it. Takes over the caller's reference. */
+/* The whole batch, for one receipt. Takes over the caller's reference. */
 struct export_batch export_batch_of(struct batch *batch, struct receipt *receipt);
 /* receipts_count of them. */
 struct receipt *const *export_batch_receipts(const struct export_batch *cut);
-/* Resolves all its receipts with the outcome; frees what it owns. */
+/* Resolves all its receipts with the outcome and frees what it owns. */
 void export_batch_resolve(struct export_batch *cut, const struct outcome *outcome);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Offering and offering again. Runs on the lane of the component. */
+/* Offers batches to the next stage, and offers refused ones again. Runs on the component's lane. */
 #include "src/pipeline/downstream_retry.h"
 
 #include <assert.h>
@@ -35,22 +35,6 @@ static void keep(struct downstream_batch *offered)
         lane_timer_start(downstream->component->lane, &downstream->timer, RETRY_NS);
 }
 
-/* Nobody will ever have it: the books and a line. */
-static struct outcome lose(const struct downstream_batch *offered, const struct outcome *outcome)
-{
-    const struct component *component = offered->owner->component;
-    const struct batch *batch = offered->batch;
-    struct outcome lost = *outcome;
-    assert(outcome->verdict != ACCEPTED);
-    lost.verdict = LOST;
-    log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
-    if (outcome->verdict == REFUSED && batch->is_acknowledged)
-        ledger_drop(component->ledger, batch, outcome->reason, component->exporters);
-    else if (outcome->verdict == REFUSED)
-        ledger_reject(component->ledger, batch, outcome->reason, component->exporters);
-    return lost;
-}
-
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct downstream_batch *offered = arg;
@@ -60,11 +44,20 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         keep(offered);
         return;
     }
-    struct outcome last = outcome->verdict == ACCEPTED ? *outcome : lose(offered, outcome);
+    struct outcome last = *outcome;
+    if (outcome->verdict != ACCEPTED) {
+        const struct component *component = downstream->component;
+        last.verdict = LOST;
+        log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
+        if (outcome->verdict == REFUSED && offered->batch->is_acknowledged)
+            ledger_drop(component->ledger, offered->batch, outcome->reason, component->exporters);
+        else if (outcome->verdict == REFUSED)
+            ledger_reject(component->ledger, offered->batch, outcome->reason, component->exporters);
+    }
     bool was_full = downstream->count == DOWNSTREAM_BATCHES_MAX;
     downstream->count--;
     downstream->on_end(offered, &last);
-    /* Room again: what waits goes on from the loop, not from inside this answer. */
+    /* There is room again. Waiting batches go on from the loop, not from inside this callback. */
     if ((was_full || downstream->is_stopping) && !timer_is_running(&downstream->timer))
         lane_timer_start(downstream->component->lane, &downstream->timer, 0);
 }
@@ -85,7 +78,7 @@ static void on_timer(struct timer *timer, void *arg)
     while (refused != NULL) {
         struct downstream_batch *next = refused->next;
         refused->next = NULL;
-        /* One refusal is enough: those behind it keep their place. */
+        /* After one refusal the rest keep their place. */
         if (downstream->refused == NULL)
             offer(refused);
         else

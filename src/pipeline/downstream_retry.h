@@ -16,7 +16,7 @@ struct downstream_retry;
 /* A batch under way; embedded by its owner. */
 struct downstream_batch {
     struct receipt receipt;
-    struct batch *batch; /* a reference that the owner gives back at the end */
+    struct batch *batch; /* a reference, released by the owner in on_end */
     struct downstream_retry *owner;
     struct downstream_batch *next;
 };
@@ -24,30 +24,30 @@ struct downstream_batch {
 struct downstream_retry {
     struct component *component;
     struct downstream_batch *refused; /* oldest first */
-    unsigned count;                   /* offered and not answered, refused ones included */
+    unsigned count;                   /* offered and unresolved, refused ones included */
     struct timer timer;
     bool is_stopping;
-    /* The batch was taken or lost (and counted): gives it back to the owner. */
+    /* The batch was taken, or lost and counted. */
     void (*on_end)(struct downstream_batch *offered, const struct outcome *outcome);
     /* There may be room again. Called from the loop, never from inside another call. */
     void (*on_room)(struct component *component);
 };
 
-/* Under way at once: without a sending queue behind, each waits for its export. */
+/* Batches under way at once: without a sending queue downstream, each waits for its export. */
 enum { DOWNSTREAM_BATCHES_MAX = 16 };
 
 void downstream_init(struct downstream_retry *downstream, struct component *component,
                      void (*on_end)(struct downstream_batch *offered,
                                     const struct outcome *outcome),
                      void (*on_room)(struct component *component));
-/* From now on on_room is called after every end, so that the component can stop. */
+/* From now on on_room follows every on_end, so that the component can stop. */
 void downstream_stop(struct downstream_retry *downstream);
-/* Nothing is under way: on_room will not be called any more. */
+/* Nothing may be under way. on_room is not called any more. */
 void downstream_end(struct downstream_retry *downstream);
-/* Whether the next stage must take something first. */
+/* True while the next stage has to take something first. */
 bool downstream_is_blocked(const struct downstream_retry *downstream);
-/* Whether the next stage has refused something that waits here to be offered again: a limit behind
- * is met. Otherwise a blocked one has as many under way as it may have. */
+/* True while a refused batch waits here to be offered again: a limit downstream is met. A blocked
+ * one that is not refusing has DOWNSTREAM_BATCHES_MAX under way. */
 bool downstream_is_refusing(const struct downstream_retry *downstream);
-/* offered->batch is set. Only while it is not blocked. */
+/* Set offered->batch first. Must not be blocked. */
 void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fan-out: who has room takes the batch; a full queue loses its share and nobody else's, unless all
- * are full: then the batch is refused as a whole. It looks like a component to the processor in
- * front of it. Runs on its lane. */
+/* Fan-out: queues with room take the batch, full ones lose only their own share. When all are full,
+ * the batch is refused as a whole. To the processor in front of it the fan-out is a component. Runs
+ * on its lane. */
 #include "src/pipeline/fanout.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 
 struct branch {
     struct exporter_queue *queue;
-    bool is_admitted; /* the batch that is being handed out */
+    bool is_admitted; /* the batch at hand */
     struct outcome refusal;
 };
 
@@ -39,57 +39,7 @@ struct fanout {
     struct branch branches[];
 };
 
-static const struct component_factory fanout_factory;
-
-static struct fanout *fanout_of(struct component *component)
-{
-    assert(component->factory == &fanout_factory);
-    return (struct fanout *)component;
-}
-
-/* Asks every queue. Returns how many admitted the batch; *ret_outcome is the first refusal, and
- * *ret_blocking a queue to wait for, or NULL. */
-static size_t admit(struct fanout *fanout, const struct batch *batch, struct outcome *ret_outcome,
-                    struct exporter_queue **ret_blocking)
-{
-    assert(fanout->waits_for == NULL);
-    size_t admitted = 0;
-    *ret_blocking = NULL;
-    for (size_t i = 0; i < fanout->count; i++) {
-        struct branch *branch = &fanout->branches[i];
-        branch->is_admitted = exporter_queue_admit(branch->queue, batch, &branch->refusal);
-        admitted += branch->is_admitted;
-        if (branch->is_admitted)
-            continue;
-        if (admitted == i)
-            *ret_outcome = branch->refusal;
-        if (*ret_blocking == NULL && exporter_queue_blocks(branch->queue, batch))
-            *ret_blocking = branch->queue;
-    }
-    return admitted;
-}
-
-static void cancel(struct fanout *fanout, const struct batch *batch)
-{
-    for (size_t i = 0; i < fanout->count; i++)
-        if (fanout->branches[i].is_admitted)
-            exporter_queue_cancel(fanout->branches[i].queue, batch);
-}
-
-static void hand_out(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
-{
-    assert(fanout->count > 0);
-    receipt_expect(receipt, (unsigned)fanout->count - 1);
-    for (size_t i = 0; i < fanout->count; i++) {
-        struct branch *branch = &fanout->branches[i];
-        if (branch->is_admitted)
-            exporter_queue_take(branch->queue, batch, receipt);
-        else
-            exporter_queue_lose(branch->queue, batch, receipt, &branch->refusal);
-    }
-}
-
-/* With connectors the answers are joined later: a connector may refuse what was given to it. */
+/* With connectors the outcomes are joined later: a connector may refuse what was given to it. */
 static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     struct component *first = fanout->connectors[0];
@@ -114,43 +64,53 @@ static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struc
     }
 }
 
-/* Nobody is waited for: whoever has no room has refused. */
-static void note_refusals(struct fanout *fanout, const struct batch *batch)
-{
-    assert(fanout->waits_for == NULL);
-    for (size_t i = 0; i < fanout->count; i++) {
-        struct branch *branch = &fanout->branches[i];
-        if (!branch->is_admitted)
-            exporter_queue_note_refusal(branch->queue, batch, &branch->refusal);
-    }
-}
-
-/* False: it has to wait for a queue. */
+/* False: the batch has to wait for a queue with block_on_overflow. */
 static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     assert(fanout->waits_for == NULL);
-    struct outcome outcome;
-    struct exporter_queue *blocking;
-    size_t admitted = admit(fanout, batch, &outcome, &blocking);
+    struct exporter_queue *blocking = NULL;
+    size_t admitted = 0;
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        branch->is_admitted = exporter_queue_admit(branch->queue, batch, &branch->refusal);
+        admitted += branch->is_admitted;
+        if (!branch->is_admitted && blocking == NULL && exporter_queue_blocks(branch->queue, batch))
+            blocking = branch->queue;
+    }
     if (blocking != NULL) {
-        cancel(fanout, batch);
+        for (size_t i = 0; i < fanout->count; i++)
+            if (fanout->branches[i].is_admitted)
+                exporter_queue_cancel(fanout->branches[i].queue, batch);
         fanout->waits_for = blocking;
         exporter_queue_wait(blocking, batch, &fanout->waiter);
         return false;
     }
-    note_refusals(fanout, batch);
-    if (fanout->connectors_count > 0)
+    for (size_t i = 0; i < fanout->count; i++)
+        if (!fanout->branches[i].is_admitted)
+            exporter_queue_note_refusal(fanout->branches[i].queue, batch,
+                                        &fanout->branches[i].refusal);
+    if (fanout->connectors_count > 0) {
         hand_to_connectors(fanout, batch, receipt);
-    else if (admitted == 0)
-        receipt_resolve(receipt, &outcome);
-    else
-        hand_out(fanout, batch, receipt);
+        return true;
+    }
+    if (admitted == 0) {
+        receipt_resolve(receipt, &fanout->branches[0].refusal);
+        return true;
+    }
+    receipt_expect(receipt, (unsigned)fanout->count - 1);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        if (branch->is_admitted)
+            exporter_queue_take(branch->queue, batch, receipt);
+        else
+            exporter_queue_lose(branch->queue, batch, receipt, &branch->refusal);
+    }
     return true;
 }
 
 static void fanout_consume(struct component *self, struct batch *batch, struct receipt *receipt)
 {
-    struct fanout *fanout = fanout_of(self);
+    struct fanout *fanout = (struct fanout *)self;
     if (fanout->waits_for == NULL && give(fanout, batch, receipt))
         return;
     struct held *held = mem_alloc(sizeof(*held));

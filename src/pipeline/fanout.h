@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a pipeline: gives a batch to the queues of all its exporters, and to its connectors.
- * A full queue refuses for itself alone; a batch that nobody has room for is refused as a whole, so
- * that whoever offered it may offer it again. With block_on_overflow a batch waits here until there
- * is room, and what comes behind it waits too. A connector has no queue: it always gets the batch
- * once no queue is waited for, and answers when the pipelines behind it have. Batches are
- * immutable, so all share the same bytes. Runs on its lane. */
+ * A full queue refuses for itself alone; a batch that no queue has room for is refused as a whole,
+ * and the caller may offer it again. With block_on_overflow a batch waits here until there is room,
+ * and later batches wait behind it. A connector has no queue: it always gets the batch once no
+ * queue blocks, and resolves the receipt when the pipelines behind it have. Batches are immutable,
+ * so all share the same bytes. Runs on its lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,12 +20,12 @@ struct exporter_queue;
 struct fanout_settings {
     struct lane *lane;
     struct ledger *ledger;
-    struct budget *budget;                /* for batches that connectors have not answered yet */
-    struct exporter_queue *const *queues; /* which outlive it, as the connectors */
+    struct budget *budget;                /* for batches that connectors have not resolved yet */
+    struct exporter_queue *const *queues; /* outlive the fan-out, as the connectors do */
     size_t queues_count;
     struct component *const *connectors;
     size_t connectors_count;
-    void (*on_free)(void *arg); /* no batch waits for room any more */
+    void (*on_free)(void *arg); /* it is not blocked any more */
     void *arg;
 };
 
@@ -33,9 +33,9 @@ struct fanout_settings {
 struct fanout *fanout_create(const struct fanout_settings *settings);
 /* Must not be blocked. */
 void fanout_destroy(struct fanout *fanout);
-/* What the last processor calls next. */
+/* The next component of the last processor. */
 struct component *fanout_component(struct fanout *fanout);
-/* It holds batches for a queue with block_on_overflow. It takes more, but the pipeline should
- * leave them in its ring: only processors that answer for what they have gathered give it to us
- * then, of which each has HANDOVERS_MAX under way at most. */
+/* True while it holds batches for a queue with block_on_overflow. It takes more, but the pipeline
+ * should leave them in its ring: only processors that have acknowledged what they gathered pass it
+ * on then, each at most DOWNSTREAM_BATCHES_MAX at once. */
 bool fanout_is_blocked(const struct fanout *fanout);

@@ -27,7 +27,7 @@ struct joint {
     struct ledger *ledger;
     struct budget *budget;
     struct batch *batch;
-    bool is_taken; /* by one of them, whatever became of it */
+    bool is_taken; /* by one of them, whatever happened to it then */
     size_t ways_count;
     size_t ways_added;
     struct way ways[];
@@ -38,25 +38,23 @@ static size_t bytes_of(const struct joint *joint)
     return sizeof(*joint) + joint->ways_count * sizeof(joint->ways[0]);
 }
 
-static void book_refusal(const struct joint *joint, const struct way *way)
-{
-    if (way->queue != NULL)
-        exporter_queue_lose(way->queue, joint->batch, NULL,
-                            &(struct outcome){.verdict = REFUSED, .reason = way->reason});
-    else if (joint->batch->is_acknowledged)
-        ledger_drop(joint->ledger, joint->batch, way->reason, way->exporters);
-    else
-        ledger_reject(joint->ledger, joint->batch, way->reason, way->exporters);
-}
-
 static void on_all_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct joint *joint = arg;
     struct outcome joined = *outcome;
     assert(receipt == &joint->sum);
-    for (size_t i = 0; joint->is_taken && i < joint->ways_count; i++)
-        if (joint->ways[i].is_refused)
-            book_refusal(joint, &joint->ways[i]);
+    for (size_t i = 0; joint->is_taken && i < joint->ways_count; i++) {
+        const struct way *way = &joint->ways[i];
+        if (!way->is_refused)
+            continue;
+        if (way->queue != NULL)
+            exporter_queue_lose(way->queue, joint->batch, NULL,
+                                &(struct outcome){.verdict = REFUSED, .reason = way->reason});
+        else if (joint->batch->is_acknowledged)
+            ledger_drop(joint->ledger, joint->batch, way->reason, way->exporters);
+        else
+            ledger_reject(joint->ledger, joint->batch, way->reason, way->exporters);
+    }
     if (joint->is_taken && joined.verdict == REFUSED)
         joined.verdict = LOST;
     receipt_resolve(joint->upstream, &joined);

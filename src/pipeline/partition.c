@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Partitions by metadata values, in a balanced search tree, and in one list for each state.
  *
- * Clients can make up values of the keys, and tenants, without end. Partitions with something
- * pending are charged to the budget. Those with nothing pending save no more than it takes to make
- * them again: PARTITIONS_IDLE_MAX small ones are kept, and when the limit on combinations is
- * reached, those that have been idle for a while give way. Runs on its owner's lane. */
+ * Clients can send any number of different values and tenants. Partitions with something pending
+ * are charged to the budget. Idle ones only save the work of making them again: PARTITIONS_IDLE_MAX
+ * small ones are kept, and at the limit on combinations the longest idle are replaced. Runs on its
+ * owner's lane. */
 #include "src/pipeline/partition.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@
 
 /* One set of values of the keys. */
 struct combination {
-    char *values; /* the begin of its partitions' keys */
+    char *values; /* the start of its partitions' keys */
     size_t partitions;
     bool is_none; /* all values are missing */
 };
@@ -78,36 +78,6 @@ static struct combination *find_combination(const struct partitions *partitions,
     return found != NULL ? *(struct combination **)found : NULL;
 }
 
-static struct combination *join_combination(struct partitions *partitions, char *values,
-                                            bool is_none)
-{
-    struct combination *combination = find_combination(partitions, values);
-    if (combination == NULL) {
-        size_t bytes = strlen(values) + 1;
-        combination = mem_alloc(sizeof(*combination));
-        *combination = (struct combination){.values = mem_alloc(bytes), .is_none = is_none};
-        memcpy(combination->values, values, bytes);
-        tsearch(combination, &partitions->combinations, compare_values);
-        partitions->combinations_count++;
-        partitions->has_none |= is_none;
-    }
-    combination->partitions++;
-    return combination;
-}
-
-static void leave_combination(struct partitions *partitions, struct combination *combination)
-{
-    assert(combination->partitions > 0);
-    if (--combination->partitions > 0)
-        return;
-    if (combination->is_none)
-        partitions->has_none = false;
-    tdelete(combination, &partitions->combinations, compare_values);
-    partitions->combinations_count--;
-    mem_free(combination->values);
-    mem_free(combination);
-}
-
 static void destroy(struct partition *partition)
 {
     struct partitions *partitions = partition->partitions;
@@ -116,7 +86,16 @@ static void destroy(struct partition *partition)
         partitions->plain = NULL;
     unlist(partition);
     tdelete(partition, &partitions->tree, compare);
-    leave_combination(partitions, partition->combination);
+    struct combination *combination = partition->combination;
+    assert(combination->partitions > 0);
+    if (--combination->partitions == 0) {
+        if (combination->is_none)
+            partitions->has_none = false;
+        tdelete(combination, &partitions->combinations, compare_values);
+        partitions->combinations_count--;
+        mem_free(combination->values);
+        mem_free(combination);
+    }
     batcher_fini(&partition->batcher);
     if (partition->state != PARTITION_IDLE)
         budget_return(partitions->budget, partition->bytes);
@@ -139,15 +118,15 @@ static bool is_wanted(const struct partitions *partitions, size_t key,
     return strcasecmp(partitions->keys.texts[key], row->key) == 0;
 }
 
-/* Profiles are sent on for the tenant that they came from, and so never merged with another's. */
+/* Profiles are exported for the tenant that they came from, so never merged with another's. */
 static const char *tenant_of(const struct partitions *partitions, const struct client_info *client)
 {
     return partitions->signal == PROFILES ? client_info_tenant(client) : NULL;
 }
 
-/* What tells a client's partition from others. */
+/* Identifies a client's partition. */
 struct partition_key {
-    char *values; /* "3:abc" for each value and ";" behind each key: no two sets give the same */
+    char *values; /* "3:abc" for each value and ";" after each key: unambiguous */
     bool is_none; /* there are no values */
     char *text;   /* the values, then the tenant */
 };
@@ -179,13 +158,7 @@ static struct partition_key key_of(const struct partitions *partitions,
     return key;
 }
 
-static void key_fini(struct partition_key *key)
-{
-    mem_free(key->values);
-    mem_free(key->text);
-}
-
-/* Only the tenant and the configured keys travel on with the merged request. */
+/* The merged request keeps only the tenant and the configured keys. */
 static struct client_info *client_of(const struct partitions *partitions,
                                      const struct client_info *client)
 {
@@ -195,7 +168,7 @@ static struct client_info *client_of(const struct partitions *partitions,
         return NULL;
     struct client_metadata *rows =
         mem_alloc((client->metadata_count * partitions->keys.count + 1) * sizeof(*rows));
-    /* First, where it is found before those that the keys may bring along. */
+    /* First, so that it is found before any that the keys add. */
     if (tenant != NULL)
         rows[count++] = (struct client_metadata){.key = CLIENT_TENANT_HEADER, .value = tenant};
     for (size_t key = 0; key < partitions->keys.count; key++)
@@ -208,8 +181,8 @@ static struct client_info *client_of(const struct partitions *partitions,
     return merged;
 }
 
-/* Whether one more combination of values is within the limit, when necessary in the place of those
- * that have been idle for longest. */
+/* Whether one more combination of values is within the limit, if need be after destroying those
+ * that have been idle longest. */
 static bool admits(struct partitions *partitions, const struct partition_key *key)
 {
     const struct partition_list *idle = &partitions->lists[PARTITION_IDLE];
@@ -238,20 +211,24 @@ static struct partition *create(struct partitions *partitions, struct partition_
     partition->partitions = partitions;
     partition->key = key->text;
     key->text = NULL;
-    partition->combination = join_combination(partitions, key->values, key->is_none);
-    /* The key, the combination's values, and about as much in what travels on of the client. */
+    struct combination *combination = find_combination(partitions, key->values);
+    if (combination == NULL) {
+        size_t bytes = strlen(key->values) + 1;
+        combination = mem_alloc(sizeof(*combination));
+        *combination = (struct combination){.values = mem_alloc(bytes), .is_none = key->is_none};
+        memcpy(combination->values, key->values, bytes);
+        tsearch(combination, &partitions->combinations, compare_values);
+        partitions->combinations_count++;
+        partitions->has_none |= key->is_none;
+    }
+    combination->partitions++;
+    partition->combination = combination;
+    /* The key, the combination's values, and about as much for the merged client. */
     partition->bytes = sizeof(*partition) + 3 * strlen(partition->key);
     budget_take(partitions->budget, partition->bytes);
     tsearch(partition, &partitions->tree, compare);
     enlist(partition, PARTITION_BUSY);
     return partition;
-}
-
-static struct partition *find(const struct partitions *partitions, char *key)
-{
-    struct partition wanted = {.key = key};
-    void *found = tfind(&wanted, &partitions->tree, compare);
-    return found != NULL ? *(struct partition **)found : NULL;
 }
 
 static struct partition *wake(struct partition *partition)
@@ -270,14 +247,16 @@ struct partition *partitions_of(struct partitions *partitions, const struct clie
     if (is_plain && partitions->plain != NULL)
         return wake(partitions->plain);
     struct partition_key key = key_of(partitions, client);
-    struct partition *partition = find(partitions, key.text);
+    void *found = tfind(&(struct partition){.key = key.text}, &partitions->tree, compare);
+    struct partition *partition = found != NULL ? *(struct partition **)found : NULL;
     if (partition != NULL)
         wake(partition);
     else if (admits(partitions, &key))
         partition = create(partitions, &key, client);
     if (is_plain)
         partitions->plain = partition;
-    key_fini(&key);
+    mem_free(key.values);
+    mem_free(key.text);
     return partition;
 }
 

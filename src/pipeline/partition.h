@@ -17,7 +17,7 @@ struct combination;
 struct partitions;
 
 enum partition_state {
-    PARTITION_BUSY, /* something is pending, or about to be */
+    PARTITION_BUSY, /* something is pending, or will be at once */
     PARTITION_DUE,  /* something is pending that its owner wants to flush */
     PARTITION_IDLE, /* nothing is pending: it may be freed */
     PARTITION_STATES,
@@ -30,8 +30,8 @@ struct partition {
     void *owner;
     struct partitions *partitions;
     struct combination *combination; /* of values, which other tenants may have too */
-    char *key;                       /* the values, each behind its length, then the tenant */
-    uint64_t bytes;                  /* what it takes, charged but for IDLE */
+    char *key;                       /* the values, each after its length, then the tenant */
+    uint64_t bytes;                  /* of memory, charged unless IDLE */
     uint64_t idle_since_ns;
     enum partition_state state;
     struct partition *previous; /* in the list of its state */
@@ -39,7 +39,7 @@ struct partition {
 };
 
 struct partition_list {
-    struct partition *first; /* in that state for longest */
+    struct partition *first; /* longest in that state */
     struct partition *last;
     size_t count;
 };
@@ -53,31 +53,31 @@ struct partitions {
     void *owner;
     void *tree;                /* of partitions; <search.h>, by key */
     void *combinations;        /* <search.h>, by values */
-    size_t combinations_count; /* with the one that has no values at all */
-    bool has_none;             /* that one is there */
+    size_t combinations_count; /* including the one that has no values at all */
+    bool has_none;             /* that one exists */
     struct partition_list lists[PARTITION_STATES];
-    struct partition *plain; /* without keys: of clients without a tenant; NULL: not there */
+    struct partition *plain; /* without keys: of clients without a tenant; NULL: none */
 };
 
 /* keys and budget outlive the partitions. Each that is not idle is charged to the budget, beyond
  * its limit if need be. */
 void partitions_init(struct partitions *partitions, enum signal_kind signal, struct budget *budget,
                      struct config_texts keys, size_t combinations_max);
-/* Who hears of the timers. */
+/* Sets the callback of the partitions' timers. */
 void partitions_owned_by(struct partitions *partitions, timer_fn on_timer, void *owner);
 /* Nothing may be pending and no timer running. */
 void partitions_fini(struct partitions *partitions);
 
-/* The partition of a client (NULL: all values are missing), made when it is new. It is busy until
- * the caller settles it. NULL when it would be of one combination of values more than the limit
- * allows and none has been idle for PARTITION_IDLE_MIN_NS. A client without any of the values is
- * not counted, nor are tenants that no key names. */
+/* Finds or makes the partition of a client (NULL: all values are missing). It is busy until the
+ * caller settles it. NULL when it would need one combination of values above the limit and none has
+ * been idle for PARTITION_IDLE_MIN_NS. A client without any of the values does not count, nor do
+ * tenants that no key names. */
 struct partition *partitions_of(struct partitions *partitions, const struct client_info *client);
-/* After partitions_of, gather_add or gather_cut. With nothing pending the partition is idle from
- * now on: its timer has been stopped, and the caller forgets it. */
+/* Call after partitions_of, batcher_add or batcher_cut. With nothing pending the partition becomes
+ * idle: its timer must be stopped, and the caller must forget it. */
 void partition_settle(struct partition *partition, bool is_due);
-/* The one that has been due for longest; NULL: none is. */
+/* The one that has been due longest; NULL: none is. */
 struct partition *partitions_due(const struct partitions *partitions);
-/* Everything that is pending is due. Every partition has been settled. */
+/* Makes everything pending due. Every partition must have been settled. */
 void partitions_all_due(struct partitions *partitions);
 bool partitions_have_pending(const struct partitions *partitions);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipelines and outlets. A request in a pipeline is an entry: it remembers who waits, and books the
- * refusal when nobody behind took it. Runs on one lane. */
+/* Pipelines and outlets. A request in a pipeline is an entry: it remembers the upstream receipt,
+ * and counts the refusal when nothing downstream took the batch. Runs on one lane. */
 #include "src/pipeline/pipeline.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ struct pipeline {
     void *drained_arg;
 };
 
-/* Which refusals the pipeline books itself; the others are booked by who offered the batch. */
+/* Which refusals the pipeline counts itself; the caller counts the others. */
 enum booking { BOOKS_ALL, BOOKS_PERMANENT, BOOKS_NONE };
 
 struct entry {
@@ -41,8 +41,7 @@ struct entry {
     enum booking booking;
 };
 
-/* What an entry is charged for: itself, and the two places at most that a growing ring has for it.
- */
+/* Bytes charged for an entry: itself, and at most two slots of a growing ring. */
 enum { ENTRY_BYTES = sizeof(struct entry) + 2 * sizeof(void *) };
 
 struct outlet {
@@ -50,17 +49,7 @@ struct outlet {
     struct pipeline *pipelines[];
 };
 
-static void report_drained(struct pipeline *pipeline)
-{
-    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
-        fanout_is_blocked(pipeline->fanout))
-        return;
-    void (*drained)(void *) = pipeline->drained;
-    pipeline->drained = NULL;
-    drained(pipeline->drained_arg);
-}
-
-/* REFUSED means that nobody behind has it: it ends here, and its client is told. */
+/* REFUSED: nothing downstream has the batch, so it ends here. */
 static void on_entry_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct entry *entry = arg;
@@ -76,8 +65,8 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     budget_return(pipeline->budget, ENTRY_BYTES);
 }
 
-/* While the fan-out holds a batch that waits for room, the ring is left to fill: that is the
- * back-pressure. Others have their turn after a large one. */
+/* While the fan-out is blocked, the ring fills: that is the back-pressure. A large batch ends the
+ * turn, so that others get theirs. */
 static void drain_ring(void *arg)
 {
     struct pipeline *pipeline = arg;
@@ -94,7 +83,12 @@ static void drain_ring(void *arg)
             return;
         }
     }
-    report_drained(pipeline);
+    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
+        fanout_is_blocked(pipeline->fanout))
+        return;
+    void (*drained)(void *) = pipeline->drained;
+    pipeline->drained = NULL;
+    drained(pipeline->drained_arg);
 }
 
 static void on_fanout_free(void *arg)
@@ -102,17 +96,6 @@ static void on_fanout_free(void *arg)
     struct pipeline *pipeline = arg;
     assert(!fanout_is_blocked(pipeline->fanout));
     lane_defer(pipeline->lane, &pipeline->job);
-}
-
-static void chain(struct pipeline *pipeline, const struct pipeline_settings *settings)
-{
-    assert(settings->processors != NULL || settings->processors_count == 0);
-    struct component *next = fanout_component(pipeline->fanout);
-    for (size_t i = settings->processors_count; i > 0; i--) {
-        settings->processors[i - 1]->next = next;
-        next = settings->processors[i - 1];
-    }
-    pipeline->head = next;
 }
 
 struct pipeline *pipeline_create(const struct pipeline_settings *settings)
@@ -136,7 +119,11 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
         .on_free = on_fanout_free,
         .arg = pipeline,
     });
-    chain(pipeline, settings);
+    pipeline->head = fanout_component(pipeline->fanout);
+    for (size_t i = settings->processors_count; i > 0; i--) {
+        settings->processors[i - 1]->next = pipeline->head;
+        pipeline->head = settings->processors[i - 1];
+    }
     return pipeline;
 }
 
@@ -259,8 +246,8 @@ unsigned outlet_exporters(const struct outlet *outlet)
     return exporters;
 }
 
-/* Into the ring, not straight on: a chain of connectors needs no deeper stack, and each pipeline
- * has its turn. */
+/* Goes through the ring, so that a chain of connectors needs no deeper stack and each pipeline gets
+ * its turn. */
 static void pass(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
 {
     assert(lane_is_current(pipeline->lane));

@@ -28,19 +28,18 @@ struct pipeline_settings {
     size_t queues_count;
     struct component *const *connectors;
     size_t connectors_count;
-    unsigned
-        exporters; /* how many destinations each item is owed to, those behind connectors too */
+    unsigned exporters; /* destinations of each item, those behind connectors included */
 };
 
 /* Copies the lists. */
 struct pipeline *pipeline_create(const struct pipeline_settings *settings);
-/* Must be drained. NULL is tolerated. */
+/* Must be drained. NULL is a no-op. */
 void pipeline_destroy(struct pipeline *pipeline);
-/* A request from a receiver: into the ring, or refused (UNAVAILABLE) when the budget is used up.
+/* Puts a receiver's request into the ring, or refuses it (UNAVAILABLE) when the budget is used up.
  * The receipt, which may be NULL, resolves exactly once. */
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt);
-/* Calls done(arg) once when the ring is empty and nothing is held at the fan-out; nothing more is
- * offered by then. */
+/* Calls done(arg) once, when the ring is empty and the fan-out holds nothing. Nothing more may be
+ * offered. */
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg);
 /* Any thread. refusals: requests that the budget had no room for. */
 struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline);
@@ -48,5 +47,5 @@ struct ring_figures pipeline_ring_figures(const struct pipeline *pipeline);
 /* Where the batches of one signal of a receiver or a connector go: one or more pipelines. */
 struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count);
 void outlet_destroy(struct outlet *outlet);
-/* How many destinations an item is owed to that goes to all of them. */
+/* The number of destinations of an item that goes to all of them. */
 unsigned outlet_exporters(const struct outlet *outlet);

@@ -11,14 +11,6 @@ void retry_init(struct retry *retry, uint64_t now_ns)
     *retry = (struct retry){.started_ns = now_ns};
 }
 
-static uint64_t grow(const struct retry_config *config, uint64_t interval_ns)
-{
-    assert(config->multiplier >= 0);
-    double grown = (double)interval_ns * config->multiplier;
-    /* Written so that NaN, 0 times infinity, ends at the maximum too. */
-    return grown < (double)config->max_interval_ns ? (uint64_t)grown : config->max_interval_ns;
-}
-
 bool retry_next(struct retry *retry, const struct retry_config *config, uint64_t now_ns,
                 uint64_t hint_ns, double random, uint64_t *ret_delay_ns)
 {
@@ -28,7 +20,10 @@ bool retry_next(struct retry *retry, const struct retry_config *config, uint64_t
         retry->interval_ns = config->initial_interval_ns;
     double spread = 1 + config->randomization_factor * (2 * random - 1);
     uint64_t delay_ns = (uint64_t)((double)retry->interval_ns * spread);
-    retry->interval_ns = grow(config, retry->interval_ns);
+    double grown = (double)retry->interval_ns * config->multiplier;
+    /* Written so that NaN, 0 times infinity, ends at the maximum too. */
+    retry->interval_ns =
+        grown < (double)config->max_interval_ns ? (uint64_t)grown : config->max_interval_ns;
     if (delay_ns < hint_ns)
         delay_ns = hint_ns;
     uint64_t elapsed_ns = now_ns - retry->started_ns;
