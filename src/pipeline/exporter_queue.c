@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of one exporter on one lane: admission, the ring, batching, consumer slots, attempts
- * and retries, the ledger's last word, drain. Runs on the exporter's lane. */
+ * and retries, the final count in the ledger, drain. Runs on the exporter's lane. */
 #include "src/pipeline/exporter_queue.h"
 
 #include <assert.h>
@@ -18,10 +18,13 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/pipeline/batcher.h"
-#include "src/pipeline/queue_batcher.h"
+#include "src/pipeline/partition.h"
 #include "src/pipeline/retry.h"
 
-enum { ERROR_TEXT_MAX = 1024, INTERVAL_TEXT_MAX = 64, ADVICE_MAX = 256 };
+enum { ERROR_MAX = 1024, INTERVAL_MAX = 64, ADVICE_MAX = 256 };
+
+/* mark_ns of a partition is 0, or 1 once its flush_timeout is over. */
+enum { NOT_TIMED_OUT, TIMED_OUT };
 
 /* A batch on its way to the back-end: attempts and back-off. */
 struct export
@@ -39,9 +42,9 @@ struct export
 /* A request in the queue. Its receipt joins the results of the exports that carry its items. */
 struct request {
     struct receipt receipt;
-    struct receipt *upstream; /* who waits for the result; NULL: answered */
+    struct receipt *upstream; /* waits for the result; NULL: resolved already */
     struct exporter_queue *queue;
-    struct batch *batch;  /* until an export or the batching holds its bytes */
+    struct batch *batch;  /* until an export or a batcher holds its bytes */
     uint64_t units;       /* of the queue's capacity, held until the request is done */
     struct export export; /* absent with sending_queue::batch */
 };
@@ -50,15 +53,17 @@ struct exporter_queue {
     struct component *exporter;
     const struct exporter_queue_config *config;
     struct exporter_queue_shared *shared;
-    struct ring *ring;              /* NULL without a queue */
-    struct queue_batcher *batching; /* NULL without sending_queue::batch */
-    struct export *exports;         /* under way */
+    struct ring *ring; /* NULL without a queue */
+    bool has_batch;    /* sending_queue::batch */
+    struct partitions
+        partitions;         /* with it: a batcher for each client of partition::metadata_keys */
+    struct export *exports; /* under way */
     uint64_t exports_count;
     uint64_t requests_count; /* taken and not done */
     struct lane_job job;
     struct budget_waiter slot_waiter;
     counter refused_requests;
-    bool is_out_of_retries; /* a shutdown has begun: what fails now is lost */
+    bool is_out_of_retries; /* shutting down: a failed attempt is the last */
     bool is_stopping;
     void (*done)(void *arg);
     void *done_arg;
@@ -121,7 +126,7 @@ const char *export_failure_name(size_t failure)
                                      : others[failure - EXPORT_STATUSES];
 }
 
-/* As the Go collector, whether the queue takes it or not. */
+/* As in the Go collector, refused requests count too. */
 static void count_offer(struct exporter_queue *queue, const struct batch *batch)
 {
     if (queue->ring == NULL)
@@ -164,24 +169,15 @@ static bool is_drained(const struct exporter_queue *queue)
     return queue->requests_count == 0 && queue->exports_count == 0;
 }
 
-static void report_stop(struct exporter_queue *queue)
-{
-    if (!queue->is_stopping || queue->done == NULL || !is_drained(queue))
-        return;
-    void (*done)(void *) = queue->done;
-    queue->done = NULL;
-    done(queue->done_arg);
-}
-
-/* The client had an OK already: from the queue, or from a stage before. */
+/* The client has had its OK, from the queue or from an earlier stage. */
 static bool is_acknowledged(const struct exporter_queue *queue, const struct batch *batch)
 {
     return batch->is_acknowledged ||
            (queue->config->has_queue && !queue->config->queue.wait_for_result);
 }
 
-/* The end of "Exporting failed. Dropping data.", as in the Go collector: what would have helped; ""
- * when queue and retries are on. */
+/* The end of "Exporting failed. Dropping data.", as in the Go collector: which option would help;
+ * "" when queue and retries are on. */
 static const char *advice(const struct exporter_queue_config *config)
 {
 #define TRY_RETRY " Try enabling retry_on_failure config option to retry on retryable errors."
@@ -211,34 +207,12 @@ static void count_loss(struct exporter_queue *queue, const struct batch *batch, 
                 !is_acknowledged(queue, batch));
 }
 
-/* Items of a delivered batch that did not arrive: no status goes with them. */
-static void count_left_out(struct exporter_queue *queue, const struct batch *batch, uint64_t items,
-                           enum loss_reason reason)
-{
-    const struct outcome lost = {
-        .verdict = LOST, .cause = FAILURE_OTHER, .reason = reason, .is_permanent = true};
-    if (items > 0)
-        count_loss(queue, batch, items, &lost);
-}
-
-static void log_loss(struct exporter_queue *queue, uint64_t items, const char *why,
-                     const struct outcome *outcome)
-{
-    const struct exporter_queue_config *config = queue->config;
-    char text[ERROR_TEXT_MAX];
-    char message[ADVICE_MAX];
-    snprintf(text, sizeof(text), "%s%s", why, outcome->message != NULL ? outcome->message : "");
-    snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
-             config->has_queue ? "Dropping" : "Rejecting", advice(config));
-    log_error(&queue->exporter->logger, message, log_text("error", text),
-              log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
-}
-
-/* Counts and logs a batch that will not be sent any more, and resolves its receipts. Takes over the
- * cut. */
+/* Counts and logs a batch that will not be exported any more, and resolves its receipts. Takes over
+ * the cut. */
 static void lose(struct exporter_queue *queue, struct export_batch *cut, const char *why,
                  const struct outcome *outcome)
 {
+    const struct exporter_queue_config *config = queue->config;
     struct outcome lost = *outcome;
     assert(outcome->delivered_items <= cut->batch->items);
     uint64_t items = cut->batch->items - outcome->delivered_items;
@@ -247,14 +221,20 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
      * back-off. */
     if (!outcome->is_hint_for_all)
         lost.retry_after_ns = 0;
-    log_loss(queue, items, why, outcome);
+    char error[ERROR_MAX];
+    char message[ADVICE_MAX];
+    snprintf(error, sizeof(error), "%s%s", why, outcome->message != NULL ? outcome->message : "");
+    snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
+             config->has_queue ? "Dropping" : "Rejecting", advice(config));
+    log_error(&queue->exporter->logger, message, log_text("error", error),
+              log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
     count_delivery(queue, cut->batch, outcome->delivered_items);
     count_loss(queue, cut->batch, items, outcome);
     export_batch_resolve(cut, &lost);
 }
 
-/* Frees the export and returns its batch: resolving the receipts may free the request that embeds
- * the export. */
+/* Frees the export and returns its batch. Resolve the receipts only then: that may free the request
+ * that embeds the export. */
 static struct export_batch end(struct export *export)
 {
     struct exporter_queue *queue = export->queue;
@@ -276,63 +256,76 @@ static struct export_batch end(struct export *export)
     return cut;
 }
 
+/* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
+static void print_interval(char text[static INTERVAL_MAX], uint64_t interval_ns)
+{
+    uint64_t minutes = interval_ns / NS_PER_S / 60;
+    double seconds = (double)(interval_ns % (60 * (uint64_t)NS_PER_S)) / NS_PER_S;
+    if (interval_ns > 0 && interval_ns < NS_PER_S)
+        snprintf(text, INTERVAL_MAX, "%.9gms", (double)interval_ns / NS_PER_MS);
+    else if (minutes == 0)
+        snprintf(text, INTERVAL_MAX, "%.11gs", seconds);
+    else if (minutes < 60)
+        snprintf(text, INTERVAL_MAX, "%" PRIu64 "m%.11gs", minutes, seconds);
+    else
+        snprintf(text, INTERVAL_MAX, "%" PRIu64 "h%" PRIu64 "m%.11gs", minutes / 60, minutes % 60,
+                 seconds);
+}
+
 static void deliver(struct export *export, const struct outcome *outcome)
 {
     struct exporter_queue *queue = export->queue;
     struct export_batch cut = end(export);
     const struct batch *batch = cut.batch;
-    uint64_t left_out = outcome->invalid_items + outcome->too_large_items;
-    assert(left_out <= outcome->rejected_items);
+    uint64_t known = outcome->invalid_items + outcome->too_large_items;
+    assert(known <= outcome->rejected_items);
     assert(outcome->rejected_items <= batch->items);
     count_delivery(queue, batch, batch->items - outcome->rejected_items);
-    count_left_out(queue, batch, outcome->invalid_items, LOSS_INVALID);
-    count_left_out(queue, batch, outcome->too_large_items, LOSS_TOO_LARGE);
-    count_left_out(queue, batch, outcome->rejected_items - left_out, LOSS_PERMANENT);
+    /* Items of a delivered batch that the back-end left out, without a status of their own. */
+    const struct {
+        uint64_t items;
+        enum loss_reason reason;
+    } left_out[] = {{outcome->invalid_items, LOSS_INVALID},
+                    {outcome->too_large_items, LOSS_TOO_LARGE},
+                    {outcome->rejected_items - known, LOSS_PERMANENT}};
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+        if (left_out[i].items > 0)
+            count_loss(queue, batch, left_out[i].items,
+                       &(struct outcome){.verdict = LOST,
+                                         .cause = FAILURE_OTHER,
+                                         .reason = left_out[i].reason,
+                                         .is_permanent = true});
     export_batch_resolve(&cut, outcome);
 }
 
-static void give_up(struct export *export, const char *why, enum loss_reason reason,
-                    const struct outcome *outcome)
+/* The batch is delivered, lost, or waits for its next attempt. */
+static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
-    struct exporter_queue *queue = export->queue;
-    struct outcome final = *outcome;
-    final.reason = reason;
-    if (reason == LOSS_SHUTDOWN)
-        final.cause = FAILURE_SHUTDOWN;
-    struct export_batch cut = end(export);
-    lose(queue, &cut, why, &final);
-}
-
-/* As Go prints a duration: "684.93ms", "4.5s", "1m2.5s", "1h0m0s". */
-static void print_interval(char text[static INTERVAL_TEXT_MAX], uint64_t interval_ns)
-{
-    uint64_t minutes = interval_ns / NS_PER_S / 60;
-    double seconds = (double)(interval_ns % (60 * (uint64_t)NS_PER_S)) / NS_PER_S;
-    if (interval_ns > 0 && interval_ns < NS_PER_S)
-        snprintf(text, INTERVAL_TEXT_MAX, "%.9gms", (double)interval_ns / NS_PER_MS);
-    else if (minutes == 0)
-        snprintf(text, INTERVAL_TEXT_MAX, "%.11gs", seconds);
-    else if (minutes < 60)
-        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "m%.11gs", minutes, seconds);
-    else
-        snprintf(text, INTERVAL_TEXT_MAX, "%" PRIu64 "h%" PRIu64 "m%.11gs", minutes / 60,
-                 minutes % 60, seconds);
-}
-
-static void back_off(struct export *export, const struct outcome *outcome)
-{
+    struct export *export = arg;
     struct exporter_queue *queue = export->queue;
     const struct exporter_queue_config *config = queue->config;
     uint64_t delay_ns = 0;
-    if (queue->is_out_of_retries) {
-        give_up(export, "interrupted due to shutdown: ", LOSS_SHUTDOWN, outcome);
+    assert(receipt == &export->attempt);
+    if (outcome->verdict == ACCEPTED) {
+        deliver(export, outcome);
+        return;
+    }
+    const char *why;
+    struct outcome last = *outcome;
+    last.reason = LOSS_RETRIES_OVER;
+    if (outcome->is_permanent) {
+        why = "not retryable error: ";
+        last.reason = outcome->reason == LOSS_BUSY ? LOSS_PERMANENT : outcome->reason;
+    } else if (queue->is_out_of_retries) {
+        why = "interrupted due to shutdown: ";
+        last.reason = LOSS_SHUTDOWN;
     } else if (!config->has_retry) {
-        give_up(export, "", LOSS_RETRIES_OVER, outcome);
+        why = "";
     } else if (!retry_next(&export->retry, &config->retry, clock_now_ns(), outcome->retry_after_ns,
                            random_uniform(), &delay_ns)) {
-        give_up(export, "no more retries left: ", LOSS_RETRIES_OVER, outcome);
+        why = "no more retries left: ";
     } else {
-        char interval[INTERVAL_TEXT_MAX];
+        char interval[INTERVAL_MAX];
         counter_add(&queue->counters.retries, 1);
         print_interval(interval, delay_ns);
         log_info(&queue->exporter->logger,
@@ -340,20 +333,12 @@ static void back_off(struct export *export, const struct outcome *outcome)
                  log_text("error", outcome->message != NULL ? outcome->message : ""),
                  log_text("interval", interval));
         lane_timer_start(queue->exporter->lane, &export->timer, delay_ns);
+        return;
     }
-}
-
-static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct export *export = arg;
-    assert(receipt == &export->attempt);
-    if (outcome->verdict == ACCEPTED)
-        deliver(export, outcome);
-    else if (outcome->is_permanent)
-        give_up(export, "not retryable error: ",
-                outcome->reason == LOSS_BUSY ? LOSS_PERMANENT : outcome->reason, outcome);
-    else
-        back_off(export, outcome);
+    if (last.reason == LOSS_SHUTDOWN)
+        last.cause = FAILURE_SHUTDOWN;
+    struct export_batch cut = end(export);
+    lose(queue, &cut, why, &last);
 }
 
 static void attempt(struct timer *timer, void *arg)
@@ -384,15 +369,6 @@ static void start_export(struct exporter_queue *queue, struct export *export,
     attempt(&export->timer, export);
 }
 
-/* Retries end: whoever waits for one is tried at once, for the last time. */
-static void end_retries(struct exporter_queue *queue)
-{
-    queue->is_out_of_retries = true;
-    for (struct export *export = queue->exports; export != NULL; export = export->next)
-        if (timer_is_running(&export->timer))
-            lane_timer_start(queue->exporter->lane, &export->timer, 0);
-}
-
 /* Every export that carries items of the request has ended: its room in the queue is free again. */
 static void on_request_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
@@ -416,19 +392,64 @@ static void export_request(struct request *request)
     start_export(request->queue, &request->export, &cut);
 }
 
-/* False: nothing is due. */
+static void start_flush_timer(struct exporter_queue *queue, struct partition *partition)
+{
+    lane_timer_start(queue->exporter->lane, &partition->timer,
+                     queue->config->queue.batch.flush_timeout_ns);
+}
+
+static void on_flush_timeout(struct timer *timer, void *arg)
+{
+    struct partition *partition = arg;
+    struct exporter_queue *queue = partition->owner;
+    assert(timer == &partition->timer);
+    partition->mark_ns = TIMED_OUT;
+    partition_settle(partition, true);
+    lane_defer(queue->exporter->lane, &queue->job);
+}
+
+static bool is_due(const struct exporter_queue *queue, const struct partition *partition)
+{
+    const struct sending_queue_config *config = &queue->config->queue;
+    const struct batcher *batcher = &partition->batcher;
+    if (batcher->pending == NULL)
+        return false;
+    uint64_t size =
+        queue_batch_sizer(config) == QUEUE_BYTES ? batcher_bytes(batcher) : batcher_items(batcher);
+    return queue->is_stopping || partition->mark_ns == TIMED_OUT || size >= config->batch.min_size;
+}
+
+/* Merges requests of the ring until a batch is due, and exports it. False: nothing is due. */
 static bool export_next_batch(struct exporter_queue *queue)
 {
-    struct export_batch cut;
-    while (!queue_batcher_next(queue->batching, &cut)) {
+    const struct sending_queue_config *config = &queue->config->queue;
+    struct partition *partition;
+    while ((partition = partitions_due(&queue->partitions)) == NULL) {
         struct request *request = ring_pop(queue->ring);
         if (request == NULL)
             return false;
-        queue_batcher_add(queue->batching, request->batch, &request->receipt);
+        partition = partitions_of(&queue->partitions, request->batch->client);
+        if (partition->batcher.pending == NULL)
+            start_flush_timer(queue, partition);
+        batcher_add(&partition->batcher, request->batch, &request->receipt);
+        partition_settle(partition, is_due(queue, partition));
         batch_unref(request->batch);
         request->batch = NULL;
     }
-    if (queue_batcher_is_oversized(&queue->config->queue, cut.batch)) {
+    bool is_bytes = queue_batch_sizer(config) == QUEUE_BYTES;
+    uint64_t max_size = config->batch.max_size;
+    struct export_batch cut =
+        batcher_cut(&partition->batcher, (struct otlp_limit){.items_max = is_bytes ? 0 : max_size,
+                                                             .bytes_max = is_bytes ? max_size : 0});
+    if (partition->batcher.pending == NULL) {
+        partition->mark_ns = NOT_TIMED_OUT;
+        lane_timer_stop(queue->exporter->lane, &partition->timer);
+    } else if (partition->mark_ns == NOT_TIMED_OUT) {
+        /* The rest is a new batch with a flush_timeout of its own. */
+        start_flush_timer(queue, partition);
+    }
+    partition_settle(partition, is_due(queue, partition));
+    if (is_bytes && max_size > 0 && cut.batch->bytes > max_size && cut.batch->items <= 1) {
         struct outcome too_large = outcome_refused(
             STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
         too_large.reason = LOSS_TOO_LARGE;
@@ -440,23 +461,19 @@ static bool export_next_batch(struct exporter_queue *queue)
     return true;
 }
 
-static bool has_work(const struct exporter_queue *queue)
-{
-    return ring_depth(queue->ring) > 0 ||
-           (queue->batching != NULL && queue_batcher_is_due(queue->batching));
-}
-
-/* Begins exports while there is work and a consumer for it. Others have their turn after a large
- * one. */
+/* Starts exports while there is work and a free consumer. A large export ends the turn, so that
+ * others get theirs. */
 static void dispatch(void *arg)
 {
     struct exporter_queue *queue = arg;
-    while (queue->ring != NULL && has_work(queue)) {
+    while (queue->ring != NULL &&
+           (ring_depth(queue->ring) > 0 ||
+            (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
         if (!budget_try_take(&queue->shared->consumers, 1)) {
             budget_wait(&queue->shared->consumers, &queue->slot_waiter, 1);
             break;
         }
-        if (queue->batching == NULL) {
+        if (!queue->has_batch) {
             export_request(ring_pop(queue->ring));
         } else if (!export_next_batch(queue)) {
             budget_return(&queue->shared->consumers, 1);
@@ -467,7 +484,11 @@ static void dispatch(void *arg)
             return;
         }
     }
-    report_stop(queue);
+    if (!queue->is_stopping || queue->done == NULL || !is_drained(queue))
+        return;
+    void (*done)(void *) = queue->done;
+    queue->done = NULL;
+    done(queue->done_arg);
 }
 
 static void wake(void *arg)
@@ -487,8 +508,13 @@ struct exporter_queue *exporter_queue_create(struct component *exporter,
     queue->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = queue};
     if (queue->config->has_queue)
         queue->ring = ring_create();
-    if (queue->config->has_queue && queue->config->queue.has_batch)
-        queue->batching = queue_batcher_create(&queue->config->queue, exporter, wake, queue);
+    if (queue->config->has_queue && queue->config->queue.has_batch) {
+        queue->has_batch = true;
+        /* No limit: a partition with something pending holds at least one request of the queue. */
+        partitions_init(&queue->partitions, exporter->signal, exporter->budget,
+                        queue->config->queue.batch.partition.metadata_keys, 0);
+        partitions_owned_by(&queue->partitions, on_flush_timeout, queue);
+    }
     return queue;
 }
 
@@ -499,7 +525,8 @@ void exporter_queue_destroy(struct exporter_queue *queue)
     assert(is_drained(queue));
     lane_defer_cancel(queue->exporter->lane, &queue->job);
     budget_wait_cancel(&queue->shared->consumers, &queue->slot_waiter);
-    queue_batcher_destroy(queue->batching);
+    if (queue->has_batch)
+        partitions_fini(&queue->partitions);
     ring_destroy(queue->ring);
     mem_free(queue);
 }
@@ -513,7 +540,7 @@ void exporter_queue_note_refusal(struct exporter_queue *queue, const struct batc
         return;
     counter_add(&queue->refused_requests, 1);
     count_offer(queue, batch);
-    /* What was acknowledged is kept by whoever did so, and offered again: no data is rejected. */
+    /* The stage that acknowledged the batch keeps it and offers it again: nothing is rejected. */
     if (batch->is_acknowledged)
         return;
     counter_add(&queue->counters.enqueue_failed[batch->signal], batch->items);
@@ -538,7 +565,7 @@ bool exporter_queue_admit(struct exporter_queue *queue, const struct batch *batc
         return true;
     *ret_outcome = outcome_busy("sending queue is full");
     if (units > budget_limit(&queue->shared->capacity)) {
-        /* The code of a busy queue, as in the Go collector, but no room will ever do. */
+        /* The status of a full queue, as in the Go collector, but a retry can never succeed. */
         ret_outcome->message = "element size too large";
         ret_outcome->reason = LOSS_TOO_LARGE;
         ret_outcome->is_permanent = true;
@@ -557,8 +584,8 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
 {
     assert(!queue->is_stopping);
     bool waits = queue->ring == NULL || queue->config->queue.wait_for_result;
-    struct request *request = mem_alloc(queue->batching != NULL ? offsetof(struct request, export)
-                                                                : sizeof(struct request));
+    struct request *request =
+        mem_alloc(queue->has_batch ? offsetof(struct request, export) : sizeof(struct request));
     receipt_init(&request->receipt, on_request_done, request);
     request->queue = queue;
     request->upstream = waits ? receipt : NULL;
@@ -607,7 +634,10 @@ void exporter_queue_wait(struct exporter_queue *queue, const struct batch *batch
 
 void exporter_queue_flush_retries(struct exporter_queue *queue)
 {
-    end_retries(queue);
+    queue->is_out_of_retries = true;
+    for (struct export *export = queue->exports; export != NULL; export = export->next)
+        if (timer_is_running(&export->timer))
+            lane_timer_start(queue->exporter->lane, &export->timer, 0);
 }
 
 void exporter_queue_stop(struct exporter_queue *queue, void (*done)(void *arg), void *arg)
@@ -616,9 +646,9 @@ void exporter_queue_stop(struct exporter_queue *queue, void (*done)(void *arg), 
     queue->is_stopping = true;
     queue->done = done;
     queue->done_arg = arg;
-    if (queue->batching != NULL)
-        queue_batcher_flush(queue->batching);
-    end_retries(queue);
+    if (queue->has_batch)
+        partitions_all_due(&queue->partitions);
+    exporter_queue_flush_retries(queue);
     lane_defer(queue->exporter->lane, &queue->job);
 }
 
