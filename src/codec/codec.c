@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds codecs by name and passes jobs on to the one that is meant. Owns the states of those that
- * have some. On the box's lane. */
+/* Finds codecs by name and passes jobs to them. Owns the states of those that have one. Runs on the
+ * box's lane. */
 #include "src/codec/codec.h"
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/codec/codec_job.h"
-#include "src/codec/codec_lz4.h"
-#include "src/codec/codec_snappy.h"
-#include "src/codec/codec_zstd.h"
+
 #include "src/codec/gzip.h"
 
 #include <assert.h>
@@ -33,7 +31,7 @@ static const struct codec_name http_names[] = {
     {NULL, CODECS},
 };
 
-/* What grpc-encoding calls snappy is the framed form. */
+/* In grpc-encoding snappy is the framed form. */
 static const struct codec_name grpc_names[] = {
     {"", CODEC_NONE},     {"identity", CODEC_NONE},        {"gzip", CODEC_GZIP},
     {"zstd", CODEC_ZSTD}, {"snappy", CODEC_SNAPPY_FRAMED}, {NULL, CODECS},
@@ -67,7 +65,7 @@ static bool is_there(enum codec codec)
     return (codec != CODEC_SNAPPY && codec != CODEC_SNAPPY_FRAMED) || codec_snappy_is_there();
 }
 
-/* What a sender reads, too: the daemon that it talks to lacks something, not its body. */
+/* Clients see this too: the daemon lacks something, their body is fine. */
 static const char *missing(enum codec codec)
 {
     assert(codec > CODEC_ZLIB && codec < CODECS);
@@ -118,20 +116,6 @@ static enum codec_result of_gzip(enum gzip_result result)
     return results[result];
 }
 
-/* The two that make their output themselves. */
-static enum codec_result inflate_deflated(struct codec_box *box, enum codec codec,
-                                          struct slice input, uint64_t max_bytes,
-                                          struct buffer **ret_output)
-{
-    assert(codec == CODEC_GZIP || codec == CODEC_ZLIB);
-    enum gzip_result result =
-        codec == CODEC_GZIP
-            ? gzip_inflate(box->gzip, box->budget, input.data, input.size, max_bytes, ret_output)
-            : gzip_inflate_zlib(box->gzip, box->budget, input, max_bytes, ret_output);
-    box->reason = gzip_reason(box->gzip);
-    return of_gzip(result);
-}
-
 static enum codec_result inflate(struct codec_box *box, enum codec codec, struct codec_job *job)
 {
     assert(job->output.buffer == NULL);
@@ -162,7 +146,12 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
     enum codec_result result;
     uint64_t limit = codec_output_limit(input.size, max_bytes);
     if (codec == CODEC_GZIP || codec == CODEC_ZLIB) {
-        result = inflate_deflated(box, codec, input, max_bytes, ret_output);
+        /* These two make their output themselves. */
+        result = of_gzip(codec == CODEC_GZIP ? gzip_inflate(box->gzip, box->budget, input.data,
+                                                            input.size, max_bytes, ret_output)
+                                             : gzip_inflate_zlib(box->gzip, box->budget, input,
+                                                                 max_bytes, ret_output));
+        box->reason = gzip_reason(box->gzip);
     } else {
         struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
         bool is_loaded = is_there(codec);
@@ -174,14 +163,6 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
         box->reason = limit < max_bytes ? "inflates to more than 200 times its size"
                                         : "inflates to more than the limit";
     return result;
-}
-
-/* ISA-L knows four levels where zlib has ten. */
-static int gzip_level(int level)
-{
-    if (level <= 0)
-        return level == 0 ? 0 : -1;
-    return level < 4 ? 1 : level < 7 ? 2 : 3;
 }
 
 static enum codec_result deflate(struct codec_box *box, enum codec codec,
@@ -210,10 +191,14 @@ static enum codec_result deflate(struct codec_box *box, enum codec codec,
 enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
                                 const struct codec_input *input, struct buffer **ret_output)
 {
-    int level = gzip_level(input->level);
     bool is_loaded = is_there(codec);
     assert(is_loaded);
-    (void)is_loaded;
+    /* ISA-L has four levels where zlib has ten. */
+    int level = input->level;
+    if (level <= 0)
+        level = level == 0 ? 0 : -1;
+    else
+        level = level < 4 ? 1 : level < 7 ? 2 : 3;
     if (codec == CODEC_GZIP)
         return of_gzip(gzip_deflate(box->gzip, box->budget, input->parts, input->parts_count, level,
                                     ret_output));

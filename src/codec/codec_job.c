@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all codecs do alike around a job. On the box's lane. */
+/* What all codecs share. Runs on the box's lane. */
 #include "src/codec/codec_job.h"
 
 #include "src/base/budget.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LZ4 frames with liblz4. The library's own buffers, two blocks of at most 4 MiB, are charged to
- * the budget while they are there. Texts are those of github.com/pierrec/lz4. Any thread. */
-#include "src/codec/codec_lz4.h"
+ * the budget while they exist. Error messages are those of github.com/pierrec/lz4. Any thread. */
+#include "src/codec/codec_job.h"
 
 #include "src/base/dynlib.h"
 #include "src/base/limits.h"
@@ -13,7 +13,7 @@
 #include <lz4frame.h>
 
 enum {
-    DICTIONARY_BYTES = 128 * 1024, /* what linked blocks look back to, twice */
+    DICTIONARY_BYTES = 128 * 1024, /* the history of linked blocks, twice */
     DEFLATE_PIECE_BYTES = 256 * 1024,
 };
 
@@ -87,27 +87,22 @@ static uint64_t frame_charge(const LZ4F_frameInfo_t *info)
     }
 }
 
-/* Reads the header of the frame that rest begins with, charges what decoding it takes, and makes
- * room for its content where it says how much that is. */
-static enum codec_result frame_begin(struct codec_job *job, LZ4F_dctx *context, struct slice *rest)
-{
-    LZ4F_frameInfo_t info = LZ4F_INIT_FRAMEINFO;
-    size_t used = rest->size;
-    assert(used > 0);
-    size_t code = library.LZ4F_getFrameInfo(context, &info, rest->data, &used);
-    if (library.LZ4F_isError(code))
-        return failed(job, code);
-    *rest = slice_of(rest->data + used, rest->size - used);
-    if (info.contentSize > job->limit - codec_output_size(&job->output))
-        return CODEC_TOO_LARGE;
-    bool has_room = codec_job_hold(job, frame_charge(&info)) &&
-                    codec_output_reserve(&job->output, (size_t)info.contentSize);
-    return has_room ? CODEC_OK : CODEC_NO_BUDGET;
-}
-
-static enum codec_result frame_inflate(struct codec_job *job, LZ4F_dctx *context,
+/* Inflates the frame that rest begins with. Charges the library's memory, and reserves room for the
+ * content when the header has its size. */
+static enum codec_result inflate_frame(struct codec_job *job, LZ4F_dctx *context,
                                        struct slice *rest)
 {
+    LZ4F_frameInfo_t info = LZ4F_INIT_FRAMEINFO;
+    size_t header = rest->size;
+    size_t code = library.LZ4F_getFrameInfo(context, &info, rest->data, &header);
+    if (library.LZ4F_isError(code))
+        return failed(job, code);
+    *rest = slice_of(rest->data + header, rest->size - header);
+    if (info.contentSize > job->limit - codec_output_size(&job->output))
+        return CODEC_TOO_LARGE;
+    if (!codec_job_hold(job, frame_charge(&info)) ||
+        !codec_output_reserve(&job->output, (size_t)info.contentSize))
+        return CODEC_NO_BUDGET;
     for (;;) {
         size_t room;
         size_t used = rest->size;
@@ -139,11 +134,8 @@ enum codec_result codec_lz4_inflate(struct codec_job *job)
         return CODEC_NO_BUDGET;
     if (library.LZ4F_isError(library.LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
         return CODEC_NO_BUDGET;
-    while (result == CODEC_OK && rest.size > 0) {
-        result = frame_begin(job, context, &rest);
-        if (result == CODEC_OK)
-            result = frame_inflate(job, context, &rest);
-    }
+    while (result == CODEC_OK && rest.size > 0)
+        result = inflate_frame(job, context, &rest);
     library.LZ4F_freeDecompressionContext(context);
     return result;
 }

@@ -10,14 +10,8 @@
 
 enum {
     FIRST_BYTES = 16 * 1024,
-    SLACK_BYTES = 512, /* room behind the output, so that its end is decoded fast too */
+    SLACK_BYTES = 512, /* room after the output: decoders are slower at the end of a buffer */
 };
-
-/* Below this much waste a buffer stays as it is. */
-static size_t tolerable_waste(size_t size)
-{
-    return size / 8 + SLACK_BYTES;
-}
 
 uint64_t codec_output_limit(size_t size_input, uint64_t max_bytes)
 {
@@ -106,7 +100,8 @@ struct buffer *codec_output_take(struct codec_output *output)
     struct buffer *buffer = output->buffer;
     assert(buffer->size <= buffer->capacity);
     output->buffer = NULL;
-    if (buffer->capacity - buffer->size <= tolerable_waste(buffer->size))
+    size_t tolerable_waste = buffer->size / 8 + SLACK_BYTES;
+    if (buffer->capacity - buffer->size <= tolerable_waste)
         return buffer;
     return buffer_shrink(buffer);
 }

@@ -12,17 +12,17 @@ struct buffer;
 
 struct codec_output {
     struct buffer *buffer;
-    uint64_t limit; /* bytes; the room goes a bit further, so that what goes over is seen */
+    uint64_t limit; /* bytes; the room is a bit larger, so that excess output is seen */
 };
 
-/* What size_input bytes may inflate to: the caller's limit and the one against bombs. */
+/* How many bytes size_input bytes may inflate to: the caller's limit or the one against bombs. */
 uint64_t codec_output_limit(size_t size_input, uint64_t max_bytes);
 /* Begins with room for hint bytes (at most the limit; 0: not known). False: no budget. */
 bool codec_output_begin(struct codec_output *output, struct budget *budget, uint64_t hint,
                         uint64_t limit);
-/* Sees to it that something fits behind what is there. False: no budget. */
+/* Makes room for at least one more byte. False: no budget. */
 bool codec_output_grow(struct codec_output *output);
-/* Sees to it that size more bytes fit, whatever the limit. False: no budget. */
+/* Makes room for size more bytes, whatever the limit. False: no budget. */
 bool codec_output_reserve(struct codec_output *output, size_t size);
 size_t codec_output_size(const struct codec_output *output);
 /* Where to write, and how much. */
@@ -30,7 +30,7 @@ uint8_t *codec_output_room(const struct codec_output *output, size_t *ret_size);
 void codec_output_advance(struct codec_output *output, size_t size);
 bool codec_output_append(struct codec_output *output, const void *data, size_t size);
 bool codec_output_is_over(const struct codec_output *output);
-/* Hands the buffer over, without much room that it does not fill. */
+/* Returns the buffer, shrunk if much of it is unused. */
 struct buffer *codec_output_take(struct codec_output *output);
 /* Instead of taking it. */
 void codec_output_drop(struct codec_output *output);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks with libsnappy, frames by hand: the library has none. Checksums are CRC-32C by ISA-L.
- * Texts are those of github.com/golang/snappy. Any thread. */
-#include "src/codec/codec_snappy.h"
+ * Error messages are those of github.com/golang/snappy. Any thread. */
+#include "src/codec/codec_job.h"
 
 #include "src/base/buffer.h"
 #include "src/base/dynlib.h"
@@ -18,7 +18,7 @@ enum {
     CHUNK_HEADER_BYTES = 4,
     CHECKSUM_BYTES = 4,
     CHUNK_PLAIN_BYTES_MAX = 65536,
-    CHUNK_BYTES_MAX = 76490 + CHECKSUM_BYTES, /* what so much may compress to, at worst */
+    CHUNK_BYTES_MAX = 76490 + CHECKSUM_BYTES, /* CHUNK_PLAIN_BYTES_MAX compressed, at worst */
     IDENTIFIER_BYTES = 10,
 };
 
@@ -54,7 +54,7 @@ static const uint8_t identifier[IDENTIFIER_BYTES] = {0xff, 6, 0, 0, 's', 'N', 'a
 static const char corrupt[] = "snappy: corrupt input";
 static const char unsupported[] = "snappy: unsupported input";
 
-/* Section 3: rotated and moved, so that checksums of data with checksums in it are no trouble. */
+/* Section 3: rotated and offset, so that data with checksums in it has good checksums too. */
 static uint32_t masked_checksum(const uint8_t *data, size_t size)
 {
     assert(size <= CHUNK_PLAIN_BYTES_MAX);
@@ -74,7 +74,7 @@ bool codec_snappy_is_framed(struct slice input)
     return input.size >= IDENTIFIER_BYTES && memcmp(input.data, identifier, IDENTIFIER_BYTES) == 0;
 }
 
-/* Decodes a block behind what is there already; it has at most max_bytes. */
+/* Appends the decoded block to the output. */
 static enum codec_result inflate_block(struct codec_job *job, struct slice block)
 {
     const char *data = (const char *)block.data;
@@ -136,23 +136,11 @@ static enum codec_result inflate_chunk(struct codec_job *job, enum chunk_type ty
     return CODEC_OK;
 }
 
-static enum codec_result take_chunk(struct codec_job *job, unsigned type, struct slice chunk)
-{
-    assert(type <= CHUNK_IDENTIFIER);
-    if (type == CHUNK_COMPRESSED || type == CHUNK_PLAIN)
-        return inflate_chunk(job, (enum chunk_type)type, chunk);
-    if (type <= CHUNK_UNSKIPPABLE_LAST)
-        return codec_job_malformed(job, unsupported);
-    struct slice expected =
-        slice_of(identifier + CHUNK_HEADER_BYTES, IDENTIFIER_BYTES - CHUNK_HEADER_BYTES);
-    if (type == CHUNK_IDENTIFIER && !slice_equal(chunk, expected))
-        return codec_job_malformed(job, corrupt);
-    return CODEC_OK; /* another stream begins, or it is padding, or to be skipped */
-}
-
 enum codec_result codec_snappy_inflate_framed(struct codec_job *job)
 {
     struct slice rest = job->input;
+    struct slice identity =
+        slice_of(identifier + CHUNK_HEADER_BYTES, IDENTIFIER_BYTES - CHUNK_HEADER_BYTES);
     enum codec_result result = CODEC_OK;
     assert(job->limit > 0);
     if (rest.size > 0 && rest.data[0] != CHUNK_IDENTIFIER)
@@ -168,20 +156,19 @@ enum codec_result codec_snappy_inflate_framed(struct codec_job *job)
             return codec_job_malformed(job, unsupported);
         if (size > rest.size - CHUNK_HEADER_BYTES)
             return codec_job_malformed(job, corrupt);
-        result = take_chunk(job, header & 0xff, slice_of(rest.data + CHUNK_HEADER_BYTES, size));
+        unsigned type = header & 0xff;
+        struct slice chunk = slice_of(rest.data + CHUNK_HEADER_BYTES, size);
+        if (type == CHUNK_COMPRESSED || type == CHUNK_PLAIN)
+            result = inflate_chunk(job, (enum chunk_type)type, chunk);
+        else if (type <= CHUNK_UNSKIPPABLE_LAST)
+            return codec_job_malformed(job, unsupported);
+        else if (type == CHUNK_IDENTIFIER && !slice_equal(chunk, identity))
+            return codec_job_malformed(job, corrupt);
+        /* Otherwise another stream begins, or the chunk is padding, or may be skipped. */
         rest =
             slice_of(rest.data + CHUNK_HEADER_BYTES + size, rest.size - CHUNK_HEADER_BYTES - size);
     }
     return result;
-}
-
-static uint64_t total_bytes(const struct codec_input *input)
-{
-    uint64_t size = 0;
-    assert(input->parts != NULL || input->parts_count == 0);
-    for (size_t i = 0; i < input->parts_count; i++)
-        size += input->parts[i].bytes.size;
-    return size;
 }
 
 static bool deflate_block(struct codec_job *job, struct slice plain)
@@ -196,7 +183,7 @@ static bool deflate_block(struct codec_job *job, struct slice plain)
     return true;
 }
 
-/* A block is made of bytes that lie together. */
+/* A block needs all bytes in one piece. */
 enum codec_result codec_snappy_deflate(const struct codec_input *input, struct codec_job *job)
 {
     struct codec_output joined = {.buffer = NULL};
@@ -206,7 +193,10 @@ enum codec_result codec_snappy_deflate(const struct codec_input *input, struct c
     if (input->parts_count == 1) {
         plain = input->parts[0].bytes;
     } else {
-        is_taken = codec_output_begin(&joined, job->budget, total_bytes(input), UINT64_MAX);
+        uint64_t total = 0;
+        for (size_t i = 0; i < input->parts_count; i++)
+            total += input->parts[i].bytes.size;
+        is_taken = codec_output_begin(&joined, job->budget, total, UINT64_MAX);
         for (size_t i = 0; is_taken && i < input->parts_count; i++)
             is_taken = codec_output_append(&joined, input->parts[i].bytes.data,
                                            input->parts[i].bytes.size);
@@ -219,17 +209,7 @@ enum codec_result codec_snappy_deflate(const struct codec_input *input, struct c
     return is_taken ? CODEC_OK : CODEC_NO_BUDGET;
 }
 
-static void write_chunk_header(uint8_t *to, enum chunk_type type, size_t size, uint32_t checksum)
-{
-    assert(size <= CHUNK_BYTES_MAX);
-    uint32_t header = (uint32_t)type | (uint32_t)size << 8;
-    for (unsigned i = 0; i < 4; i++) {
-        to[i] = (uint8_t)(header >> 8 * i);
-        to[CHUNK_HEADER_BYTES + i] = (uint8_t)(checksum >> 8 * i);
-    }
-}
-
-/* One chunk of at most CHUNK_PLAIN_BYTES_MAX; as it is, where less than an eighth would be saved.
+/* One chunk of at most CHUNK_PLAIN_BYTES_MAX; uncompressed if that would save less than an eighth.
  */
 static bool deflate_chunk(struct codec_job *job, struct slice plain)
 {
@@ -250,11 +230,16 @@ static bool deflate_chunk(struct codec_job *job, struct slice plain)
     }
     buffer = job->output.buffer;
     size_t size = buffer->size - begin - CHUNK_HEADER_BYTES;
-    write_chunk_header(buffer->data + begin, type, size, checksum);
+    assert(size <= CHUNK_BYTES_MAX);
+    uint32_t header = (uint32_t)type | (uint32_t)size << 8;
+    for (unsigned i = 0; i < 4; i++) {
+        buffer->data[begin + i] = (uint8_t)(header >> 8 * i);
+        buffer->data[begin + CHUNK_HEADER_BYTES + i] = (uint8_t)(checksum >> 8 * i);
+    }
     return true;
 }
 
-/* Cuts parts into chunks; what is too small for one is gathered first. */
+/* Cuts parts into chunks; small parts are gathered first. */
 static bool deflate_parts(const struct codec_input *input, struct codec_job *job, uint8_t *gathered)
 {
     size_t held = 0;

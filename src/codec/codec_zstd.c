@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zstandard with libzstd. A frame that names its size is decoded straight into the output; only one
- * that does not needs a window, which is bounded (RFC 9659), charged to the budget while it is
- * there, and not kept. On the lane of its user. */
-#include "src/codec/codec_zstd.h"
+/* Zstandard with libzstd. A frame with a known size is decoded straight into the output; only
+ * others need a window, which is bounded (RFC 9659), charged to the budget while it exists, and not
+ * kept. Runs on the lane of its user. */
+#include "src/codec/codec_job.h"
 
 #include "src/base/dynlib.h"
 #include "src/base/limits.h"
@@ -75,7 +75,7 @@ void codec_zstd_destroy(struct codec_zstd *zstd)
     mem_free(zstd);
 }
 
-/* The words of github.com/klauspost/compress, which the Go collector decodes with. */
+/* Error messages are those of github.com/klauspost/compress, which the Go collector uses. */
 static enum codec_result failed(struct codec_job *job, size_t code)
 {
     assert(library.ZSTD_isError(code));
@@ -95,8 +95,8 @@ static enum codec_result failed(struct codec_job *job, size_t code)
     return codec_job_malformed(job, "invalid input: corrupt zstd frame");
 }
 
-/* What the decoder holds beside the output for a frame of unknown size: its window and two blocks.
- * The header's second byte says it (RFC 8878, 3.1.1.1.2). */
+/* Bytes that the decoder needs beside the output for a frame of unknown size: a window and two
+ * blocks. The header's second byte has the size (RFC 8878, 3.1.1.1.2). */
 static uint64_t window_charge(struct slice frame)
 {
     assert(frame.size >= FRAME_HEADER_BYTES_MIN);
@@ -107,24 +107,21 @@ static uint64_t window_charge(struct slice frame)
     return base + base / 8 * (frame.data[5] & 7) + 2 * (uint64_t)BLOCK_BYTES_MAX;
 }
 
-/* Makes room for a frame's content, or charges its window. */
-static enum codec_result frame_begin(struct codec_job *job, struct slice frame)
-{
-    assert(frame.size > 0);
-    unsigned long long content = library.ZSTD_getFrameContentSize(frame.data, frame.size);
-    if (content == ZSTD_CONTENTSIZE_ERROR || frame.size < FRAME_HEADER_BYTES_MIN)
-        return CODEC_OK; /* decoding says what is wrong */
-    if (content == ZSTD_CONTENTSIZE_UNKNOWN)
-        return codec_job_hold(job, window_charge(frame)) ? CODEC_OK : CODEC_NO_BUDGET;
-    if (content > job->limit - codec_output_size(&job->output))
-        return CODEC_TOO_LARGE;
-    return codec_output_reserve(&job->output, (size_t)content) ? CODEC_OK : CODEC_NO_BUDGET;
-}
-
-static enum codec_result frame_inflate(struct codec_zstd *zstd, struct codec_job *job,
+static enum codec_result inflate_frame(struct codec_zstd *zstd, struct codec_job *job,
                                        ZSTD_inBuffer *in)
 {
-    assert(in->pos < in->size);
+    struct slice frame = slice_of(job->input.data + in->pos, in->size - in->pos);
+    unsigned long long content = library.ZSTD_getFrameContentSize(frame.data, frame.size);
+    if (content != ZSTD_CONTENTSIZE_ERROR && frame.size >= FRAME_HEADER_BYTES_MIN) {
+        if (content == ZSTD_CONTENTSIZE_UNKNOWN) {
+            if (!codec_job_hold(job, window_charge(frame)))
+                return CODEC_NO_BUDGET;
+        } else if (content > job->limit - codec_output_size(&job->output)) {
+            return CODEC_TOO_LARGE;
+        } else if (!codec_output_reserve(&job->output, (size_t)content)) {
+            return CODEC_NO_BUDGET;
+        }
+    } /* else decoding reports the error */
     for (;;) {
         if (!codec_output_grow(&job->output))
             return CODEC_NO_BUDGET;
@@ -143,64 +140,28 @@ static enum codec_result frame_inflate(struct codec_zstd *zstd, struct codec_job
     }
 }
 
-static bool inflater_begin(struct codec_zstd *zstd)
-{
-    if (zstd->inflater == NULL)
-        zstd->inflater = library.ZSTD_createDCtx();
-    if (zstd->inflater == NULL)
-        return false;
-    library.ZSTD_DCtx_reset(zstd->inflater, ZSTD_reset_session_only);
-    size_t code =
-        library.ZSTD_DCtx_setParameter(zstd->inflater, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
-    assert(!library.ZSTD_isError(code));
-    return true;
-}
-
 enum codec_result codec_zstd_inflate(struct codec_zstd *zstd, struct codec_job *job)
 {
     ZSTD_inBuffer in = {.src = job->input.data, .size = job->input.size};
     enum codec_result result = CODEC_OK;
     assert(job->limit > 0);
-    if (!codec_output_begin(&job->output, job->budget, 0, job->limit) || !inflater_begin(zstd))
+    if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
         return CODEC_NO_BUDGET;
-    while (result == CODEC_OK && in.pos < in.size) {
-        struct slice frame = slice_of(job->input.data + in.pos, in.size - in.pos);
-        result = frame_begin(job, frame);
-        if (result == CODEC_OK)
-            result = frame_inflate(zstd, job, &in);
-    }
+    if (zstd->inflater == NULL)
+        zstd->inflater = library.ZSTD_createDCtx();
+    if (zstd->inflater == NULL)
+        return CODEC_NO_BUDGET;
+    library.ZSTD_DCtx_reset(zstd->inflater, ZSTD_reset_session_only);
+    size_t code =
+        library.ZSTD_DCtx_setParameter(zstd->inflater, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+    assert(!library.ZSTD_isError(code));
+    while (result == CODEC_OK && in.pos < in.size)
+        result = inflate_frame(zstd, job, &in);
     if (library.ZSTD_sizeof_DCtx(zstd->inflater) > STATE_KEPT_BYTES_MAX) {
         library.ZSTD_freeDCtx(zstd->inflater);
         zstd->inflater = NULL;
     }
     return result;
-}
-
-/* The four speeds that the Go collector maps levels to. */
-static int library_level(int level)
-{
-    if (level < 3)
-        return 1;
-    if (level < 6)
-        return 3;
-    return level < 10 ? 7 : 11;
-}
-
-static bool deflater_begin(struct codec_zstd *zstd, const struct codec_input *input)
-{
-    uint64_t size = 0;
-    if (zstd->deflater == NULL)
-        zstd->deflater = library.ZSTD_createCCtx();
-    if (zstd->deflater == NULL)
-        return false;
-    for (size_t i = 0; i < input->parts_count; i++)
-        size += input->parts[i].bytes.size;
-    library.ZSTD_CCtx_reset(zstd->deflater, ZSTD_reset_session_only);
-    library.ZSTD_CCtx_setParameter(zstd->deflater, ZSTD_c_compressionLevel,
-                                   library_level(input->level));
-    /* The receiver then needs no window, and small bodies need small tables here. */
-    library.ZSTD_CCtx_setPledgedSrcSize(zstd->deflater, size);
-    return true;
 }
 
 /* Feeds one part, or with ZSTD_e_end nothing more. */
@@ -227,9 +188,21 @@ enum codec_result codec_zstd_deflate(struct codec_zstd *zstd, const struct codec
                                      struct codec_job *job)
 {
     assert(input->parts != NULL || input->parts_count == 0);
-    if (!codec_output_begin(&job->output, job->budget, 0, job->limit) ||
-        !deflater_begin(zstd, input))
+    if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
         return CODEC_NO_BUDGET;
+    if (zstd->deflater == NULL)
+        zstd->deflater = library.ZSTD_createCCtx();
+    if (zstd->deflater == NULL)
+        return CODEC_NO_BUDGET;
+    uint64_t size = 0;
+    for (size_t i = 0; i < input->parts_count; i++)
+        size += input->parts[i].bytes.size;
+    /* The four speeds that the Go collector maps levels to. */
+    int level = input->level < 3 ? 1 : input->level < 6 ? 3 : input->level < 10 ? 7 : 11;
+    library.ZSTD_CCtx_reset(zstd->deflater, ZSTD_reset_session_only);
+    library.ZSTD_CCtx_setParameter(zstd->deflater, ZSTD_c_compressionLevel, level);
+    /* With it the receiver needs no window, and small bodies need only small tables here. */
+    library.ZSTD_CCtx_setPledgedSrcSize(zstd->deflater, size);
     for (size_t i = 0; i < input->parts_count; i++)
         if (!deflate_part(zstd, job, input->parts[i].bytes, ZSTD_e_continue))
             return CODEC_NO_BUDGET;

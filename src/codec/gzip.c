@@ -19,8 +19,8 @@ enum {
     TRAILER_ISIZE_BYTES = 4,
     INFLATE_FIRST_BYTES = 16 * 1024,
     DEFLATE_CHUNK_BYTES = 64 * 1024,
-    /* Each piece that ISA-L is given makes it copy up to 32 KiB of what came before: pieces up to
-     * SMALL are given together. */
+    /* For each piece ISA-L copies up to 32 KiB of what came before: pieces up to SMALL are joined.
+     */
     DEFLATE_SMALL_BYTES_MAX = 32 * 1024,
     DEFLATE_JOINED_BYTES = 64 * 1024,
     LEVEL_STANDARD = 1,
@@ -28,7 +28,7 @@ enum {
 
 struct deflater {
     struct isal_zstream stream;
-    uint8_t *level_memory; /* what ISA-L works in, enough for level */
+    uint8_t *level_memory; /* ISA-L's work space, enough for level */
     uint32_t level_memory_bytes;
     size_t joined_size;
     uint8_t joined[DEFLATE_JOINED_BYTES]; /* small pieces of input, not deflated yet */
@@ -39,12 +39,6 @@ struct gzip {
     struct inflate_state *inflater;
     struct deflater *deflater;
     const char *reason;
-};
-
-struct inflation {
-    struct budget *budget;
-    struct slice input;
-    uint64_t max_bytes;
 };
 
 /* What differs between the two wrappings of deflate. */
@@ -74,25 +68,17 @@ static const struct wrapping zlib_wrapping = {
     .bad_checksum = "zlib: invalid checksum",
 };
 
-/* ISIZE of the last member, which is the whole output of nearly every body. Only a hint: it is
- * the sender's word, so it never asks for more than the limit. */
-static uint64_t gzip_hint(struct slice input, uint64_t limit)
-{
-    assert(input.size >= TRAILER_ISIZE_BYTES);
-    const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
-    uint64_t hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
-                    (uint64_t)trailer[3] << 24;
-    return hint > limit || hint < input.size / 2 ? 0 : hint;
-}
-
-/* Without one, four times the input. */
+/* The client's ISIZE of the last member if it is credible, which is the whole output of nearly
+ * every body; else four times the input. Never more than the limit. */
 static uint64_t first_capacity(const struct wrapping *wrapping, struct slice input, uint64_t limit)
 {
-    assert(limit > 0);
     uint64_t hint = 0;
-    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES)
-        hint = gzip_hint(input, limit);
-    if (hint == 0)
+    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES) {
+        const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
+        hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
+               (uint64_t)trailer[3] << 24;
+    }
+    if (hint > limit || hint < input.size / 2 || hint == 0)
         hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
     return hint < limit ? hint : limit;
 }
@@ -152,7 +138,7 @@ static int isal_level(int level)
     return level > ISAL_DEF_MAX_LEVEL ? ISAL_DEF_MAX_LEVEL : level;
 }
 
-/* What a block may gather: with small ones a tenth of the time goes into their Huffman trees. */
+/* The size of a block: with small ones a tenth of the time goes into their Huffman trees. */
 static uint32_t level_memory_bytes(int level)
 {
     static const uint32_t bytes[] = {
@@ -196,7 +182,7 @@ static void deflater_begin(struct deflater *deflater, const struct wrapping *wra
     deflater->joined_size = 0;
 }
 
-/* Moves what has gathered in the chunk to the end of output, which begins with its first chunk. */
+/* Moves the chunk's bytes to the end of output, which begins with its first chunk. */
 static bool take_chunk(struct deflater *deflater, struct budget *budget,
                        struct codec_output *output)
 {
@@ -276,37 +262,29 @@ const char *gzip_reason(const struct gzip *gzip)
     return gzip->reason != NULL ? gzip->reason : "";
 }
 
-static enum gzip_result inflate_all(struct gzip *gzip, const struct wrapping *wrapping,
-                                    struct slice input, struct codec_output *output)
+static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
+                                struct budget *budget, struct slice input, uint64_t max_bytes,
+                                struct buffer **ret_output)
 {
-    assert(input.size > 0);
+    struct codec_output output;
+    if (input.size == 0) {
+        gzip->reason = wrapping->empty;
+        return GZIP_MALFORMED;
+    }
     assert(input.size <= UINT32_MAX);
+    uint64_t limit = codec_output_limit(input.size, max_bytes);
+    uint64_t hint = first_capacity(wrapping, input, limit);
+    if (!codec_output_begin(&output, budget, hint, limit))
+        return GZIP_NO_BUDGET;
     if (gzip->inflater == NULL) {
         gzip->inflater = mem_alloc(sizeof(*gzip->inflater));
         isal_inflate_init(gzip->inflater);
     }
     gzip->inflater->next_in = (uint8_t *)(uintptr_t)input.data; /* ISA-L only reads it */
     gzip->inflater->avail_in = (uint32_t)input.size;
-    enum gzip_result result = inflate_stream(gzip, wrapping, output);
+    enum gzip_result result = inflate_stream(gzip, wrapping, &output);
     while (result == GZIP_OK && wrapping->has_members && gzip->inflater->avail_in > 0)
-        result = inflate_stream(gzip, wrapping, output);
-    return result;
-}
-
-static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
-                                const struct inflation *inflation, struct buffer **ret_output)
-{
-    struct slice input = inflation->input;
-    struct codec_output output;
-    if (input.size == 0) {
-        gzip->reason = wrapping->empty;
-        return GZIP_MALFORMED;
-    }
-    uint64_t limit = codec_output_limit(input.size, inflation->max_bytes);
-    uint64_t hint = first_capacity(wrapping, input, limit);
-    if (!codec_output_begin(&output, inflation->budget, hint, limit))
-        return GZIP_NO_BUDGET;
-    enum gzip_result result = inflate_all(gzip, wrapping, input, &output);
+        result = inflate_stream(gzip, wrapping, &output);
     if (result == GZIP_OK)
         *ret_output = codec_output_take(&output);
     else
@@ -318,16 +296,14 @@ enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const ui
                               size_t size, uint64_t max_bytes, struct buffer **ret_output)
 {
     assert(data != NULL || size == 0);
-    const struct inflation inflation = {budget, slice_of(data, size), max_bytes};
-    return inflate(gzip, &gzip_wrapping, &inflation, ret_output);
+    return inflate(gzip, &gzip_wrapping, budget, slice_of(data, size), max_bytes, ret_output);
 }
 
 enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, struct slice input,
                                    uint64_t max_bytes, struct buffer **ret_output)
 {
     assert(input.data != NULL || input.size == 0);
-    const struct inflation inflation = {budget, input, max_bytes};
-    return inflate(gzip, &zlib_wrapping, &inflation, ret_output);
+    return inflate(gzip, &zlib_wrapping, budget, input, max_bytes, ret_output);
 }
 
 /* deflater_begin came before. */

@@ -21,12 +21,12 @@ enum gzip_result {
 };
 
 struct gzip *gzip_create(void);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void gzip_destroy(struct gzip *gzip);
 /* Inflates all members of data. *ret_output is owned by the caller, set on GZIP_OK only. */
 enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const uint8_t *data,
                               size_t size, uint64_t max_bytes, struct buffer **ret_output);
-/* Inflates one zlib stream; what follows it is ignored, as Go's reader does. */
+/* Inflates one zlib stream; ignores what follows it, as Go's reader does. */
 enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, struct slice input,
                                    uint64_t max_bytes, struct buffer **ret_output);
 /* What was malformed, in the words of Go's compress/gzip and compress/zlib. */
