@@ -12,8 +12,8 @@
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
 
-/* Lists up to so many parts are not charged: they are small beside what they refer to. Longer ones
- * are, with what a client's socket notes of each part while it is sent. */
+/* Lists of up to so many parts are small beside their bytes and not charged. Longer ones are, along
+ * with what an outgoing connection needs for each part while it is sent. */
 enum { PARTS_UNCHARGED_MAX = 64, PART_SEND_BYTES = 40 };
 #define PART_BYTES (sizeof(struct batch_part) + PART_SEND_BYTES)
 
@@ -23,7 +23,7 @@ static uint64_t charge_of(const struct batch *batch)
     return is_charged ? batch->parts_capacity * PART_BYTES : 0;
 }
 
-/* Beyond the budget's limit if need be. While parts are copied both lists are there. */
+/* Charges beyond the budget's limit if need be; both lists while parts are copied. */
 static void make_room(struct batch *batch, size_t parts_capacity, struct budget *budget)
 {
     assert(parts_capacity > batch->parts_capacity);
@@ -74,7 +74,6 @@ struct batch *batch_ref(struct batch *batch)
 {
     unsigned old = atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
     assert(old > 0);
-    (void)old;
     return batch;
 }
 
@@ -102,16 +101,6 @@ void batch_unref(struct batch *batch)
     mem_free(batch);
 }
 
-static bool continues_last(const struct batch *batch, const struct buffer *owner,
-                           struct slice bytes)
-{
-    assert(batch->parts_count <= batch->parts_capacity);
-    if (batch->parts_count == 0)
-        return false;
-    const struct batch_part *last = &batch->parts[batch->parts_count - 1];
-    return last->owner == owner && last->bytes.data + last->bytes.size == bytes.data;
-}
-
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
 {
     assert(atomic_load(&batch->refs) == 1);
@@ -119,8 +108,9 @@ void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
     if (bytes.size == 0)
         return;
     batch->bytes += bytes.size;
-    if (continues_last(batch, owner, bytes)) {
-        batch->parts[batch->parts_count - 1].bytes.size += bytes.size;
+    struct batch_part *last = batch->parts_count > 0 ? &batch->parts[batch->parts_count - 1] : NULL;
+    if (last != NULL && last->owner == owner && last->bytes.data + last->bytes.size == bytes.data) {
+        last->bytes.size += bytes.size;
         return;
     }
     if (batch->parts_count == batch->parts_capacity)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who sent a request. One allocation: struct, rows, strings. Any thread. */
+/* The client of a request. One allocation: struct, rows, strings. Any thread. */
 #include "src/core/client_info.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "src/base/mem.h"
 
-static size_t text_bytes(const struct client_metadata *rows, size_t count)
+static size_t strings_bytes(const struct client_metadata *rows, size_t count)
 {
     size_t total = 0;
     assert(rows != NULL || count == 0);
@@ -17,7 +17,7 @@ static size_t text_bytes(const struct client_metadata *rows, size_t count)
     return total;
 }
 
-static char *put_text(char **cursor, const char *text)
+static char *put_string(char **cursor, const char *text)
 {
     assert(cursor != NULL && *cursor != NULL);
     size_t size = strlen(text) + 1;
@@ -31,8 +31,8 @@ static void put_rows(char **cursor, struct client_metadata *to, const struct cli
 {
     assert(rows != NULL || count == 0);
     for (size_t i = 0; i < count; i++)
-        to[i] = (struct client_metadata){.key = put_text(cursor, rows[i].key),
-                                         .value = put_text(cursor, rows[i].value)};
+        to[i] = (struct client_metadata){.key = put_string(cursor, rows[i].key),
+                                         .value = put_string(cursor, rows[i].value)};
 }
 
 /* Copies what model points to. */
@@ -41,11 +41,11 @@ static struct client_info *copy(const struct client_info *model)
     size_t rows = model->metadata_count + model->auth_count;
     size_t head = sizeof(struct client_info) + rows * sizeof(struct client_metadata);
     struct client_info *info = mem_alloc(head + strlen(model->address) + 1 +
-                                         text_bytes(model->metadata, model->metadata_count) +
-                                         text_bytes(model->auth, model->auth_count));
+                                         strings_bytes(model->metadata, model->metadata_count) +
+                                         strings_bytes(model->auth, model->auth_count));
     char *cursor = (char *)info + head;
     atomic_init(&info->refs, 1);
-    info->address = put_text(&cursor, model->address);
+    info->address = put_string(&cursor, model->address);
     info->metadata_count = model->metadata_count;
     info->metadata = (struct client_metadata *)(info + 1);
     info->auth_count = model->auth_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who sent a request: address and, with include_metadata, its headers. Counted, immutable once
+/* The client of a request: address and, with include_metadata, its headers. Counted, immutable once
  * made. Any thread. */
 #pragma once
 
@@ -17,22 +17,21 @@ struct client_info {
     size_t metadata_count;
     struct client_metadata *metadata; /* strings live in the same allocation */
     size_t auth_count;
-    struct client_metadata *auth; /* what its authenticator knows of it */
+    struct client_metadata *auth; /* from its authenticator */
 };
 
-/* Copies everything, and has one holder; rows may be NULL when count is 0. */
+/* Copies everything; returns one reference. rows may be NULL when count is 0. */
 struct client_info *client_info_create(const char *address, const struct client_metadata *rows,
                                        size_t count);
-/* A copy of info that has the rows of an authenticator, and one holder. */
+/* Returns a copy of info with the rows of an authenticator, and one reference. */
 struct client_info *client_info_with_auth(const struct client_info *info,
                                           const struct client_metadata *auth, size_t auth_count);
-/* Who shares a server with others names himself in this header, as Pyroscope, Tempo and Mimir have
- * it. */
+/* The tenant's header, as in Pyroscope, Tempo and Mimir. */
 #define CLIENT_TENANT_HEADER "x-scope-orgid"
-enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as these servers have it */
+enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as in these servers */
 /* Its value; NULL: none, or info is NULL. */
 const char *client_info_tenant(const struct client_info *info);
-/* One more holder. Returns info. */
+/* Takes a reference. Returns info. */
 struct client_info *client_info_ref(struct client_info *info);
-/* The last one frees it. NULL is tolerated. */
+/* Releases a reference; the last one frees it. NULL is a no-op. */
 void client_info_unref(struct client_info *info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the core does for every component. Runs on the component's lane. */
+/* What all components share. Runs on the component's lane. */
 #include "src/core/component.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receipts: joined answers. Runs on the lane of the party that waits. */
+/* Receipts: joined outcomes. Runs on the lane of the receipt's owner. */
 #include "src/core/receipt.h"
 
 #include <assert.h>
@@ -86,14 +86,7 @@ void receipt_expect(struct receipt *receipt, unsigned more)
     receipt->pending += more;
 }
 
-static bool is_worse(const struct outcome *a, const struct outcome *b)
-{
-    if (a->verdict != b->verdict)
-        return a->verdict > b->verdict;
-    return a->is_permanent && !b->is_permanent;
-}
-
-static void free_texts(struct outcome *outcome)
+static void free_strings(struct outcome *outcome)
 {
     assert(outcome->details.data != NULL || outcome->details.size == 0);
     mem_free((void *)(uintptr_t)outcome->message);
@@ -102,27 +95,26 @@ static void free_texts(struct outcome *outcome)
     outcome->details = (struct slice){.size = 0};
 }
 
-static void copy_texts(struct outcome *to, const struct outcome *from)
-{
-    assert(to != from);
-    to->message = from->message != NULL ? mem_copy_text(from->message) : NULL;
-    to->details = (struct slice){.size = 0};
-    if (from->details.size == 0)
-        return;
-    uint8_t *details = mem_alloc(from->details.size);
-    memcpy(details, from->details.data, from->details.size);
-    to->details = slice_of(details, from->details.size);
-}
-
 static void remember(struct receipt *receipt, const struct outcome *outcome)
 {
     assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
-    const struct outcome before = receipt->worst;
-    if (is_worse(outcome, &receipt->worst)) {
-        struct outcome old = receipt->worst;
-        receipt->worst = *outcome;
-        copy_texts(&receipt->worst, outcome);
-        free_texts(&old);
+    struct outcome before = receipt->worst;
+    bool is_worse = outcome->verdict != before.verdict
+                        ? outcome->verdict > before.verdict
+                        : outcome->is_permanent && !before.is_permanent;
+    if (is_worse) {
+        struct outcome *worst = &receipt->worst;
+        *worst = *outcome;
+        if (outcome->message != NULL)
+            worst->message = mem_copy_text(outcome->message);
+        if (outcome->details.size > 0) {
+            uint8_t *details = mem_alloc(outcome->details.size);
+            memcpy(details, outcome->details.data, outcome->details.size);
+            worst->details = slice_of(details, outcome->details.size);
+        } else {
+            worst->details = (struct slice){.size = 0};
+        }
+        free_strings(&before);
     }
     receipt->worst.rejected_items = before.rejected_items + outcome->rejected_items;
     receipt->worst.invalid_items = before.invalid_items + outcome->invalid_items;
@@ -142,5 +134,5 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
     struct outcome joined = receipt->worst;
     receipt->worst = outcome_accepted;
     receipt->fn(receipt, &joined, receipt->arg);
-    free_texts(&joined);
+    free_strings(&joined);
 }
