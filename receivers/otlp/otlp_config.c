@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option tables and rules of the otlp receiver. Constants and pure functions; the main thread runs
  * them while it loads the configuration. */
-#include "receivers/otlp/otlp_config.h"
+#include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/error.h"
 #include "src/base/limits.h"
@@ -48,40 +48,40 @@ static const struct config_field keepalive_fields[] = {
 };
 
 static const struct config_field grpc_fields[] = {
-    SERVER_ROWS(struct otlp_grpc_config, listen, "localhost:4317"),
-    SERVER_AUTH_ROW(struct otlp_grpc_config, listen, server_auth_fields),
+    SERVER_ROWS(struct otlp_grpc_protocol, listen, "localhost:4317"),
+    SERVER_AUTH_ROW(struct otlp_grpc_protocol, listen, server_auth_fields),
     CONFIG_COUNT(
-        struct otlp_grpc_config, message_mib_max, "max_recv_msg_size_mib", "0", 0,
+        struct otlp_grpc_protocol, message_mib_max, "max_recv_msg_size_mib", "0", 0,
         INT64_MAX / (1 << 20),
         "Largest message in MiB, after decompression. 0: 4, and 64 for profiles. More than "
         "4095 is 4095."),
-    CONFIG_COUNT(struct otlp_grpc_config, streams_max, "max_concurrent_streams", "0", 0, UINT32_MAX,
-                 "Calls at once on one connection. 0: 100."),
+    CONFIG_COUNT(struct otlp_grpc_protocol, streams_max, "max_concurrent_streams", "0", 0,
+                 UINT32_MAX, "Calls at once on one connection. 0: 100."),
     CONFIG_IGNORED_SIZE("read_buffer_size", "Connections share one buffer."),
     CONFIG_IGNORED_SIZE("write_buffer_size", "Answers are sent from where they lie."),
-    CONFIG_OPTIONAL(struct otlp_grpc_config, keepalive, struct otlp_keepalive_config, has_keepalive,
-                    CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
+    CONFIG_OPTIONAL(struct otlp_grpc_protocol, keepalive, struct otlp_keepalive_config,
+                    has_keepalive, CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
                     "Lifetime and pings of connections."),
     CONFIG_END,
 };
 
 static const struct config_field http_fields[] = {
-    SERVER_ROWS(struct otlp_http_config, server.listen, "localhost:4318"),
-    CONFIG_TEXT(struct otlp_http_config, url_paths[TRACES], "traces_url_path", "/v1/traces",
+    SERVER_ROWS(struct otlp_http_protocol, server.listen, "localhost:4318"),
+    CONFIG_TEXT(struct otlp_http_protocol, url_paths[TRACES], "traces_url_path", "/v1/traces",
                 "Path of traces."),
-    CONFIG_TEXT(struct otlp_http_config, url_paths[METRICS], "metrics_url_path", "/v1/metrics",
+    CONFIG_TEXT(struct otlp_http_protocol, url_paths[METRICS], "metrics_url_path", "/v1/metrics",
                 "Path of metrics."),
-    CONFIG_TEXT(struct otlp_http_config, url_paths[LOGS], "logs_url_path", "/v1/logs",
+    CONFIG_TEXT(struct otlp_http_protocol, url_paths[LOGS], "logs_url_path", "/v1/logs",
                 "Path of logs."),
-    CONFIG_TEXT(struct otlp_http_config, url_paths[PROFILES], "profiles_url_path",
+    CONFIG_TEXT(struct otlp_http_protocol, url_paths[PROFILES], "profiles_url_path",
                 "/v1development/profiles", "Path of profiles. Not a key of the Go collector."),
-    HTTP_SERVER_ROWS(struct otlp_http_config, server, "20971520", "true"),
+    HTTP_SERVER_ROWS(struct otlp_http_protocol, server, "20971520", "true"),
     CONFIG_END,
 };
 
 static bool check_grpc(const void *section, struct error *error)
 {
-    const struct otlp_grpc_config *grpc = section;
+    const struct otlp_grpc_protocol *grpc = section;
     return server_config_check(&grpc->listen, error);
 }
 
@@ -92,10 +92,11 @@ static const char *const url_path_keys[SIGNAL_KINDS] = {
     [PROFILES] = "profiles_url_path",
 };
 
-static bool check_url_paths(const struct otlp_http_config *http, struct error *error)
+static bool check_http(const void *section, struct error *error)
 {
+    const struct otlp_http_protocol *http = section;
     char *paths[SIGNAL_KINDS] = {NULL};
-    bool is_fine = true;
+    bool is_fine = http_server_config_check(&http->server, error);
     for (enum signal_kind signal = TRACES; is_fine && signal < SIGNAL_KINDS; signal++) {
         paths[signal] = otlp_config_url_path(http->url_paths[signal]);
         if (paths[signal] == NULL)
@@ -115,16 +116,10 @@ static bool check_url_paths(const struct otlp_http_config *http, struct error *e
     return is_fine;
 }
 
-static bool check_http(const void *section, struct error *error)
-{
-    const struct otlp_http_config *http = section;
-    return http_server_config_check(&http->server, error) && check_url_paths(http, error);
-}
-
 static const struct config_field protocols_fields[] = {
-    CONFIG_OPTIONAL(struct otlp_protocols_config, grpc, struct otlp_grpc_config, has_grpc,
+    CONFIG_OPTIONAL(struct otlp_protocols_config, grpc, struct otlp_grpc_protocol, has_grpc,
                     CONFIG_NULL_ENABLES, "grpc", grpc_fields, check_grpc, "OTLP over gRPC."),
-    CONFIG_OPTIONAL(struct otlp_protocols_config, http, struct otlp_http_config, has_http,
+    CONFIG_OPTIONAL(struct otlp_protocols_config, http, struct otlp_http_protocol, has_http,
                     CONFIG_NULL_ENABLES, "http", http_fields, check_http,
                     "OTLP over HTTP/1.1 and cleartext HTTP/2."),
     CONFIG_END,
@@ -154,12 +149,12 @@ bool otlp_config_check(const void *section, struct error *error)
            error_at(error, "protocols");
 }
 
-uint64_t otlp_config_body_bytes_max(const struct otlp_http_config *http)
+uint64_t otlp_config_body_bytes_max(const struct otlp_http_protocol *http)
 {
     return http_server_config_body_max(&http->server, BODY_BYTES_DEFAULT);
 }
 
-uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_config *grpc)
+uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_protocol *grpc)
 {
     uint64_t mib = grpc->message_mib_max;
     return (mib < MESSAGE_MIB_MAX ? mib : MESSAGE_MIB_MAX) * MIB;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One OTLP request from its body to its answer: inflate, check, batch, offer, receipt. Runs on its
- * receiver's lane. */
+/* One OTLP request from its body to its response: inflate, check, batch, offer, receipt. Runs on
+ * its receiver's lane. */
 #include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/buffer.h"
@@ -58,9 +58,9 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
     assert(receipt == &exchange->receipt);
     exchange->is_pending = false;
     count(exchange, outcome);
-    /* Answering may end the request at once, and the exchange with it. */
-    if (exchange->request != NULL && !exchange->is_answered)
-        otlp_exchange_answer(exchange, outcome);
+    /* The response may end the request at once, and the exchange with it. */
+    if (exchange->request != NULL && !exchange->is_responded)
+        otlp_exchange_respond(exchange, outcome);
     else
         release(exchange);
 }
@@ -70,7 +70,7 @@ static void on_deadline(struct timer *timer, void *arg)
     struct otlp_exchange *exchange = arg;
     struct outcome outcome = outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
     assert(timer == &exchange->deadline);
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_respond(exchange, &outcome);
 }
 
 struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
@@ -99,20 +99,20 @@ void otlp_exchange_on_end(struct http_request *request, void *arg)
     release(exchange);
 }
 
-void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+void otlp_exchange_respond(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
-    if (exchange->is_answered)
+    if (exchange->is_responded)
         return;
-    exchange->is_answered = true;
+    exchange->is_responded = true;
     lane_timer_stop(exchange->receiver->base.lane, &exchange->deadline);
-    struct outcome told = *outcome;
-    /* Clients that were refused together must not come back together. */
-    if (told.verdict == REFUSED && told.retry_after_ns > 0)
-        told.retry_after_ns += (uint64_t)(random_uniform() * (double)told.retry_after_ns);
+    struct outcome response = *outcome;
+    /* Jitter: clients refused together must not retry together. */
+    if (response.verdict == REFUSED && response.retry_after_ns > 0)
+        response.retry_after_ns += (uint64_t)(random_uniform() * (double)response.retry_after_ns);
     if (exchange->transport == OTLP_GRPC)
-        otlp_grpc_answer(exchange, &told);
+        otlp_grpc_respond(exchange, &response);
     else
-        otlp_http_answer(exchange, &told);
+        otlp_http_respond(exchange, &response);
 }
 
 struct outcome otlp_body_failure(enum http_failure failure, const char *too_large)
@@ -131,8 +131,7 @@ struct outcome otlp_body_failure(enum http_failure failure, const char *too_larg
     return outcome_refused(STATUS_INVALID_ARGUMENT, "the request body is malformed");
 }
 
-/* What an accepted request is told: a set but empty partial_success, as the Go collector says it,
- * or how much was not taken and why. */
+/* A set but empty partial_success, as in the Go collector, or how much was rejected and why. */
 size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
                             uint8_t room[OTLP_RESPONSE_BYTES_MAX])
 {
@@ -152,30 +151,32 @@ size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct o
 static void refuse(struct otlp_exchange *exchange, enum status_code code, const char *message)
 {
     struct outcome outcome = outcome_refused(code, message);
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_respond(exchange, &outcome);
 }
 
-/* The address alone is shared by all requests of a client. */
-static struct client_info *client_by_address(struct otlp_receiver *receiver, const char *address)
+static void refuse_busy(struct otlp_exchange *exchange)
 {
+    struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
+    otlp_exchange_respond(exchange, &outcome);
+}
+
+static struct client_info *client_of(const struct otlp_exchange *exchange)
+{
+    struct otlp_receiver *receiver = exchange->receiver;
+    const struct otlp_protocols_config *config = receiver->config;
+    const char *address = http_request_peer_address(exchange->request);
+    bool wants_metadata = exchange->transport == OTLP_GRPC
+                              ? config->grpc.listen.include_metadata
+                              : config->http.server.listen.include_metadata;
+    if (wants_metadata)
+        return http_request_client(exchange->request, exchange->transport == OTLP_GRPC);
+    /* Without metadata consecutive requests of a client share one. */
     struct client_info *last = receiver->last_client;
     if (last == NULL || strcmp(last->address, address) != 0) {
         client_info_unref(last);
         receiver->last_client = client_info_create(address, NULL, 0);
     }
     return client_info_ref(receiver->last_client);
-}
-
-static struct client_info *client_of(const struct otlp_exchange *exchange)
-{
-    const struct otlp_protocols_config *config = exchange->receiver->config;
-    const char *address = http_request_peer_address(exchange->request);
-    bool wants_metadata = exchange->transport == OTLP_GRPC
-                              ? config->grpc.listen.include_metadata
-                              : config->http.server.listen.include_metadata;
-    if (!wants_metadata)
-        return client_by_address(exchange->receiver, address);
-    return http_request_client(exchange->request, exchange->transport == OTLP_GRPC);
 }
 
 void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer)
@@ -210,11 +211,11 @@ static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct s
     batch_unref(batch);
 }
 
-/* A request that would hold the lane: what it is cut into. */
+/* The pieces of a request that would hold the lane. */
 struct otlp_pieces {
     struct otlp_exchange *exchange;
-    struct client_info *client; /* the request may have gone before the last one is offered */
-    struct timer turn;          /* the next one is offered in a turn of its own */
+    struct client_info *client; /* the request may end before the last piece is offered */
+    struct timer turn;          /* each piece is offered in a turn of its own */
     size_t count;
     size_t offered;
     size_t capacity;
@@ -243,7 +244,7 @@ static void free_pieces(struct otlp_pieces *pieces)
     mem_free(pieces);
 }
 
-/* Pieces without items go nowhere, as requests without items. */
+/* Pieces without items are left out, as requests without items are. */
 static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct budget *budget)
 {
     const struct otlp_limit limit = {.bytes_max = batch->bytes * DENSE_MESSAGES_MAX / messages,
@@ -264,19 +265,8 @@ static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct bu
     return pieces;
 }
 
-static struct otlp_pieces *cut_profiles(const struct profile_normalized *normalized,
-                                        struct budget *budget)
-{
-    struct batch *batch =
-        batch_of(PROFILES, normalized->samples, normalized->owner, normalized->request);
-    struct otlp_pieces *pieces = mem_zalloc(sizeof(*pieces));
-    profile_pieces_cut(batch, DENSE_PROFILES_MAX, budget, add_piece, pieces);
-    batch_unref(batch);
-    return pieces;
-}
-
-/* One a turn. Whatever becomes of one, the others are offered, too: the receipt, and so the client,
- * gets the worst answer. */
+/* One a turn. The others are offered whatever happens to one: the receipt, and so the client, gets
+ * the worst outcome. */
 static void offer_piece(struct timer *timer, void *arg)
 {
     struct otlp_pieces *pieces = arg;
@@ -312,49 +302,27 @@ static void offer_pieces(struct otlp_exchange *exchange, struct otlp_pieces *pie
     offer_piece(&pieces->turn, pieces);
 }
 
-static void refuse_malformed(struct otlp_exchange *exchange, const char *reason)
-{
-    char text[JSON_REASON_BYTES_MAX + 64];
-    snprintf(text, sizeof(text), "%s%s",
-             exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "", reason);
-    refuse(exchange, STATUS_INVALID_ARGUMENT, text);
-}
-
 static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
 {
     struct outcome outcome = otlp_body_failure(HTTP_BODY_TOO_LARGE, reason);
     exchange->http_status = OTLP_HTTP_TOO_LARGE;
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_respond(exchange, &outcome);
 }
 
-static void count_profiles(struct otlp_exchange *exchange,
-                           const struct profile_normalized *normalized,
-                           enum profile_verdict verdict)
-{
-    struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
-    assert(normalized->layout < PROFILE_LAYOUTS);
-    counter_add(&counters->layouts[normalized->layout], 1);
-    if (verdict != PROFILES_TAKEN)
-        return;
-    counter_add(&counters->profiles_rejected, normalized->rejected_profiles);
-    counter_add(&counters->profile_attributes_dropped, normalized->dropped_attributes);
-    counter_add(&counters->refused[exchange->transport][PROFILES], normalized->rejected_samples);
-}
-
-/* Reading a body: what is read, and what was found. Touches nothing of the lane's, so that the
- * helper can do it as well. */
+/* Reading a body: its input and its result. Touches nothing of the lane, so that the helper can do
+ * it as well. */
 struct reading {
     enum signal_kind signal;
     enum otlp_encoding encoding;
-    enum profile_layout layout; /* of profiles: PROFILE_LAYOUTS to find it out */
+    enum profile_layout layout; /* of profiles: PROFILE_LAYOUTS to detect it */
     struct budget *budget;
     struct buffer *owner; /* of message */
-    bool is_owner_ours;   /* a reference that end_reading gives back */
+    bool is_owner_ours;   /* a reference that end_reading releases */
     struct slice message;
     enum { READ, MALFORMED, TOO_LARGE, BUSY } result;
     bool is_normalized; /* profiles: `normalized` and `verdict` are set */
     struct otlp_figures figures;
-    struct otlp_pieces *pieces; /* of a dense request; NULL: it goes on whole */
+    struct otlp_pieces *pieces; /* of a dense request; NULL: it stays whole */
     struct profile_normalized normalized;
     enum profile_verdict verdict;
     char reason[JSON_REASON_BYTES_MAX]; /* MALFORMED, TOO_LARGE */
@@ -365,7 +333,7 @@ static void set_reason(struct reading *reading, const char *reason)
     snprintf(reading->reason, sizeof(reading->reason), "%s", reason);
 }
 
-/* JSON becomes protobuf, and goes the way of all protobuf. */
+/* Turns JSON into protobuf. False: result says why not. */
 static bool transcode(struct reading *reading)
 {
     struct buffer *encoded;
@@ -402,8 +370,14 @@ static void read_profiles(struct reading *reading)
     switch (reading->verdict) {
     case PROFILES_TAKEN:
         if (profile_pieces_are_needed(normalized->request.size, normalized->profiles,
-                                      reading->budget))
-            reading->pieces = cut_profiles(normalized, reading->budget);
+                                      reading->budget)) {
+            struct batch *batch =
+                batch_of(PROFILES, normalized->samples, normalized->owner, normalized->request);
+            reading->pieces = mem_zalloc(sizeof(*reading->pieces));
+            profile_pieces_cut(batch, DENSE_PROFILES_MAX, reading->budget, add_piece,
+                               reading->pieces);
+            batch_unref(batch);
+        }
         return;
     case PROFILES_REFUSED:
         reading->result = MALFORMED;
@@ -419,15 +393,10 @@ static void read_profiles(struct reading *reading)
     reading->result = BUSY;
 }
 
-static bool is_dense(const struct otlp_figures *figures, size_t bytes)
-{
-    return figures->messages > DENSE_MESSAGES_MAX &&
-           bytes / figures->messages < DENSE_MESSAGE_BYTES_MAX;
-}
-
 static void read_message(struct reading *reading)
 {
     const char *reason = NULL;
+    const struct otlp_figures *figures = &reading->figures;
     if (reading->encoding == OTLP_JSON && !transcode(reading))
         return;
     if (reading->signal == PROFILES) {
@@ -435,37 +404,20 @@ static void read_message(struct reading *reading)
     } else if (!otlp_check(reading->signal, reading->message, &reading->figures, &reason)) {
         reading->result = MALFORMED;
         set_reason(reading, reason);
-    } else if (reading->figures.items > 0 && is_dense(&reading->figures, reading->message.size)) {
+    } else if (figures->items > 0 && figures->messages > DENSE_MESSAGES_MAX &&
+               reading->message.size / figures->messages < DENSE_MESSAGE_BYTES_MAX) {
         reading->pieces =
-            cut(batch_of(reading->signal, reading->figures.items, reading->owner, reading->message),
-                reading->figures.messages, reading->budget);
+            cut(batch_of(reading->signal, figures->items, reading->owner, reading->message),
+                figures->messages, reading->budget);
     }
 }
 
-/* Profiles without samples may have a payload: they count as nothing but go on. */
-static void offer_profiles(struct otlp_exchange *exchange, struct reading *reading)
-{
-    const struct profile_normalized *normalized = &reading->normalized;
-    exchange->items = normalized->samples;
-    exchange->rejected_profiles = normalized->rejected_profiles;
-    if (normalized->rejected_profiles > 0)
-        exchange->rejected_reason = mem_copy_text(normalized->reason);
-    if (normalized->profiles == 0)
-        otlp_exchange_answer(exchange, &outcome_accepted);
-    else if (reading->pieces != NULL)
-        offer_pieces(exchange, reading->pieces);
-    else
-        offer(exchange, normalized->owner, normalized->request);
-    reading->pieces = NULL;
-}
-
-/* Messages without content cost those who edit or index them more than their two bytes. False: the
- * budget has no room, and the request is answered. */
+/* Empty messages take more memory than their two bytes when they are edited or indexed. False: the
+ * budget has no room, and the request has its response. */
 static bool charge_messages(struct otlp_exchange *exchange, struct buffer *owner,
                             struct slice message, const struct otlp_figures *figures)
 {
     char reason[REASON_BYTES_MAX];
-    struct outcome outcome;
     uint64_t bytes =
         figures->messages * WIRE_MESSAGE_BYTES_MIN + figures->items * WIRE_ITEM_BYTES_MIN;
     if (bytes <= message.size)
@@ -483,55 +435,75 @@ static bool charge_messages(struct otlp_exchange *exchange, struct buffer *owner
     case BUDGET_FULL:
         break;
     }
-    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
-    otlp_exchange_answer(exchange, &outcome);
+    refuse_busy(exchange);
     return false;
 }
 
-static void offer_message(struct otlp_exchange *exchange, struct reading *reading)
+/* Offers the message that was read to the pipelines, or responds at once. */
+static void offer_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
-    exchange->items = reading->figures.items;
-    if (reading->figures.items == 0) {
-        otlp_exchange_answer(exchange, &outcome_accepted);
-    } else if (charge_messages(exchange, reading->owner, reading->message, &reading->figures)) {
-        if (reading->pieces != NULL)
-            offer_pieces(exchange, reading->pieces);
-        else
-            offer(exchange, reading->owner, reading->message);
-        reading->pieces = NULL;
+    const struct profile_normalized *normalized = &reading->normalized;
+    struct buffer *owner = reading->owner;
+    struct slice message = reading->message;
+    if (reading->signal == PROFILES) {
+        exchange->items = normalized->samples;
+        exchange->rejected_profiles = normalized->rejected_profiles;
+        if (normalized->rejected_profiles > 0)
+            exchange->rejected_reason = mem_copy_text(normalized->reason);
+        owner = normalized->owner;
+        message = normalized->request;
+    } else {
+        exchange->items = reading->figures.items;
     }
+    /* Profiles without samples may have a payload: they count as nothing but go on. */
+    if ((reading->signal == PROFILES ? normalized->profiles : exchange->items) == 0) {
+        otlp_exchange_respond(exchange, &outcome_accepted);
+        return;
+    }
+    if (reading->signal != PROFILES &&
+        !charge_messages(exchange, owner, message, &reading->figures))
+        return;
+    if (reading->pieces != NULL)
+        offer_pieces(exchange, reading->pieces);
+    else
+        offer(exchange, owner, message);
+    reading->pieces = NULL;
 }
 
-/* What was read goes on, or is refused. */
-static void take_reading(struct otlp_exchange *exchange, struct reading *reading)
-{
-    switch (reading->result) {
-    case READ:
-        if (reading->signal == PROFILES)
-            offer_profiles(exchange, reading);
-        else
-            offer_message(exchange, reading);
-        return;
-    case MALFORMED:
-        refuse_malformed(exchange, reading->reason);
-        return;
-    case TOO_LARGE:
-        refuse_too_large(exchange, reading->reason);
-        return;
-    case BUSY:
-        break;
-    }
-    struct outcome outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
-    otlp_exchange_answer(exchange, &outcome);
-}
-
-/* Gives back what the reading holds, which may be all that is left of a request that has gone. */
+/* Offers or refuses what was read, and frees the reading, which may have outlived its request. */
 static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
-    if (reading->is_normalized)
-        count_profiles(exchange, &reading->normalized, reading->verdict);
-    if (exchange->request != NULL && !exchange->is_answered)
-        take_reading(exchange, reading);
+    if (reading->is_normalized) {
+        const struct profile_normalized *normalized = &reading->normalized;
+        struct otlp_receiver_counters *counters = exchange->receiver->base.counters;
+        counter_add(&counters->layouts[normalized->layout], 1);
+        if (reading->verdict == PROFILES_TAKEN) {
+            counter_add(&counters->profiles_rejected, normalized->rejected_profiles);
+            counter_add(&counters->profile_attributes_dropped, normalized->dropped_attributes);
+            counter_add(&counters->refused[exchange->transport][PROFILES],
+                        normalized->rejected_samples);
+        }
+    }
+    if (exchange->request != NULL && !exchange->is_responded) {
+        char text[JSON_REASON_BYTES_MAX + 64];
+        switch (reading->result) {
+        case READ:
+            offer_reading(exchange, reading);
+            break;
+        case MALFORMED:
+            snprintf(text, sizeof(text), "%s%s",
+                     exchange->transport == OTLP_GRPC ? "grpc: error unmarshalling request: " : "",
+                     reading->reason);
+            refuse(exchange, STATUS_INVALID_ARGUMENT, text);
+            break;
+        case TOO_LARGE:
+            refuse_too_large(exchange, reading->reason);
+            break;
+        case BUSY:
+            refuse_busy(exchange);
+            break;
+        }
+    }
     if (reading->is_normalized && reading->verdict == PROFILES_TAKEN)
         buffer_unref(reading->normalized.owner);
     free_pieces(reading->pieces);
@@ -564,7 +536,7 @@ static void on_helped(struct helper_work *work)
         release(exchange);
 }
 
-/* message has been inflated and lies in owner. What is large is read while the lane goes on. */
+/* message is inflated and lies in owner. The helper reads large messages while the lane goes on. */
 static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
     const struct otlp_receiver *receiver = exchange->receiver;
@@ -597,77 +569,53 @@ static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, str
     lane_help(receiver->base.lane, &helped->work);
 }
 
-static void answer_too_large(struct otlp_exchange *exchange, uint64_t bytes_max)
+void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                        enum codec codec, uint64_t bytes_max)
 {
-    char text[REASON_BYTES_MAX];
+    assert(!exchange->is_pending);
     assert(bytes_max > 0);
-    snprintf(text, sizeof(text),
-             "grpc: received message after decompression larger than max %" PRIu64, bytes_max);
-    bool is_grpc = exchange->transport == OTLP_GRPC;
-    refuse_too_large(exchange, is_grpc ? text : "http: request body too large");
-}
-
-/* grpc-go tells a gzip header that it cannot read from what comes later. */
-static void answer_undecodable(struct otlp_exchange *exchange, enum codec codec, size_t size)
-{
-    char text[REASON_BYTES_MAX];
-    const char *reason = codec_reason(exchange->receiver->codecs);
-    assert(codec != CODEC_NONE);
-    if (exchange->transport == OTLP_HTTP) {
-        refuse(exchange, STATUS_INVALID_ARGUMENT, reason);
+    if (codec == CODEC_NONE) {
+        take_plain(exchange, owner, message);
         return;
     }
-    bool is_header = codec == CODEC_GZIP &&
-                     (size < GZIP_HEADER_BYTES || strcmp(reason, "gzip: invalid header") == 0);
-    snprintf(text, sizeof(text), "grpc: failed to %s: %s",
-             is_header ? "decompress the message" : "read decompressed data", reason);
-    refuse(exchange, STATUS_INTERNAL, text);
-}
-
-/* The sender can do nothing about it, but another daemon, or this one once it is mended, can. */
-static void answer_missing(struct otlp_exchange *exchange)
-{
     const struct otlp_receiver *receiver = exchange->receiver;
-    const char *reason = codec_reason(receiver->codecs);
-    struct outcome outcome = outcome_busy(reason);
-    log_error(&receiver->base.logger, "A compressed request cannot be read",
-              log_text("error", reason));
-    otlp_exchange_answer(exchange, &outcome);
-}
-
-static void inflate_and_take(struct otlp_exchange *exchange, struct slice message, enum codec codec,
-                             uint64_t bytes_max)
-{
-    assert(bytes_max > 0);
+    bool is_grpc = exchange->transport == OTLP_GRPC;
     struct buffer *plain = NULL;
-    struct outcome outcome;
-    switch (codec_inflate(exchange->receiver->codecs, codec, message, bytes_max, &plain)) {
+    char text[REASON_BYTES_MAX];
+    enum codec_result result = codec_inflate(receiver->codecs, codec, message, bytes_max, &plain);
+    const char *reason = codec_reason(receiver->codecs);
+    switch (result) {
     case CODEC_OK:
         take_plain(exchange, plain, buffer_slice(plain));
         buffer_unref(plain);
         return;
     case CODEC_TOO_LARGE:
-        answer_too_large(exchange, bytes_max);
+        snprintf(text, sizeof(text),
+                 "grpc: received message after decompression larger than max %" PRIu64, bytes_max);
+        refuse_too_large(exchange, is_grpc ? text : "http: request body too large");
         return;
     case CODEC_MALFORMED:
-        answer_undecodable(exchange, codec, message.size);
+        if (!is_grpc) {
+            refuse(exchange, STATUS_INVALID_ARGUMENT, reason);
+            return;
+        }
+        /* grpc-go distinguishes an unreadable gzip header from later errors. */
+        bool is_header = codec == CODEC_GZIP && (message.size < GZIP_HEADER_BYTES ||
+                                                 strcmp(reason, "gzip: invalid header") == 0);
+        snprintf(text, sizeof(text), "grpc: failed to %s: %s",
+                 is_header ? "decompress the message" : "read decompressed data", reason);
+        refuse(exchange, STATUS_INTERNAL, text);
         return;
-    case CODEC_MISSING:
-        answer_missing(exchange);
+    case CODEC_MISSING: {
+        /* Not the client's fault: another daemon, or this one once repaired, can read it. */
+        struct outcome outcome = outcome_busy(reason);
+        log_error(&receiver->base.logger, "A compressed request cannot be read",
+                  log_text("error", reason));
+        otlp_exchange_respond(exchange, &outcome);
         return;
+    }
     case CODEC_NO_BUDGET:
         break;
     }
-    outcome = otlp_body_failure(HTTP_BODY_NO_BUDGET, NULL);
-    otlp_exchange_answer(exchange, &outcome);
-}
-
-void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
-                        enum codec codec, uint64_t bytes_max)
-{
-    assert(!exchange->is_pending);
-    if (codec != CODEC_NONE)
-        inflate_and_take(exchange, message, codec, bytes_max);
-    else
-        take_plain(exchange, owner, message);
+    refuse_busy(exchange);
 }

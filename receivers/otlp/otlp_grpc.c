@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Requests of profiles are larger than grpc-go's standard allows: profilers send up to 32 MiB, and
- * servers are told to take 64 (OTLP specification 1.11). */
+/* Requests of profiles exceed grpc-go's default: profilers send up to 32 MiB, and servers should
+ * accept 64 (OTLP specification 1.11). */
 enum { MESSAGE_MIB_DEFAULT = 4, PROFILES_MIB_DEFAULT = 64, NAME_SHOWN_MAX = 200 };
 
 static const char *const services[SIGNAL_KINDS] = {
@@ -32,14 +32,7 @@ static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
     return (exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT) * MIB;
 }
 
-static void refuse_name(struct http_request *request, const struct grpc_call *call,
-                        const char *text)
-{
-    grpc_respond_status(request, call,
-                        &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
-}
-
-/* The signal that the path asks for; false: it has answered that there is none. */
+/* Finds the signal of the path. False: there is none, and it has responded. */
 static bool find_signal(struct otlp_receiver *receiver, struct http_request *request,
                         const struct grpc_call *call, enum signal_kind *ret_signal)
 {
@@ -63,7 +56,8 @@ static bool find_signal(struct otlp_receiver *receiver, struct http_request *req
                  (int)(service.size < NAME_SHOWN_MAX ? service.size : NAME_SHOWN_MAX),
                  (const char *)service.data);
     }
-    refuse_name(request, call, text);
+    grpc_respond_status(request, call,
+                        &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
     return false;
 }
 
@@ -75,12 +69,12 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
     uint64_t size = grpc_body_size(data, message_bytes_max(exchange), text);
     if (size == 0) {
         struct outcome outcome = outcome_refused(STATUS_RESOURCE_EXHAUSTED, text);
-        otlp_exchange_answer(exchange, &outcome);
+        otlp_exchange_respond(exchange, &outcome);
     }
     return size;
 }
 
-/* False: it has answered. */
+/* False: it has responded. */
 static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
                        const struct grpc_call *call, struct auth_answer *answer)
 {
@@ -114,7 +108,7 @@ static void on_request(struct http_request *request, void *arg)
     if (call.timeout_ns == 0) {
         struct outcome outcome =
             outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
-        otlp_exchange_answer(exchange, &outcome);
+        otlp_exchange_respond(exchange, &outcome);
         return;
     }
     if (call.timeout_ns != GRPC_NO_TIMEOUT)
@@ -140,7 +134,7 @@ static void on_body(struct http_request *request, void *arg)
         return;
     }
     struct outcome outcome = outcome_refused(message.refusal.code, message.refusal.message);
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_respond(exchange, &outcome);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
@@ -148,10 +142,10 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
     struct outcome outcome =
         otlp_body_failure(failure, "grpc: received more bytes than the largest message may have");
     (void)arg;
-    otlp_exchange_answer(http_request_context(request), &outcome);
+    otlp_exchange_respond(http_request_context(request), &outcome);
 }
 
-void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+void otlp_grpc_respond(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
     uint8_t body[OTLP_RESPONSE_BYTES_MAX];
     assert(exchange->transport == OTLP_GRPC);

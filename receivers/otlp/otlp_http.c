@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OTLP over HTTP: one path per signal, POST, protobuf or JSON. The order of the checks and the
- * texts are the Go collector's. Runs on its receiver's lane. */
+ * messages are the Go collector's. Runs on its receiver's lane. */
 #include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/buffer.h"
@@ -22,7 +22,7 @@ enum { ENCODING_SHOWN_MAX = 128 };
 static const char protobuf_type[] = "application/x-protobuf";
 static const char json_type[] = "application/json";
 
-/* The response is complete but for the headers that the user configured for all of them. */
+/* Adds the headers that the user configured for all responses, and sends the response. */
 static void finish(const struct otlp_receiver *receiver, struct http_request *request,
                    struct http_response *response)
 {
@@ -31,7 +31,7 @@ static void finish(const struct otlp_receiver *receiver, struct http_request *re
     http_respond(request, response);
 }
 
-/* A response that has its own headers. */
+/* Adds the CORS headers and sends the response. */
 static void respond(const struct otlp_receiver *receiver, struct http_request *request,
                     struct http_response *response)
 {
@@ -64,20 +64,7 @@ static void respond_not_found(const struct otlp_receiver *receiver, struct http_
             });
 }
 
-/* Go answers in the request's form; when that is unknown it gives up with this. */
-static void respond_unmarshalable(const struct otlp_receiver *receiver,
-                                  struct http_request *request)
-{
-    respond(receiver, request,
-            &(struct http_response){
-                .status = 500,
-                .headers = {{"content-type", json_type}},
-                .body = slice_of_text(
-                    "{\"code\": 13, \"message\": \"failed to marshal error message\"}"),
-            });
-}
-
-/* google.rpc.Status in the form that the request has; JSON when it named none. */
+/* google.rpc.Status in the encoding of the request; JSON when it has none. */
 static void respond_status(const struct otlp_receiver *receiver, struct http_request *request,
                            unsigned http_status, const struct rpc_status *status,
                            enum otlp_encoding encoding)
@@ -111,32 +98,28 @@ static enum otlp_encoding encoding_of(const struct http_request *request)
     return media_type_is(type, json_type) ? OTLP_JSON : OTLP_NO_ENCODING;
 }
 
-/* What is wrong before the request is looked at further, in its form as far as it has one. */
+/* Refuses a request before its body is read. */
 static void refuse_early(const struct otlp_receiver *receiver, struct http_request *request,
                          unsigned http_status, const struct rpc_status *status)
 {
     assert(http_status >= 400);
     enum otlp_encoding encoding = encoding_of(request);
     bool has_type = http_request_header(request, "content-type").size > 0;
-    if (encoding == OTLP_NO_ENCODING && has_type)
-        respond_unmarshalable(receiver, request);
-    else
+    if (encoding != OTLP_NO_ENCODING || !has_type) {
         respond_status(receiver, request, http_status, status, encoding);
+        return;
+    }
+    /* Go cannot marshal the error for an unknown content type, and responds with this instead. */
+    respond(receiver, request,
+            &(struct http_response){
+                .status = 500,
+                .headers = {{"content-type", json_type}},
+                .body = slice_of_text(
+                    "{\"code\": 13, \"message\": \"failed to marshal error message\"}"),
+            });
 }
 
-/* Browsers ask first, without credentials. True: it has answered. */
-static bool answer_preflight(const struct otlp_receiver *receiver, struct http_request *request)
-{
-    struct server_cors_room room;
-    struct http_response response;
-    assert(receiver->config->has_http);
-    if (!server_cors_preflight(&receiver->cors, request, &room, &response))
-        return false;
-    finish(receiver, request, &response);
-    return true;
-}
-
-/* Before a byte of the body is read. False: it has answered. */
+/* Before a byte of the body is read. False: it has responded. */
 static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
                        struct auth_answer *answer)
 {
@@ -153,7 +136,7 @@ static bool check_auth(const struct otlp_receiver *receiver, struct http_request
     return false;
 }
 
-/* Before the path is looked at, as in Go. False: it has answered. */
+/* Before the path is checked, as in Go. False: it has responded. */
 static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
                               enum codec *ret_codec)
 {
@@ -170,20 +153,7 @@ static bool check_compression(const struct otlp_receiver *receiver, struct http_
     return false;
 }
 
-static void redirect(const struct otlp_receiver *receiver, struct http_request *request,
-                     const char *path)
-{
-    assert(path[0] == '/');
-    char location[HTTP_PATH_ESCAPED_MAX];
-    if (!http_path_escape(path, http_request_query(request), location)) {
-        respond_not_found(receiver, request);
-        return;
-    }
-    respond(receiver, request,
-            &(struct http_response){.status = 307, .headers = {{"location", location}}});
-}
-
-/* The signal that the path asks for; false: it has answered that there is none. */
+/* Finds the signal of the path. False: there is none, and it has responded. */
 static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
                         enum signal_kind *ret_signal)
 {
@@ -199,7 +169,12 @@ static bool find_signal(const struct otlp_receiver *receiver, struct http_reques
     snprintf(asked, sizeof(asked), "%.*s", (int)text.size, (const char *)text.data);
     http_path_clean(asked, clean);
     if (strcmp(asked, clean) != 0) {
-        redirect(receiver, request, clean);
+        char location[HTTP_PATH_ESCAPED_MAX];
+        if (http_path_escape(clean, http_request_query(request), location))
+            respond(receiver, request,
+                    &(struct http_response){.status = 307, .headers = {{"location", location}}});
+        else
+            respond_not_found(receiver, request);
         return false;
     }
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
@@ -220,8 +195,15 @@ static void on_request(struct http_request *request, void *arg)
     struct auth_answer answer;
     enum signal_kind signal;
     enum codec codec;
-    if (answer_preflight(receiver, request) || !check_auth(receiver, request, &answer) ||
-        !check_compression(receiver, request, &codec) || !find_signal(receiver, request, &signal))
+    /* Browsers ask first, without credentials. */
+    struct server_cors_room room;
+    struct http_response preflight;
+    if (server_cors_preflight(&receiver->cors, request, &room, &preflight)) {
+        finish(receiver, request, &preflight);
+        return;
+    }
+    if (!check_auth(receiver, request, &answer) || !check_compression(receiver, request, &codec) ||
+        !find_signal(receiver, request, &signal))
         return;
     if (!slice_equal_text(http_request_method(request), "POST")) {
         respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");
@@ -264,33 +246,27 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
         exchange->http_status = OTLP_HTTP_TOO_LARGE;
     else if (failure == HTTP_BODY_TOO_SLOW)
         exchange->http_status = OTLP_HTTP_TOO_SLOW;
-    otlp_exchange_answer(exchange, &outcome);
+    otlp_exchange_respond(exchange, &outcome);
 }
 
-static void respond_accepted(struct otlp_exchange *exchange, const struct outcome *outcome)
-{
-    uint8_t body[OTLP_RESPONSE_BYTES_MAX];
-    struct buffer *text = NULL;
-    struct http_response response = {
-        .status = 200,
-        .headers = {{"content-type", protobuf_type}},
-        .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
-    };
-    if (exchange->encoding == OTLP_JSON) {
-        text = json_write(otlp_response(exchange->signal), response.body, NULL);
-        response.headers[0].value = json_type;
-        response.body = text != NULL ? buffer_slice(text) : slice_of_text("{}");
-    }
-    assert(exchange->encoding != OTLP_NO_ENCODING);
-    respond(exchange->receiver, exchange->request, &response);
-    buffer_unref(text);
-}
-
-void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome)
+void otlp_http_respond(struct otlp_exchange *exchange, const struct outcome *outcome)
 {
     assert(exchange->transport == OTLP_HTTP);
     if (outcome->verdict == ACCEPTED) {
-        respond_accepted(exchange, outcome);
+        uint8_t body[OTLP_RESPONSE_BYTES_MAX];
+        struct buffer *json = NULL;
+        struct http_response response = {
+            .status = 200,
+            .headers = {{"content-type", protobuf_type}},
+            .body = slice_of(body, otlp_response_encode(exchange, outcome, body)),
+        };
+        if (exchange->encoding == OTLP_JSON) {
+            json = json_write(otlp_response(exchange->signal), response.body, NULL);
+            response.headers[0].value = json_type;
+            response.body = json != NULL ? buffer_slice(json) : slice_of_text("{}");
+        }
+        respond(exchange->receiver, exchange->request, &response);
+        buffer_unref(json);
         return;
     }
     struct rpc_status status = {
@@ -303,7 +279,7 @@ void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outc
         exchange->http_status > 0 ? exchange->http_status : rpc_code_to_http(outcome->code);
     if (outcome_is_too_large(outcome))
         http_status = OTLP_HTTP_TOO_LARGE;
-    /* The Go collector's code for a body that is too large. */
+    /* The Go collector's status for a body that is too large. */
     if (http_status == OTLP_HTTP_TOO_LARGE)
         status.code = STATUS_INVALID_ARGUMENT;
     respond_status(exchange->receiver, exchange->request, http_status, &status, exchange->encoding);

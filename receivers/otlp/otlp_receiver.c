@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp: takes all signals over gRPC and HTTP. One listener per protocol, opened by the
- * instance on lane 0, deals its connections to the servers of all lanes. Runs on its lane. */
+/* otlp: receives all signals over gRPC and HTTP. One listener per protocol, opened by the instance
+ * on lane 0, deals its connections to the servers of all lanes. Runs on its lane. */
 #include "receivers/otlp/otlp_receiver.h"
 
 #include "src/base/error.h"
@@ -58,28 +58,16 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
     return (struct otlp_receiver *)component;
 }
 
-/* What is not there or off is all 0. */
-static struct otlp_keepalive_config keepalive_of(const struct otlp_grpc_config *config)
+static struct http_server *create_grpc_server(struct otlp_receiver *self)
 {
+    const struct otlp_grpc_protocol *config = &self->config->grpc;
+    struct otlp_receiver_counters *counters = self->base.counters;
+    /* Sections that are absent or off are all 0. */
     struct otlp_keepalive_config keepalive = {.has_ping = false};
     if (config->has_keepalive && config->keepalive.has_lifetime)
         keepalive.lifetime = config->keepalive.lifetime;
     if (config->has_keepalive && config->keepalive.has_ping)
         keepalive.ping = config->keepalive.ping;
-    return keepalive;
-}
-
-static struct http_server_counters *http_counters_of(struct otlp_receiver *self)
-{
-    struct otlp_receiver_counters *counters = self->base.counters;
-    return &counters->http;
-}
-
-static struct http_server *create_grpc_server(struct otlp_receiver *self)
-{
-    assert(self->config->has_grpc);
-    const struct otlp_grpc_config *config = &self->config->grpc;
-    struct otlp_keepalive_config keepalive = keepalive_of(config);
     return http_server_create(&(struct http_server_settings){
         .lane = self->base.lane,
         .budget = self->base.budget,
@@ -91,7 +79,7 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
         .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
         .ping_interval_min_ns = keepalive.ping.interval_min_ns,
         .tls = self->tls[OTLP_GRPC].context,
-        .counters = http_counters_of(self),
+        .counters = &counters->http,
         .handler = &otlp_grpc_handler,
         .arg = self,
     });
@@ -99,53 +87,35 @@ static struct http_server *create_grpc_server(struct otlp_receiver *self)
 
 static struct http_server *create_http_server(struct otlp_receiver *self)
 {
-    assert(self->config->has_http);
-    struct http_server_settings settings =
-        http_server_config_settings(&self->config->http.server, &self->base);
+    const struct http_server_config *config = &self->config->http.server;
+    struct otlp_receiver_counters *counters = self->base.counters;
+    if (config->has_cors)
+        server_cors_init(&self->cors, &config->cors);
+    self->response_headers = http_server_config_headers(config);
+    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
+        self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
+    struct http_server_settings settings = http_server_config_settings(config, &self->base);
     settings.tls = self->tls[OTLP_HTTP].context;
-    settings.counters = http_counters_of(self);
+    settings.counters = &counters->http;
     settings.handler = &otlp_http_handler;
     return http_server_create(&settings);
 }
 
-static void prepare_http(struct otlp_receiver *self)
-{
-    const struct http_server_config *config = &self->config->http.server;
-    assert(self->servers[OTLP_HTTP] == NULL);
-    if (config->has_cors)
-        server_cors_init(&self->cors, &config->cors);
-    self->response_headers = http_server_config_headers(config);
-    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++) {
-        self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
-    }
-    self->servers[OTLP_HTTP] = create_http_server(self);
-}
-
-/* Of a protocol that is on. */
-static bool prepare_tls(struct otlp_receiver *self, enum otlp_transport transport,
-                        const struct server_config *config, struct error *error)
-{
-    struct otlp_receiver_counters *counters = self->base.counters;
-    struct server_tls_context *tls = &self->tls[transport];
-    assert(transport < OTLP_TRANSPORTS);
-    tls->logger = &self->base.logger;
-    tls->counters = &counters->tls;
-    if (component_is_rehearsed(&self->base) ||
-        server_tls_context_init(tls, config, transport == OTLP_HTTP, error))
-        return true;
-    return error_prefix(error, "protocols::%s", transport == OTLP_GRPC ? "grpc" : "http");
-}
-
-/* Of a protocol that is on. */
+/* TLS and authentication of a protocol that is on. */
 static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
                            const struct server_config *config, struct error *error)
 {
-    assert(transport < OTLP_TRANSPORTS);
-    if (!prepare_tls(self, transport, config, error))
-        return false;
-    if (server_auth_init(&self->auth[transport], &self->base, config, error))
-        return true;
-    return error_prefix(error, "protocols::%s::auth", transport == OTLP_GRPC ? "grpc" : "http");
+    const char *protocol = transport == OTLP_GRPC ? "grpc" : "http";
+    struct otlp_receiver_counters *counters = self->base.counters;
+    struct server_tls_context *tls = &self->tls[transport];
+    tls->logger = &self->base.logger;
+    tls->counters = &counters->tls;
+    if (!component_is_rehearsed(&self->base) &&
+        !server_tls_context_init(tls, config, transport == OTLP_HTTP, error))
+        return error_prefix(error, "protocols::%s", protocol);
+    if (!server_auth_init(&self->auth[transport], &self->base, config, error))
+        return error_prefix(error, "protocols::%s::auth", protocol);
+    return true;
 }
 
 static bool otlp_receiver_create(struct component *component, struct error *error)
@@ -165,7 +135,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     if (protocols->has_grpc)
         self->servers[OTLP_GRPC] = create_grpc_server(self);
     if (protocols->has_http)
-        prepare_http(self);
+        self->servers[OTLP_HTTP] = create_http_server(self);
     return true;
 }
 

@@ -8,13 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "receivers/otlp/otlp_config.h"
 #include "src/base/counter.h"
+#include "src/base/signal_kind.h"
 #include "src/base/timer.h"
 #include "src/codec/codec.h"
+#include "src/config/field.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/listen/server_auth.h"
+#include "src/listen/server_config.h"
 #include "src/listen/server_cors.h"
 #include "src/listen/server_tls_context.h"
 #include "src/net/server/grpc.h"
@@ -25,6 +27,60 @@ struct batch;
 struct buffer;
 struct client_info;
 struct otlp_pieces;
+
+/* The settings, as the option tables of otlp_config.c fill them. Constant once loaded; any thread.
+ */
+struct otlp_lifetime_config {
+    uint64_t idle_max_ns;
+    uint64_t age_max_ns;
+    uint64_t age_grace_ns;
+};
+
+struct otlp_ping_config {
+    uint64_t interval_min_ns;
+};
+
+/* A section that is off may hold anything. */
+struct otlp_keepalive_config {
+    bool has_lifetime;
+    bool has_ping;
+    struct otlp_lifetime_config lifetime;
+    struct otlp_ping_config ping;
+};
+
+struct otlp_grpc_protocol {
+    struct server_config listen;
+    uint64_t message_mib_max;
+    uint64_t streams_max;
+    bool has_keepalive;
+    struct otlp_keepalive_config keepalive;
+};
+
+struct otlp_http_protocol {
+    struct http_server_config server;
+    const char *url_paths[SIGNAL_KINDS];
+};
+
+struct otlp_protocols_config {
+    bool has_grpc;
+    bool has_http;
+    struct otlp_grpc_protocol grpc;
+    struct otlp_http_protocol http;
+};
+
+struct otlp_receiver_config {
+    struct otlp_protocols_config protocols;
+    int profiles_layout; /* 0: found out; else enum profile_layout, plus one */
+};
+
+extern const struct config_field otlp_receiver_fields[];
+bool otlp_config_check(const void *section, struct error *error);
+/* 0: not set. */
+uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_protocol *grpc);
+uint64_t otlp_config_body_bytes_max(const struct otlp_http_protocol *http);
+/* The path of a *_url_path key as requests are compared with it; to be freed. NULL when it is no
+ * URL. */
+char *otlp_config_url_path(const char *text);
 
 enum { OTLP_HTTP_TOO_LARGE = 413, OTLP_HTTP_TOO_SLOW = 408 };
 
@@ -58,7 +114,7 @@ struct otlp_receiver {
     bool is_stopping;
 };
 
-/* A body is one of these; more forms hang in here. */
+/* Of a body. */
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON, OTLP_NO_ENCODING };
 
 /* One request. Lives until both its exchange has ended and its receipt has resolved. */
@@ -67,46 +123,46 @@ struct otlp_exchange {
     struct http_request *request; /* NULL once ended */
     enum otlp_transport transport;
     enum signal_kind signal;
-    enum otlp_encoding encoding; /* HTTP: of the request, and so of the answer */
+    enum otlp_encoding encoding; /* HTTP: of the request, and so of the response */
     enum codec codec;            /* HTTP: Content-Encoding */
-    struct client_info *client;  /* who was let in; NULL: to be found out when it is asked for */
-    unsigned http_status;        /* HTTP: instead of the one that the code maps to; 0: that one */
-    bool is_answered;
+    struct client_info *client;  /* authenticated; NULL: made when it is needed */
+    unsigned http_status;        /* HTTP: overrides the one that the code maps to; 0: none */
+    bool is_responded;
     bool is_pending;            /* the receipt is with the pipeline */
     bool is_helped;             /* the lane's helper reads the body */
     struct otlp_pieces *pieces; /* to be offered one by one; NULL: none */
     struct grpc_call call;
     uint64_t items;
-    uint64_t rejected_profiles; /* Profile messages that were broken, and why the first of them */
-    char *rejected_reason;      /* owned; NULL: none */
+    uint64_t rejected_profiles; /* malformed Profile messages */
+    char *rejected_reason;      /* of the first of them; owned; NULL: none */
     struct receipt receipt;
     struct timer deadline; /* grpc-timeout */
 };
 
-/* Each protocol's way to answer: outcome is accepted, or says what the client is told. */
-void otlp_grpc_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
-void otlp_http_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
+/* Each protocol's response to the outcome. */
+void otlp_grpc_respond(struct otlp_exchange *exchange, const struct outcome *outcome);
+void otlp_http_respond(struct otlp_exchange *exchange, const struct outcome *outcome);
 extern const struct http_handler otlp_grpc_handler;
 extern const struct http_handler otlp_http_handler;
 
 struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            struct http_request *request,
                                            enum otlp_transport transport);
-/* Keeps what the authenticator knows of the sender, for the pipelines. */
+/* Keeps what the authenticator knows of the client, for the pipelines. */
 void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer);
 /* on_end of both handlers. */
 void otlp_exchange_on_end(struct http_request *request, void *arg);
-/* The request's payload: inflates it unless codec is CODEC_NONE, checks it and hands it to the
- * pipelines; the answer follows. message lies in owner. */
+/* Takes the request's payload: inflates it unless codec is CODEC_NONE, checks it and offers it to
+ * the pipelines; the response follows. message lies in owner. */
 void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
                         enum codec codec, uint64_t bytes_max);
-/* Answers once; later calls do nothing. */
-void otlp_exchange_answer(struct otlp_exchange *exchange, const struct outcome *outcome);
-/* The answer to a body that did not come whole. */
+/* Responds once; later calls do nothing. */
+void otlp_exchange_respond(struct otlp_exchange *exchange, const struct outcome *outcome);
+/* The outcome for a body that did not arrive whole. */
 struct outcome otlp_body_failure(enum http_failure failure, const char *too_large);
 /* The Export…ServiceResponse of an accepted request. Returns its size. */
 enum { OTLP_RESPONSE_BYTES_MAX = 512 };
 size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct outcome *outcome,
                             uint8_t room[OTLP_RESPONSE_BYTES_MAX]);
-/* The receiver may have become idle while it stops. */
+/* Call when the receiver may have become idle while it stops. */
 void otlp_receiver_check_stopped(struct otlp_receiver *self);

@@ -391,17 +391,17 @@ MUTANTS = [
            "exchange->http_status = 400;", ("test_otlp_http",)),
     Mutant("otlp http: who is refused by his encoding hears it before the path is looked at",
            "receivers/otlp/otlp_http.c",
-           "!check_compression(receiver, request, &codec) || !find_signal(receiver, request, "
-           "&signal))", "!find_signal(receiver, request, &signal) ||\n        "
+           "!check_compression(receiver, request, &codec) ||\n        !find_signal(receiver, "
+           "request, &signal))", "!find_signal(receiver, request, &signal) ||\n        "
            "!check_compression(receiver, request, &codec))", ("test_otlp_http",)),
     Mutant("otlp http: the method is looked at before the type", "receivers/otlp/otlp_http.c",
            """if (!slice_equal_text(http_request_method(request), "POST")) {""",
            "if (encoding_of(request) != OTLP_NO_ENCODING &&\n        "
            """!slice_equal_text(http_request_method(request), "POST")) {""", ("test_otlp_http",)),
     Mutant("otlp http: strangers hear nothing of paths", "receivers/otlp/otlp_http.c",
-           "!check_auth(receiver, request, &answer) ||\n        !check_compression(receiver, "
-           "request, &codec) || !find_signal(receiver, request, &signal))",
-           "!check_compression(receiver, request, &codec) ||\n        !find_signal(receiver, "
+           "if (!check_auth(receiver, request, &answer) || !check_compression(receiver, request, "
+           "&codec) ||\n        !find_signal(receiver, request, &signal))",
+           "if (!check_compression(receiver, request, &codec) ||\n        !find_signal(receiver, "
            "request, &signal) || !check_auth(receiver, request, &answer))",
            ("e2e-48-authentication",)),
     Mutant("otlp http: busy password checks are 503", "receivers/otlp/otlp_http.c",
