@@ -21,7 +21,7 @@
 #include "src/core/receipt.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
-#include "src/otlp/answer.h"
+#include "src/otlp/response.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_remove.h"
 
@@ -432,7 +432,7 @@ static uint64_t unwanted_of(const struct post *post, const struct http_result *r
     struct otlp_partial_success partial = {.rejected = 0};
     if (post->name != REST_NAME || result->body.size == 0 ||
         !slice_equal_text(result->content_type, post->form.content_type) ||
-        !otlp_answer_partial_success(result->body, &partial) || partial.rejected <= 0)
+        !otlp_response_partial_success(result->body, &partial) || partial.rejected <= 0)
         return 0;
     return (uint64_t)partial.rejected < post->samples ? (uint64_t)partial.rejected : post->samples;
 }

@@ -3,7 +3,7 @@
 #include "exporters/shared/grpc_outcome.h"
 
 #include "src/net/client/grpc_client.h"
-#include "src/otlp/answer.h"
+#include "src/otlp/response.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ struct outcome grpc_outcome_refused(const struct grpc_result *result,
     print_code(result->wire_code, code);
     snprintf(room->text, sizeof(room->text), "rpc error: code = %s desc = %s", code,
              result->message);
-    bool has_retry_info = otlp_answer_retry_delay(result->details, &delay_ns);
+    bool has_retry_info = otlp_response_retry_delay(result->details, &delay_ns);
     bool is_permanent = !is_retryable(result->code, has_retry_info);
     return (struct outcome){
         .verdict = REFUSED,

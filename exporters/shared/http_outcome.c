@@ -6,8 +6,8 @@
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
 #include "src/net/syntax/media_type.h"
-#include "src/otlp/answer.h"
 #include "src/otlp/json/json_read.h"
+#include "src/otlp/response.h"
 #include "src/otlp/schema.h"
 
 #include <assert.h>
@@ -45,9 +45,9 @@ static bool read_status(const struct http_result *result, struct buffer **ret_en
     char reason[JSON_REASON_BYTES_MAX];
     assert(*ret_encoded == NULL);
     if (!media_type_is(result->content_type, "application/json"))
-        return otlp_answer_status(result->body, ret_status);
+        return otlp_response_status(result->body, ret_status);
     return json_read(&otlp_rpc_status, result->body, NULL, ret_encoded, reason) == JSON_READ &&
-           otlp_answer_status(buffer_slice(*ret_encoded), ret_status);
+           otlp_response_status(buffer_slice(*ret_encoded), ret_status);
 }
 
 void http_outcome_words(const struct http_result *result, const struct request_secrets *secrets,

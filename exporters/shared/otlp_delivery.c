@@ -8,7 +8,7 @@
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/net/client/request_secrets.h"
-#include "src/otlp/answer.h"
+#include "src/otlp/response.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice respo
 {
     struct otlp_partial_success partial;
     assert(ret_rejected != NULL);
-    if (!otlp_answer_partial_success(response, &partial))
+    if (!otlp_response_partial_success(response, &partial))
         return false;
     if (partial.rejected != 0 || partial.message.size > 0)
         log_partial_success(delivery, &partial, secrets);

@@ -22,9 +22,9 @@ struct otlp_status {
 
 /* Of the response of any signal; all zero when the field is absent. False when body is malformed.
  */
-bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success *ret_partial);
+bool otlp_response_partial_success(struct slice body, struct otlp_partial_success *ret_partial);
 /* False when body is no google.rpc.Status. */
-bool otlp_answer_status(struct slice body, struct otlp_status *ret_status);
+bool otlp_response_status(struct slice body, struct otlp_status *ret_status);
 /* The details as text, "[]" without any: the type of each, cut to fit. */
 void otlp_status_details_text(const struct otlp_status *status, char *text, size_t size);
 /* Puts the fields of the details, as they are encoded, one behind the other into room. Returns
@@ -32,4 +32,4 @@ void otlp_status_details_text(const struct otlp_status *status, char *text, size
 size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size);
 /* RetryInfo among the details of a google.rpc.Status. False when there is none, or body is
  * malformed; its delay may be 0. */
-bool otlp_answer_retry_delay(struct slice body, uint64_t *ret_delay_ns);
+bool otlp_response_retry_delay(struct slice body, uint64_t *ret_delay_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads answers with the wire reader: known fields with the wrong type are malformed, unknown ones
  * are passed over, the last of a repeated scalar wins. Pure functions; any thread. */
-#include "src/otlp/answer.h"
+#include "src/otlp/response.h"
 
 #include "src/base/clock.h"
 #include "src/otlp/wire.h"
@@ -31,7 +31,7 @@ static bool read_partial(struct slice bytes, struct otlp_partial_success *partia
     return reader.failure == NULL;
 }
 
-bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success *ret_partial)
+bool otlp_response_partial_success(struct slice body, struct otlp_partial_success *ret_partial)
 {
     struct otlp_partial_success partial = {0};
     struct wire_reader reader = wire_reader_of(body);
@@ -49,7 +49,7 @@ bool otlp_answer_partial_success(struct slice body, struct otlp_partial_success 
 }
 
 /* google.rpc.Status: 1 code, 2 message, 3 details. */
-bool otlp_answer_status(struct slice body, struct otlp_status *ret_status)
+bool otlp_response_status(struct slice body, struct otlp_status *ret_status)
 {
     struct otlp_status status = {.body = body};
     struct wire_reader reader = wire_reader_of(body);
@@ -109,7 +109,7 @@ size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
     struct otlp_status status;
     struct wire_reader reader = wire_reader_of(body);
     struct wire_field field;
-    if (!otlp_answer_status(body, &status))
+    if (!otlp_response_status(body, &status))
         return 0;
     while (wire_read_field(&reader, &field)) {
         if (field.number != STATUS_DETAILS)
@@ -140,7 +140,7 @@ static uint64_t duration_of(struct slice duration)
     return seconds < UINT64_MAX / NS_PER_S - 1 ? seconds * NS_PER_S + nanos : UINT64_MAX;
 }
 
-bool otlp_answer_retry_delay(struct slice body, uint64_t *ret_delay_ns)
+bool otlp_response_retry_delay(struct slice body, uint64_t *ret_delay_ns)
 {
     static const char suffix[] = "/google.rpc.RetryInfo";
     struct wire_reader reader = wire_reader_of(body);
