@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads answers with the wire reader: known fields with the wrong type are malformed, unknown ones
- * are passed over, the last of a repeated scalar wins. Pure functions; any thread. */
+/* Reads responses with the wire reader: known fields with the wrong type are malformed, unknown
+ * ones are skipped, the last of a repeated scalar wins. Pure functions; any thread. */
 #include "src/otlp/response.h"
 
 #include "src/base/clock.h"
@@ -13,24 +13,6 @@
 /* Fields of google.rpc.Status, google.protobuf.Any and google.rpc.RetryInfo. */
 enum { STATUS_DETAILS = 3, ANY_TYPE_URL = 1, ANY_VALUE = 2, RETRY_DELAY = 1 };
 
-/* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
-static bool read_partial(struct slice bytes, struct otlp_partial_success *partial)
-{
-    struct wire_reader reader = wire_reader_of(bytes);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        if (field.number > 2)
-            continue;
-        if (field.type != (field.number == 1 ? WIRE_VARINT : WIRE_BYTES))
-            return false;
-        if (field.number == 1)
-            partial->rejected = (int64_t)field.number_value;
-        else
-            partial->message = field.bytes;
-    }
-    return reader.failure == NULL;
-}
-
 bool otlp_response_partial_success(struct slice body, struct otlp_partial_success *ret_partial)
 {
     struct otlp_partial_success partial = {0};
@@ -39,7 +21,21 @@ bool otlp_response_partial_success(struct slice body, struct otlp_partial_succes
     while (wire_read_field(&reader, &field)) {
         if (field.number != 1)
             continue;
-        if (field.type != WIRE_BYTES || !read_partial(field.bytes, &partial))
+        if (field.type != WIRE_BYTES)
+            return false;
+        /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
+        struct wire_reader inner = wire_reader_of(field.bytes);
+        while (wire_read_field(&inner, &field)) {
+            if (field.number > 2)
+                continue;
+            if (field.type != (field.number == 1 ? WIRE_VARINT : WIRE_BYTES))
+                return false;
+            if (field.number == 1)
+                partial.rejected = (int64_t)field.number_value;
+            else
+                partial.message = field.bytes;
+        }
+        if (inner.failure != NULL)
             return false;
     }
     if (reader.failure != NULL)
@@ -122,24 +118,6 @@ size_t otlp_status_details(struct slice body, uint8_t *room, size_t room_size)
     return used;
 }
 
-/* google.protobuf.Duration: 1 seconds, 2 nanos; below zero is none. */
-static uint64_t duration_of(struct slice duration)
-{
-    uint64_t seconds = 0;
-    uint64_t nanos = 0;
-    struct wire_reader reader = wire_reader_of(duration);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        if (field.number == 1 && field.type == WIRE_VARINT)
-            seconds = field.number_value;
-        if (field.number == 2 && field.type == WIRE_VARINT)
-            nanos = field.number_value;
-    }
-    if (seconds > INT64_MAX || nanos >= NS_PER_S)
-        return 0;
-    return seconds < UINT64_MAX / NS_PER_S - 1 ? seconds * NS_PER_S + nanos : UINT64_MAX;
-}
-
 bool otlp_response_retry_delay(struct slice body, uint64_t *ret_delay_ns)
 {
     static const char suffix[] = "/google.rpc.RetryInfo";
@@ -152,7 +130,21 @@ bool otlp_response_retry_delay(struct slice body, uint64_t *ret_delay_ns)
         size_t size = strlen(suffix);
         if (url.size < size || memcmp(url.data + url.size - size, suffix, size) != 0)
             continue;
-        *ret_delay_ns = duration_of(bytes_of(bytes_of(field.bytes, ANY_VALUE), RETRY_DELAY));
+        /* google.protobuf.Duration: 1 seconds, 2 nanos; below zero is none. */
+        uint64_t seconds = 0;
+        uint64_t nanos = 0;
+        reader = wire_reader_of(bytes_of(bytes_of(field.bytes, ANY_VALUE), RETRY_DELAY));
+        while (wire_read_field(&reader, &field)) {
+            if (field.number == 1 && field.type == WIRE_VARINT)
+                seconds = field.number_value;
+            if (field.number == 2 && field.type == WIRE_VARINT)
+                nanos = field.number_value;
+        }
+        if (seconds > INT64_MAX || nanos >= NS_PER_S)
+            *ret_delay_ns = 0;
+        else
+            *ret_delay_ns =
+                seconds < UINT64_MAX / NS_PER_S - 1 ? seconds * NS_PER_S + nanos : UINT64_MAX;
         return true;
     }
     return false;
