@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New and borrowed bytes into one batch. Runs on the lane that owns the batch. */
+/* Puts new and borrowed bytes into one batch. Runs on the lane that owns the batch. */
 #include "src/otlp/batch_writer.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 enum {
     COPY_BYTES_MAX = 512,      /* longer runs are borrowed */
-    BUFFER_BYTES_FIRST = 1024, /* with the buffer's own, so that they fill what is allocated */
+    BUFFER_BYTES_FIRST = 1024, /* including struct buffer, to fill the allocation */
     BUFFER_BYTES_MAX = 128 * 1024,
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
 };
@@ -25,24 +25,19 @@ void batch_writer_fini(struct batch_writer *writer)
     writer->buffer = NULL;
 }
 
-/* Each buffer is twice as large as the one before, so that small edits stay small. */
-static void replace_buffer(struct batch_writer *writer, size_t bytes)
-{
-    assert(bytes <= SIZE_MAX / 2);
-    size_t total = BUFFER_BYTES_FIRST;
-    if (writer->buffer != NULL)
-        total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
-    if (total > BUFFER_BYTES_MAX)
-        total = BUFFER_BYTES_MAX;
-    size_t capacity = total - sizeof(struct buffer);
-    buffer_unref(writer->buffer);
-    writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
-}
-
 uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
 {
-    if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size)
-        replace_buffer(writer, bytes);
+    if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size) {
+        /* Each buffer is twice as large as the one before, so that small edits stay small. */
+        size_t total = BUFFER_BYTES_FIRST;
+        if (writer->buffer != NULL)
+            total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
+        if (total > BUFFER_BYTES_MAX)
+            total = BUFFER_BYTES_MAX;
+        size_t capacity = total - sizeof(struct buffer);
+        buffer_unref(writer->buffer);
+        writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
+    }
     uint8_t *room = writer->buffer->data + writer->buffer->size;
     writer->buffer->size += bytes;
     batch_append(writer->batch, writer->buffer, slice_of(room, bytes));

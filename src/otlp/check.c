@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire walker. Nearly all fields are plain: a one-byte tag, a known kind, a short length. Those
- * are skipped in one tight loop; whatever else comes is read with care, field by field. The loop
- * only ever says "go on from here", so that it can decide what is fine but not what is wrong.
- * Runs on the lane that received the body. */
+/* The wire walker. Nearly all fields are plain: a one-byte tag, a known kind, a short length. One
+ * tight loop skips those; all others are read carefully, field by field. The loop can accept a
+ * field but never reject one: it only returns where to go on. Runs on the lane that received the
+ * body. */
 #include "src/otlp/check.h"
 
 #include <assert.h>
@@ -18,16 +18,15 @@ enum {
     REASON_BYTES_MAX = 256,
     TRACE_ID_BYTES = 16,
     SPAN_ID_BYTES = 8,
-    /* The loop looks this far past the begin of a field without asking: header, key, value header.
-     */
+    /* The loop reads this far past the start of a field unchecked: header, key, value header. */
     LOOK_AHEAD_BYTES = 2 + 2 + 255 + 4,
-    /* Messages up to this size are copied to where the loop may look that far behind them, too. */
+    /* Messages up to this size are copied, so that the loop may read that far past their end. */
     SMALL_BYTES_MAX = 4096,
 };
 
 struct walk {
     struct otlp_figures figures;
-    const uint8_t *plain_end; /* fields that begin before may be looked at LOOK_AHEAD_BYTES far */
+    const uint8_t *plain_end; /* LOOK_AHEAD_BYTES can be read from any field before it */
 };
 
 static _Thread_local char reason[REASON_BYTES_MAX];
@@ -75,49 +74,39 @@ static inline bool is_plain_value(const uint8_t *at, size_t size)
     }
 }
 
-/* What stands between the key and the text of an attribute, as load32 sees it: tag and length of
- * KeyValue.value, tag and length of AnyValue.string_value. They are 4 and 6 less than rest, which
- * is what the attribute has beside the text of its key. */
-static inline uint32_t text_value_header(int32_t rest)
-{
-    const uint32_t tags = (2 << 3 | WIRE_BYTES) | (1 << 3 | WIRE_BYTES) << 16;
-    return (uint32_t)rest * 0x01000100u + (tags - 0x06000400u);
-}
-
-static inline bool is_other_plain_value(const uint8_t *value, int32_t value_size)
-{
-    return value[0] == (2 << 3 | WIRE_BYTES) && value[1] == value_size &&
-           is_plain_value(value + 2, (size_t)value_size);
-}
-
 /* Skips a run of KeyValues of fewer than 128 bytes with the same tag, each a key followed by a
- * plain value, as every SDK writes them. The next one's place depends on nothing but this one's
- * length, so that the processor can look at several at a time. */
+ * plain value, as every SDK writes them. The position of the next one depends only on this one's
+ * length, so that the processor can work on several at a time. */
 static inline const uint8_t *skip_attributes(const uint8_t *at, const uint8_t *end,
                                              const uint8_t *stop, uint64_t *seen)
 {
     /* tag, length, key's tag, key's length */
     const uint32_t expected = at[0] | (1 << 3 | WIRE_BYTES) << 16;
+    const uint32_t tags = (2 << 3 | WIRE_BYTES) | (1 << 3 | WIRE_BYTES) << 16;
     const uint8_t *last = at;
     uint64_t count = 0;
     while (at < stop) {
         uint32_t header = load32(at);
         if ((header & 0x00ff80ff) != expected)
             break;
-        /* Not of the header: the next one's place waits for this byte alone. */
+        /* Not from header: the next position waits for this byte alone. */
         size_t size = at[1];
         uint32_t key_size = header >> 24;
         int32_t rest = (int32_t)size - (int32_t)key_size;
         if (rest < 6) /* the key's header, and a value's two */
             break;
-        if (load32(at + 4 + key_size) != text_value_header(rest) &&
-            !is_other_plain_value(at + 4 + key_size, rest - 4))
+        /* Between the key and a string value stand tag and length of KeyValue.value (rest - 4), and
+         * tag and length of AnyValue.string_value (rest - 6). */
+        const uint8_t *value = at + 4 + key_size;
+        if (load32(value) != (uint32_t)rest * 0x01000100u + (tags - 0x06000400u) &&
+            (value[0] != (2 << 3 | WIRE_BYTES) || value[1] != rest - 4 ||
+             !is_plain_value(value + 2, (size_t)rest - 4)))
             break;
         last = at;
         at += size + 2;
         count++;
     }
-    /* What is longer than the message is not for this loop: stop is no further than end. */
+    /* An attribute longer than the message is left to the caller. */
     if (at > end) {
         at = last;
         count--;
@@ -126,17 +115,8 @@ static inline const uint8_t *skip_attributes(const uint8_t *at, const uint8_t *e
     return at;
 }
 
-/* Where a field with a two-byte tag and four bytes ends (Span.flags), or NULL. */
-static inline const uint8_t *skip_flags(const struct otlp_field *more, const uint8_t *at)
-{
-    if (more == NULL || more->kind != OTLP_FIXED32 || at[1] != more->number >> 4 ||
-        at[0] != (uint8_t)(0x80 | more->number << 3 | WIRE_FIXED32))
-        return NULL;
-    return at + 2 + 4;
-}
-
-/* Whether the varints are whole and short. So few bytes that none can be too long are fine, and so
- * are more in which no four in a row go on: a varint that is too long has such a four. */
+/* Whether the varints are complete and short. Up to 10 bytes none can be too long; in more, a
+ * varint that is too long has four aligned bytes with continuation bits. */
 static inline bool are_plain_varints(const uint8_t *at, size_t size)
 {
     if (size > WIRE_VARINT_BYTES_MAX)
@@ -146,9 +126,9 @@ static inline bool are_plain_varints(const uint8_t *at, size_t size)
     return size == 0 || at[size - 1] < 0x80;
 }
 
-/* Where the field at `at`, which has a one-byte tag, ends if it is plain; else NULL. Steps are
- * constants but for texts, and branches rather than selections, so that the processor can run
- * ahead. */
+/* Returns the end of the field at `at`, which has a one-byte tag, if it is plain; else NULL. Sizes
+ * are constants except for strings, and branches rather than selections, so that the processor can
+ * run ahead. */
 static inline const uint8_t *skip_field(const struct otlp_message *message, const uint8_t *at)
 {
     switch (message->plan[at[0]]) {
@@ -197,16 +177,20 @@ static inline const uint8_t *skip_field(const struct otlp_message *message, cons
     }
 }
 
-/* Skips fields as long as they are plain, and says where it stopped. */
+/* Skips fields while they are plain, and returns where it stopped. */
 static inline const uint8_t *skip_plain(struct walk *walk, const struct otlp_message *message,
                                         const uint8_t *at, const uint8_t *end)
 {
     const uint8_t *stop = end < walk->plain_end ? end : walk->plain_end;
+    const struct otlp_field *more = message->more;
     while (at < stop) {
-        const uint8_t *next;
-        if (at[0] >= 0x80)
-            next = skip_flags(message->more, at);
-        else if (message->plan[at[0]] == OTLP_KEY_VALUE)
+        const uint8_t *next = NULL;
+        if (at[0] >= 0x80) {
+            /* A two-byte tag and four bytes: Span.flags. */
+            if (more != NULL && more->kind == OTLP_FIXED32 && at[1] == more->number >> 4 &&
+                at[0] == (uint8_t)(0x80 | more->number << 3 | WIRE_FIXED32))
+                next = at + 2 + 4;
+        } else if (message->plan[at[0]] == OTLP_KEY_VALUE)
             next = skip_attributes(at, end, stop, &walk->figures.messages);
         else
             next = skip_field(message, at);
@@ -246,18 +230,13 @@ static bool check_packed(const struct otlp_message *message, const struct otlp_f
                   reader.failure);
 }
 
-/* Elements of a packed field may also come one by one, each with its own wire type. */
-static bool is_lone_element(const struct otlp_field *field, enum wire_type type)
-{
-    return otlp_kind_is_packed(field->kind) &&
-           type == (field->kind >= OTLP_PACKED_INT32 ? WIRE_VARINT : WIRE_FIXED64);
-}
-
-/* Everything but what is inside a nested message. */
+/* Checks everything but the content of a nested message. */
 static bool check_field(const struct otlp_message *message, const struct otlp_field *field,
                         const struct wire_field *found)
 {
-    if (is_lone_element(field, found->type))
+    /* Elements of a packed field may also come one by one, each with its own wire type. */
+    if (otlp_kind_is_packed(field->kind) &&
+        found->type == (field->kind >= OTLP_PACKED_INT32 ? WIRE_VARINT : WIRE_FIXED64))
         return true;
     if (field->wire != found->type)
         return reject("%s: field %u (%s) has wire type %u, expected %u", message->name,
@@ -269,13 +248,6 @@ static bool check_field(const struct otlp_message *message, const struct otlp_fi
     if (otlp_kind_is_packed(field->kind))
         return check_packed(message, field, found->bytes);
     return true;
-}
-
-static inline void count_message(struct walk *walk, const struct otlp_field *field)
-{
-    walk->figures.messages++;
-    walk->figures.items += field->kind == OTLP_RECORDS;
-    walk->figures.resources += field->kind == OTLP_RESOURCES;
 }
 
 /* A nested message whose header is plain: a one-byte tag, a length below 16384. */
@@ -296,8 +268,8 @@ static inline const struct otlp_field *read_nested(const struct otlp_message *me
     return &message->fields[at[0] >> 3];
 }
 
-/* Reads one field of any kind, *at being where it begins and then where it ends. ret_field is NULL
- * when there is nothing to go into. */
+/* Reads one field of any kind and moves *at from its start to its end. *ret_field is NULL when it
+ * is no nested message. */
 static bool __attribute__((noinline))
 read_carefully(const struct otlp_message *message, const uint8_t **at, const uint8_t *end,
                const struct otlp_field **ret_field, struct slice *ret_content)
@@ -334,7 +306,9 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
             return false;
         if (field == NULL)
             continue;
-        count_message(walk, field);
+        walk->figures.messages++;
+        walk->figures.items += field->kind == OTLP_RECORDS;
+        walk->figures.resources += field->kind == OTLP_RESOURCES;
         if (content.size > 0 && !walk_message(walk, field->message, content, depth + 1))
             return false;
     }
@@ -350,7 +324,7 @@ static struct walk walk_of(struct slice body)
     return walk;
 }
 
-/* A small message is mostly what the loop could not look at, for want of bytes behind it. */
+/* In a small message the loop could not look ahead: walks a padded copy. */
 static bool __attribute__((noinline))
 walk_small(struct walk *walk, const struct otlp_message *message, struct slice body)
 {

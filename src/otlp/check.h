@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire walker: the first to see every body. It allocates nothing, bounds depth, checks every
- * length and the wire type of every known field, and counts items. What passes it may be cut,
- * joined and edited as bytes. Pure function; any thread. Field numbers: opentelemetry-proto 1.x,
- * proto/ in this tree; profiles in layout 1.10. */
+/* The wire walker, which checks every body first. It allocates nothing, bounds the depth, checks
+ * every length and the wire type of every known field, and counts items. Checked bytes may be cut,
+ * joined and edited. Pure function; any thread. Field numbers: opentelemetry-proto 1.x, proto/ in
+ * this tree; profiles in layout 1.10. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,13 +17,13 @@ struct otlp_figures {
     uint64_t messages;  /* of all kinds inside the request; a plain attribute is one */
 };
 
-/* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason then says
- * why, in words that a client may read ("Span: field 1 (trace_id) has 15 bytes, expected 16 or 0").
- * The text lives until this thread's next call. */
+/* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason is then an
+ * error for the client ("Span: field 1 (trace_id) has 15 bytes, expected 16 or 0"), valid until
+ * this thread's next call. */
 bool otlp_check(enum signal_kind signal, struct slice body, struct otlp_figures *ret_figures,
                 const char **ret_reason);
 
 struct otlp_message;
-/* The same of one message inside a request, `depth` deep (the request being 1), without a count or
- * a reason. */
+/* The same for one message inside a request, `depth` deep (the request is 1), without figures or
+ * reason. */
 bool otlp_check_message(const struct otlp_message *message, struct slice body, unsigned depth);

@@ -49,23 +49,6 @@ void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes)
     }
 }
 
-/* Bytes that a field takes after its tag; *ret_content are those after its length prefix. */
-static uint64_t measure(struct wire_reader *reader, enum wire_type type, uint64_t *ret_content)
-{
-    const uint8_t *begin = reader->at;
-    uint64_t content = 0;
-    if (type == WIRE_VARINT)
-        wire_read_varint(reader, WIRE_VARINT_BYTES_MAX);
-    else if (type == WIRE_FIXED64)
-        content = 8;
-    else if (type == WIRE_FIXED32)
-        content = 4;
-    else
-        content = wire_read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX);
-    *ret_content = content;
-    return (uint64_t)(reader->at - begin) + content;
-}
-
 bool rope_read_field(struct rope *rope, uint64_t end, struct rope_field *ret_field)
 {
     uint8_t room[WIRE_SHORT_VARINT_BYTES_MAX + WIRE_VARINT_BYTES_MAX];
@@ -88,8 +71,15 @@ bool rope_read_field(struct rope *rope, uint64_t end, struct rope_field *ret_fie
         .begin = *rope,
         .content = *rope,
     };
-    field.size = (uint64_t)(reader.at - head.data);
-    field.size += measure(&reader, field.type, &field.content_bytes);
+    if (field.type == WIRE_VARINT)
+        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+    else if (field.type == WIRE_FIXED64)
+        field.content_bytes = 8;
+    else if (field.type == WIRE_FIXED32)
+        field.content_bytes = 4;
+    else
+        field.content_bytes = wire_read_varint(&reader, WIRE_SHORT_VARINT_BYTES_MAX);
+    field.size = (uint64_t)(reader.at - head.data) + field.content_bytes;
     assert(reader.failure == NULL);
     assert(field.size <= left);
     rope_skip(&field.content, field.size - field.content_bytes);

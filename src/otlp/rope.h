@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cursor over a batch's parts as if they were one run of bytes: after edits a message may lie in
- * several. The bytes have passed otlp_check, so that what cannot be read here is a bug of ours.
- * Plain value, any thread; valid as long as the batch is. */
+/* A cursor over a batch's parts as if they were contiguous: after edits a message may lie in
+ * several. The bytes have passed otlp_check, so malformed ones here are a bug of ours. Plain value,
+ * any thread; valid as long as the batch is. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@ struct batch;
 
 struct rope {
     const struct batch *batch;
-    size_t part;   /* the one that the next byte is in, or the count of parts at the end */
+    size_t part;   /* of the next byte, or the count of parts at the end */
     size_t offset; /* in that part */
-    uint64_t at;   /* from the begin of the batch */
+    uint64_t at;   /* from the start of the batch */
 };
 
 struct rope_field {
@@ -28,13 +28,13 @@ struct rope_field {
     uint64_t content_bytes;
 };
 
-/* At the begin of the batch, which it borrows. */
+/* At the start of the batch, which it borrows. */
 struct rope rope_of(const struct batch *batch);
 /* At most up to the end of the batch. */
 void rope_skip(struct rope *rope, uint64_t bytes);
-/* Steps over the next field; false when the rope is at `end`. */
+/* Reads the next field and moves past it; false when the rope is at `end`. */
 bool rope_read_field(struct rope *rope, uint64_t end, struct rope_field *ret_field);
 /* As many of the next `bytes` as lie in one part; not empty while bytes is not 0. */
 struct slice rope_contiguous(const struct rope *rope, uint64_t bytes);
-/* The next `bytes` into ret_bytes, wherever they lie. */
+/* Copies the next `bytes` into ret_bytes, across parts. */
 void rope_copy(struct rope rope, uint64_t bytes, uint8_t *ret_bytes);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk over the tables of fields. The recursion is as deep as otlp_check has allowed. Any thread.
- */
+/* Walks by the tables of fields, at most as deep as otlp_check allows. Any thread. */
 #include "src/otlp/unknown.h"
 
 #include <assert.h>

@@ -19,54 +19,45 @@ enum {
     LIST = 5,
     MAP = 6,
     BYTES = 7,
+    STRING_INDEX = 8, /* string_value_strindex: empty outside profiles */
 };
-
-static double double_of(uint64_t bits)
-{
-    double real;
-    memcpy(&real, &bits, sizeof(real));
-    return real;
-}
-
-static uint64_t bits_of(double real)
-{
-    uint64_t bits;
-    memcpy(&bits, &real, sizeof(bits));
-    return bits;
-}
-
-static struct value value_of_field(const struct wire_field *field)
-{
-    assert(field->number > 0);
-    switch (field->number) {
-    case TEXT:
-        return (struct value){.type = VALUE_TEXT, .bytes = field->bytes};
-    case BOOL:
-        return (struct value){.type = VALUE_BOOL, .boolean = field->number_value != 0};
-    case INT:
-        return (struct value){.type = VALUE_INT, .integer = (int64_t)field->number_value};
-    case DOUBLE:
-        return (struct value){.type = VALUE_DOUBLE, .real = double_of(field->number_value)};
-    case LIST:
-        return (struct value){.type = VALUE_LIST, .bytes = field->bytes};
-    case MAP:
-        return (struct value){.type = VALUE_MAP, .bytes = field->bytes};
-    case BYTES:
-        return (struct value){.type = VALUE_BYTES, .bytes = field->bytes};
-    default:
-        return (struct value){.type = VALUE_EMPTY};
-    }
-}
 
 struct value value_read(struct slice encoded)
 {
     struct value value = {.type = VALUE_EMPTY};
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number <=
-            BYTES + 1) /* BYTES + 1 is string_value_strindex: empty outside profiles */
-            value = value_of_field(&field);
+    while (wire_next_field(&reader, &field)) {
+        switch (field.number) {
+        case TEXT:
+            value = (struct value){.type = VALUE_TEXT, .bytes = field.bytes};
+            break;
+        case BOOL:
+            value = (struct value){.type = VALUE_BOOL, .boolean = field.number_value != 0};
+            break;
+        case INT:
+            value = (struct value){.type = VALUE_INT, .integer = (int64_t)field.number_value};
+            break;
+        case DOUBLE:
+            value = (struct value){.type = VALUE_DOUBLE};
+            memcpy(&value.real, &field.number_value, sizeof(value.real));
+            break;
+        case LIST:
+            value = (struct value){.type = VALUE_LIST, .bytes = field.bytes};
+            break;
+        case MAP:
+            value = (struct value){.type = VALUE_MAP, .bytes = field.bytes};
+            break;
+        case BYTES:
+            value = (struct value){.type = VALUE_BYTES, .bytes = field.bytes};
+            break;
+        case STRING_INDEX:
+            value = (struct value){.type = VALUE_EMPTY};
+            break;
+        default:
+            break;
+        }
+    }
     assert(reader.failure == NULL);
     return value;
 }
@@ -93,6 +84,7 @@ struct value value_read_single(struct slice encoded)
 
 static void write_value(struct wire_writer *writer, const struct value *value)
 {
+    uint64_t bits;
     switch (value->type) {
     case VALUE_EMPTY:
         return;
@@ -103,7 +95,8 @@ static void write_value(struct wire_writer *writer, const struct value *value)
         wire_write_number(writer, INT, (uint64_t)value->integer);
         return;
     case VALUE_DOUBLE:
-        wire_write_fixed64(writer, DOUBLE, bits_of(value->real));
+        memcpy(&bits, &value->real, sizeof(bits));
+        wire_write_fixed64(writer, DOUBLE, bits);
         return;
     case VALUE_TEXT:
         wire_write_bytes(writer, TEXT, value->bytes);
@@ -176,19 +169,6 @@ static struct value value_of_config(const struct config_value *config)
     }
 }
 
-/* One element of a list or map: an AnyValue, or a KeyValue, as field 1 of its container. */
-static void write_element(struct wire_writer *writer, const char *key, struct slice encoded)
-{
-    if (key == NULL) {
-        wire_write_bytes(writer, 1, encoded);
-        return;
-    }
-    struct slice name = slice_of_text(key);
-    wire_write_header(writer, 1, wire_field_size(1, name.size) + wire_field_size(2, encoded.size));
-    wire_write_bytes(writer, 1, name);
-    wire_write_bytes(writer, 2, encoded);
-}
-
 /* Recursion is bounded by CONFIG_DEPTH_MAX. */
 struct slice value_from_config(const struct config_value *config)
 {
@@ -197,8 +177,16 @@ struct slice value_from_config(const struct config_value *config)
     struct wire_writer content = wire_writer_of(mem_alloc(room_bytes), room_bytes);
     for (size_t i = 0; i < config->count; i++) {
         struct slice item = value_from_config(&config->items[i]);
-        const char *key = config->type == CONFIG_VALUE_MAP ? config->keys[i] : NULL;
-        write_element(&content, key, item);
+        /* An AnyValue, or a KeyValue, as field 1 of its container. */
+        if (config->type == CONFIG_VALUE_MAP) {
+            struct slice key = slice_of_text(config->keys[i]);
+            wire_write_header(&content, 1,
+                              wire_field_size(1, key.size) + wire_field_size(2, item.size));
+            wire_write_bytes(&content, 1, key);
+            wire_write_bytes(&content, 2, item);
+        } else {
+            wire_write_bytes(&content, 1, item);
+        }
         mem_free((void *)(uintptr_t)item.data);
     }
     if (config->count > 0)

@@ -67,30 +67,6 @@ static uint64_t read_fixed(struct wire_reader *reader, size_t size)
     return value;
 }
 
-static inline void read_value(struct wire_reader *reader, struct wire_field *field)
-{
-    switch (field->type) {
-    case WIRE_VARINT:
-        field->number_value = read_varint(reader, WIRE_VARINT_BYTES_MAX);
-        break;
-    case WIRE_FIXED64:
-        field->number_value = read_fixed(reader, 8);
-        break;
-    case WIRE_FIXED32:
-        field->number_value = read_fixed(reader, 4);
-        break;
-    case WIRE_BYTES:
-        field->bytes = read_raw(reader, read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));
-        break;
-    case WIRE_GROUP_BEGIN:
-    case WIRE_GROUP_END:
-        fail(reader, "a group, which is not supported");
-        break;
-    default:
-        fail(reader, "a wire type that does not exist");
-    }
-}
-
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field)
 {
     assert(reader->at <= reader->end);
@@ -104,7 +80,26 @@ bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field)
     ret_field->type = (enum wire_type)(tag & 7);
     ret_field->number_value = 0;
     ret_field->bytes = (struct slice){.data = NULL};
-    read_value(reader, ret_field);
+    switch (ret_field->type) {
+    case WIRE_VARINT:
+        ret_field->number_value = read_varint(reader, WIRE_VARINT_BYTES_MAX);
+        break;
+    case WIRE_FIXED64:
+        ret_field->number_value = read_fixed(reader, 8);
+        break;
+    case WIRE_FIXED32:
+        ret_field->number_value = read_fixed(reader, 4);
+        break;
+    case WIRE_BYTES:
+        ret_field->bytes = read_raw(reader, read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));
+        break;
+    case WIRE_GROUP_BEGIN:
+    case WIRE_GROUP_END:
+        fail(reader, "a group, which is not supported");
+        break;
+    default:
+        fail(reader, "a wire type that does not exist");
+    }
     ret_field->whole = slice_of(begin, (size_t)(reader->at - begin));
     return reader->failure == NULL;
 }

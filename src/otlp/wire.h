@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's wire format (protobuf.dev, "Encoding"): a reader and a writer over bytes that somebody
- * else owns, both with a sticky error. They allocate nothing. Plain values, any thread. */
+/* Protobuf's wire format (protobuf.dev, "Encoding"): a reader and a writer over the caller's bytes,
+ * both with a sticky error. They allocate nothing. Plain values, any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,13 +20,13 @@ enum wire_type {
 
 enum {
     WIRE_VARINT_BYTES_MAX = 10,
-    /* Tags and lengths fit in 32 bits. Longer spellings of them are refused, as protobuf's C++ and
-     * C decoders do: a back-end would refuse the whole batch. */
+    /* Tags and lengths fit in 32 bits. Longer encodings of them are refused, as in protobuf's C++
+     * and C decoders: a back-end would refuse the whole batch. */
     WIRE_SHORT_VARINT_BYTES_MAX = 5,
 };
 
-/* Number and type are not neighbours: compilers would compare both with one load, which has to wait
- * until both stores have left the store buffer. That costs more than reading the field. */
+/* Number and type are not adjacent: compilers would compare both with one load, which must wait for
+ * both stores to leave the store buffer. That costs more than reading the field. */
 struct wire_field {
     uint32_t number;
     uint64_t number_value; /* VARINT, FIXED64, FIXED32 */
@@ -38,15 +38,15 @@ struct wire_field {
 struct wire_reader {
     const uint8_t *at;
     const uint8_t *end;
-    const char *failure; /* sticky: NULL, or what is wrong at `at`; then nothing more is read */
+    const char *failure; /* sticky: NULL, or the error at `at`; then nothing more is read */
 };
 
-/* bytes stay somebody else's; NULL without bytes is fine. */
+/* Borrows bytes, which may be empty with NULL. */
 struct wire_reader wire_reader_of(struct slice bytes);
-/* False at the end, or when what follows is malformed: failure says which, and ret_field is
+/* False at the end, or when the next field is malformed: failure is set then, and ret_field is
  * undefined. */
 bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field);
-/* The same, with the plain cases inline: one byte of tag, up to four of number or length. */
+/* The same, with the plain cases inline: a one-byte tag, number or length of up to four bytes. */
 static inline bool wire_next_field(struct wire_reader *reader, struct wire_field *ret_field)
 {
     enum { HEADER_BYTES_MIN = 2, HEADER_BYTES_MAX = 5 };
@@ -86,7 +86,7 @@ static inline size_t wire_varint_size(uint64_t value)
     return (bits + 6) / 7;
 }
 
-/* Of a length-delimited field with that much content. */
+/* The size of a length-delimited field with that much content. */
 static inline size_t wire_field_size(uint32_t number, size_t content_bytes)
 {
     return wire_varint_size(wire_tag(number, WIRE_BYTES)) + wire_varint_size(content_bytes) +
@@ -97,12 +97,12 @@ struct wire_writer {
     uint8_t *begin;
     uint8_t *at;
     uint8_t *end;
-    bool has_failed; /* sticky: it did not fit, and nothing more is written */
+    bool has_failed; /* sticky: something did not fit; nothing more is written */
 };
 
-/* room stays the caller's. */
+/* Borrows room. */
 struct wire_writer wire_writer_of(void *room, size_t size);
-/* What was written so far; the writer has not failed. */
+/* The bytes written so far; the writer must not have failed. */
 struct slice wire_written(const struct wire_writer *writer);
 /* Each of these writes all or nothing. */
 void wire_write_varint(struct wire_writer *writer, uint64_t value);

@@ -9,8 +9,7 @@
 #include "src/base/pattern.h"
 #include "src/otlp/wire.h"
 
-/* Room beyond CAPACITY_KEPT_MAX is given back between messages: one request can ask for millions.
- */
+/* Capacity beyond CAPACITY_KEPT_MAX is freed between messages: a request may need millions. */
 enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32, CAPACITY_KEPT_MAX = 1024 };
 
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, struct budget *budget)
@@ -19,7 +18,7 @@ void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, st
     arena_init_charged(&list->arena, arena_bytes_max, budget);
 }
 
-/* What stays between messages is not charged. */
+/* The capacity kept between messages is not charged. */
 static uint64_t charge_of(size_t capacity)
 {
     return capacity > CAPACITY_KEPT_MAX ? capacity * sizeof(struct attribute) : 0;
@@ -51,38 +50,32 @@ void attribute_list_clear(struct attribute_list *list)
         drop_items(list);
 }
 
-/* False: the budget has no room. While items are copied both lists are there. */
-static bool grow(struct attribute_list *list)
-{
-    size_t capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
-    size_t bytes = capacity * sizeof(list->items[0]);
-    if (list->budget != NULL && list->may_exceed)
-        budget_take(list->budget, charge_of(capacity));
-    else if (list->budget != NULL && !budget_try_take(list->budget, charge_of(capacity)))
-        return false;
-    list->items = mem_resize(list->items, bytes);
-    if (list->budget != NULL)
-        budget_return(list->budget, charge_of(list->capacity));
-    list->capacity = capacity;
-    return true;
-}
-
-/* Without room it goes nowhere: what is made of the list is thrown away. */
+/* Without memory it returns a dummy and sets has_failed: the caller discards the list. */
 static struct attribute *append(struct attribute_list *list)
 {
-    static _Thread_local struct attribute nowhere;
+    static _Thread_local struct attribute dummy;
     assert(list->count <= list->capacity);
-    if (list->count == list->capacity && !grow(list)) {
-        list->has_failed = true;
-        nowhere = (struct attribute){0};
-        return &nowhere;
+    if (list->count == list->capacity) {
+        /* Both lists are charged while items are copied. */
+        size_t capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
+        if (list->budget != NULL && list->may_exceed) {
+            budget_take(list->budget, charge_of(capacity));
+        } else if (list->budget != NULL && !budget_try_take(list->budget, charge_of(capacity))) {
+            list->has_failed = true;
+            dummy = (struct attribute){0};
+            return &dummy;
+        }
+        list->items = mem_resize(list->items, capacity * sizeof(list->items[0]));
+        if (list->budget != NULL)
+            budget_return(list->budget, charge_of(list->capacity));
+        list->capacity = capacity;
     }
     struct attribute *attribute = &list->items[list->count++];
     *attribute = (struct attribute){0};
     return attribute;
 }
 
-/* A value in several fields is one message: the contents one after the other. */
+/* A value in several fields is one message: their contents concatenated. */
 static void merge_value(struct attribute_list *list, struct attribute *attribute, struct slice more)
 {
     if (attribute->value.size == 0 || more.size == 0) {
@@ -168,7 +161,7 @@ void attribute_list_remove_matching(struct attribute_list *list, const struct pa
     list->count = kept;
 }
 
-/* Fields of a changed KeyValue that are neither key nor value survive. */
+/* Fields of a changed KeyValue that are neither key nor value are kept. */
 static size_t other_bytes(const struct attribute *attribute, struct wire_writer *writer)
 {
     size_t size = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The attributes of one message while they are edited, with the rules of Go's pcommon.Map: keys may
- * occur twice, lookups find the first, removal puts the last one into the gap. Slices point into
+ * occur twice, lookups find the first, removal moves the last one into the gap. Slices point into
  * the message or into the arena. One owner; reused from message to message. */
 #pragma once
 
@@ -17,7 +17,7 @@ struct wire_writer;
 struct attribute {
     struct slice key;
     struct slice value; /* encoded AnyValue */
-    struct slice whole; /* the KeyValue as it came; no data when it is new */
+    struct slice whole; /* the original KeyValue; no data when it is new */
     bool has_new_value;
 };
 
@@ -32,12 +32,12 @@ struct attribute_list {
     struct budget *budget; /* NULL: not charged */
 };
 
-/* arena_bytes_max: what new values of one message may take. What a list holds is charged to budget
- * (NULL: to none), which may refuse. */
+/* arena_bytes_max: for the new values of one message. The list is charged to budget (NULL: not
+ * charged), which may refuse. */
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max,
                          struct budget *budget);
 void attribute_list_fini(struct attribute_list *list);
-/* Forgets all attributes. */
+/* Removes all attributes. */
 void attribute_list_clear(struct attribute_list *list);
 /* Appends an encoded KeyValue. */
 void attribute_list_add(struct attribute_list *list, struct slice key_value);
@@ -48,12 +48,12 @@ void attribute_list_set(struct attribute_list *list, struct attribute *attribute
                         struct slice value);
 /* Sets the first with that key, or appends one. */
 void attribute_list_put(struct attribute_list *list, struct slice key, struct slice value);
-/* The first with that key, if there is one; the last attribute takes its place. */
+/* Removes the first with that key; the last attribute takes its place. */
 void attribute_list_remove(struct attribute_list *list, struct slice key);
-/* The rest keeps its order. */
+/* The others keep their order. */
 void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern);
 
-/* As repeated field `number`: how many bytes, and the bytes. */
+/* The size, and the bytes, as repeated field `number`. */
 size_t attribute_list_bytes(const struct attribute_list *list, unsigned number);
 void attribute_list_write(const struct attribute_list *list, unsigned number,
                           struct wire_writer *writer);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Editing resources. A Resource… message is looked at in two steps: first its fields are gone
- * through and the Resource's content is collected (there may be several `resource` fields: together
- * they are one message, wherever they stand); then, if the actions change it, the message is
- * written anew with the Resource in front. Runs on the editor's lane. */
+/* Edits resources in two steps per Resource… message: first collects the content of the Resource
+ * (there may be several `resource` fields, which together are one message, anywhere); then, if the
+ * actions change it, writes the message anew with the Resource first. Runs on the editor's lane. */
 #include "src/otlp/attributes/resource_edit.h"
 
 #include <assert.h>
@@ -18,12 +17,11 @@
 
 enum { RESOURCES = 1, RESOURCE = 1, ATTRIBUTES = 1 };
 
-/* One batch while it is edited. Bytes up to `written` have gone into the writer, if there is one.
- */
+/* One batch while it is edited. Bytes up to `written` are in the writer, if there is one. */
 struct edit {
     struct resource_editor *editor;
     struct batch *batch;
-    struct batch *edited; /* NULL as long as nothing changed */
+    struct batch *edited; /* NULL while nothing has changed */
     struct batch_writer writer;
     struct rope written;
     bool has_failed; /* the budget has no room */
@@ -32,7 +30,7 @@ struct edit {
 /* The Resource of one Resource… message. */
 struct resource {
     struct slice content;
-    uint64_t fields_bytes; /* of the fields that hold it, tags and lengths included */
+    uint64_t fields_bytes; /* of its fields, tags and lengths included */
     unsigned fields;
 };
 
@@ -48,7 +46,7 @@ void resource_editor_fini(struct resource_editor *editor)
     attribute_list_fini(&editor->list);
 }
 
-/* Sums up the `resource` fields; the content is there when it is one field inside one part. */
+/* Sums up the `resource` fields; content is valid if it is one field inside one part. */
 static struct resource find_resource(const struct rope_field *message)
 {
     assert(message->number == RESOURCES);
@@ -62,12 +60,12 @@ static struct resource find_resource(const struct rope_field *message)
         resource.fields++;
         resource.content = rope_contiguous(&field.content, field.content_bytes);
         if (resource.content.size < field.content_bytes)
-            resource.fields++; /* two pieces: to be gathered as well */
+            resource.fields++; /* in two pieces, to be joined as well */
     }
     return resource;
 }
 
-/* All contents, one after the other. False when there is no memory for it. */
+/* Concatenates all contents. False when there is no memory for it. */
 static bool gather_resource(struct arena *arena, const struct rope_field *message,
                             struct resource *resource)
 {
@@ -88,16 +86,6 @@ static bool gather_resource(struct arena *arena, const struct rope_field *messag
     return true;
 }
 
-static void read_attributes(struct attribute_list *list, struct slice content)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field))
-        if (field.number == ATTRIBUTES)
-            attribute_list_add(list, field.bytes);
-    assert(reader.failure == NULL);
-}
-
 /* Fields of a Resource that are not attributes; writer may be NULL to only measure them. */
 static size_t other_bytes(struct slice content, struct wire_writer *writer)
 {
@@ -114,15 +102,6 @@ static size_t other_bytes(struct slice content, struct wire_writer *writer)
     return size;
 }
 
-static void begin_writing(struct edit *edit)
-{
-    if (edit->edited != NULL)
-        return;
-    edit->edited = batch_create_like(edit->batch, edit->batch->parts_count + 4);
-    edit->edited->items = edit->batch->items;
-    batch_writer_init(&edit->writer, edit->edited, edit->editor->budget);
-}
-
 static void write_up_to(struct edit *edit, const struct rope *to)
 {
     assert(to->at >= edit->written.at);
@@ -130,21 +109,34 @@ static void write_up_to(struct edit *edit, const struct rope *to)
     edit->written = *to;
 }
 
-/* The Resource as it is now: attributes, then all that came with them. */
-static void write_resource(struct edit *edit, struct slice content, size_t resource_bytes)
+/* The Resource as edited, then everything else of the message. */
+static void write_message(struct edit *edit, const struct rope_field *message,
+                          const struct resource *resource)
 {
     struct batch_writer *writer = &edit->writer;
+    assert(resource->fields_bytes <= message->content_bytes);
+    size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
+                            other_bytes(resource->content, NULL);
+    uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
+    if (!edit->editor->list.may_exceed &&
+        !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
+        edit->has_failed = true;
+        edit->editor->missed_bytes += 2 * resource_bytes;
+        return;
+    }
+    if (edit->edited == NULL) {
+        edit->edited = batch_create_like(edit->batch, edit->batch->parts_count + 4);
+        edit->edited->items = edit->batch->items;
+        batch_writer_init(writer, edit->edited, edit->editor->budget);
+    }
+    write_up_to(edit, &message->begin);
+    batch_writer_header(writer, RESOURCES, rest_bytes + wire_field_size(RESOURCE, resource_bytes));
     batch_writer_header(writer, RESOURCE, resource_bytes);
     struct wire_writer out =
         wire_writer_of(batch_writer_room(writer, resource_bytes), resource_bytes);
     attribute_list_write(&edit->editor->list, ATTRIBUTES, &out);
-    other_bytes(content, &out);
+    other_bytes(resource->content, &out);
     assert(!out.has_failed && out.at == out.end);
-}
-
-/* Everything of the message but its Resource. */
-static void write_rest(struct edit *edit, const struct rope_field *message)
-{
     struct rope rope = message->content;
     struct rope_field field;
     edit->written = rope;
@@ -157,45 +149,25 @@ static void write_rest(struct edit *edit, const struct rope_field *message)
     write_up_to(edit, &rope);
 }
 
-static void write_message(struct edit *edit, const struct rope_field *message,
-                          const struct resource *resource)
-{
-    assert(resource->fields_bytes <= message->content_bytes);
-    size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
-                            other_bytes(resource->content, NULL);
-    uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
-    if (!edit->editor->list.may_exceed &&
-        !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
-        edit->has_failed = true;
-        edit->editor->missed_bytes += 2 * resource_bytes;
-        return;
-    }
-    begin_writing(edit);
-    write_up_to(edit, &message->begin);
-    batch_writer_header(&edit->writer, RESOURCES,
-                        rest_bytes + wire_field_size(RESOURCE, resource_bytes));
-    write_resource(edit, resource->content, resource_bytes);
-    write_rest(edit, message);
-}
-
-/* Beyond the cap of the arena values stay as they are. */
-static bool is_refused_by_budget(const struct arena *arena)
-{
-    return arena->budget != NULL && arena->refused_bytes > 0 &&
-           arena->refused_bytes <= arena->max_bytes;
-}
-
 static void edit_message(struct edit *edit, const struct rope_field *message)
 {
     assert(message->number == RESOURCES);
     struct attribute_list *list = &edit->editor->list;
+    const struct arena *arena = &list->arena;
     struct resource resource = find_resource(message);
     attribute_list_clear(list);
     if (resource.fields <= 1 || gather_resource(&list->arena, message, &resource)) {
-        read_attributes(list, resource.content);
+        struct wire_reader reader = wire_reader_of(resource.content);
+        struct wire_field field;
+        while (wire_read_field(&reader, &field))
+            if (field.number == ATTRIBUTES)
+                attribute_list_add(list, field.bytes);
+        assert(reader.failure == NULL);
         attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
     }
-    edit->has_failed = list->has_failed || is_refused_by_budget(&list->arena);
+    /* Beyond the arena's own cap values only stay unchanged. */
+    edit->has_failed = list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
+                                            arena->refused_bytes <= arena->max_bytes);
     if (list->has_changed && !edit->has_failed)
         write_message(edit, message, &resource);
 }
@@ -205,7 +177,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;
-    /* Its sender has been answered: refusing would lose it. */
+    /* The client has had its OK: a refusal would lose the batch. */
     editor->missed_bytes = 0;
     editor->list.may_exceed = batch->is_acknowledged;
     editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;
@@ -228,7 +200,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
 
 bool resource_edit_is_hopeless(const struct resource_editor *editor)
 {
-    /* Pieces of what is written are not full. */
+    /* Written parts are not quite full. */
     enum { WASTE_PART = 64 };
     uint64_t limit = editor->budget != NULL ? budget_limit(editor->budget) : UINT64_MAX;
     return editor->missed_bytes > limit - limit / WASTE_PART;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edits the Resource of every Resource… message of a batch. What is not a Resource, and fields that
- * nobody knows, stay as they are. One editor per lane. */
+/* Edits the Resource of every Resource… message of a batch. Everything else, unknown fields
+ * included, stays as it is. One editor per lane. */
 #pragma once
 
 #include "src/otlp/attributes/attribute_list.h"
@@ -13,15 +13,14 @@ struct resource_editor {
     const struct attribute_actions *actions; /* borrowed */
     struct budget *budget;
     struct attribute_list list; /* of the Resource at hand */
-    uint64_t missed_bytes;      /* what the last edit had and wanted when it had no room */
+    uint64_t missed_bytes;      /* that the last edit had and wanted when it was refused */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
                           struct budget *budget);
 void resource_editor_fini(struct resource_editor *editor);
-/* A new reference: to the batch itself when nothing changes, else to an edited copy that shares the
- * bytes that are not touched. NULL: the budget has no room for the edit, and nothing has changed.
- */
+/* Returns a new reference: to the batch itself when nothing changes, else to an edited copy that
+ * shares unchanged bytes. NULL: the budget has no room for the edit, and nothing has changed. */
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);
-/* Whether the edit that had no room takes more than the whole budget. */
+/* True when the refused edit takes more than the whole budget. */
 bool resource_edit_is_hopeless(const struct resource_editor *editor);
