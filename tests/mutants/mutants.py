@@ -335,7 +335,7 @@ MUTANTS = [
     # JSON
     Mutant("json: unknown fields are passed over", "src/otlp/json/json_read.c",
            "    if (field == NULL)\n        return skip_value(reader);\n    return otlp_kind",
-           "    if (field == NULL)\n        return json_reader_fail(reader, reader->scan.at, "
+           "    if (field == NULL)\n        return fail(reader, reader->scan.at, "
            '"a field");\n    return otlp_kind', ("test_json_read",)),
     Mutant("json: so many messages in one another at most", "src/otlp/json/json_read.c",
            "if (++reader->messages > WIRE_DEPTH_MAX)", "if (++reader->messages > "

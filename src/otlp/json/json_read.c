@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader's loop: members of objects, elements of lists, and the lengths in front of messages,
- * for which room is left that is nearly always right, because messages in one place are alike. The
- * stack of what is open is its own, and bounded. Pure function; any thread. */
+/* One loop over the members of objects and the elements of lists, with a bounded stack of its own
+ * for what is open. Room is left for the length of each message before its content; it nearly
+ * always fits, because messages in one place are alike. Pure function; any thread. */
 #include "src/otlp/json/json_read.h"
-#include "src/otlp/otlp_limits.h"
 
 #include <assert.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "src/otlp/json/json_reader.h"
+#include "src/base/base64.h"
+#include "src/base/buffer.h"
+#include "src/otlp/json/json_scan.h"
+#include "src/otlp/json/value_text.h"
+#include "src/otlp/otlp_limits.h"
+#include "src/otlp/schema.h"
 
 enum {
     FOUND_BYTES_MAX = 24,
@@ -17,9 +25,51 @@ enum {
     OUTPUT_BYTES_FIRST = 64,
     SCOPES = 2,           /* scope_spans and its sisters, ... */
     LEGACY_SCOPES = 1000, /* ... and how they were called before OTLP 0.15 */
+    HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
+    NUMBER_BYTES_MAX = WIRE_SHORT_VARINT_BYTES_MAX + WIRE_VARINT_BYTES_MAX,
+    TRACE_ID_BYTES = 16,
+    SPAN_ID_BYTES = 8,
+    PROFILE_ID_BYTES = 16,
+    PROFILE_ID_BASE64_BYTES = 24,
+    EXACT_DIGITS_MAX = 19,
+    EXACT_POWER_MAX = 22,
+    EXPONENT_MAX = 10000,
 };
 
-bool json_reader_grow(struct json_reader *reader, size_t bytes)
+/* A list or an object that is open. One whose values are passed over has neither message nor
+ * field. */
+struct frame {
+    const struct otlp_message *message; /* of an object */
+    const struct otlp_field *field;     /* of a list; of an object: the last one found in it */
+    size_t begin;                       /* of its content in the output */
+    /* Of an object: where the member of its oneof that came last lies in the output. */
+    size_t one_begin;
+    size_t one_end;
+    uint32_t seen;        /* fields that are in the output: a bit for each number */
+    uint8_t header_bytes; /* room for its length; as many as the last one in its place had */
+    bool is_list;
+    bool has_length; /* a message, or a list of packed numbers */
+    bool has_any;    /* members or elements */
+};
+
+struct reader {
+    struct json_scan scan;
+    struct buffer *out;
+    char *reason; /* JSON_REASON_BYTES_MAX */
+    enum json_result result;
+    uint64_t text_bytes;
+    unsigned depth;
+    unsigned messages; /* that are open */
+    struct frame frames[JSON_DEPTH_MAX];
+};
+
+struct range {
+    int64_t min; /* 0: there is no sign */
+    uint64_t max;
+};
+
+/* Makes room for so many more bytes. False: no memory. */
+static bool grow(struct reader *reader, size_t bytes)
 {
     struct buffer *out = reader->out;
     size_t least = out->size + out->size / 8 + bytes;
@@ -40,8 +90,32 @@ bool json_reader_grow(struct json_reader *reader, size_t bytes)
     return true;
 }
 
+static inline bool reserve(struct reader *reader, size_t bytes)
+{
+    return reader->out->capacity - reader->out->size >= bytes || grow(reader, bytes);
+}
+
+static inline struct frame *top(struct reader *reader)
+{
+    assert(reader->depth > 0);
+    return &reader->frames[reader->depth - 1];
+}
+
+static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static inline bool is_in(uint32_t set, const struct otlp_field *field)
+{
+    return field->number < 32 && (set >> field->number & 1) != 0;
+}
+
 /* What stands at `at`, as far as it can be shown in a line. */
-static void describe_found(const struct json_reader *reader, const uint8_t *at,
+static void describe_found(const struct reader *reader, const uint8_t *at,
                            char text[FOUND_BYTES_MAX + 16])
 {
     size_t left = (size_t)(reader->scan.end - at);
@@ -62,12 +136,12 @@ static void describe_found(const struct json_reader *reader, const uint8_t *at,
 }
 
 /* The innermost message that is known, and its field. */
-static void describe_place(const struct json_reader *reader, char *text, size_t size)
+static void describe_place(const struct reader *reader, char *text, size_t size)
 {
     assert(size > 0);
     text[0] = '\0';
     for (unsigned i = reader->depth; i > 0; i--) {
-        const struct json_frame *frame = &reader->frames[i - 1];
+        const struct frame *frame = &reader->frames[i - 1];
         if (frame->message == NULL)
             continue;
         snprintf(text, size, ", in %s%s%s", frame->message->name, frame->field != NULL ? "." : "",
@@ -76,8 +150,9 @@ static void describe_place(const struct json_reader *reader, char *text, size_t 
     }
 }
 
-bool __attribute__((cold))
-json_reader_fail(struct json_reader *reader, const uint8_t *at, const char *expected)
+/* Reports an error at `at`. Always false. */
+static bool __attribute__((cold))
+fail(struct reader *reader, const uint8_t *at, const char *expected)
 {
     char found[FOUND_BYTES_MAX + 16];
     char place[128];
@@ -90,36 +165,479 @@ json_reader_fail(struct json_reader *reader, const uint8_t *at, const char *expe
     return false;
 }
 
-static bool fail_limit(struct json_reader *reader, const char *what, unsigned limit)
+static bool fail_limit(struct reader *reader, const char *what, unsigned limit)
 {
     char expected[64];
     assert(limit > 0);
     snprintf(expected, sizeof(expected), "at most %u %s", limit, what);
-    return json_reader_fail(reader, reader->scan.at, expected);
+    return fail(reader, reader->scan.at, expected);
 }
 
-static struct json_frame *push(struct json_reader *reader)
+/* Decimal digits, with a sign if the range has negative numbers; leading zeros are fine. False when
+ * it is something else, or out of range. */
+static bool parse_integer(struct slice text, struct range range, uint64_t *ret_bits)
+{
+    assert(range.min <= 0);
+    assert(range.max > 9);
+    const uint8_t *at = text.data;
+    const uint8_t *end = at + text.size;
+    bool is_negative = false;
+    uint64_t number = 0;
+    if (range.min < 0 && text.size > 0 && (*at == '-' || *at == '+'))
+        is_negative = *at++ == '-';
+    if (at == end)
+        return false;
+    uint64_t limit = is_negative ? 0 - (uint64_t)range.min : range.max;
+    for (; at < end; at++) {
+        unsigned digit = (unsigned)*at - '0';
+        if (digit > 9 || number > (limit - digit) / 10)
+            return false;
+        number = number * 10 + digit;
+    }
+    *ret_bits = is_negative ? 0 - number : number;
+    return true;
+}
+
+struct decimal {
+    uint64_t digits;
+    unsigned count; /* of digits, without leading zeros */
+    int exponent;
+};
+
+/* The digits as one integer, and how far the point is away. */
+static const uint8_t *read_digits(const uint8_t *at, const uint8_t *end, struct decimal *decimal)
+{
+    bool is_behind_point = false;
+    assert(at <= end);
+    for (; at < end && (*at | 0x20) != 'e'; at++) {
+        if (*at == '.') {
+            is_behind_point = true;
+            continue;
+        }
+        assert(*at >= '0' && *at <= '9');
+        decimal->count += decimal->count > 0 || *at != '0';
+        if (decimal->count <= EXACT_DIGITS_MAX)
+            decimal->digits = decimal->digits * 10 + (*at - '0');
+        decimal->exponent -= is_behind_point;
+    }
+    return at;
+}
+
+static int read_exponent(const uint8_t *at, const uint8_t *end)
+{
+    assert(at < end);
+    bool is_negative = *at == '-';
+    int exponent = 0;
+    at += *at == '-' || *at == '+';
+    for (; at < end && exponent < EXPONENT_MAX; at++)
+        exponent = exponent * 10 + (*at - '0');
+    return is_negative ? -exponent : exponent;
+}
+
+/* text is a number in JSON's grammar. False when it is out of range, or longer than anybody would
+ * write it. */
+static bool parse_double(struct slice text, double *ret_real)
+{
+    static const double powers[EXACT_POWER_MAX + 1] = {
+        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    };
+    struct decimal decimal = {0};
+    assert(text.size > 0);
+    bool is_negative = text.data[0] == '-';
+    const uint8_t *end = text.data + text.size;
+    const uint8_t *at = read_digits(text.data + is_negative, end, &decimal);
+    if (at < end)
+        decimal.exponent += read_exponent(at + 1, end);
+    bool is_exact = decimal.count <= EXACT_DIGITS_MAX && decimal.digits <= UINT64_C(1) << 53 &&
+                    decimal.exponent >= -EXACT_POWER_MAX && decimal.exponent <= EXACT_POWER_MAX;
+    if (!is_exact)
+        return text_to_double(text, ret_real);
+    double real = (double)decimal.digits;
+    real =
+        decimal.exponent < 0 ? real / powers[-decimal.exponent] : real * powers[decimal.exponent];
+    *ret_real = is_negative ? -real : real;
+    return true;
+}
+
+/* Before a member of a oneof is written, the one before is taken back. */
+static void begin_member(struct frame *frame, const struct otlp_field *field, struct buffer *out)
+{
+    if (!is_in(frame->message->one_of, field))
+        return;
+    assert(frame->one_begin <= frame->one_end && frame->one_end <= out->size);
+    size_t dropped = frame->one_end - frame->one_begin;
+    if (dropped > 0) {
+        memmove(out->data + frame->one_begin, out->data + frame->one_end,
+                out->size - frame->one_end);
+        out->size -= dropped;
+    }
+    frame->one_begin = out->size;
+}
+
+/* Whether a value has to be written: one that says nothing is left out, unless it takes back what
+ * an earlier one said or belongs to those that can be there and be zero. */
+static bool begin_scalar(struct reader *reader, const struct otlp_field *field, bool is_zero)
+{
+    struct frame *frame = top(reader);
+    if (frame->is_list)
+        return true;
+    if (is_zero && !is_in(frame->message->one_of | frame->message->optional | frame->seen, field))
+        return false;
+    begin_member(frame, field, reader->out);
+    frame->seen |= field->number < 32 ? 1u << field->number : 0;
+    return true;
+}
+
+static void end_scalar(struct reader *reader, const uint8_t *end)
+{
+    struct frame *frame = top(reader);
+    reader->out->size = (size_t)(end - reader->out->data);
+    assert(reader->out->size <= reader->out->capacity);
+    if (!frame->is_list && is_in(frame->message->one_of, frame->field))
+        frame->one_end = reader->out->size;
+}
+
+static bool write_number(struct reader *reader, const struct otlp_field *field, uint64_t bits)
+{
+    if (!reserve(reader, NUMBER_BYTES_MAX))
+        return false;
+    if (!begin_scalar(reader, field, bits == 0))
+        return true;
+    uint8_t *at = reader->out->data + reader->out->size;
+    bool is_packed = otlp_kind_is_packed(field->kind);
+    bool is_fixed64 = field->wire == WIRE_FIXED64 || (is_packed && field->kind < OTLP_PACKED_INT32);
+    if (!is_packed)
+        at = put_varint(at, wire_tag(field->number, field->wire));
+    if (is_fixed64) {
+        uint64_t little = htole64(bits);
+        memcpy(at, &little, sizeof(little));
+        at += sizeof(little);
+    } else if (field->wire == WIRE_FIXED32) {
+        uint32_t little = htole32((uint32_t)bits);
+        memcpy(at, &little, sizeof(little));
+        at += sizeof(little);
+    } else {
+        at = put_varint(at, bits);
+    }
+    end_scalar(reader, at);
+    return true;
+}
+
+static bool expect_string(struct reader *reader, const char *expected,
+                          struct json_string *ret_string)
+{
+    if (json_scan_peek(&reader->scan) != '"')
+        return fail(reader, reader->scan.at, expected);
+    if (json_scan_string(&reader->scan, ret_string))
+        return true;
+    return fail(reader, reader->scan.at,
+                "a sound string: escapes as JSON has them, no raw control characters, "
+                "a quote at the end");
+}
+
+/* What the string says; escapes are resolved behind the end of the output, until it grows. */
+static bool resolve_escapes(struct reader *reader, const struct json_string *string,
+                            struct slice *ret_text)
+{
+    *ret_text = string->raw;
+    if (!string->has_escapes)
+        return true;
+    if (!reserve(reader, string->raw.size))
+        return false;
+    uint8_t *room = reader->out->data + reader->out->size;
+    *ret_text = slice_of(room, json_unescape(string, room));
+    return true;
+}
+
+/* Tag, length and bytes. */
+static bool write_bytes(struct reader *reader, const struct otlp_field *field, struct slice bytes)
+{
+    if (!reserve(reader, HEADER_BYTES_MAX + bytes.size))
+        return false;
+    if (!begin_scalar(reader, field, bytes.size == 0))
+        return true;
+    uint8_t *at = reader->out->data + reader->out->size;
+    at = put_varint(at, wire_tag(field->number, WIRE_BYTES));
+    at = put_varint(at, bytes.size);
+    memcpy(at, bytes.data, bytes.size);
+    end_scalar(reader, at + bytes.size);
+    return true;
+}
+
+/* The same, of bytes that lie HEADER_BYTES_MAX behind the end of the output: what has to be decoded
+ * first is decoded there. */
+static bool move_bytes(struct reader *reader, const struct otlp_field *field, size_t size)
+{
+    struct buffer *out = reader->out;
+    size_t before = out->size;
+    const uint8_t *bytes = out->data + before + HEADER_BYTES_MAX;
+    if (!begin_scalar(reader, field, size == 0))
+        return true;
+    assert(out->size <= before);
+    uint8_t *at = out->data + out->size;
+    at = put_varint(at, wire_tag(field->number, WIRE_BYTES));
+    at = put_varint(at, size);
+    memmove(at, bytes, size);
+    end_scalar(reader, at + size);
+    return true;
+}
+
+static bool read_text(struct reader *reader, const struct otlp_field *field)
+{
+    struct json_string string;
+    if (json_scan_peek(&reader->scan) != '"' && json_scan_word(&reader->scan, "null"))
+        return write_bytes(reader, field, slice_of("", 0));
+    if (!expect_string(reader, "a string, or null", &string))
+        return false;
+    if (!string.has_escapes)
+        return write_bytes(reader, field, string.raw);
+    if (!reserve(reader, HEADER_BYTES_MAX + string.raw.size))
+        return false;
+    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
+    return move_bytes(reader, field, json_unescape(&string, room));
+}
+
+/* Into room behind the end of the output, which is there. */
+static bool decode_base64(struct reader *reader, const struct json_string *string, size_t *ret_size)
+{
+    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
+    struct slice text = string->raw;
+    assert(reader->out->capacity - reader->out->size >= HEADER_BYTES_MAX + text.size);
+    if (string->has_escapes)
+        text = slice_of(room, json_unescape(string, room));
+    return base64_decode(text, room, ret_size);
+}
+
+static bool read_bytes(struct reader *reader, const struct otlp_field *field)
+{
+    static const char expected[] = "bytes as a string in base64, with padding";
+    const uint8_t *begin = reader->scan.at;
+    struct json_string string;
+    size_t size;
+    if (!expect_string(reader, expected, &string) ||
+        !reserve(reader, HEADER_BYTES_MAX + string.raw.size))
+        return false;
+    if (!decode_base64(reader, &string, &size))
+        return fail(reader, begin, expected);
+    return move_bytes(reader, field, size);
+}
+
+static bool decode_hex(struct slice digits, uint8_t *room)
+{
+    unsigned all = 0;
+    assert(digits.size % 2 == 0);
+    for (size_t i = 0; i < digits.size; i += 2) {
+        unsigned high = json_hex_digit(digits.data[i]);
+        unsigned low = json_hex_digit(digits.data[i + 1]);
+        all |= high | low;
+        room[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    return all < 16;
+}
+
+static bool read_id(struct reader *reader, const struct otlp_field *field, size_t size)
+{
+    const uint8_t *begin = reader->scan.at;
+    const char *expected = size == TRACE_ID_BYTES
+                               ? "an id of 32 hexadecimal digits, or an empty string"
+                               : "an id of 16 hexadecimal digits, or an empty string";
+    struct json_string string;
+    uint8_t id[TRACE_ID_BYTES];
+    assert(size <= sizeof(id));
+    if (!expect_string(reader, expected, &string))
+        return false;
+    if (string.raw.size == 0)
+        return write_bytes(reader, field, string.raw);
+    if (string.raw.size != 2 * size || !decode_hex(string.raw, id))
+        return fail(reader, begin, expected);
+    return write_bytes(reader, field, slice_of(id, size));
+}
+
+/* Hexadecimal as in OTLP, or base64 as a strict reading of protobuf's mapping has it. */
+static bool read_profile_id(struct reader *reader, const struct otlp_field *field)
+{
+    static const char expected[] =
+        "an id of 32 hexadecimal digits, of 16 bytes in base64, or an empty string";
+    const uint8_t *begin = reader->scan.at;
+    struct json_string string;
+    size_t size;
+    if (!expect_string(reader, expected, &string) ||
+        !reserve(reader, HEADER_BYTES_MAX + string.raw.size))
+        return false;
+    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
+    if (string.raw.size == 0)
+        size = 0;
+    else if (string.raw.size == 2 * PROFILE_ID_BYTES && decode_hex(string.raw, room))
+        size = PROFILE_ID_BYTES;
+    else if (string.raw.size < PROFILE_ID_BASE64_BYTES || !decode_base64(reader, &string, &size) ||
+             size != PROFILE_ID_BYTES)
+        return fail(reader, begin, expected);
+    return move_bytes(reader, field, size);
+}
+
+static struct range range_of(const struct otlp_field *field)
+{
+    switch (field->kind) {
+    case OTLP_UINT32:
+    case OTLP_FIXED32:
+        return (struct range){0, UINT32_MAX};
+    case OTLP_UINT64:
+    case OTLP_FIXED64:
+    case OTLP_PACKED_FIXED64:
+    case OTLP_PACKED_UINT64:
+        return (struct range){0, UINT64_MAX};
+    case OTLP_INT64:
+    case OTLP_SFIXED64:
+    case OTLP_PACKED_INT64:
+        return (struct range){INT64_MIN, INT64_MAX};
+    default:
+        assert(field->kind == OTLP_INT32 || field->kind == OTLP_SINT32 ||
+               field->kind == OTLP_PACKED_INT32 || field->kind == OTLP_ENUM);
+        return (struct range){INT32_MIN, INT32_MAX};
+    }
+}
+
+static const char *expected_integer(struct range range)
+{
+    if (range.min == 0)
+        return range.max == UINT32_MAX
+                   ? "an integer from 0 to 4294967295, as a number or as decimal digits in a string"
+                   : "an integer from 0 to 18446744073709551615, as a number or as decimal digits "
+                     "in a string";
+    return range.min == INT32_MIN
+               ? "an integer of 32 bits, as a number or as decimal digits in a string"
+               : "an integer of 64 bits, as a number or as decimal digits in a string";
+}
+
+/* The token of a number, or what a string says. False: neither is here, or it is broken. */
+static bool scan_number(struct reader *reader, const char *expected, struct json_number *ret_number)
+{
+    const uint8_t *begin = reader->scan.at;
+    uint8_t first = json_scan_peek(&reader->scan);
+    if (first == '"') {
+        struct json_string string;
+        ret_number->is_integer = true;
+        return expect_string(reader, expected, &string) &&
+               resolve_escapes(reader, &string, &ret_number->text);
+    }
+    if (first != '-' && (first < '0' || first > '9'))
+        return fail(reader, begin, expected);
+    return json_scan_number(&reader->scan, ret_number) || fail(reader, begin, expected);
+}
+
+static bool read_integer(struct reader *reader, const struct otlp_field *field)
+{
+    const uint8_t *begin = reader->scan.at;
+    struct range range = range_of(field);
+    struct json_number number;
+    uint64_t bits;
+    if (!scan_number(reader, expected_integer(range), &number))
+        return false;
+    if (!number.is_integer || !parse_integer(number.text, range, &bits))
+        return fail(reader, begin, expected_integer(range));
+    if (field->kind == OTLP_SINT32)
+        bits = (uint32_t)((uint32_t)bits << 1 ^ (0 - (uint32_t)(bits >> 63)));
+    return write_number(reader, field, bits);
+}
+
+static bool read_enum(struct reader *reader, const struct otlp_field *field)
+{
+    const uint8_t *begin = reader->scan.at;
+    struct json_string string;
+    struct slice name;
+    if (json_scan_peek(&reader->scan) != '"')
+        return read_integer(reader, field);
+    if (!expect_string(reader, "a name", &string) || !resolve_escapes(reader, &string, &name))
+        return false;
+    for (uint32_t i = 0; i < field->names->count; i++)
+        if (slice_equal_text(name, field->names->texts[i]))
+            return write_number(reader, field, i);
+    char expected[128];
+    snprintf(expected, sizeof(expected), "a number, or a name from %s to %s",
+             field->names->texts[0], field->names->texts[field->names->count - 1]);
+    return fail(reader, begin, expected);
+}
+
+static bool read_double(struct reader *reader, const struct otlp_field *field)
+{
+    static const char expected[] =
+        "a number that a double can hold, \"NaN\", \"Infinity\" or \"-Infinity\"";
+    const uint8_t *begin = reader->scan.at;
+    struct json_number number;
+    double real;
+    uint64_t bits;
+    if (!scan_number(reader, expected, &number))
+        return false;
+    bool is_read =
+        *begin == '"' ? text_to_double(number.text, &real) : parse_double(number.text, &real);
+    if (!is_read)
+        return fail(reader, begin, expected);
+    memcpy(&bits, &real, sizeof(bits));
+    return write_number(reader, field, bits);
+}
+
+static bool read_bool(struct reader *reader, const struct otlp_field *field)
+{
+    if (json_scan_word(&reader->scan, "true"))
+        return write_number(reader, field, 1);
+    if (json_scan_word(&reader->scan, "false"))
+        return write_number(reader, field, 0);
+    return fail(reader, reader->scan.at, "true or false");
+}
+
+/* One value that is neither message nor list, for a field of the top frame or an element of it. */
+static bool read_scalar(struct reader *reader, const struct otlp_field *field)
+{
+    assert(field->message == NULL);
+    switch (field->kind) {
+    case OTLP_STRING:
+    case OTLP_STRINGS:
+        return read_text(reader, field);
+    case OTLP_TRACE_ID:
+    case OTLP_LOOSE_TRACE_ID:
+        return read_id(reader, field, TRACE_ID_BYTES);
+    case OTLP_SPAN_ID:
+    case OTLP_LOOSE_SPAN_ID:
+        return read_id(reader, field, SPAN_ID_BYTES);
+    case OTLP_PROFILE_ID:
+        return read_profile_id(reader, field);
+    case OTLP_BYTES:
+        return read_bytes(reader, field);
+    case OTLP_BOOL:
+        return read_bool(reader, field);
+    case OTLP_ENUM:
+        return read_enum(reader, field);
+    case OTLP_DOUBLE:
+    case OTLP_PACKED_DOUBLE:
+        return read_double(reader, field);
+    default:
+        return read_integer(reader, field);
+    }
+}
+
+static struct frame *push(struct reader *reader)
 {
     if (reader->depth == JSON_DEPTH_MAX) {
         fail_limit(reader, "levels of nesting", JSON_DEPTH_MAX);
         return NULL;
     }
-    struct json_frame *frame = &reader->frames[reader->depth++];
+    struct frame *frame = &reader->frames[reader->depth++];
     size_t header_bytes = frame->header_bytes;
     if (header_bytes == 0)
         header_bytes = wire_varint_size((uint64_t)(reader->scan.end - reader->scan.at) / 2);
-    *frame = (struct json_frame){.header_bytes = (uint8_t)header_bytes};
+    *frame = (struct frame){.header_bytes = (uint8_t)header_bytes};
     assert(reader->depth <= JSON_DEPTH_MAX);
     return frame;
 }
 
 /* Its tag, and room for its length. The frame has been pushed. */
-static bool begin_content(struct json_reader *reader, struct json_frame *frame, uint32_t number)
+static bool begin_content(struct reader *reader, struct frame *frame, uint32_t number)
 {
-    if (!json_reader_room(reader, OPEN_BYTES_MAX))
+    if (!reserve(reader, OPEN_BYTES_MAX))
         return false;
     struct buffer *out = reader->out;
-    uint8_t *at = json_put_varint(out->data + out->size, wire_tag(number, WIRE_BYTES));
+    uint8_t *at = put_varint(out->data + out->size, wire_tag(number, WIRE_BYTES));
     frame->begin = (size_t)(at - out->data) + frame->header_bytes;
     out->size = frame->begin;
     frame->has_length = true;
@@ -128,53 +646,53 @@ static bool begin_content(struct json_reader *reader, struct json_frame *frame, 
 }
 
 /* Puts the length in front of the content, which moves when the room turns out to be wrong. */
-static bool end_content(struct json_reader *reader, struct json_frame *frame)
+static bool end_content(struct reader *reader, struct frame *frame)
 {
     size_t size = reader->out->size - frame->begin;
     size_t needed = wire_varint_size(size);
     size_t header = frame->begin - frame->header_bytes;
     if (needed != frame->header_bytes) {
-        if (!json_reader_room(reader, WIRE_VARINT_BYTES_MAX))
+        if (!reserve(reader, WIRE_VARINT_BYTES_MAX))
             return false;
         memmove(reader->out->data + header + needed, reader->out->data + frame->begin, size);
         reader->out->size = header + needed + size;
         frame->header_bytes = (uint8_t)needed;
     }
-    uint8_t *end = json_put_varint(reader->out->data + header, size);
+    uint8_t *end = put_varint(reader->out->data + header, size);
     assert(end == reader->out->data + header + needed);
     return true;
 }
 
-static bool open_message(struct json_reader *reader, const struct otlp_field *field)
+static bool open_message(struct reader *reader, const struct otlp_field *field)
 {
-    struct json_frame *parent = json_reader_top(reader);
+    struct frame *parent = top(reader);
     assert(json_scan_peek(&reader->scan) == '{');
-    struct json_frame *frame = push(reader);
+    struct frame *frame = push(reader);
     if (frame == NULL)
         return false;
     if (++reader->messages > WIRE_DEPTH_MAX)
         return fail_limit(reader, "messages in one another", WIRE_DEPTH_MAX);
     if (!parent->is_list)
-        json_begin_member(parent, field, reader->out);
+        begin_member(parent, field, reader->out);
     reader->scan.at++;
     frame->message = field->message;
     return begin_content(reader, frame, field->number);
 }
 
 /* What closes at the end of an object or a list; the scan is past its bracket. */
-static bool close_top(struct json_reader *reader)
+static bool close_top(struct reader *reader)
 {
-    struct json_frame *frame = json_reader_top(reader);
+    struct frame *frame = top(reader);
     if (frame->has_length && !end_content(reader, frame))
         return false;
     reader->messages -= frame->message != NULL;
     reader->depth--;
     if (reader->depth == 0)
         return true;
-    struct json_frame *parent = json_reader_top(reader);
+    struct frame *parent = top(reader);
     if (parent->message == NULL || parent->field == NULL)
         return true;
-    bool is_one = json_is_in(parent->message->one_of, parent->field);
+    bool is_one = is_in(parent->message->one_of, parent->field);
     bool was_legacy = frame->is_list && frame->field != parent->field;
     if (is_one || was_legacy)
         parent->one_end = reader->out->size;
@@ -182,18 +700,18 @@ static bool close_top(struct json_reader *reader)
 }
 
 /* A message that is null, where it says something: as an element, and in a oneof. */
-static bool write_empty_message(struct json_reader *reader, const struct otlp_field *field)
+static bool write_empty_message(struct reader *reader, const struct otlp_field *field)
 {
-    struct json_frame *frame = json_reader_top(reader);
-    bool is_one = !frame->is_list && json_is_in(frame->message->one_of, field);
+    struct frame *frame = top(reader);
+    bool is_one = !frame->is_list && is_in(frame->message->one_of, field);
     if (!frame->is_list && !is_one)
         return true;
-    if (!json_reader_room(reader, OPEN_BYTES_MAX))
+    if (!reserve(reader, OPEN_BYTES_MAX))
         return false;
     if (is_one)
-        json_begin_member(frame, field, reader->out);
+        begin_member(frame, field, reader->out);
     struct buffer *out = reader->out;
-    uint8_t *at = json_put_varint(out->data + out->size, wire_tag(field->number, WIRE_BYTES));
+    uint8_t *at = put_varint(out->data + out->size, wire_tag(field->number, WIRE_BYTES));
     *at++ = 0;
     out->size = (size_t)(at - out->data);
     assert(out->size <= out->capacity);
@@ -202,24 +720,24 @@ static bool write_empty_message(struct json_reader *reader, const struct otlp_fi
     return true;
 }
 
-static bool read_value(struct json_reader *reader, const struct otlp_field *field)
+static bool read_value(struct reader *reader, const struct otlp_field *field)
 {
     if (field->message == NULL)
-        return json_read_scalar(reader, field);
+        return read_scalar(reader, field);
     if (json_scan_peek(&reader->scan) == '{')
         return open_message(reader, field);
     if (json_scan_word(&reader->scan, "null"))
         return write_empty_message(reader, field);
-    return json_reader_fail(reader, reader->scan.at, "an object, or null");
+    return fail(reader, reader->scan.at, "an object, or null");
 }
 
-static bool skip_value(struct json_reader *reader)
+static bool skip_value(struct reader *reader)
 {
     struct json_string string;
     struct json_number number;
     uint8_t first = json_scan_peek(&reader->scan);
     if (first == '{' || first == '[') {
-        struct json_frame *frame = push(reader);
+        struct frame *frame = push(reader);
         if (frame == NULL)
             return false;
         frame->is_list = first == '[';
@@ -236,12 +754,12 @@ static bool skip_value(struct json_reader *reader)
         is_sound = json_scan_word(&reader->scan, "null") || json_scan_word(&reader->scan, "true") ||
                    json_scan_word(&reader->scan, "false");
     assert(reader->scan.at >= begin);
-    return is_sound || json_reader_fail(reader, reader->scan.at, "a value of JSON");
+    return is_sound || fail(reader, reader->scan.at, "a value of JSON");
 }
 
 /* Scopes under the name of old count only while there are none under the new one. */
-static const struct otlp_field *replace_legacy(struct json_frame *frame,
-                                               const struct otlp_field *field, struct buffer *out)
+static const struct otlp_field *replace_legacy(struct frame *frame, const struct otlp_field *field,
+                                               struct buffer *out)
 {
     bool has_scopes = (frame->seen & 1u << SCOPES) != 0;
     if (field->number == LEGACY_SCOPES) {
@@ -263,7 +781,7 @@ static const struct otlp_field *replace_legacy(struct json_frame *frame,
     return field;
 }
 
-static bool is_empty_list(const struct json_reader *reader)
+static bool is_empty_list(const struct reader *reader)
 {
     struct json_scan ahead = reader->scan;
     assert(json_scan_peek(&ahead) == '[');
@@ -272,13 +790,13 @@ static bool is_empty_list(const struct json_reader *reader)
     return json_scan_peek(&ahead) == ']';
 }
 
-static bool read_list(struct json_reader *reader, const struct otlp_field *field)
+static bool read_list(struct reader *reader, const struct otlp_field *field)
 {
-    struct json_frame *parent = json_reader_top(reader);
+    struct frame *parent = top(reader);
     if (json_scan_word(&reader->scan, "null"))
         return true;
     if (json_scan_peek(&reader->scan) != '[')
-        return json_reader_fail(reader, reader->scan.at, "a list, or null");
+        return fail(reader, reader->scan.at, "a list, or null");
     bool is_empty = is_empty_list(reader);
     if (!is_empty && parent->message->more != NULL && field->message != NULL)
         field = replace_legacy(parent, field, reader->out);
@@ -286,7 +804,7 @@ static bool read_list(struct json_reader *reader, const struct otlp_field *field
         parent->field = NULL;
         return skip_value(reader);
     }
-    struct json_frame *frame = push(reader);
+    struct frame *frame = push(reader);
     if (frame == NULL)
         return false;
     reader->scan.at++;
@@ -297,7 +815,7 @@ static bool read_list(struct json_reader *reader, const struct otlp_field *field
 }
 
 /* Members mostly come in the order of their numbers, so that the search begins behind the last. */
-static const struct otlp_field *find_name(const struct json_frame *frame, struct slice name)
+static const struct otlp_field *find_name(const struct frame *frame, struct slice name)
 {
     const struct otlp_message *message = frame->message;
     unsigned first = frame->field != NULL ? frame->field->number + 1u : 1;
@@ -318,8 +836,7 @@ static const struct otlp_field *find_name(const struct json_frame *frame, struct
     return NULL;
 }
 
-static const struct otlp_field *find_field(const struct json_frame *frame,
-                                           const struct json_string *key)
+static const struct otlp_field *find_field(const struct frame *frame, const struct json_string *key)
 {
     uint8_t room[64];
     if (frame->message == NULL || key->raw.size == 0)
@@ -331,16 +848,16 @@ static const struct otlp_field *find_field(const struct json_frame *frame,
     return find_name(frame, slice_of(room, json_unescape(key, room)));
 }
 
-static bool read_member(struct json_reader *reader)
+static bool read_member(struct reader *reader)
 {
-    struct json_frame *frame = json_reader_top(reader);
+    struct frame *frame = top(reader);
     struct json_string key;
     assert(!frame->is_list);
     if (json_scan_peek(&reader->scan) != '"' || !json_scan_string(&reader->scan, &key))
-        return json_reader_fail(reader, reader->scan.at, "a name as a string");
+        return fail(reader, reader->scan.at, "a name as a string");
     json_scan_space(&reader->scan);
     if (json_scan_peek(&reader->scan) != ':')
-        return json_reader_fail(reader, reader->scan.at, "a colon");
+        return fail(reader, reader->scan.at, "a colon");
     reader->scan.at++;
     json_scan_space(&reader->scan);
     const struct otlp_field *field = find_field(frame, &key);
@@ -352,9 +869,9 @@ static bool read_member(struct json_reader *reader)
 }
 
 /* A member, an element, or the end of what is open. */
-static bool read_next(struct json_reader *reader)
+static bool read_next(struct reader *reader)
 {
-    struct json_frame *frame = json_reader_top(reader);
+    struct frame *frame = top(reader);
     json_scan_space(&reader->scan);
     uint8_t next = json_scan_peek(&reader->scan);
     if (next == (frame->is_list ? ']' : '}')) {
@@ -363,8 +880,7 @@ static bool read_next(struct json_reader *reader)
     }
     if (frame->has_any) {
         if (next != ',')
-            return json_reader_fail(reader, reader->scan.at,
-                                    frame->is_list ? "a comma or ]" : "a comma or }");
+            return fail(reader, reader->scan.at, frame->is_list ? "a comma or ]" : "a comma or }");
         reader->scan.at++;
         json_scan_space(&reader->scan);
     }
@@ -374,7 +890,7 @@ static bool read_next(struct json_reader *reader)
     return frame->field != NULL ? read_value(reader, frame->field) : skip_value(reader);
 }
 
-static bool read_document(struct json_reader *reader, const struct otlp_message *message)
+static bool read_document(struct reader *reader, const struct otlp_message *message)
 {
     assert(reader->depth == 0);
     json_scan_space(&reader->scan);
@@ -385,19 +901,18 @@ static bool read_document(struct json_reader *reader, const struct otlp_message 
             if (!read_next(reader))
                 return false;
     } else if (!json_scan_word(&reader->scan, "null")) {
-        return json_reader_fail(reader, reader->scan.at,
-                                "a JSON object in UTF-8, without a byte order mark");
+        return fail(reader, reader->scan.at, "a JSON object in UTF-8, without a byte order mark");
     }
     json_scan_space(&reader->scan);
     return reader->scan.at == reader->scan.end ||
-           json_reader_fail(reader, reader->scan.at, "nothing behind the first value");
+           fail(reader, reader->scan.at, "nothing behind the first value");
 }
 
 enum json_result json_read(const struct otlp_message *message, struct slice text,
                            struct budget *budget, struct buffer **ret_encoded,
                            char reason[JSON_REASON_BYTES_MAX])
 {
-    struct json_reader reader;
+    struct reader reader;
     reader.scan = json_scan_of(text);
     reader.reason = reason;
     reader.result = JSON_READ;

@@ -1,23 +1,265 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each message is looked at twice: first where its fields are, whatever their order, then they are
- * written by number. A field that may be there once and is there twice is written once: the last
- * scalar, or all messages merged, as every decoder has it. Pure function; any thread. */
+/* Reads each message twice: first it finds the fields, in any order, then it writes them by number.
+ * A singular field that occurs twice is written once: the last scalar, or all messages merged, as
+ * in every decoder. Pure function; any thread. */
 #include "src/otlp/json/json_write.h"
 
 #include <assert.h>
 #include <endian.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
+#include "src/base/base64.h"
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/hex.h"
 #include "src/base/mem.h"
+#include "src/base/text_escape.h"
+#include "src/base/utf8.h"
 #include "src/core/batch.h"
-#include "src/otlp/json/json_writer.h"
+#include "src/otlp/json/value_text.h"
 #include "src/otlp/otlp_limits.h"
+#include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
 enum {
+    NUMBER_BYTES_MAX = 20,
+    ESCAPE_BYTES = 6,
     SLOTS = OTLP_SHORT_FIELDS + 1, /* the last one is the field with a larger number */
     OUTPUT_BYTES_FIRST = 256,
 };
+
+/* The output is one growing buffer; the error is sticky: without memory nothing more is written. */
+struct writer {
+    struct buffer *out;
+    bool has_failed;
+    struct budget *budget;
+    unsigned depth;
+};
+
+/* Makes room for so many more bytes, which the caller then counts in out->size. NULL: failed. */
+static uint8_t *grow(struct writer *writer, size_t bytes)
+{
+    struct buffer *buffer = writer->out;
+    if (writer->has_failed)
+        return NULL;
+    size_t capacity = buffer->size + bytes;
+    if (capacity < 2 * buffer->capacity)
+        capacity = 2 * buffer->capacity;
+    buffer = buffer_try_grow(buffer, capacity);
+    if (buffer == NULL) {
+        writer->has_failed = true;
+        return NULL;
+    }
+    writer->out = buffer;
+    assert(buffer->capacity - buffer->size >= bytes);
+    return buffer->data + buffer->size;
+}
+
+static inline uint8_t *reserve(struct writer *writer, size_t bytes)
+{
+    struct buffer *buffer = writer->out;
+    if (buffer->capacity - buffer->size >= bytes && !writer->has_failed)
+        return buffer->data + buffer->size;
+    return grow(writer, bytes);
+}
+
+static inline void put(struct writer *writer, const char *text, size_t size)
+{
+    uint8_t *room = reserve(writer, size);
+    if (room == NULL)
+        return;
+    memcpy(room, text, size);
+    writer->out->size += size;
+}
+
+static inline void put_byte(struct writer *writer, char byte)
+{
+    put(writer, &byte, 1);
+}
+
+/* Bytes from the begin that go as they are: ASCII but for quotes, backslashes and control
+ * characters. Eight at a time; the lowest byte that is marked is exact. */
+static size_t plain_size(struct slice text)
+{
+    size_t at = 0;
+    uint64_t word;
+    for (; text.size - at >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, text.data + at, sizeof(word));
+        word = le64toh(word);
+        uint64_t quote = word ^ EACH_BYTE('"');
+        uint64_t backslash = word ^ EACH_BYTE('\\');
+        uint64_t found = ((quote - EACH_BYTE(1)) & ~quote) |
+                         ((backslash - EACH_BYTE(1)) & ~backslash) |
+                         ((word - EACH_BYTE(' ')) & ~word) | word;
+        found &= EACH_BYTE(0x80);
+        if (found != 0)
+            return at + (size_t)__builtin_ctzll(found) / 8;
+    }
+    while (at < text.size && text.data[at] >= ' ' && text.data[at] < 0x80 && text.data[at] != '"' &&
+           text.data[at] != '\\')
+        at++;
+    return at;
+}
+
+/* One character that is not plain; returns how many bytes of text it was. */
+static size_t put_character(uint8_t **at, struct slice text)
+{
+    assert(text.size > 0);
+    size_t size = utf8_size(text);
+    if (size == 1) {
+        *at += json_escape_byte(text.data[0], *at);
+        return 1;
+    }
+    memcpy(*at, size == 0 ? (const uint8_t *)"\xef\xbf\xbd" : text.data, size == 0 ? 3 : size);
+    *at += size == 0 ? 3 : size;
+    return size == 0 ? 1 : size;
+}
+
+/* Quoted; invalid UTF-8 becomes U+FFFD. */
+static void put_string(struct writer *writer, struct slice text)
+{
+    assert(text.data != NULL || text.size == 0);
+    put_byte(writer, '"');
+    while (text.size > 0 && !writer->has_failed) {
+        size_t plain = plain_size(text);
+        uint8_t *at = reserve(writer, plain + ESCAPE_BYTES);
+        if (at == NULL)
+            return;
+        memcpy(at, text.data, plain);
+        at += plain;
+        text = slice_of(text.data + plain, text.size - plain);
+        if (text.size > 0) {
+            size_t used = put_character(&at, text);
+            text = slice_of(text.data + used, text.size - used);
+        }
+        writer->out->size = (size_t)(at - writer->out->data);
+    }
+    put_byte(writer, '"');
+}
+
+/* Quoted, lower case. */
+static void put_hex(struct writer *writer, struct slice bytes)
+{
+    uint8_t *at = reserve(writer, 2 * bytes.size + 2);
+    if (at == NULL)
+        return;
+    at[0] = '"';
+    hex_write(bytes.data, bytes.size, at + 1);
+    at[1 + 2 * bytes.size] = '"';
+    writer->out->size += 2 * bytes.size + 2;
+    assert(writer->out->size <= writer->out->capacity);
+}
+
+/* Quoted. */
+static void put_base64(struct writer *writer, struct slice bytes)
+{
+    size_t size = base64_size(bytes.size);
+    uint8_t *at = reserve(writer, size + 2);
+    if (at == NULL)
+        return;
+    at[0] = '"';
+    base64_encode(bytes, (char *)at + 1);
+    at[size + 1] = '"';
+    writer->out->size += size + 2;
+    assert(writer->out->size <= writer->out->capacity);
+}
+
+static void put_unsigned(struct writer *writer, uint64_t number)
+{
+    char digits[NUMBER_BYTES_MAX];
+    size_t at = sizeof(digits);
+    do {
+        assert(at > 0);
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    put(writer, digits + at, sizeof(digits) - at);
+}
+
+static void put_signed(struct writer *writer, int64_t number)
+{
+    if (number < 0)
+        put_byte(writer, '-');
+    put_unsigned(writer, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+/* NaN and infinities as strings. */
+static void put_double(struct writer *writer, double real)
+{
+    char text[DOUBLE_TEXT_BYTES_MAX];
+    size_t size = double_to_text(real, text);
+    assert(size < sizeof(text));
+    if (isfinite(real))
+        put(writer, text, size);
+    else
+        put_string(writer, slice_of(text, size));
+}
+
+static void write_quoted_number(struct writer *writer, const struct otlp_field *field,
+                                uint64_t bits)
+{
+    bool is_signed = field->kind == OTLP_INT64 || field->kind == OTLP_SFIXED64 ||
+                     field->kind == OTLP_PACKED_INT64;
+    put_byte(writer, '"');
+    if (is_signed)
+        put_signed(writer, (int64_t)bits);
+    else
+        put_unsigned(writer, bits);
+    put_byte(writer, '"');
+    assert(field->message == NULL);
+}
+
+/* bits: as in struct wire_field. */
+static void write_number(struct writer *writer, const struct otlp_field *field, uint64_t bits)
+{
+    double real;
+    switch (field->kind) {
+    case OTLP_BOOL:
+        put(writer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
+        return;
+    case OTLP_DOUBLE:
+    case OTLP_PACKED_DOUBLE:
+        memcpy(&real, &bits, sizeof(real));
+        put_double(writer, real);
+        return;
+    case OTLP_UINT32:
+    case OTLP_FIXED32:
+        put_unsigned(writer, (uint32_t)bits);
+        return;
+    case OTLP_SINT32:
+        put_signed(writer, (int32_t)((uint32_t)bits >> 1 ^ (0 - ((uint32_t)bits & 1))));
+        return;
+    case OTLP_ENUM:
+    case OTLP_INT32:
+    case OTLP_PACKED_INT32:
+        put_signed(writer, (int32_t)bits);
+        return;
+    default:
+        write_quoted_number(writer, field, bits);
+    }
+}
+
+static void write_bytes(struct writer *writer, const struct otlp_field *field, struct slice bytes)
+{
+    assert(field->wire == WIRE_BYTES);
+    switch (field->kind) {
+    case OTLP_STRING:
+    case OTLP_STRINGS:
+        put_string(writer, bytes);
+        return;
+    case OTLP_BYTES:
+        put_base64(writer, bytes);
+        return;
+    default:
+        assert(field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID);
+        put_hex(writer, bytes);
+    }
+}
 
 /* Where the fields of a message are in its content. */
 struct places {
@@ -95,10 +337,10 @@ static bool says_nothing(const struct otlp_field *field, const struct wire_field
 }
 
 /* The name of a member, behind a comma if it is not the first. */
-static void write_name(struct json_writer *writer, const struct otlp_field *field, bool *has_any)
+static void write_name(struct writer *writer, const struct otlp_field *field, bool *has_any)
 {
     assert(field->json_name_size > 0);
-    uint8_t *at = json_out_room(&writer->out, field->json_name_size + 4u);
+    uint8_t *at = reserve(writer, field->json_name_size + 4u);
     if (at == NULL)
         return;
     size_t comma = *has_any ? 1 : 0;
@@ -107,16 +349,16 @@ static void write_name(struct json_writer *writer, const struct otlp_field *fiel
     at[0] = '"';
     memcpy(at + 1, field->json_name, field->json_name_size);
     memcpy(at + 1 + field->json_name_size, "\":", 2);
-    writer->out.buffer->size += comma + field->json_name_size + 3;
+    writer->out->size += comma + field->json_name_size + 3;
     *has_any = true;
 }
 
-static void write_packed(struct json_writer *writer, const struct otlp_field *field,
-                         struct slice bytes, const char **separator)
+static void write_packed(struct writer *writer, const struct otlp_field *field, struct slice bytes,
+                         const char **separator)
 {
     struct wire_reader reader = wire_reader_of(bytes);
     assert(otlp_kind_is_packed(field->kind));
-    while (reader.at < reader.end && !writer->out.has_failed) {
+    while (reader.at < reader.end && !writer->has_failed) {
         uint64_t bits;
         if (field->kind >= OTLP_PACKED_INT32) {
             bits = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
@@ -125,66 +367,70 @@ static void write_packed(struct json_writer *writer, const struct otlp_field *fi
             bits = le64toh(bits);
             reader.at += sizeof(bits);
         }
-        json_out_raw(&writer->out, *separator, 1);
-        json_write_number(writer, field, bits);
+        put(writer, *separator, 1);
+        write_number(writer, field, bits);
         *separator = ",";
     }
 }
 
-static void write_element(struct json_writer *writer, const struct otlp_field *field,
+/* An object. Recursion is bounded by otlp_check, which allows a depth of WIRE_DEPTH_MAX. */
+static void write_message(struct writer *writer, const struct otlp_message *message,
+                          struct slice content);
+
+static void write_element(struct writer *writer, const struct otlp_field *field,
                           const struct wire_field *found, const char **separator)
 {
     if (otlp_kind_is_packed(field->kind) && found->type == WIRE_BYTES) {
         write_packed(writer, field, found->bytes, separator);
         return;
     }
-    json_out_raw(&writer->out, *separator, 1);
+    put(writer, *separator, 1);
     *separator = ",";
     if (field->message != NULL)
-        json_write_message(writer, field->message, found->bytes);
+        write_message(writer, field->message, found->bytes);
     else if (found->type == WIRE_BYTES)
-        json_write_bytes(writer, field, found->bytes);
+        write_bytes(writer, field, found->bytes);
     else
-        json_write_number(writer, field, found->number_value);
+        write_number(writer, field, found->number_value);
 }
 
 /* All occurrences. A list whose packed fields are empty is taken back. */
-static void write_list(struct json_writer *writer, const struct otlp_field *field,
+static void write_list(struct writer *writer, const struct otlp_field *field,
                        const struct places *places, unsigned slot, bool *has_any)
 {
     struct wire_reader reader = reader_from(places, places->first[slot]);
     struct wire_field found;
     const char *separator = "[";
-    size_t before = writer->out.buffer->size;
+    size_t before = writer->out->size;
     bool had_any = *has_any;
     write_name(writer, field, has_any);
-    while (!writer->out.has_failed && reader.at <= places->last[slot] &&
+    while (!writer->has_failed && reader.at <= places->last[slot] &&
            wire_next_field(&reader, &found))
         if (found.number == field->number)
             write_element(writer, field, &found, &separator);
     if (separator[0] == ',') {
-        json_out_byte(&writer->out, ']');
+        put_byte(writer, ']');
         return;
     }
-    assert(before <= writer->out.buffer->size);
-    writer->out.buffer->size = before;
+    assert(before <= writer->out->size);
+    writer->out->size = before;
     *has_any = had_any;
 }
 
 /* A message in several pieces, which is what they are one behind the other. */
-static void write_pieces(struct json_writer *writer, const struct otlp_field *field,
+static void write_pieces(struct writer *writer, const struct otlp_field *field,
                          const struct places *places, unsigned slot)
 {
     struct wire_reader reader = reader_from(places, places->first[slot]);
     struct wire_field found;
     size_t used = 0;
     if (writer->budget != NULL && !budget_try_take(writer->budget, places->content.size)) {
-        writer->out.has_failed = true;
+        writer->has_failed = true;
         return;
     }
     uint8_t *joined = mem_try_alloc(places->content.size);
     if (joined == NULL)
-        writer->out.has_failed = true;
+        writer->has_failed = true;
     while (joined != NULL && wire_next_field(&reader, &found)) {
         if (found.number != field->number)
             continue;
@@ -193,29 +439,29 @@ static void write_pieces(struct json_writer *writer, const struct otlp_field *fi
         used += found.bytes.size;
     }
     if (joined != NULL)
-        json_write_message(writer, field->message, slice_of(joined, used));
+        write_message(writer, field->message, slice_of(joined, used));
     mem_free(joined);
     if (writer->budget != NULL)
         budget_return(writer->budget, places->content.size);
 }
 
-static void write_single(struct json_writer *writer, const struct otlp_field *field,
+static void write_single(struct writer *writer, const struct otlp_field *field,
                          const struct places *places, unsigned slot, bool *has_any)
 {
     write_name(writer, field, has_any);
     if ((places->found & 1u << slot) == 0) {
-        json_out_raw(&writer->out, "{}", 2);
+        put(writer, "{}", 2);
     } else if (places->first[slot] != places->last[slot]) {
         write_pieces(writer, field, places, slot);
     } else {
         struct wire_reader reader = reader_from(places, places->first[slot]);
         struct wire_field found;
         if (wire_next_field(&reader, &found))
-            json_write_message(writer, field->message, found.bytes);
+            write_message(writer, field->message, found.bytes);
     }
 }
 
-static void write_scalar(struct json_writer *writer, const struct otlp_field *field,
+static void write_scalar(struct writer *writer, const struct otlp_field *field,
                          const struct places *places, bool is_always, bool *has_any)
 {
     unsigned slot = field->number < OTLP_SHORT_FIELDS ? field->number : (unsigned)OTLP_SHORT_FIELDS;
@@ -226,21 +472,21 @@ static void write_scalar(struct json_writer *writer, const struct otlp_field *fi
         return;
     write_name(writer, field, has_any);
     if (found.type == WIRE_BYTES)
-        json_write_bytes(writer, field, found.bytes);
+        write_bytes(writer, field, found.bytes);
     else
-        json_write_number(writer, field, found.number_value);
+        write_number(writer, field, found.number_value);
 }
 
-void json_write_message(struct json_writer *writer, const struct otlp_message *message,
-                        struct slice content)
+static void write_message(struct writer *writer, const struct otlp_message *message,
+                          struct slice content)
 {
     struct places places;
     bool has_any = false;
     assert(writer->depth < WIRE_DEPTH_MAX);
     writer->depth++;
-    json_out_byte(&writer->out, '{');
+    put_byte(writer, '{');
     uint32_t slots = find_places(message, content, &places);
-    for (; slots != 0 && !writer->out.has_failed; slots &= slots - 1) {
+    for (; slots != 0 && !writer->has_failed; slots &= slots - 1) {
         unsigned slot = (unsigned)__builtin_ctz(slots);
         const struct otlp_field *field = field_at(message, slot);
         bool is_always = (slots & -slots & (message->one_of | message->optional)) != 0;
@@ -251,7 +497,7 @@ void json_write_message(struct json_writer *writer, const struct otlp_message *m
         else
             write_scalar(writer, field, &places, is_always, &has_any);
     }
-    json_out_byte(&writer->out, '}');
+    put_byte(writer, '}');
     writer->depth--;
 }
 
@@ -261,18 +507,18 @@ struct buffer *json_write(const struct otlp_message *message, struct slice encod
     assert(encoded.data != NULL || encoded.size == 0);
     if (encoded.size == 0)
         encoded.data = (const uint8_t *)"";
-    struct json_writer writer = {
-        .out.buffer = buffer_try_create(budget, 2 * encoded.size + OUTPUT_BYTES_FIRST),
+    struct writer writer = {
+        .out = buffer_try_create(budget, 2 * encoded.size + OUTPUT_BYTES_FIRST),
         .budget = budget,
     };
-    if (writer.out.buffer == NULL)
+    if (writer.out == NULL)
         return NULL;
-    json_write_message(&writer, message, encoded);
-    if (writer.out.has_failed) {
-        buffer_unref(writer.out.buffer);
+    write_message(&writer, message, encoded);
+    if (writer.has_failed) {
+        buffer_unref(writer.out);
         return NULL;
     }
-    return buffer_shrink(writer.out.buffer);
+    return buffer_shrink(writer.out);
 }
 
 struct buffer *json_write_batch(const struct batch *batch, struct budget *budget)
