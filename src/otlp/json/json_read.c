@@ -36,17 +36,16 @@ enum {
     EXPONENT_MAX = 10000,
 };
 
-/* A list or an object that is open. One whose values are passed over has neither message nor
- * field. */
+/* A list or an object that is open. One that is skipped has neither message nor field. */
 struct frame {
     const struct otlp_message *message; /* of an object */
     const struct otlp_field *field;     /* of a list; of an object: the last one found in it */
     size_t begin;                       /* of its content in the output */
-    /* Of an object: where the member of its oneof that came last lies in the output. */
+    /* Of an object: where the last member of its oneof lies in the output. */
     size_t one_begin;
     size_t one_end;
-    uint32_t seen;        /* fields that are in the output: a bit for each number */
-    uint8_t header_bytes; /* room for its length; as many as the last one in its place had */
+    uint32_t seen;        /* fields in the output: a bit for each number */
+    uint8_t header_bytes; /* room for its length; as many as the last one at this depth had */
     bool is_list;
     bool has_length; /* a message, or a list of packed numbers */
     bool has_any;    /* members or elements */
@@ -59,7 +58,7 @@ struct reader {
     enum json_result result;
     uint64_t text_bytes;
     unsigned depth;
-    unsigned messages; /* that are open */
+    unsigned messages; /* open ones */
     struct frame frames[JSON_DEPTH_MAX];
 };
 
@@ -114,52 +113,37 @@ static inline bool is_in(uint32_t set, const struct otlp_field *field)
     return field->number < 32 && (set >> field->number & 1) != 0;
 }
 
-/* What stands at `at`, as far as it can be shown in a line. */
-static void describe_found(const struct reader *reader, const uint8_t *at,
-                           char text[FOUND_BYTES_MAX + 16])
-{
-    size_t left = (size_t)(reader->scan.end - at);
-    if (left == 0) {
-        snprintf(text, FOUND_BYTES_MAX + 16, "the end of the text");
-        return;
-    }
-    if (*at < ' ' || *at > '~') {
-        snprintf(text, FOUND_BYTES_MAX + 16, "the byte 0x%02x", *at);
-        return;
-    }
-    size_t size = 0;
-    while (size < left && size < FOUND_BYTES_MAX && at[size] >= ' ' && at[size] <= '~' &&
-           (size == 0 || strchr(",:[]{} ", at[size]) == NULL))
-        size++;
-    snprintf(text, FOUND_BYTES_MAX + 16, "%.*s%s", (int)size, (const char *)at,
-             size == FOUND_BYTES_MAX ? "..." : "");
-}
-
-/* The innermost message that is known, and its field. */
-static void describe_place(const struct reader *reader, char *text, size_t size)
-{
-    assert(size > 0);
-    text[0] = '\0';
-    for (unsigned i = reader->depth; i > 0; i--) {
-        const struct frame *frame = &reader->frames[i - 1];
-        if (frame->message == NULL)
-            continue;
-        snprintf(text, size, ", in %s%s%s", frame->message->name, frame->field != NULL ? "." : "",
-                 frame->field != NULL ? frame->field->json_name : "");
-        return;
-    }
-}
-
 /* Reports an error at `at`. Always false. */
 static bool __attribute__((cold))
 fail(struct reader *reader, const uint8_t *at, const char *expected)
 {
     char found[FOUND_BYTES_MAX + 16];
-    char place[128];
+    char place[128] = "";
     assert(at >= reader->scan.begin && at <= reader->scan.end);
     reader->result = JSON_MALFORMED;
-    describe_found(reader, at, found);
-    describe_place(reader, place, sizeof(place));
+    /* The token found, cut to fit in a line. */
+    size_t left = (size_t)(reader->scan.end - at);
+    size_t size = 0;
+    while (size < left && size < FOUND_BYTES_MAX && at[size] >= ' ' && at[size] <= '~' &&
+           (size == 0 || strchr(",:[]{} ", at[size]) == NULL))
+        size++;
+    if (left == 0)
+        snprintf(found, sizeof(found), "the end of the text");
+    else if (size == 0)
+        snprintf(found, sizeof(found), "the byte 0x%02x", *at);
+    else
+        snprintf(found, sizeof(found), "%.*s%s", (int)size, (const char *)at,
+                 size == FOUND_BYTES_MAX ? "..." : "");
+    /* The innermost message that is known, and its field. */
+    unsigned depth = reader->depth;
+    while (depth > 0 && reader->frames[depth - 1].message == NULL)
+        depth--;
+    if (depth > 0) {
+        const struct frame *frame = &reader->frames[depth - 1];
+        snprintf(place, sizeof(place), ", in %s%s%s", frame->message->name,
+                 frame->field != NULL ? "." : "",
+                 frame->field != NULL ? frame->field->json_name : "");
+    }
     snprintf(reader->reason, JSON_REASON_BYTES_MAX, "JSON at byte %zu%s: found %s, expected %s",
              (size_t)(at - reader->scan.begin), place, found, expected);
     return false;
@@ -198,69 +182,55 @@ static bool parse_integer(struct slice text, struct range range, uint64_t *ret_b
     return true;
 }
 
-struct decimal {
-    uint64_t digits;
-    unsigned count; /* of digits, without leading zeros */
-    int exponent;
-};
-
-/* The digits as one integer, and how far the point is away. */
-static const uint8_t *read_digits(const uint8_t *at, const uint8_t *end, struct decimal *decimal)
-{
-    bool is_behind_point = false;
-    assert(at <= end);
-    for (; at < end && (*at | 0x20) != 'e'; at++) {
-        if (*at == '.') {
-            is_behind_point = true;
-            continue;
-        }
-        assert(*at >= '0' && *at <= '9');
-        decimal->count += decimal->count > 0 || *at != '0';
-        if (decimal->count <= EXACT_DIGITS_MAX)
-            decimal->digits = decimal->digits * 10 + (*at - '0');
-        decimal->exponent -= is_behind_point;
-    }
-    return at;
-}
-
-static int read_exponent(const uint8_t *at, const uint8_t *end)
-{
-    assert(at < end);
-    bool is_negative = *at == '-';
-    int exponent = 0;
-    at += *at == '-' || *at == '+';
-    for (; at < end && exponent < EXPONENT_MAX; at++)
-        exponent = exponent * 10 + (*at - '0');
-    return is_negative ? -exponent : exponent;
-}
-
-/* text is a number in JSON's grammar. False when it is out of range, or longer than anybody would
- * write it. */
+/* text is a number in JSON's grammar. False when it is out of range or absurdly long. Few digits
+ * with a small exponent are exact in plain arithmetic (Clinger, "How to Read Floating Point Numbers
+ * Accurately", 1990); the C library reads the rest. */
 static bool parse_double(struct slice text, double *ret_real)
 {
     static const double powers[EXACT_POWER_MAX + 1] = {
         1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
     };
-    struct decimal decimal = {0};
     assert(text.size > 0);
     bool is_negative = text.data[0] == '-';
+    const uint8_t *at = text.data + is_negative;
     const uint8_t *end = text.data + text.size;
-    const uint8_t *at = read_digits(text.data + is_negative, end, &decimal);
-    if (at < end)
-        decimal.exponent += read_exponent(at + 1, end);
-    bool is_exact = decimal.count <= EXACT_DIGITS_MAX && decimal.digits <= UINT64_C(1) << 53 &&
-                    decimal.exponent >= -EXACT_POWER_MAX && decimal.exponent <= EXACT_POWER_MAX;
+    /* All digits as one integer, and the place of the point. */
+    uint64_t digits = 0;
+    unsigned count = 0; /* of digits, without leading zeros */
+    int exponent = 0;
+    bool is_after_point = false;
+    for (; at < end && (*at | 0x20) != 'e'; at++) {
+        if (*at == '.') {
+            is_after_point = true;
+            continue;
+        }
+        assert(*at >= '0' && *at <= '9');
+        count += count > 0 || *at != '0';
+        if (count <= EXACT_DIGITS_MAX)
+            digits = digits * 10 + (*at - '0');
+        exponent -= is_after_point;
+    }
+    if (at < end) {
+        at++;
+        int written = 0;
+        bool is_small = *at == '-';
+        at += *at == '-' || *at == '+';
+        for (; at < end && written < EXPONENT_MAX; at++)
+            written = written * 10 + (*at - '0');
+        exponent += is_small ? -written : written;
+    }
+    bool is_exact = count <= EXACT_DIGITS_MAX && digits <= UINT64_C(1) << 53 &&
+                    exponent >= -EXACT_POWER_MAX && exponent <= EXACT_POWER_MAX;
     if (!is_exact)
         return text_to_double(text, ret_real);
-    double real = (double)decimal.digits;
-    real =
-        decimal.exponent < 0 ? real / powers[-decimal.exponent] : real * powers[decimal.exponent];
+    double real = (double)digits;
+    real = exponent < 0 ? real / powers[-exponent] : real * powers[exponent];
     *ret_real = is_negative ? -real : real;
     return true;
 }
 
-/* Before a member of a oneof is written, the one before is taken back. */
+/* Removes the earlier member of a oneof before another is written. */
 static void begin_member(struct frame *frame, const struct otlp_field *field, struct buffer *out)
 {
     if (!is_in(frame->message->one_of, field))
@@ -275,8 +245,8 @@ static void begin_member(struct frame *frame, const struct otlp_field *field, st
     frame->one_begin = out->size;
 }
 
-/* Whether a value has to be written: one that says nothing is left out, unless it takes back what
- * an earlier one said or belongs to those that can be there and be zero. */
+/* Whether a value has to be written: a zero is left out, unless it replaces an earlier value or the
+ * field has explicit presence. */
 static bool begin_scalar(struct reader *reader, const struct otlp_field *field, bool is_zero)
 {
     struct frame *frame = top(reader);
@@ -336,7 +306,7 @@ static bool expect_string(struct reader *reader, const char *expected,
                 "a quote at the end");
 }
 
-/* What the string says; escapes are resolved behind the end of the output, until it grows. */
+/* Unescapes a string. The result may lie after the end of the output, valid until that grows. */
 static bool resolve_escapes(struct reader *reader, const struct json_string *string,
                             struct slice *ret_text)
 {
@@ -365,8 +335,7 @@ static bool write_bytes(struct reader *reader, const struct otlp_field *field, s
     return true;
 }
 
-/* The same, of bytes that lie HEADER_BYTES_MAX behind the end of the output: what has to be decoded
- * first is decoded there. */
+/* The same for bytes that were decoded to HEADER_BYTES_MAX after the end of the output. */
 static bool move_bytes(struct reader *reader, const struct otlp_field *field, size_t size)
 {
     struct buffer *out = reader->out;
@@ -398,7 +367,7 @@ static bool read_text(struct reader *reader, const struct otlp_field *field)
     return move_bytes(reader, field, json_unescape(&string, room));
 }
 
-/* Into room behind the end of the output, which is there. */
+/* Decodes into the room after the end of the output, which must suffice. */
 static bool decode_base64(struct reader *reader, const struct json_string *string, size_t *ret_size)
 {
     uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
@@ -454,7 +423,7 @@ static bool read_id(struct reader *reader, const struct otlp_field *field, size_
     return write_bytes(reader, field, slice_of(id, size));
 }
 
-/* Hexadecimal as in OTLP, or base64 as a strict reading of protobuf's mapping has it. */
+/* Hexadecimal as in OTLP, or base64 as in protobuf's strict JSON mapping. */
 static bool read_profile_id(struct reader *reader, const struct otlp_field *field)
 {
     static const char expected[] =
@@ -476,28 +445,6 @@ static bool read_profile_id(struct reader *reader, const struct otlp_field *fiel
     return move_bytes(reader, field, size);
 }
 
-static struct range range_of(const struct otlp_field *field)
-{
-    switch (field->kind) {
-    case OTLP_UINT32:
-    case OTLP_FIXED32:
-        return (struct range){0, UINT32_MAX};
-    case OTLP_UINT64:
-    case OTLP_FIXED64:
-    case OTLP_PACKED_FIXED64:
-    case OTLP_PACKED_UINT64:
-        return (struct range){0, UINT64_MAX};
-    case OTLP_INT64:
-    case OTLP_SFIXED64:
-    case OTLP_PACKED_INT64:
-        return (struct range){INT64_MIN, INT64_MAX};
-    default:
-        assert(field->kind == OTLP_INT32 || field->kind == OTLP_SINT32 ||
-               field->kind == OTLP_PACKED_INT32 || field->kind == OTLP_ENUM);
-        return (struct range){INT32_MIN, INT32_MAX};
-    }
-}
-
 static const char *expected_integer(struct range range)
 {
     if (range.min == 0)
@@ -510,7 +457,7 @@ static const char *expected_integer(struct range range)
                : "an integer of 64 bits, as a number or as decimal digits in a string";
 }
 
-/* The token of a number, or what a string says. False: neither is here, or it is broken. */
+/* Reads the token of a number, or the content of a string. False: it is neither, or malformed. */
 static bool scan_number(struct reader *reader, const char *expected, struct json_number *ret_number)
 {
     const uint8_t *begin = reader->scan.at;
@@ -529,9 +476,30 @@ static bool scan_number(struct reader *reader, const char *expected, struct json
 static bool read_integer(struct reader *reader, const struct otlp_field *field)
 {
     const uint8_t *begin = reader->scan.at;
-    struct range range = range_of(field);
+    struct range range;
     struct json_number number;
     uint64_t bits;
+    switch (field->kind) {
+    case OTLP_UINT32:
+    case OTLP_FIXED32:
+        range = (struct range){0, UINT32_MAX};
+        break;
+    case OTLP_UINT64:
+    case OTLP_FIXED64:
+    case OTLP_PACKED_FIXED64:
+    case OTLP_PACKED_UINT64:
+        range = (struct range){0, UINT64_MAX};
+        break;
+    case OTLP_INT64:
+    case OTLP_SFIXED64:
+    case OTLP_PACKED_INT64:
+        range = (struct range){INT64_MIN, INT64_MAX};
+        break;
+    default:
+        assert(field->kind == OTLP_INT32 || field->kind == OTLP_SINT32 ||
+               field->kind == OTLP_PACKED_INT32 || field->kind == OTLP_ENUM);
+        range = (struct range){INT32_MIN, INT32_MAX};
+    }
     if (!scan_number(reader, expected_integer(range), &number))
         return false;
     if (!number.is_integer || !parse_integer(number.text, range, &bits))
@@ -577,15 +545,6 @@ static bool read_double(struct reader *reader, const struct otlp_field *field)
     return write_number(reader, field, bits);
 }
 
-static bool read_bool(struct reader *reader, const struct otlp_field *field)
-{
-    if (json_scan_word(&reader->scan, "true"))
-        return write_number(reader, field, 1);
-    if (json_scan_word(&reader->scan, "false"))
-        return write_number(reader, field, 0);
-    return fail(reader, reader->scan.at, "true or false");
-}
-
 /* One value that is neither message nor list, for a field of the top frame or an element of it. */
 static bool read_scalar(struct reader *reader, const struct otlp_field *field)
 {
@@ -605,7 +564,11 @@ static bool read_scalar(struct reader *reader, const struct otlp_field *field)
     case OTLP_BYTES:
         return read_bytes(reader, field);
     case OTLP_BOOL:
-        return read_bool(reader, field);
+        if (json_scan_word(&reader->scan, "true"))
+            return write_number(reader, field, 1);
+        if (json_scan_word(&reader->scan, "false"))
+            return write_number(reader, field, 0);
+        return fail(reader, reader->scan.at, "true or false");
     case OTLP_ENUM:
         return read_enum(reader, field);
     case OTLP_DOUBLE:
@@ -614,6 +577,12 @@ static bool read_scalar(struct reader *reader, const struct otlp_field *field)
     default:
         return read_integer(reader, field);
     }
+}
+
+static uint8_t next_byte(struct reader *reader)
+{
+    json_scan_space(&reader->scan);
+    return json_scan_peek(&reader->scan);
 }
 
 static struct frame *push(struct reader *reader)
@@ -631,7 +600,7 @@ static struct frame *push(struct reader *reader)
     return frame;
 }
 
-/* Its tag, and room for its length. The frame has been pushed. */
+/* Writes the tag, and leaves room for the length. The frame has been pushed. */
 static bool begin_content(struct reader *reader, struct frame *frame, uint32_t number)
 {
     if (!reserve(reader, OPEN_BYTES_MAX))
@@ -642,24 +611,6 @@ static bool begin_content(struct reader *reader, struct frame *frame, uint32_t n
     out->size = frame->begin;
     frame->has_length = true;
     assert(out->size <= out->capacity);
-    return true;
-}
-
-/* Puts the length in front of the content, which moves when the room turns out to be wrong. */
-static bool end_content(struct reader *reader, struct frame *frame)
-{
-    size_t size = reader->out->size - frame->begin;
-    size_t needed = wire_varint_size(size);
-    size_t header = frame->begin - frame->header_bytes;
-    if (needed != frame->header_bytes) {
-        if (!reserve(reader, WIRE_VARINT_BYTES_MAX))
-            return false;
-        memmove(reader->out->data + header + needed, reader->out->data + frame->begin, size);
-        reader->out->size = header + needed + size;
-        frame->header_bytes = (uint8_t)needed;
-    }
-    uint8_t *end = put_varint(reader->out->data + header, size);
-    assert(end == reader->out->data + header + needed);
     return true;
 }
 
@@ -679,12 +630,25 @@ static bool open_message(struct reader *reader, const struct otlp_field *field)
     return begin_content(reader, frame, field->number);
 }
 
-/* What closes at the end of an object or a list; the scan is past its bracket. */
+/* Closes an object or a list; the scan is past its bracket. */
 static bool close_top(struct reader *reader)
 {
     struct frame *frame = top(reader);
-    if (frame->has_length && !end_content(reader, frame))
-        return false;
+    if (frame->has_length) {
+        /* The content moves when the room for its length turns out to be wrong. */
+        size_t size = reader->out->size - frame->begin;
+        size_t needed = wire_varint_size(size);
+        size_t header = frame->begin - frame->header_bytes;
+        if (needed != frame->header_bytes) {
+            if (!reserve(reader, WIRE_VARINT_BYTES_MAX))
+                return false;
+            memmove(reader->out->data + header + needed, reader->out->data + frame->begin, size);
+            reader->out->size = header + needed + size;
+            frame->header_bytes = (uint8_t)needed;
+        }
+        uint8_t *end = put_varint(reader->out->data + header, size);
+        assert(end == reader->out->data + header + needed);
+    }
     reader->messages -= frame->message != NULL;
     reader->depth--;
     if (reader->depth == 0)
@@ -699,9 +663,15 @@ static bool close_top(struct reader *reader)
     return true;
 }
 
-/* A message that is null, where it says something: as an element, and in a oneof. */
-static bool write_empty_message(struct reader *reader, const struct otlp_field *field)
+static bool read_value(struct reader *reader, const struct otlp_field *field)
 {
+    if (field->message == NULL)
+        return read_scalar(reader, field);
+    if (json_scan_peek(&reader->scan) == '{')
+        return open_message(reader, field);
+    if (!json_scan_word(&reader->scan, "null"))
+        return fail(reader, reader->scan.at, "an object, or null");
+    /* A null message is an empty one as an element and in a oneof, and else absent. */
     struct frame *frame = top(reader);
     bool is_one = !frame->is_list && is_in(frame->message->one_of, field);
     if (!frame->is_list && !is_one)
@@ -718,17 +688,6 @@ static bool write_empty_message(struct reader *reader, const struct otlp_field *
     if (is_one)
         frame->one_end = out->size;
     return true;
-}
-
-static bool read_value(struct reader *reader, const struct otlp_field *field)
-{
-    if (field->message == NULL)
-        return read_scalar(reader, field);
-    if (json_scan_peek(&reader->scan) == '{')
-        return open_message(reader, field);
-    if (json_scan_word(&reader->scan, "null"))
-        return write_empty_message(reader, field);
-    return fail(reader, reader->scan.at, "an object, or null");
 }
 
 static bool skip_value(struct reader *reader)
@@ -757,7 +716,7 @@ static bool skip_value(struct reader *reader)
     return is_sound || fail(reader, reader->scan.at, "a value of JSON");
 }
 
-/* Scopes under the name of old count only while there are none under the new one. */
+/* Scopes under the old name count only while there are none under the new one. */
 static const struct otlp_field *replace_legacy(struct frame *frame, const struct otlp_field *field,
                                                struct buffer *out)
 {
@@ -781,15 +740,6 @@ static const struct otlp_field *replace_legacy(struct frame *frame, const struct
     return field;
 }
 
-static bool is_empty_list(const struct reader *reader)
-{
-    struct json_scan ahead = reader->scan;
-    assert(json_scan_peek(&ahead) == '[');
-    ahead.at++;
-    json_scan_space(&ahead);
-    return json_scan_peek(&ahead) == ']';
-}
-
 static bool read_list(struct reader *reader, const struct otlp_field *field)
 {
     struct frame *parent = top(reader);
@@ -797,7 +747,10 @@ static bool read_list(struct reader *reader, const struct otlp_field *field)
         return true;
     if (json_scan_peek(&reader->scan) != '[')
         return fail(reader, reader->scan.at, "a list, or null");
-    bool is_empty = is_empty_list(reader);
+    struct json_scan ahead = reader->scan;
+    ahead.at++;
+    json_scan_space(&ahead);
+    bool is_empty = json_scan_peek(&ahead) == ']';
     if (!is_empty && parent->message->more != NULL && field->message != NULL)
         field = replace_legacy(parent, field, reader->out);
     if (field == NULL) {
@@ -814,7 +767,7 @@ static bool read_list(struct reader *reader, const struct otlp_field *field)
            begin_content(reader, frame, field->number);
 }
 
-/* Members mostly come in the order of their numbers, so that the search begins behind the last. */
+/* Members mostly come in the order of their numbers, so the search starts after the last one. */
 static const struct otlp_field *find_name(const struct frame *frame, struct slice name)
 {
     const struct otlp_message *message = frame->message;
@@ -836,44 +789,11 @@ static const struct otlp_field *find_name(const struct frame *frame, struct slic
     return NULL;
 }
 
-static const struct otlp_field *find_field(const struct frame *frame, const struct json_string *key)
-{
-    uint8_t room[64];
-    if (frame->message == NULL || key->raw.size == 0)
-        return NULL;
-    if (!key->has_escapes)
-        return find_name(frame, key->raw);
-    if (key->raw.size > sizeof(room))
-        return NULL;
-    return find_name(frame, slice_of(room, json_unescape(key, room)));
-}
-
-static bool read_member(struct reader *reader)
-{
-    struct frame *frame = top(reader);
-    struct json_string key;
-    assert(!frame->is_list);
-    if (json_scan_peek(&reader->scan) != '"' || !json_scan_string(&reader->scan, &key))
-        return fail(reader, reader->scan.at, "a name as a string");
-    json_scan_space(&reader->scan);
-    if (json_scan_peek(&reader->scan) != ':')
-        return fail(reader, reader->scan.at, "a colon");
-    reader->scan.at++;
-    json_scan_space(&reader->scan);
-    const struct otlp_field *field = find_field(frame, &key);
-    frame->field = field;
-    if (field == NULL)
-        return skip_value(reader);
-    return otlp_kind_is_repeated(field->kind) ? read_list(reader, field)
-                                              : read_value(reader, field);
-}
-
-/* A member, an element, or the end of what is open. */
+/* A member, an element, or the end of an object or a list. */
 static bool read_next(struct reader *reader)
 {
     struct frame *frame = top(reader);
-    json_scan_space(&reader->scan);
-    uint8_t next = json_scan_peek(&reader->scan);
+    uint8_t next = next_byte(reader);
     if (next == (frame->is_list ? ']' : '}')) {
         reader->scan.at++;
         return close_top(reader);
@@ -885,16 +805,33 @@ static bool read_next(struct reader *reader)
         json_scan_space(&reader->scan);
     }
     frame->has_any = true;
-    if (!frame->is_list)
-        return read_member(reader);
-    return frame->field != NULL ? read_value(reader, frame->field) : skip_value(reader);
+    if (frame->is_list)
+        return frame->field != NULL ? read_value(reader, frame->field) : skip_value(reader);
+    struct json_string key;
+    if (next_byte(reader) != '"' || !json_scan_string(&reader->scan, &key))
+        return fail(reader, reader->scan.at, "a name as a string");
+    if (next_byte(reader) != ':')
+        return fail(reader, reader->scan.at, "a colon");
+    reader->scan.at++;
+    json_scan_space(&reader->scan);
+    const struct otlp_field *field = NULL;
+    uint8_t room[64];
+    if (frame->message == NULL || key.raw.size == 0)
+        field = NULL;
+    else if (!key.has_escapes)
+        field = find_name(frame, key.raw);
+    else if (key.raw.size <= sizeof(room))
+        field = find_name(frame, slice_of(room, json_unescape(&key, room)));
+    frame->field = field;
+    if (field == NULL)
+        return skip_value(reader);
+    return otlp_kind_is_repeated(field->kind) ? read_list(reader, field)
+                                              : read_value(reader, field);
 }
 
 static bool read_document(struct reader *reader, const struct otlp_message *message)
 {
-    assert(reader->depth == 0);
-    json_scan_space(&reader->scan);
-    if (json_scan_peek(&reader->scan) == '{') {
+    if (next_byte(reader) == '{') {
         push(reader)->message = message;
         reader->scan.at++;
         while (reader->depth > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP/JSON to protobuf, in one pass and without a tree: what it writes has then to pass the wire
- * walker like any other body. It takes what the Go collector takes: names in lowerCamelCase or
- * snake_case, ids in hexadecimal, numbers also as texts, enumerations also by name, null for what
- * is absent; fields that it does not know are passed over. Pure function; any thread. */
+/* OTLP/JSON to protobuf, in one pass and without a tree; otlp_check must then check the output. It
+ * accepts what the Go collector accepts: names in lowerCamelCase or snake_case, ids in hexadecimal,
+ * numbers also as strings, enumerations also by name, null for absent values; unknown fields are
+ * skipped. Pure function; any thread. */
 #pragma once
 
 #include "src/base/slice.h"
@@ -13,9 +13,9 @@ struct otlp_message;
 
 enum json_result {
     JSON_READ,
-    JSON_MALFORMED, /* the reason says at which byte, what was found and what was expected */
-    JSON_NO_BUDGET, /* no memory; later there may be */
-    JSON_TOO_LARGE, /* more than the whole budget has */
+    JSON_MALFORMED, /* the reason has the byte, what was found and what was expected */
+    JSON_NO_BUDGET, /* no memory now; a retry may succeed */
+    JSON_TOO_LARGE, /* more than the whole budget */
 };
 
 enum { JSON_REASON_BYTES_MAX = 512 };

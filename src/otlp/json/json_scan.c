@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of JSON. Strings, most of any body, are looked at eight bytes at a time. Any thread. */
+/* Tokens of JSON. Strings, most of any body, are scanned eight bytes at a time. Any thread. */
 #include "src/otlp/json/json_scan.h"
 
 #include <assert.h>
@@ -33,24 +33,20 @@ void json_scan_long_space(struct json_scan *scan)
     scan->at = at;
 }
 
-/* The high bits of bytes that end a run of plain ones: quotes, backslashes and what is below a
- * space. Exact for the first of them, which is the lowest (Warren, "Hacker's Delight", 6-1). */
-static inline uint64_t ends_of_run(uint64_t word)
-{
-    uint64_t quote = word ^ EACH_BYTE('"');
-    uint64_t backslash = word ^ EACH_BYTE('\\');
-    uint64_t is_quote = (quote - EACH_BYTE(1)) & ~quote;
-    uint64_t is_backslash = (backslash - EACH_BYTE(1)) & ~backslash;
-    uint64_t is_control = (word - EACH_BYTE(' ')) & ~word;
-    return (is_quote | is_backslash | is_control) & EACH_BYTE(0x80);
-}
-
+/* Returns the first quote, backslash or control character. In a word the high bits mark them,
+ * exactly for the lowest one (Warren, "Hacker's Delight", 6-1). */
 static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
 {
     uint64_t word;
     for (; end - at >= (ptrdiff_t)sizeof(word); at += sizeof(word)) {
         memcpy(&word, at, sizeof(word));
-        uint64_t found = ends_of_run(le64toh(word));
+        word = le64toh(word);
+        uint64_t quote = word ^ EACH_BYTE('"');
+        uint64_t backslash = word ^ EACH_BYTE('\\');
+        uint64_t is_quote = (quote - EACH_BYTE(1)) & ~quote;
+        uint64_t is_backslash = (backslash - EACH_BYTE(1)) & ~backslash;
+        uint64_t is_control = (word - EACH_BYTE(' ')) & ~word;
+        uint64_t found = (is_quote | is_backslash | is_control) & EACH_BYTE(0x80);
         if (found != 0)
             return at + __builtin_ctzll(found) / 8;
     }
@@ -59,7 +55,7 @@ static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* At a backslash. Bytes of the escape, or 0 when it is none. */
+/* The size of the escape at this backslash, or 0 when it is malformed. */
 static size_t escape_size(const uint8_t *at, const uint8_t *end)
 {
     assert(at < end && *at == '\\');
@@ -172,8 +168,7 @@ static uint32_t code_unit(const uint8_t *at)
     return unit;
 }
 
-/* At \uXXXX; *ret_character is what it stands for, together with a second one if they are a pair.
- * Returns where it ends. */
+/* Reads \uXXXX, and a second one if they are a surrogate pair. Returns where it ends. */
 static const uint8_t *read_unicode(const uint8_t *at, const uint8_t *end, uint32_t *ret_character)
 {
     uint32_t unit = code_unit(at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cursor over JSON text (RFC 8259): white space, strings, numbers and words. It builds nothing:
- * what it finds are slices of the text. Plain values; any thread. */
+/* A cursor over JSON text (RFC 8259): white space, strings, numbers and words. Its tokens are
+ * slices of the text. Plain values; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ struct json_scan {
     const uint8_t *end;
 };
 
-/* What stands between two quotes, as it stands there. */
+/* The raw bytes between two quotes. */
 struct json_string {
     struct slice raw;
     bool has_escapes;
@@ -26,21 +26,21 @@ struct json_number {
     bool is_integer; /* neither a point nor an exponent */
 };
 
-/* text stays the caller's; it may be NULL when it has no bytes. */
+/* Borrows text, which may be empty with NULL. */
 struct json_scan json_scan_of(struct slice text);
 void json_scan_long_space(struct json_scan *scan);
-/* At the quote that opens a string: goes past the one that closes it. False: `at` is where it is
- * wrong. The bytes need not be UTF-8. */
+/* At an opening quote: moves past the closing one. False: malformed at `at`. The bytes need not be
+ * UTF-8. */
 bool json_scan_string(struct json_scan *scan, struct json_string *ret_string);
-/* False: `at` is where it is wrong. */
+/* False: malformed at `at`. */
 bool json_scan_number(struct json_scan *scan, struct json_number *ret_number);
-/* Goes past the word if it stands here. */
+/* Moves past the word if it is here. */
 bool json_scan_word(struct json_scan *scan, const char *word);
-/* What the string says; room holds as many bytes as it has raw ones. Halves of surrogate pairs
+/* Unescapes the string into room, which must hold as many bytes as it has raw ones. Lone surrogates
  * become U+FFFD. Returns the size. */
 size_t json_unescape(const struct json_string *string, uint8_t *room);
 
-/* 16: no hexadecimal digit. */
+/* 16: not a hexadecimal digit. */
 static inline unsigned json_hex_digit(uint8_t byte)
 {
     if (byte >= '0' && byte <= '9')
@@ -49,7 +49,7 @@ static inline unsigned json_hex_digit(uint8_t byte)
     return letter < 6 ? letter + 10 : 16;
 }
 
-/* The byte that stands here; 0, which no JSON has, at the end. */
+/* The byte here; 0, which JSON cannot contain, at the end. */
 static inline uint8_t json_scan_peek(const struct json_scan *scan)
 {
     return scan->at < scan->end ? *scan->at : 0;

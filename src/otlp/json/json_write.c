@@ -82,8 +82,8 @@ static inline void put_byte(struct writer *writer, char byte)
     put(writer, &byte, 1);
 }
 
-/* Bytes from the begin that go as they are: ASCII but for quotes, backslashes and control
- * characters. Eight at a time; the lowest byte that is marked is exact. */
+/* The number of leading bytes that need no escape: ASCII except quotes, backslashes and control
+ * characters. Eight at a time; the lowest marked byte is exact. */
 static size_t plain_size(struct slice text)
 {
     size_t at = 0;
@@ -106,7 +106,7 @@ static size_t plain_size(struct slice text)
     return at;
 }
 
-/* One character that is not plain; returns how many bytes of text it was. */
+/* Writes one character that is not plain; returns its size in text. */
 static size_t put_character(uint8_t **at, struct slice text)
 {
     assert(text.size > 0);
@@ -200,20 +200,6 @@ static void put_double(struct writer *writer, double real)
         put_string(writer, slice_of(text, size));
 }
 
-static void write_quoted_number(struct writer *writer, const struct otlp_field *field,
-                                uint64_t bits)
-{
-    bool is_signed = field->kind == OTLP_INT64 || field->kind == OTLP_SFIXED64 ||
-                     field->kind == OTLP_PACKED_INT64;
-    put_byte(writer, '"');
-    if (is_signed)
-        put_signed(writer, (int64_t)bits);
-    else
-        put_unsigned(writer, bits);
-    put_byte(writer, '"');
-    assert(field->message == NULL);
-}
-
 /* bits: as in struct wire_field. */
 static void write_number(struct writer *writer, const struct otlp_field *field, uint64_t bits)
 {
@@ -240,7 +226,13 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
         put_signed(writer, (int32_t)bits);
         return;
     default:
-        write_quoted_number(writer, field, bits);
+        put_byte(writer, '"');
+        if (field->kind == OTLP_INT64 || field->kind == OTLP_SFIXED64 ||
+            field->kind == OTLP_PACKED_INT64)
+            put_signed(writer, (int64_t)bits);
+        else
+            put_unsigned(writer, bits);
+        put_byte(writer, '"');
     }
 }
 
@@ -264,7 +256,7 @@ static void write_bytes(struct writer *writer, const struct otlp_field *field, s
 /* Where the fields of a message are in its content. */
 struct places {
     struct slice content;
-    uint32_t found; /* a bit for each slot whose field is there; only those have places */
+    uint32_t found; /* a bit for each slot whose field occurs; only those have places */
     const uint8_t *first[SLOTS];
     const uint8_t *last[SLOTS];
 };
@@ -274,13 +266,6 @@ static struct wire_reader reader_from(const struct places *places, const uint8_t
     assert(at >= places->content.data);
     size_t offset = (size_t)(at - places->content.data);
     return wire_reader_of(slice_of(at, places->content.size - offset));
-}
-
-static const struct otlp_field *field_at(const struct otlp_message *message, unsigned slot)
-{
-    if (slot == OTLP_SHORT_FIELDS)
-        return message->more;
-    return message->fields[slot].kind != OTLP_NONE ? &message->fields[slot] : NULL;
 }
 
 /* Returns the fields to write: a bit for each slot. Of a oneof only the last member. */
@@ -308,35 +293,25 @@ static uint32_t find_places(const struct otlp_message *message, struct slice con
     return (places->found & ~(uint32_t)message->one_of) | one | message->embedded;
 }
 
-static bool is_all_zero(struct slice bytes)
-{
-    uint8_t any = 0;
-    for (size_t i = 0; i < bytes.size; i++)
-        any |= bytes.data[i];
-    return any == 0;
-}
-
-/* Of a varint that is longer only these bits count, as in every decoder. */
-static bool has_32_bits(enum otlp_kind kind)
-{
-    assert(kind != OTLP_NONE);
-    return kind == OTLP_ENUM || kind == OTLP_INT32 || kind == OTLP_UINT32 || kind == OTLP_SINT32;
-}
-
-/* Ids of zeros are those that are not set. */
+/* Ids of zeros are unset. */
 static bool says_nothing(const struct otlp_field *field, const struct wire_field *found)
 {
     assert(field->message == NULL);
-    if (found->type != WIRE_BYTES && has_32_bits(field->kind))
-        return (uint32_t)found->number_value == 0;
-    if (found->type != WIRE_BYTES)
-        return found->number_value == 0;
-    if (field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID)
-        return is_all_zero(found->bytes);
-    return found->bytes.size == 0;
+    if (found->type != WIRE_BYTES) {
+        /* Only these bits of a longer varint count, as in every decoder. */
+        bool has_32_bits = field->kind == OTLP_ENUM || field->kind == OTLP_INT32 ||
+                           field->kind == OTLP_UINT32 || field->kind == OTLP_SINT32;
+        return (has_32_bits ? (uint32_t)found->number_value : found->number_value) == 0;
+    }
+    if (field->kind < OTLP_TRACE_ID || field->kind > OTLP_PROFILE_ID)
+        return found->bytes.size == 0;
+    uint8_t any = 0;
+    for (size_t i = 0; i < found->bytes.size; i++)
+        any |= found->bytes.data[i];
+    return any == 0;
 }
 
-/* The name of a member, behind a comma if it is not the first. */
+/* Writes the name of a member, after a comma if it is not the first. */
 static void write_name(struct writer *writer, const struct otlp_field *field, bool *has_any)
 {
     assert(field->json_name_size > 0);
@@ -353,26 +328,6 @@ static void write_name(struct writer *writer, const struct otlp_field *field, bo
     *has_any = true;
 }
 
-static void write_packed(struct writer *writer, const struct otlp_field *field, struct slice bytes,
-                         const char **separator)
-{
-    struct wire_reader reader = wire_reader_of(bytes);
-    assert(otlp_kind_is_packed(field->kind));
-    while (reader.at < reader.end && !writer->has_failed) {
-        uint64_t bits;
-        if (field->kind >= OTLP_PACKED_INT32) {
-            bits = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-        } else {
-            memcpy(&bits, reader.at, sizeof(bits));
-            bits = le64toh(bits);
-            reader.at += sizeof(bits);
-        }
-        put(writer, *separator, 1);
-        write_number(writer, field, bits);
-        *separator = ",";
-    }
-}
-
 /* An object. Recursion is bounded by otlp_check, which allows a depth of WIRE_DEPTH_MAX. */
 static void write_message(struct writer *writer, const struct otlp_message *message,
                           struct slice content);
@@ -381,7 +336,20 @@ static void write_element(struct writer *writer, const struct otlp_field *field,
                           const struct wire_field *found, const char **separator)
 {
     if (otlp_kind_is_packed(field->kind) && found->type == WIRE_BYTES) {
-        write_packed(writer, field, found->bytes, separator);
+        struct wire_reader reader = wire_reader_of(found->bytes);
+        while (reader.at < reader.end && !writer->has_failed) {
+            uint64_t bits;
+            if (field->kind >= OTLP_PACKED_INT32) {
+                bits = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+            } else {
+                memcpy(&bits, reader.at, sizeof(bits));
+                bits = le64toh(bits);
+                reader.at += sizeof(bits);
+            }
+            put(writer, *separator, 1);
+            write_number(writer, field, bits);
+            *separator = ",";
+        }
         return;
     }
     put(writer, *separator, 1);
@@ -394,7 +362,7 @@ static void write_element(struct writer *writer, const struct otlp_field *field,
         write_number(writer, field, found->number_value);
 }
 
-/* All occurrences. A list whose packed fields are empty is taken back. */
+/* Writes all occurrences. A list whose packed fields are empty is removed again. */
 static void write_list(struct writer *writer, const struct otlp_field *field,
                        const struct places *places, unsigned slot, bool *has_any)
 {
@@ -417,12 +385,22 @@ static void write_list(struct writer *writer, const struct otlp_field *field,
     *has_any = had_any;
 }
 
-/* A message in several pieces, which is what they are one behind the other. */
-static void write_pieces(struct writer *writer, const struct otlp_field *field,
-                         const struct places *places, unsigned slot)
+static void write_single(struct writer *writer, const struct otlp_field *field,
+                         const struct places *places, unsigned slot, bool *has_any)
 {
+    write_name(writer, field, has_any);
+    if ((places->found & 1u << slot) == 0) {
+        put(writer, "{}", 2);
+        return;
+    }
     struct wire_reader reader = reader_from(places, places->first[slot]);
     struct wire_field found;
+    if (places->first[slot] == places->last[slot]) {
+        if (wire_next_field(&reader, &found))
+            write_message(writer, field->message, found.bytes);
+        return;
+    }
+    /* A message in several pieces is their concatenation. */
     size_t used = 0;
     if (writer->budget != NULL && !budget_try_take(writer->budget, places->content.size)) {
         writer->has_failed = true;
@@ -443,22 +421,6 @@ static void write_pieces(struct writer *writer, const struct otlp_field *field,
     mem_free(joined);
     if (writer->budget != NULL)
         budget_return(writer->budget, places->content.size);
-}
-
-static void write_single(struct writer *writer, const struct otlp_field *field,
-                         const struct places *places, unsigned slot, bool *has_any)
-{
-    write_name(writer, field, has_any);
-    if ((places->found & 1u << slot) == 0) {
-        put(writer, "{}", 2);
-    } else if (places->first[slot] != places->last[slot]) {
-        write_pieces(writer, field, places, slot);
-    } else {
-        struct wire_reader reader = reader_from(places, places->first[slot]);
-        struct wire_field found;
-        if (wire_next_field(&reader, &found))
-            write_message(writer, field->message, found.bytes);
-    }
 }
 
 static void write_scalar(struct writer *writer, const struct otlp_field *field,
@@ -488,7 +450,8 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
     uint32_t slots = find_places(message, content, &places);
     for (; slots != 0 && !writer->has_failed; slots &= slots - 1) {
         unsigned slot = (unsigned)__builtin_ctz(slots);
-        const struct otlp_field *field = field_at(message, slot);
+        const struct otlp_field *field =
+            slot == OTLP_SHORT_FIELDS ? message->more : &message->fields[slot];
         bool is_always = (slots & -slots & (message->one_of | message->optional)) != 0;
         if (otlp_kind_is_repeated(field->kind))
             write_list(writer, field, &places, slot, &has_any);

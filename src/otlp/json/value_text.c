@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions between values and texts. Pure functions; any thread. */
+/* Conversions between values and strings. Pure functions; any thread. */
 #include "src/otlp/json/value_text.h"
 
 #include <assert.h>
@@ -48,7 +48,7 @@ static bool has_hexadecimal_prefix(const char *text)
     return text[0] == '0' && (text[1] | 0x20) == 'x';
 }
 
-/* Takes underscores out, each of which must stand between two digits or between 0x and a digit. */
+/* Removes underscores, each of which must be between two digits or between 0x and a digit. */
 static bool strip_underscores(char *text)
 {
     assert(text[0] != '\0');
@@ -79,15 +79,6 @@ static bool is_special(const char *text)
            strcasecmp(text, "nan") == 0;
 }
 
-/* Go's grammar is that of strtod less leading space and with an exponent wherever there is 0x. */
-static bool is_number(const char *text)
-{
-    const char *digits = without_sign(text);
-    if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
-        return false;
-    return !has_hexadecimal_prefix(digits) || strpbrk(digits, "pP") != NULL;
-}
-
 bool text_to_double(struct slice text, double *ret_real)
 {
     char number[NUMBER_BYTES_MAX + 1];
@@ -96,8 +87,16 @@ bool text_to_double(struct slice text, double *ret_real)
         return false;
     memcpy(number, text.data, text.size);
     number[text.size] = '\0';
-    if (!strip_underscores(number) || (!is_special(number) && !is_number(number)))
+    if (!strip_underscores(number))
         return false;
+    if (!is_special(number)) {
+        /* Go's grammar is that of strtod, without leading space and with an exponent after 0x. */
+        const char *digits = without_sign(number);
+        if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
+            return false;
+        if (has_hexadecimal_prefix(digits) && strpbrk(digits, "pP") == NULL)
+            return false;
+    }
     char *end;
     double real = strtod(number, &end);
     if (*end != '\0' || (isinf(real) && !is_special(number)))
@@ -106,8 +105,8 @@ bool text_to_double(struct slice text, double *ret_real)
     return true;
 }
 
-/* The digits of real times a power of ten, if few make it whole: up to 15 of them are read back as
- * they were, so that the first that do are the fewest. */
+/* The digits of real times a power of ten, if a small one makes it whole: up to 15 digits read back
+ * the same, so the first that do are the fewest. */
 static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *ret_exponent)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -128,27 +127,6 @@ static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *r
     return false;
 }
 
-/* "d.ddde±xx" of the fewest digits. Beyond the smallest numbers 15 digits are read back as they
- * were, so that one that has fewer shows zeros behind them. */
-static void print_scientific(double real, char *text, size_t size)
-{
-    assert(real >= 0);
-    for (int precision = real < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
-         precision++) {
-        snprintf(text, size, "%.*e", precision, real);
-        if (strtod(text, NULL) == real)
-            return;
-    }
-}
-
-static void strip_zeros(char *digits)
-{
-    size_t size = strlen(digits);
-    assert(size > 0);
-    while (size > 1 && digits[size - 1] == '0')
-        digits[--size] = '\0';
-}
-
 /* The fewest digits that read back as the same number; returns the decimal exponent of the first.
  */
 static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
@@ -158,14 +136,23 @@ static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
     if (!whole_digits(real, digits, &exponent)) {
         size_t used = 0;
         const char *at = text;
-        print_scientific(real, text, sizeof(text));
+        /* Normal numbers read back the same with 15 digits at the latest, with trailing zeros if
+         * fewer would do. */
+        for (int precision = real < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
+             precision++) {
+            snprintf(text, sizeof(text), "%.*e", precision, real);
+            if (strtod(text, NULL) == real)
+                break;
+        }
         for (; *at != 'e'; at++)
             if (isdigit((unsigned char)*at))
                 digits[used++] = *at;
         digits[used] = '\0';
         exponent = (int)strtol(at + 1, NULL, 10);
     }
-    strip_zeros(digits);
+    size_t size = strlen(digits);
+    while (size > 1 && digits[size - 1] == '0')
+        digits[--size] = '\0';
     return exponent;
 }
 
@@ -221,10 +208,10 @@ struct json_text {
     size_t size;
     size_t capacity;
     bool has_failed;  /* the arena's cap does not allow it */
-    bool has_no_text; /* NaN and infinities have no JSON form: Go then gives no text at all */
+    bool has_no_text; /* NaN and infinities have no JSON form: Go then returns no text at all */
 };
 
-/* The arena frees nothing before the end, so that the room doubles. */
+/* The arena frees nothing before the end, so the capacity doubles. */
 static bool reserve(struct json_text *json, size_t bytes)
 {
     assert(json->size <= json->capacity);
@@ -267,20 +254,6 @@ static void json_text_base64(struct json_text *json, struct slice bytes)
     json->size += size;
 }
 
-static void write_escaped(struct json_text *json, uint8_t byte)
-{
-    assert(byte < 0x20 || byte == '"' || byte == '\\');
-    static const char from[] = "\"\\\b\f\n\r\t";
-    static const char to[] = "\"\\bfnrt";
-    char text[8];
-    const char *found = byte != 0 ? strchr(from, byte) : NULL;
-    if (found != NULL)
-        snprintf(text, sizeof(text), "\\%c", to[found - from]);
-    else
-        snprintf(text, sizeof(text), "\\u%04x", byte);
-    write_text(json, text);
-}
-
 static void write_character(struct json_text *json, struct slice character)
 {
     assert(character.size <= 4);
@@ -294,10 +267,19 @@ static void write_character(struct json_text *json, struct slice character)
         write_text(json, "\\u2028");
     else if (character.size == 3 && memcmp(character.data, "\xe2\x80\xa9", 3) == 0)
         write_text(json, "\\u2029");
-    else if (character.size == 1 && (byte < 0x20 || byte == '"' || byte == '\\'))
-        write_escaped(json, byte);
-    else
+    else if (character.size > 1 || (byte >= 0x20 && byte != '"' && byte != '\\'))
         json_text_raw(json, character);
+    else {
+        static const char from[] = "\"\\\b\f\n\r\t";
+        static const char to[] = "\"\\bfnrt";
+        char escape[8];
+        const char *found = byte != 0 ? strchr(from, byte) : NULL;
+        if (found != NULL)
+            snprintf(escape, sizeof(escape), "\\%c", to[found - from]);
+        else
+            snprintf(escape, sizeof(escape), "\\u%04x", byte);
+        write_text(json, escape);
+    }
 }
 
 static void write_quoted(struct json_text *json, struct slice text)
@@ -312,17 +294,10 @@ static void write_quoted(struct json_text *json, struct slice text)
     write_text(json, "\"");
 }
 
-static void write_double(struct json_text *json, double real)
-{
-    char text[DOUBLE_TEXT_BYTES_MAX];
-    json->has_no_text |= !isfinite(real);
-    json_text_raw(json, slice_of(text, double_to_text(real, text)));
-}
-
 static void write_scalar(struct json_text *json, const struct value *value)
 {
     assert(value->type != VALUE_LIST && value->type != VALUE_MAP);
-    char number[24];
+    char number[DOUBLE_TEXT_BYTES_MAX];
     switch (value->type) {
     case VALUE_TEXT:
         write_quoted(json, value->bytes);
@@ -335,7 +310,8 @@ static void write_scalar(struct json_text *json, const struct value *value)
         write_text(json, number);
         return;
     case VALUE_DOUBLE:
-        write_double(json, value->real);
+        json->has_no_text |= !isfinite(value->real);
+        json_text_raw(json, slice_of(number, double_to_text(value->real, number)));
         return;
     case VALUE_BYTES:
         write_text(json, "\"");
@@ -369,73 +345,39 @@ static int compare_entries(const void *left, const void *right)
     return a->order < b->order ? -1 : 1;
 }
 
-static struct entry read_entry(struct slice content, size_t order)
-{
-    struct entry entry = {.order = order};
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        if (field.number == 1)
-            entry.key = field.bytes;
-        else if (field.number == 2)
-            entry.value = field.bytes;
-    }
-    return entry;
-}
+/* An encoded AnyValue. Recursion is bounded by otlp_check, which allows a depth of WIRE_DEPTH_MAX.
+ */
+static void json_text_value(struct json_text *json, struct slice encoded);
 
-static size_t count_elements(struct slice container)
+static void write_map(struct json_text *json, struct slice container)
 {
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     size_t count = 0;
     while (wire_read_field(&reader, &field))
         count += field.number == 1;
-    return count;
-}
-
-/* The entries in the order of their keys; NULL when there is no room. */
-static struct entry *sort_entries(struct json_text *json, struct slice container, size_t count)
-{
-    struct wire_reader reader = wire_reader_of(container);
-    struct wire_field field;
     struct entry *entries = arena_try_alloc(json->arena, count * sizeof(entries[0]) + 1);
     if (entries == NULL) {
         json->has_failed = true;
-        return NULL;
+        return;
     }
-    for (size_t i = 0; wire_read_field(&reader, &field);)
-        if (field.number == 1) {
-            entries[i] = read_entry(field.bytes, i);
-            i++;
+    reader = wire_reader_of(container);
+    for (size_t i = 0; wire_read_field(&reader, &field);) {
+        if (field.number != 1)
+            continue;
+        struct wire_reader inner = wire_reader_of(field.bytes);
+        entries[i] = (struct entry){.order = i};
+        while (wire_read_field(&inner, &field)) {
+            if (field.number == 1)
+                entries[i].key = field.bytes;
+            else if (field.number == 2)
+                entries[i].value = field.bytes;
         }
+        i++;
+    }
     qsort(entries, count, sizeof(entries[0]), compare_entries);
-    return entries;
-}
-
-/* An encoded AnyValue. Recursion is bounded by otlp_check, which allows a depth of WIRE_DEPTH_MAX.
- */
-static void json_text_value(struct json_text *json, struct slice encoded);
-
-static void write_list(struct json_text *json, struct slice container)
-{
-    struct wire_reader reader = wire_reader_of(container);
-    struct wire_field field;
-    const char *separator = "[";
-    while (!json->has_failed && wire_read_field(&reader, &field))
-        if (field.number == 1) {
-            write_text(json, separator);
-            json_text_value(json, field.bytes);
-            separator = ",";
-        }
-    write_text(json, separator[0] == '[' ? "[]" : "]");
-}
-
-static void write_map(struct json_text *json, struct slice container)
-{
-    size_t count = count_elements(container);
-    struct entry *entries = sort_entries(json, container, count);
     const char *separator = "{";
-    for (size_t i = 0; entries != NULL && i < count && !json->has_failed; i++) {
+    for (size_t i = 0; i < count && !json->has_failed; i++) {
         if (i + 1 < count && slice_equal(entries[i].key, entries[i + 1].key))
             continue;
         write_text(json, separator);
@@ -450,12 +392,25 @@ static void write_map(struct json_text *json, struct slice container)
 static void json_text_value(struct json_text *json, struct slice encoded)
 {
     struct value value = value_read(encoded);
-    if (value.type == VALUE_LIST)
-        write_list(json, value.bytes);
-    else if (value.type == VALUE_MAP)
+    if (value.type == VALUE_MAP) {
         write_map(json, value.bytes);
-    else
+        return;
+    }
+    if (value.type != VALUE_LIST) {
         write_scalar(json, &value);
+        return;
+    }
+    struct wire_reader reader = wire_reader_of(value.bytes);
+    struct wire_field field;
+    const char *separator = "[";
+    while (!json->has_failed && wire_read_field(&reader, &field)) {
+        if (field.number != 1)
+            continue;
+        write_text(json, separator);
+        json_text_value(json, field.bytes);
+        separator = ",";
+    }
+    write_text(json, separator[0] == '[' ? "[]" : "]");
 }
 
 static bool json_text_finish(struct json_text *json, struct slice *ret_text)

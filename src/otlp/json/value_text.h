@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as text and texts as numbers, exactly as the Go collector converts them: strconv's grammar
- * and pcommon.Value.AsString. Pure functions; any thread. */
+/* Values to strings and strings to numbers, exactly as in the Go collector: strconv's grammar and
+ * pcommon.Value.AsString. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +20,5 @@ bool text_to_int(struct slice text, int64_t *ret_number);
 bool text_to_double(struct slice text, double *ret_real);
 /* As encoding/json writes numbers, and NaN, Infinity, -Infinity. Returns the length. */
 size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX]);
-/* Lists and maps become JSON with sorted keys, bytes base64. False when the arena's cap does not
- * allow it. */
+/* Lists and maps become JSON with sorted keys, bytes base64. False when the arena is full. */
 bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text);
