@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attribute actions that the resource processor offers (and the attributes processor will):
- * insert, update, upsert, delete, hash, extract, convert, with the meanings and error texts of the
- * Go collector. Compiled actions are immutable; any thread. */
+/* The attribute actions of the resource processor: insert, update, upsert, delete, hash, extract,
+ * convert, with the meanings and error messages of the Go collector. Compiled actions are
+ * immutable; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,12 +28,12 @@ struct attribute_action_config {
 
 extern const struct config_field attribute_action_fields[];
 
-/* NULL when an action is not allowed; the error names it by its place in the list, from 0. */
+/* NULL when an action is not allowed; the error has its index in the list, from 0. */
 struct attribute_actions *attribute_actions_create(const struct attribute_action_config *configs,
                                                    size_t count, struct error *error);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void attribute_actions_destroy(struct attribute_actions *actions);
-/* All actions, in order. client may be NULL: nobody is known. Values that would need more memory
- * than the list's arena allows stay as they are. */
+/* Applies all actions, in order. client may be NULL: unknown. Values that would need more memory
+ * than the list's arena has stay as they are. */
 void attribute_actions_apply(const struct attribute_actions *actions,
                              const struct client_info *client, struct attribute_list *list);
