@@ -14,28 +14,24 @@ static void normal(struct text *text, struct slice bytes)
     text_add(text, "\n");
 }
 
-/* Trace, Trace2, Trace3, Trace4, Debug … Fatal4; nothing beyond. */
-static void add_severity(struct text *text, int32_t number)
-{
-    static const char *const names[] = {"Trace", "Debug", "Info", "Warn", "Error", "Fatal"};
-    text_add(text, "SeverityNumber: ");
-    if (number == 0)
-        text_add(text, "Unspecified");
-    else if (number > 0 && number <= 24 && number % 4 == 1)
-        text_add(text, "%s", names[number / 4]);
-    else if (number > 0 && number <= 24)
-        text_add(text, "%s%d", names[(number - 1) / 4], (number - 1) % 4 + 1);
-    text_add(text, "(%" PRId32 ")\n", number);
-}
-
 static void detailed(struct text *text, struct slice bytes, size_t index)
 {
+    static const char *const names[] = {"Trace", "Debug", "Info", "Warn", "Error", "Fatal"};
     struct message record = message_of(bytes);
     text_add(text, "LogRecord #%zu\n", index);
     text_add_time_line(text, "ObservedTimestamp: ", message_number(&record, 11));
     text_add_time_line(text, "Timestamp: ", message_number(&record, 1));
     text_add_line(text, "SeverityText: ", message_bytes(&record, 3));
-    add_severity(text, (int32_t)message_number(&record, 2));
+    /* Trace, Trace2, Trace3, Trace4, Debug … Fatal4; nothing beyond. */
+    int32_t severity = (int32_t)message_number(&record, 2);
+    text_add(text, "SeverityNumber: ");
+    if (severity == 0)
+        text_add(text, "Unspecified");
+    else if (severity > 0 && severity <= 24 && severity % 4 == 1)
+        text_add(text, "%s", names[severity / 4]);
+    else if (severity > 0 && severity <= 24)
+        text_add(text, "%s%d", names[(severity - 1) / 4], (severity - 1) % 4 + 1);
+    text_add(text, "(%" PRId32 ")\n", severity);
     if (message_bytes(&record, 12).size > 0)
         text_add_line(text, "EventName: ", message_bytes(&record, 12));
     text_add(text, "Body: ");

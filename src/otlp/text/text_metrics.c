@@ -12,7 +12,7 @@
 
 enum { GAUGE = 5, SUM = 7, HISTOGRAM = 9, EXPONENTIAL = 10, SUMMARY = 11 };
 
-/* Field numbers that differ between the kinds of data points; 0: it has none. */
+/* Field numbers that differ between the kinds of data points; 0: none. */
 struct point_shape {
     const char *heading; /* detailed */
     uint32_t attributes;
@@ -117,7 +117,7 @@ struct side {
     uint64_t charged_bytes; /* to the text's budget */
 };
 
-/* Without memory it has no buckets. */
+/* Without memory it gets no buckets. */
 static struct side side_create(struct text *text, const struct message *point, uint32_t number)
 {
     assert(number == 8 || number == 9);
@@ -151,22 +151,6 @@ static void add_value_normal(struct text *text, const char *head, double value)
 {
     text_add(text, "%s", head);
     text_add_shortest(text, value);
-}
-
-static void histogram_normal(struct text *text, const struct message *point)
-{
-    struct numbers counts = numbers_of(point, 6, false);
-    struct numbers bounds = numbers_of(point, 7, false);
-    uint64_t count;
-    uint64_t bound;
-    while (!text->is_cut && numbers_next(&counts, &count)) {
-        text_add(text, " ");
-        if (numbers_next(&bounds, &bound)) {
-            add_value_normal(text, "le", to_double(bound));
-            text_add(text, "=");
-        }
-        text_add(text, "%" PRIu64, count);
-    }
 }
 
 static void exponential_normal(struct text *text, const struct message *point)
@@ -213,10 +197,22 @@ static void distribution_normal(struct text *text, const struct message *point, 
         add_value_normal(text, " min=", message_double(point, shape->min));
     if (message_has(point, shape->max))
         add_value_normal(text, " max=", message_double(point, shape->max));
-    if (kind == HISTOGRAM)
-        histogram_normal(text, point);
-    else
+    if (kind != HISTOGRAM) {
         exponential_normal(text, point);
+        return;
+    }
+    struct numbers counts = numbers_of(point, 6, false);
+    struct numbers bounds = numbers_of(point, 7, false);
+    uint64_t count;
+    uint64_t bound;
+    while (!text->is_cut && numbers_next(&counts, &count)) {
+        text_add(text, " ");
+        if (numbers_next(&bounds, &bound)) {
+            add_value_normal(text, "le", to_double(bound));
+            text_add(text, "=");
+        }
+        text_add(text, "%" PRIu64, count);
+    }
 }
 
 /* NumberDataPoint and Exemplar hold a oneof of a double and an integer. */
@@ -286,19 +282,6 @@ static void add_exemplars(struct text *text, const struct message *point, uint32
     }
 }
 
-static void histogram_detailed(struct text *text, const struct message *point)
-{
-    struct numbers bounds = numbers_of(point, 7, false);
-    struct numbers counts = numbers_of(point, 6, false);
-    uint64_t value;
-    for (size_t i = 0; !text->is_cut && numbers_next(&bounds, &value); i++) {
-        text_add(text, "ExplicitBounds #%zu: ", i);
-        add_fixed_line(text, "", to_double(value));
-    }
-    for (size_t i = 0; !text->is_cut && numbers_next(&counts, &value); i++)
-        text_add(text, "Buckets #%zu, Count: %" PRIu64 "\n", i, value);
-}
-
 static void exponential_detailed(struct text *text, const struct message *point)
 {
     struct side negative = side_create(text, point, 9);
@@ -336,22 +319,19 @@ static void distribution_detailed(struct text *text, const struct message *point
         add_fixed_line(text, "Min: ", message_double(point, shape->min));
     if (message_has(point, shape->max))
         add_fixed_line(text, "Max: ", message_double(point, shape->max));
-    if (kind == HISTOGRAM)
-        histogram_detailed(text, point);
-    else if (kind == EXPONENTIAL)
+    if (kind == EXPONENTIAL)
         exponential_detailed(text, point);
-}
-
-static void add_quantiles(struct text *text, const struct message *point)
-{
-    struct wire_reader quantiles = message_reader(point);
-    struct slice bytes;
-    for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &bytes); i++) {
-        struct message quantile = message_of(bytes);
-        text_add(text, "QuantileValue #%zu: Quantile ", i);
-        text_add_fixed(text, message_double(&quantile, 1));
-        add_fixed_line(text, ", Value ", message_double(&quantile, 2));
+    if (kind != HISTOGRAM)
+        return;
+    struct numbers bounds = numbers_of(point, 7, false);
+    struct numbers counts = numbers_of(point, 6, false);
+    uint64_t value;
+    for (size_t i = 0; !text->is_cut && numbers_next(&bounds, &value); i++) {
+        text_add(text, "ExplicitBounds #%zu: ", i);
+        add_fixed_line(text, "", to_double(value));
     }
+    for (size_t i = 0; !text->is_cut && numbers_next(&counts, &value); i++)
+        text_add(text, "Buckets #%zu, Count: %" PRIu64 "\n", i, value);
 }
 
 /* All data points: 2 start time, 3 time, 4 count or double, 5 sum. */
@@ -368,15 +348,23 @@ static void point_detailed(struct text *text, uint32_t kind, struct slice bytes,
         distribution_detailed(text, &point, kind);
     else if (add_number(text, "Value: ", &point, 4, false))
         text_add(text, "\n");
-    if (kind == SUMMARY)
-        add_quantiles(text, &point);
-    else
+    if (kind != SUMMARY) {
         add_exemplars(text, &point, shape->exemplars);
+        return;
+    }
+    struct wire_reader quantiles = message_reader(&point);
+    struct slice value;
+    for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &value); i++) {
+        struct message quantile = message_of(value);
+        text_add(text, "QuantileValue #%zu: Quantile ", i);
+        text_add_fixed(text, message_double(&quantile, 1));
+        add_fixed_line(text, ", Value ", message_double(&quantile, 2));
+    }
 }
 
-static void add_descriptor(struct text *text, const struct message *metric, uint32_t kind)
+/* Sum, Histogram, ExponentialHistogram: 2 temporality; Sum: 3 is_monotonic. */
+static void detailed(struct text *text, struct slice record, size_t index)
 {
-    assert(kind <= SUMMARY);
     static const char *const types[] = {
         [0] = "Empty",
         [GAUGE] = "Gauge",
@@ -385,19 +373,6 @@ static void add_descriptor(struct text *text, const struct message *metric, uint
         [EXPONENTIAL] = "ExponentialHistogram",
         [SUMMARY] = "Summary",
     };
-    text_add(text, "Descriptor:\n     -> Name: ");
-    text_add_slice(text, message_bytes(metric, 1));
-    text_add(text, "\n     -> Description: ");
-    text_add_slice(text, message_bytes(metric, 2));
-    text_add(text, "\n     -> Unit: ");
-    text_add_slice(text, message_bytes(metric, 3));
-    text_add(text, "\n     -> DataType: %s\n", types[kind]);
-    text_add_attributes(text, "     -> Metadata", "          ->", metric, 12);
-}
-
-/* Sum, Histogram, ExponentialHistogram: 2 temporality; Sum: 3 is_monotonic. */
-static void detailed(struct text *text, struct slice record, size_t index)
-{
     static const char *const temporalities[] = {"Unspecified", "Delta", "Cumulative"};
     struct message metric = message_of(record);
     uint32_t kind = kind_of(&metric);
@@ -405,8 +380,14 @@ static void detailed(struct text *text, struct slice record, size_t index)
     struct wire_reader points = message_reader(&data);
     struct slice bytes;
     uint64_t temporality = message_number(&data, 2);
-    text_add(text, "Metric #%zu\n", index);
-    add_descriptor(text, &metric, kind);
+    text_add(text, "Metric #%zu\nDescriptor:\n     -> Name: ", index);
+    text_add_slice(text, message_bytes(&metric, 1));
+    text_add(text, "\n     -> Description: ");
+    text_add_slice(text, message_bytes(&metric, 2));
+    text_add(text, "\n     -> Unit: ");
+    text_add_slice(text, message_bytes(&metric, 3));
+    text_add(text, "\n     -> DataType: %s\n", types[kind]);
+    text_add_attributes(text, "     -> Metadata", "          ->", &metric, 12);
     if (kind == SUM)
         text_add(text, "     -> IsMonotonic: %s\n",
                  message_number(&data, 3) != 0 ? "true" : "false");

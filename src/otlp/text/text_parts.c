@@ -3,7 +3,9 @@
  * them. Any thread. */
 #include "src/otlp/text/text_parts.h"
 
+#include "src/base/arena.h"
 #include "src/base/clock.h"
+#include "src/otlp/json/value_text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -106,25 +108,19 @@ static bool add_special(struct text *text, double number)
     return true;
 }
 
-/* The fewest digits that give the number back, as "d.ddde±XX". Returns how many there are. */
-static int shortest_digits(double number, char digits[40])
-{
-    assert(isfinite(number));
-    for (int precision = 0; precision < 17; precision++) {
-        snprintf(digits, 40, "%.*e", precision, number);
-        if (strtod(digits, NULL) == number)
-            return precision + 1;
-    }
-    return 17;
-}
-
 /* Positional from 10^-4 to below 10^6, else with an exponent. */
 void text_add_shortest(struct text *text, double number)
 {
     char digits[40];
     if (add_special(text, number))
         return;
-    int count = shortest_digits(number, digits);
+    /* The fewest digits that read back the same, as "d.ddde±XX". */
+    int count = 1;
+    for (; count <= 17; count++) {
+        snprintf(digits, sizeof(digits), "%.*e", count - 1, number);
+        if (count == 17 || strtod(digits, NULL) == number)
+            break;
+    }
     int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
     if (number == 0 || (exponent >= -4 && exponent < 6))
         text_add(text, "%.*f", count - 1 > exponent ? count - 1 - exponent : 0, number);
@@ -186,6 +182,52 @@ void text_add_time_line(struct text *text, const char *head, uint64_t unix_ns)
     text_add(text, "%s", head);
     text_add_time(text, unix_ns);
     text_add(text, "\n");
+}
+
+/* AnyValue: 1 string, 2 bool, 3 int, 4 double, 5 array, 6 kvlist, 7 bytes. */
+enum { ANY_STRING = 1, ANY_KINDS = 8 };
+
+static uint32_t kind_of(const struct message *value)
+{
+    static const uint32_t kinds[] = {1, 2, 3, 4, 5, 6, 7};
+    return message_last_of(value, kinds, sizeof(kinds) / sizeof(kinds[0]));
+}
+
+static void add_value(struct text *text, const struct message *value, uint32_t kind)
+{
+    assert(kind != 0);
+    struct arena arena;
+    struct slice words;
+    if (kind == ANY_STRING) {
+        text_add_slice(text, message_bytes(value, ANY_STRING));
+        return;
+    }
+    arena_init_charged(&arena, TEXT_BYTES_MAX, text->budget);
+    if (value_to_text(&arena, value->bytes, &words))
+        text_add_slice(text, words);
+    else
+        text_add(text, "…");
+    arena_clear(&arena);
+}
+
+void text_add_value(struct text *text, struct slice bytes)
+{
+    struct message value = message_of(bytes);
+    uint32_t kind = kind_of(&value);
+    if (kind != 0)
+        add_value(text, &value, kind);
+}
+
+void text_add_typed_value(struct text *text, struct slice bytes)
+{
+    static const char *const names[ANY_KINDS] = {"Empty",  "Str",   "Bool", "Int",
+                                                 "Double", "Slice", "Map",  "Bytes"};
+    struct message value = message_of(bytes);
+    uint32_t kind = kind_of(&value);
+    text_add(text, "%s(", names[kind]);
+    if (kind != 0)
+        add_value(text, &value, kind);
+    text_add(text, ")");
 }
 
 size_t text_add_pairs(struct text *text, const struct message *message, uint32_t number,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the text forms of the signals share: reading a message's fields out of order, and writing
- * values, attributes, ids and times as Go does. Only src/otlp/text*.c include this. */
+/* What the signals' text forms share: reading a message's fields in any order, and writing values,
+ * attributes, ids and times as Go does. Only for src/otlp/text. */
 #pragma once
 
-#include "src/otlp/text/text.h"
+#include <stdint.h>
+
+#include "src/otlp/text/text_buffer.h"
 #include "src/otlp/wire.h"
 
-/* The last occurrence of each field with a number below MESSAGE_FIELDS; all zero when absent. */
+/* The last occurrence of each field numbered below MESSAGE_FIELDS; all zero when absent. */
 enum { MESSAGE_FIELDS = 17 };
 struct message {
     struct slice bytes;
@@ -18,22 +20,22 @@ struct slice message_bytes(const struct message *message, uint32_t number);
 uint64_t message_number(const struct message *message, uint32_t number);
 double message_double(const struct message *message, uint32_t number);
 bool message_has(const struct message *message, uint32_t number);
-/* The one of the fields that stands last: what a oneof holds; 0 for none. */
+/* The last of these fields, which is the set member of a oneof; 0: none. */
 uint32_t message_last_of(const struct message *message, const uint32_t *numbers, size_t count);
-/* The nested message of that number as a message. */
+/* Reads the nested message of that number. */
 struct message message_in(const struct message *message, uint32_t number);
-/* Goes through the occurrences of a repeated length-delimited field. */
+/* Iterates over the occurrences of a repeated length-delimited field. */
 bool message_next(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes);
 struct wire_reader message_reader(const struct message *message);
 size_t message_count(const struct message *message, uint32_t number);
 
-/* What each signal's writer is given. */
+/* The text form of one signal. */
 struct otlp_text_writer {
     const char *resource;       /* "ResourceSpans", normal: "ResourceTraces" */
     const char *scope;          /* "ScopeSpans", normal: "ScopeTraces" */
     const char *scope_detailed; /* and so on */
     const char *resource_detailed;
-    /* One record (span, metric, log record) of a scope. */
+    /* Each writes one record (span, metric, log record, profile) of a scope. */
     void (*normal)(struct text *text, struct slice record);
     void (*detailed)(struct text *text, struct slice record, size_t index);
 };
@@ -42,10 +44,6 @@ extern const struct otlp_text_writer otlp_text_metrics;
 extern const struct otlp_text_writer otlp_text_logs;
 extern const struct otlp_text_writer otlp_text_profiles;
 
-/* Reading that is not paid for by what is written: beyond TEXT_READ_BYTES_MAX the text is cut. */
-void text_note_read(struct text *text, size_t bytes);
-/* There is no room for more: the text ends in a line that says so. */
-void text_cut(struct text *text);
 /* fmt's %v and %f. */
 void text_add_shortest(struct text *text, double number);
 void text_add_fixed(struct text *text, double number);

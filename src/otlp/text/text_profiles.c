@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles as text: a line per profile, or each sample with its stack spelt out. The indices have
- * been checked by profile_door. Any thread. */
+/* Profiles as text: a line per profile, or each sample with its full stack. profile_normalize has
+ * checked the indices. Any thread. */
 #include <inttypes.h>
 
 #include "src/otlp/text/text_parts.h"
@@ -41,17 +41,7 @@ static void add_type(struct text *text, const char *head, const struct profile_v
     text_add(text, "\n");
 }
 
-static void add_frame(struct text *text, const struct profile_line *line)
-{
-    struct profile_function function = profile_function_at(text->dictionary, line->function);
-    text_add(text, "             -> ");
-    text_add_slice(text, profile_string_at(text->dictionary, function.name));
-    text_add(text, " ");
-    text_add_slice(text, profile_string_at(text->dictionary, function.filename));
-    text_add(text, ":%" PRId64 "\n", line->line);
-}
-
-/* A frame per line, leaf first; an address where there are no lines. */
+/* A frame per line, leaf first; an address for a location without lines. */
 static void add_stack(struct text *text, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(text->dictionary, index);
@@ -65,8 +55,14 @@ static void add_stack(struct text *text, struct profile_index index)
         struct profile_line line;
         if (location.lines_count == 0)
             text_add(text, "             -> 0x%" PRIx64 "\n", location.address);
-        while (profile_next_line(&lines, &line))
-            add_frame(text, &line);
+        while (profile_next_line(&lines, &line)) {
+            struct profile_function function = profile_function_at(text->dictionary, line.function);
+            text_add(text, "             -> ");
+            text_add_slice(text, profile_string_at(text->dictionary, function.name));
+            text_add(text, " ");
+            text_add_slice(text, profile_string_at(text->dictionary, function.filename));
+            text_add(text, ":%" PRId64 "\n", line.line);
+        }
     }
 }
 

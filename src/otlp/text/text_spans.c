@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spans that a request's samples belong to, each with its hottest functions: one row per sample
- * that has a link, sorted and summed. Any thread. */
+/* The spans that a request's samples are linked to, each with its hottest functions: one row per
+ * sample with a link, sorted and summed. Any thread. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "src/base/arena.h"
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/otlp/text/text.h"
 #include "src/otlp/text/text_parts.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
@@ -54,71 +55,56 @@ struct span_group {
     uint64_t total;
 };
 
-/* What senders say may be any number: sums and products end at UINT64_MAX and never wrap. */
+/* Clients may send any number: sums and products saturate at UINT64_MAX. */
 static uint64_t add_capped(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static uint64_t multiply_capped(uint64_t a, uint64_t b)
+/* The name of a stack's innermost function; 0: unknown. Many samples share a stack: each is read
+ * once. */
+static uint32_t leaf_name(struct rows *rows, struct profile_index stack_index)
 {
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* The name of a stack's innermost function; 0: unknown. */
-static uint32_t read_leaf(const struct profile_dictionary *dictionary,
-                          struct profile_index stack_index)
-{
+    const struct profile_dictionary *dictionary = rows->dictionary;
+    uint32_t *leaf = &rows->leaves[profile_place(dictionary, PROFILE_STACKS, stack_index)];
+    if (*leaf != LEAF_UNREAD)
+        return *leaf;
     struct profile_stack stack = profile_stack_at(dictionary, stack_index);
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
     struct profile_line line;
     struct profile_index index;
+    *leaf = 0;
     if (!profile_indices_next(&reader, &index))
         return 0;
     struct wire_reader lines =
         wire_reader_of(profile_entry_at(dictionary, PROFILE_LOCATIONS, index));
-    if (!profile_next_line(&lines, &line))
-        return 0;
-    return profile_place(dictionary, PROFILE_STRINGS,
-                         profile_function_at(dictionary, line.function).name);
-}
-
-/* Many samples share a stack: each is read once. */
-static uint32_t leaf_name(struct rows *rows, struct profile_index stack)
-{
-    uint32_t *leaf = &rows->leaves[profile_place(rows->dictionary, PROFILE_STACKS, stack)];
-    if (*leaf == LEAF_UNREAD)
-        *leaf = read_leaf(rows->dictionary, stack);
+    if (profile_next_line(&lines, &line))
+        *leaf = profile_place(dictionary, PROFILE_STRINGS,
+                              profile_function_at(dictionary, line.function).name);
     return *leaf;
 }
 
-static bool names_span(struct rows *rows, struct profile_index index)
-{
-    enum name_state *state =
-        &rows->names[profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index)];
-    if (*state == NAME_UNREAD) {
-        struct profile_attribute attribute = profile_attribute_at(rows->dictionary, index);
-        struct slice key = profile_string_at(rows->dictionary, attribute.key);
-        *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
-    }
-    return *state == NAME_OF_SPAN;
-}
-
-/* The attribute with the span's name; 0: there is none. */
+/* The attribute with the span's name; 0: none. */
 static uint32_t name_attribute(struct rows *rows, const struct profile_sample *sample)
 {
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
-    while (profile_indices_next(&reader, &index))
-        if (names_span(rows, index))
-            return profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
+    while (profile_indices_next(&reader, &index)) {
+        uint32_t place = profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
+        enum name_state *state = &rows->names[place];
+        if (*state == NAME_UNREAD) {
+            struct profile_attribute attribute = profile_attribute_at(rows->dictionary, index);
+            struct slice key = profile_string_at(rows->dictionary, attribute.key);
+            *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
+        }
+        if (*state == NAME_OF_SPAN)
+            return place;
+    }
     return 0;
 }
 
-/* The sum of its values, or UINT64_MAX where that is more; a sample without any counts once for
- * each time at which it was seen. */
+/* The sum of its values; a sample without values counts once for each timestamp. */
 static uint64_t value_of(const struct profile_sample *sample)
 {
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
@@ -131,7 +117,7 @@ static uint64_t value_of(const struct profile_sample *sample)
     return total;
 }
 
-/* NULL: there is no memory. While items are copied both lists are there. */
+/* NULL: no memory. Both lists are charged while items are copied. */
 static void *grown(struct rows *rows, void *items, size_t before, size_t capacity,
                    size_t item_bytes)
 {
@@ -150,23 +136,7 @@ static void drop(const struct rows *rows, void *items, size_t capacity, size_t i
         budget_return(rows->budget, capacity * item_bytes);
 }
 
-static bool has_room(struct rows *rows)
-{
-    assert(rows->count <= rows->capacity);
-    if (rows->count < rows->capacity)
-        return true;
-    if (rows->capacity == TEXT_SPAN_ROWS_MAX)
-        return false;
-    size_t capacity = rows->capacity > 0 ? 2 * rows->capacity : 256;
-    struct row *items = grown(rows, rows->items, rows->capacity, capacity, sizeof(*items));
-    if (items == NULL)
-        return false;
-    rows->items = items;
-    rows->capacity = capacity;
-    return true;
-}
-
-/* Samples that a CPU profile counts stand for a time each. */
+/* In a CPU profile each counted sample stands for a time. */
 static bool stands_for_time(const struct profile_dictionary *dictionary,
                             const struct profile *profile)
 {
@@ -188,7 +158,7 @@ static int compare_type_units(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Notes the types of all profiles of a scope. False: there is no memory for them. */
+/* Collects the types of all profiles of a scope. False: no memory. */
 static bool collect_types(struct rows *rows, struct slice scope)
 {
     struct type_units *types = &rows->types;
@@ -212,25 +182,23 @@ static bool collect_types(struct rows *rows, struct slice scope)
     return true;
 }
 
-/* Many profilers count samples and, in a profile beside that, say the time that they stand for.
- */
-static bool is_said_beside(const struct rows *rows, const struct profile *profile)
-{
-    const struct type_units *types = &rows->types;
-    uint64_t wanted = type_unit(&profile->period_type);
-    return stands_for_time(rows->dictionary, profile) && types->count > 0 &&
-           bsearch(&wanted, types->items, types->count, sizeof(wanted), compare_type_units) != NULL;
-}
-
 static void add_sample(struct rows *rows, const struct profile *profile,
                        const struct profile_sample *sample)
 {
     const struct profile_dictionary *from = rows->dictionary;
     if (!profile_index_is_set(sample->link))
         return;
-    if (!has_room(rows)) {
-        rows->left_out++;
-        return;
+    if (rows->count == rows->capacity) {
+        size_t capacity = rows->capacity > 0 ? 2 * rows->capacity : 256;
+        struct row *items = NULL;
+        if (rows->capacity < TEXT_SPAN_ROWS_MAX)
+            items = grown(rows, rows->items, rows->capacity, capacity, sizeof(*items));
+        if (items == NULL) {
+            rows->left_out++;
+            return;
+        }
+        rows->items = items;
+        rows->capacity = capacity;
     }
     struct row row = {
         .link = profile_place(from, PROFILE_LINKS, sample->link),
@@ -243,7 +211,8 @@ static void add_sample(struct rows *rows, const struct profile *profile,
     if (stands_for_time(rows->dictionary, profile)) {
         row.type = profile_place(from, PROFILE_STRINGS, profile->period_type.type);
         row.unit = profile_place(from, PROFILE_STRINGS, profile->period_type.unit);
-        row.value = multiply_capped(row.value, (uint64_t)profile->period);
+        if (__builtin_mul_overflow(row.value, (uint64_t)profile->period, &row.value))
+            row.value = UINT64_MAX;
     }
     rows->items[rows->count++] = row;
 }
@@ -257,23 +226,14 @@ static void add_profiles(struct rows *rows, struct slice scope)
     while (profile_next_profile(&profiles, &profile)) {
         struct wire_reader samples = wire_reader_of(profile.bytes);
         struct profile_sample sample;
-        if (is_said_beside(rows, &profile))
+        /* Many profilers count samples and have their time in another profile: skip the count. */
+        uint64_t time = type_unit(&profile.period_type);
+        if (stands_for_time(rows->dictionary, &profile) && rows->types.count > 0 &&
+            bsearch(&time, rows->types.items, rows->types.count, sizeof(time),
+                    compare_type_units) != NULL)
             continue;
         while (profile_next_sample(&samples, &sample))
             add_sample(rows, &profile, &sample);
-    }
-}
-
-static void add_request(struct rows *rows, struct slice request)
-{
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    assert(rows->count == 0);
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        struct profile_scope scope;
-        while (profile_next_scope(&scopes, &scope))
-            add_profiles(rows, scope.bytes);
     }
 }
 
@@ -322,19 +282,6 @@ static void sum_rows(struct rows *rows)
     qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_values);
 }
 
-static bool next_group(const struct rows *rows, size_t *at, struct span_group *group)
-{
-    assert(*at <= rows->count);
-    if (*at == rows->count)
-        return false;
-    *group = (struct span_group){.rows = &rows->items[*at]};
-    while (*at < rows->count && compare_spans(group->rows, &rows->items[*at]) == 0) {
-        group->total = add_capped(group->total, rows->items[(*at)++].value);
-        group->count++;
-    }
-    return true;
-}
-
 static int compare_groups(const void *left, const void *right)
 {
     const struct span_group *a = left;
@@ -343,35 +290,13 @@ static int compare_groups(const void *left, const void *right)
     return a->total > b->total ? -1 : a->total < b->total;
 }
 
-static void add_amount(struct text *text, uint64_t value, struct slice unit)
-{
-    if (slice_equal_text(unit, "nanoseconds")) {
-        text_add(text, "%.1f ms", (double)value / NS_PER_MS);
-        return;
-    }
-    text_add(text, "%" PRIu64 " ", value);
-    text_add_slice(text, unit);
-}
-
-/* Line ends, and what else would move a terminal's cursor, in names that others gave. */
+/* Replaces line ends, and other bytes that would move a terminal's cursor, in clients' names. */
 static void flatten(struct text *text, size_t begin)
 {
     assert(begin <= text->size);
     for (size_t i = begin; i < text->size; i++)
         if ((uint8_t)text->data[i] < ' ' || text->data[i] == 0x7f)
             text->data[i] = ' ';
-}
-
-static void add_function(struct text *text, const struct rows *rows, const struct row *row,
-                         uint64_t total)
-{
-    struct slice name = profile_string_at(rows->dictionary, profile_index_of(row->function));
-    assert(total >= row->value);
-    text_add(text, "     %5.1f %%  ", total > 0 ? 100.0 * (double)row->value / (double)total : 0.0);
-    size_t begin = text->size;
-    text_add_slice(text, name.size > 0 ? name : slice_of_text("(no symbol)"));
-    flatten(text, begin);
-    text_add(text, "\n");
 }
 
 static void add_group(struct text *text, const struct rows *rows, const struct span_group *group,
@@ -391,28 +316,47 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
     text_add(text, ", span ");
     text_add_id(text, link.span_id);
     text_add(text, ": ");
-    add_amount(text, group->total,
-               profile_string_at(rows->dictionary, profile_index_of(first->unit)));
+    struct slice unit = profile_string_at(rows->dictionary, profile_index_of(first->unit));
+    if (slice_equal_text(unit, "nanoseconds")) {
+        text_add(text, "%.1f ms", (double)group->total / NS_PER_MS);
+    } else {
+        text_add(text, "%" PRIu64 " ", group->total);
+        text_add_slice(text, unit);
+    }
     text_add(text, " of ");
     text_add_slice(text, profile_string_at(rows->dictionary, profile_index_of(first->type)));
     flatten(text, begin);
     text_add(text, "\n");
-    for (size_t i = 0; i < group->count && i < functions_max; i++)
-        add_function(text, rows, &group->rows[i], group->total);
+    for (size_t i = 0; i < group->count && i < functions_max; i++) {
+        const struct row *row = &group->rows[i];
+        struct slice function =
+            profile_string_at(rows->dictionary, profile_index_of(row->function));
+        text_add(text, "     %5.1f %%  ",
+                 group->total > 0 ? 100.0 * (double)row->value / (double)group->total : 0.0);
+        begin = text->size;
+        text_add_slice(text, function.size > 0 ? function : slice_of_text("(no symbol)"));
+        flatten(text, begin);
+        text_add(text, "\n");
+    }
 }
 
-/* The spans with the largest totals. Totals of different types are not comparable, but each
- * type's own order is kept. */
+/* Writes the spans with the largest totals. Totals of different types are not comparable, but the
+ * order within each type is right. */
 static void write_groups(struct text *text, struct rows *rows, size_t functions_max)
 {
     struct span_group *groups = grown(rows, NULL, 0, rows->count, sizeof(*groups));
     size_t count = 0;
-    size_t at = 0;
     assert(rows->count > 0);
     if (groups == NULL)
         return;
-    while (next_group(rows, &at, &groups[count]))
-        count++;
+    for (size_t at = 0; at < rows->count; count++) {
+        struct span_group *group = &groups[count];
+        *group = (struct span_group){.rows = &rows->items[at]};
+        while (at < rows->count && compare_spans(group->rows, &rows->items[at]) == 0) {
+            group->total = add_capped(group->total, rows->items[at++].value);
+            group->count++;
+        }
+    }
     qsort(groups, count, sizeof(groups[0]), compare_groups);
     for (size_t i = 0; i < count && i < TEXT_SPANS_MAX && !text->is_cut; i++)
         add_group(text, rows, &groups[i], functions_max);
@@ -424,22 +368,6 @@ static void write_groups(struct text *text, struct rows *rows, size_t functions_
     drop(rows, groups, rows->count, sizeof(*groups));
 }
 
-/* False: there is no memory for what is kept of stacks and attributes. */
-static bool open_rows(struct rows *rows, struct arena *arena)
-{
-    /* Index 0 may be asked for even if the table is empty. */
-    size_t stacks = (size_t)rows->dictionary->counts[PROFILE_STACKS] + 1;
-    size_t attributes = (size_t)rows->dictionary->counts[PROFILE_ATTRIBUTES] + 1;
-    rows->leaves = arena_try_alloc(arena, stacks * sizeof(rows->leaves[0]));
-    rows->names = arena_try_alloc(arena, attributes * sizeof(rows->names[0]));
-    if (rows->leaves == NULL || rows->names == NULL)
-        return false;
-    for (size_t i = 0; i < stacks; i++)
-        rows->leaves[i] = LEAF_UNREAD;
-    memset(rows->names, NAME_UNREAD, attributes * sizeof(rows->names[0]));
-    return true;
-}
-
 void otlp_text_write_spans(struct text *text, struct slice request, size_t functions_max)
 {
     struct profile_dictionary dictionary;
@@ -447,14 +375,33 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
     struct arena arena;
     assert(functions_max > 0);
     arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, text->budget);
-    if (profile_dictionary_open(&dictionary, &arena, request) && open_rows(&rows, &arena)) {
-        add_request(&rows, request);
-        if (rows.count > 0) {
-            sum_rows(&rows);
-            text->dictionary = &dictionary;
-            write_groups(text, &rows, functions_max);
-            text->dictionary = NULL;
+    if (!profile_dictionary_open(&dictionary, &arena, request)) {
+        arena_clear(&arena);
+        return;
+    }
+    /* Index 0 may be looked up even if the table is empty. */
+    size_t stacks = (size_t)dictionary.counts[PROFILE_STACKS] + 1;
+    size_t attributes = (size_t)dictionary.counts[PROFILE_ATTRIBUTES] + 1;
+    rows.leaves = arena_try_alloc(&arena, stacks * sizeof(rows.leaves[0]));
+    rows.names = arena_try_alloc(&arena, attributes * sizeof(rows.names[0]));
+    if (rows.leaves != NULL && rows.names != NULL) {
+        struct wire_reader resources = wire_reader_of(request);
+        struct profile_resource resource;
+        for (size_t i = 0; i < stacks; i++)
+            rows.leaves[i] = LEAF_UNREAD;
+        memset(rows.names, NAME_UNREAD, attributes * sizeof(rows.names[0]));
+        while (profile_next_resource(&resources, &resource)) {
+            struct wire_reader scopes = wire_reader_of(resource.bytes);
+            struct profile_scope scope;
+            while (profile_next_scope(&scopes, &scope))
+                add_profiles(&rows, scope.bytes);
         }
+    }
+    if (rows.count > 0) {
+        sum_rows(&rows);
+        text->dictionary = &dictionary;
+        write_groups(text, &rows, functions_max);
+        text->dictionary = NULL;
     }
     drop(&rows, rows.items, rows.capacity, sizeof(rows.items[0]));
     drop(&rows, rows.types.items, rows.types.capacity, sizeof(rows.types.items[0]));

@@ -60,30 +60,25 @@ static void add_links(struct text *text, const struct message *span)
     }
 }
 
-static void add_heading(struct text *text, const struct message *span, size_t index)
-{
-    static const char *const kinds[] = {"Unspecified", "Internal", "Server",
-                                        "Client",      "Producer", "Consumer"};
-    text_add(text, "Span #%zu\n", index);
-    text_add_id_line(text, "    Trace ID       : ", message_bytes(span, 1));
-    text_add_id_line(text, "    Parent ID      : ", message_bytes(span, 4));
-    text_add_id_line(text, "    ID             : ", message_bytes(span, 2));
-    text_add_line(text, "    Name           : ", message_bytes(span, 5));
-    text_add(text, "    Kind           : %s\n",
-             name_of(kinds, sizeof(kinds) / sizeof(kinds[0]), message_number(span, 6)));
-    if (message_bytes(span, 3).size > 0)
-        text_add_line(text, "    TraceState     : ", message_bytes(span, 3));
-    text_add_time_line(text, "    Start time     : ", message_number(span, 7));
-    text_add_time_line(text, "    End time       : ", message_number(span, 8));
-}
-
 /* Status: 2 message, 3 code. */
 static void detailed(struct text *text, struct slice record, size_t index)
 {
+    static const char *const kinds[] = {"Unspecified", "Internal", "Server",
+                                        "Client",      "Producer", "Consumer"};
     static const char *const codes[] = {"Unset", "Ok", "Error"};
     struct message span = message_of(record);
     struct message status = message_in(&span, 15);
-    add_heading(text, &span, index);
+    text_add(text, "Span #%zu\n", index);
+    text_add_id_line(text, "    Trace ID       : ", message_bytes(&span, 1));
+    text_add_id_line(text, "    Parent ID      : ", message_bytes(&span, 4));
+    text_add_id_line(text, "    ID             : ", message_bytes(&span, 2));
+    text_add_line(text, "    Name           : ", message_bytes(&span, 5));
+    text_add(text, "    Kind           : %s\n",
+             name_of(kinds, sizeof(kinds) / sizeof(kinds[0]), message_number(&span, 6)));
+    if (message_bytes(&span, 3).size > 0)
+        text_add_line(text, "    TraceState     : ", message_bytes(&span, 3));
+    text_add_time_line(text, "    Start time     : ", message_number(&span, 7));
+    text_add_time_line(text, "    End time       : ", message_number(&span, 8));
     text_add(text, "    Status code    : %s\n",
              name_of(codes, sizeof(codes) / sizeof(codes[0]), message_number(&status, 3)));
     text_add_line(text, "    Status message : ", message_bytes(&status, 2));
