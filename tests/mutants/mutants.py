@@ -354,7 +354,7 @@ MUTANTS = [
     Mutant("check: wire types are those of the fields", "src/otlp/check.c",
            "if (field->wire != found->type)", "if (field->wire < found->type)", ("test_check",)),
     Mutant("wire: groups are refused", "src/otlp/wire.c",
-           """fail(reader, "a group, which is not supported");""", "field->bytes = slice_of(reader->at, 0);",
+           """fail(reader, "a group, which is not supported");""", "ret_field->bytes = slice_of(reader->at, 0);",
            ("test_wire", "test_check")),
     Mutant("wire: long spellings of lengths are refused", "src/otlp/wire.c",
            "read_raw(reader, read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));",
