@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes a request of the pyroscope receiver through its states: walks its body step by step and
- * offers each batch to the pipelines. A request that finds no room, in the budget or in a pipeline,
- * waits a while, since clients do not send it again. Runs on its receiver's lane. */
+ * delivers each batch to the pipelines, several at a time. A request that finds no room, in the
+ * budget or in a pipeline, waits a while, since clients do not send it again. Runs on its
+ * receiver's lane. */
 #include "receivers/pyroscope/pyroscope_receiver.h"
 
 #include "src/base/buffer.h"
@@ -30,7 +31,6 @@ static void free_if_unused(struct pyroscope_exchange *exchange)
     if (exchange->request != NULL || exchange->is_running || !is_idle)
         return;
     lane_timer_stop(receiver->base.lane, &exchange->deadline);
-    batch_unref(exchange->batch);
     buffer_unref(exchange->body);
     client_info_unref(exchange->client);
     pyroscope_ingest_free(exchange->ingest);
@@ -114,45 +114,106 @@ static void walk_on(struct pyroscope_exchange *exchange)
     run(exchange);
 }
 
-static void offer_again(struct pyroscope_exchange *exchange)
-{
-    exchange->state = PYROSCOPE_OFFERING_AGAIN;
-    run(exchange);
-}
-
 static struct outlet *outlet_of(const struct pyroscope_exchange *exchange)
 {
     return exchange->receiver->base.outlets[PROFILES];
 }
 
+/* The receipt may resolve from inside, and end the delivery. */
+static void offer(struct pyroscope_delivery *delivery, bool is_again)
+{
+    outlet_offer_deferred(outlet_of(delivery->exchange), delivery->pipeline, delivery->batch,
+                          &delivery->receipt, is_again);
+}
+
+/* The pipeline has taken the batch, or refused it for good: on to the next one. */
+static void pass_pipeline(struct pyroscope_delivery *delivery)
+{
+    struct pyroscope_exchange *exchange = delivery->exchange;
+    struct pyroscope_receiver_counters *counters = exchange->receiver->base.counters;
+    if (++delivery->pipeline < outlet_pipelines(outlet_of(exchange))) {
+        offer(delivery, false);
+        return;
+    }
+    counter *items = delivery->is_refused ? counters->refused : counters->accepted;
+    counter_add(&items[PROFILES], delivery->batch->items);
+    assert(exchange->deliveries > 0);
+    exchange->deliveries--;
+    exchange->deliver_bytes -= delivery->batch->bytes;
+    batch_unref(delivery->batch);
+    mem_free(delivery);
+}
+
 static void on_receipt(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
-    struct pyroscope_exchange *exchange = arg;
-    struct pyroscope_receiver_counters *counters = exchange->receiver->base.counters;
-    struct batch *batch = exchange->batch;
-    assert(receipt == &exchange->receipt);
-    assert(exchange->state == PYROSCOPE_PENDING);
-    receipt_init(receipt, receipt->fn, exchange);
+    struct pyroscope_delivery *delivery = arg;
+    struct pyroscope_exchange *exchange = delivery->exchange;
+    assert(receipt == &delivery->receipt);
+    receipt_init(receipt, receipt->fn, delivery);
     if (outcome->verdict == REFUSED && !outcome->is_permanent) {
-        if (pyroscope_wait(exchange, batch->bytes, offer_again))
-            return;
-        outlet_give_up(outlet_of(exchange), exchange->pipeline, batch, outcome->reason);
-    }
-    if (outcome->verdict != ACCEPTED) {
-        keep_worst(exchange, outcome);
-        exchange->is_batch_refused = true;
-    }
-    exchange->state = PYROSCOPE_OFFERING;
-    if (++exchange->pipeline == outlet_pipelines(outlet_of(exchange))) {
-        counter *items = exchange->is_batch_refused ? counters->refused : counters->accepted;
-        counter_add(&items[PROFILES], batch->items);
-        batch_unref(batch);
-        exchange->batch = NULL;
-        exchange->pipeline = 0;
-        exchange->is_batch_refused = false;
-        exchange->state = PYROSCOPE_WALKING;
+        delivery->deferral = *outcome;
+        snprintf(delivery->message, sizeof(delivery->message), "%s", outcome->message);
+        delivery->deferral.message = delivery->message;
+        delivery->next = exchange->deferred;
+        exchange->deferred = delivery;
+    } else {
+        if (outcome->verdict != ACCEPTED) {
+            keep_worst(exchange, outcome);
+            delivery->is_refused = true;
+        }
+        pass_pipeline(delivery);
     }
     run(exchange);
+}
+
+static void deliver(struct pyroscope_exchange *exchange)
+{
+    struct pyroscope_delivery *delivery = mem_zalloc(sizeof(*delivery));
+    delivery->exchange = exchange;
+    delivery->batch = exchange->batch;
+    receipt_init(&delivery->receipt, on_receipt, delivery);
+    exchange->batch = NULL;
+    exchange->deliveries++;
+    exchange->deliver_bytes += delivery->batch->bytes;
+    offer(delivery, false);
+}
+
+/* The timer has fired. */
+static void offer_deferred(struct pyroscope_exchange *exchange)
+{
+    struct pyroscope_delivery *delivery = exchange->deferred;
+    exchange->deferred = NULL;
+    exchange->state = exchange->has_walked ? PYROSCOPE_ENDING : PYROSCOPE_WALKING;
+    exchange->is_running = true;
+    while (delivery != NULL) {
+        struct pyroscope_delivery *next = delivery->next;
+        offer(delivery, true);
+        delivery = next;
+    }
+    exchange->is_running = false;
+    run(exchange);
+}
+
+/* Waits for room in pipelines, or gives up what they had no room for. */
+static void wait_for_pipelines(struct pyroscope_exchange *exchange)
+{
+    uint64_t bytes = 0;
+    struct pyroscope_delivery *delivery = exchange->deferred;
+    for (; delivery != NULL; delivery = delivery->next)
+        bytes += delivery->batch->bytes;
+    if (pyroscope_wait(exchange, bytes, offer_deferred))
+        return;
+    delivery = exchange->deferred;
+    exchange->deferred = NULL;
+    while (delivery != NULL) {
+        struct pyroscope_delivery *next = delivery->next;
+        outlet_give_up(outlet_of(exchange), delivery->pipeline, delivery->batch,
+                       delivery->deferral.reason);
+        keep_worst(exchange, &delivery->deferral);
+        delivery->is_refused = true;
+        pass_pipeline(delivery);
+        delivery = next;
+    }
 }
 
 static struct pyroscope_exchange *exchange_of(struct helper_work *work)
@@ -177,7 +238,9 @@ static void on_helped(struct helper_work *work)
     if (exchange->helper_result == PYROSCOPE_STEP_BUSY) /* counts as waiting */
         exchange->wait_left_ns -=
             took_ns < exchange->wait_left_ns ? took_ns : exchange->wait_left_ns;
+    exchange->is_running = true;
     conclude_step(exchange, exchange->helper_result);
+    exchange->is_running = false;
     run(exchange);
 }
 
@@ -193,7 +256,8 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
     exchange->empty = 0;
     switch (result) {
     case PYROSCOPE_STEP_BATCH:
-        exchange->state = PYROSCOPE_OFFERING;
+        exchange->state = PYROSCOPE_WALKING;
+        deliver(exchange);
         return;
     case PYROSCOPE_STEP_NONE:
         exchange->state = PYROSCOPE_WALKING;
@@ -221,10 +285,11 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
     case PYROSCOPE_STEP_END:
         break;
     }
-    exchange->state = PYROSCOPE_DONE;
+    exchange->has_walked = true;
+    exchange->state = PYROSCOPE_ENDING;
 }
 
-/* Goes on until the exchange has to wait for something. A receipt that resolves inside of the offer
+/* Goes on until the exchange has to wait for something. A receipt that resolves inside of an offer
  * calls it again: then the loop that is on the stack goes on. */
 static void run(struct pyroscope_exchange *exchange)
 {
@@ -233,18 +298,22 @@ static void run(struct pyroscope_exchange *exchange)
     exchange->is_running = true;
     for (;;) {
         enum pyroscope_state state = exchange->state;
-        if (state == PYROSCOPE_WALKING && exchange->turn_bytes >= PYROSCOPE_TURN_BYTES) {
+        bool is_walking = state == PYROSCOPE_WALKING;
+        if ((is_walking || state == PYROSCOPE_ENDING) && exchange->deferred != NULL) {
+            wait_for_pipelines(exchange);
+        } else if (is_walking && (exchange->deliveries >= PYROSCOPE_DELIVERIES_MAX ||
+                                  exchange->deliver_bytes >= PYROSCOPE_DELIVERIES_BYTES_MAX)) {
+            break;
+        } else if (is_walking && exchange->turn_bytes >= PYROSCOPE_TURN_BYTES) {
             exchange->turn_bytes = 0;
             exchange->state = PYROSCOPE_RESTING;
             exchange->resume = walk_on;
             lane_timer_start(exchange->receiver->base.lane, &exchange->timer, PYROSCOPE_REST_NS);
-        } else if (state == PYROSCOPE_WALKING) {
+        } else if (is_walking) {
             assert(exchange->batch == NULL);
             conclude_step(exchange, exchange->step(exchange));
-        } else if (state == PYROSCOPE_OFFERING || state == PYROSCOPE_OFFERING_AGAIN) {
-            exchange->state = PYROSCOPE_PENDING;
-            outlet_offer_deferred(outlet_of(exchange), exchange->pipeline, exchange->batch,
-                                  &exchange->receipt, state == PYROSCOPE_OFFERING_AGAIN);
+        } else if (state == PYROSCOPE_ENDING && exchange->deliveries == 0) {
+            exchange->state = PYROSCOPE_DONE;
         } else {
             break;
         }
@@ -295,7 +364,6 @@ struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *
     exchange->call.timeout_ns = GRPC_NO_TIMEOUT;
     timer_init(&exchange->deadline, on_deadline, exchange);
     timer_init(&exchange->timer, on_timer, exchange);
-    receipt_init(&exchange->receipt, on_receipt, exchange);
     if (config->server.listen.include_metadata) {
         exchange->client = http_request_client(request, false);
     } else { /* the tenant alone */

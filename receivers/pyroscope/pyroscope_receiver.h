@@ -81,20 +81,18 @@ enum pyroscope_protocol {
 };
 
 enum pyroscope_state {
-    PYROSCOPE_OPENING,        /* the body is read and opened; the walk has not begun */
-    PYROSCOPE_WALKING,        /* the next step of the walk is due */
-    PYROSCOPE_HELPED,         /* the lane's helper makes that step */
-    PYROSCOPE_OFFERING,       /* the batch is due at a pipeline */
-    PYROSCOPE_OFFERING_AGAIN, /* the same; that pipeline had no room before */
-    PYROSCOPE_PENDING,        /* a pipeline has the batch, until the receipt resolves */
-    PYROSCOPE_WAITING,        /* for memory or for room in a pipeline, until the timer fires */
-    PYROSCOPE_RESTING,        /* the lane serves other requests, until the timer fires */
-    PYROSCOPE_DONE,           /* nothing is left to offer */
+    PYROSCOPE_OPENING, /* the body is read and opened; the walk has not begun */
+    PYROSCOPE_WALKING, /* the next step of the walk is due, unless too many deliveries are open */
+    PYROSCOPE_HELPED,  /* the lane's helper makes that step */
+    PYROSCOPE_WAITING, /* for memory or for room in a pipeline, until the timer fires */
+    PYROSCOPE_RESTING, /* the lane serves other requests, until the timer fires */
+    PYROSCOPE_ENDING,  /* the walk is over, but not all deliveries are */
+    PYROSCOPE_DONE,
 };
 
 /* The result of one step of the walk. */
 enum pyroscope_step {
-    PYROSCOPE_STEP_BATCH, /* exchange->batch is to be offered */
+    PYROSCOPE_STEP_BATCH, /* exchange->batch is to be delivered */
     PYROSCOPE_STEP_NONE,  /* this profile gave no batch, another may follow */
     PYROSCOPE_STEP_BUSY,  /* no memory: repeat the step later */
     PYROSCOPE_STEP_HELP,  /* it would hold the lane: repeat the step on the helper */
@@ -102,6 +100,19 @@ enum pyroscope_step {
 };
 
 struct pyroscope_exchange;
+
+/* One batch on its way through the pipelines, one after the other. */
+struct pyroscope_delivery {
+    struct pyroscope_exchange *exchange;
+    struct batch *batch;
+    size_t pipeline; /* has it, or refused it for want of room */
+    bool is_refused; /* for good, by any pipeline */
+    struct receipt receipt;
+    struct pyroscope_delivery *next; /* in exchange->deferred */
+    struct outcome deferral;         /* what the pipeline said last */
+    char message[256];               /* of deferral */
+};
+
 /* Runs on the lane or on its helper. On the helper it may use the exchange's walk, worst and
  * http_status, and what is constant in the receiver, and nothing else. */
 typedef enum pyroscope_step (*pyroscope_step_fn)(struct pyroscope_exchange *exchange);
@@ -143,12 +154,13 @@ struct pyroscope_exchange {
     uint64_t help_began_ns;
 
     /* delivery */
-    struct batch *batch;   /* NULL: none to offer */
-    size_t pipeline;       /* to which it is offered */
-    bool is_batch_refused; /* by any pipeline */
-    struct outcome worst;  /* of all refusals */
+    struct batch *batch;                 /* of the last step; NULL: none to offer */
+    unsigned deliveries;                 /* that are open */
+    uint64_t deliver_bytes;              /* of their batches */
+    struct pyroscope_delivery *deferred; /* to be offered again: a pipeline had no room */
+    bool has_walked;                     /* the walk is over */
+    struct outcome worst;                /* of all refusals */
     char worst_message[512];
-    struct receipt receipt;
     struct timer timer;    /* ends WAITING and RESTING */
     uint64_t wait_left_ns; /* how much longer it may wait */
     uint64_t pause_ns;     /* the next wait; doubles */

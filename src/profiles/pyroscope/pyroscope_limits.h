@@ -26,6 +26,12 @@ enum { PYROSCOPE_RESERVE_PART = 16 };
 #define PYROSCOPE_TURN_FILE_BYTES    (16 * KIB)
 #define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
 
+/* Profiles of one request that the pipelines have at a time, so that a pipeline that takes its time
+ * with each, as batch does with wait_for_result, does not take the sum of all times; and their
+ * bytes, but for the last one. */
+enum { PYROSCOPE_DELIVERIES_MAX = 64 };
+#define PYROSCOPE_DELIVERIES_BYTES_MAX (1 * MIB)
+
 /* What one upload may hold; stacks of tries and trees are spelt out. */
 #define UPLOAD_SPELT_BYTES_MAX (64 * MIB)
 enum {

@@ -90,6 +90,28 @@ void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *bat
     pyroscope.given_up++;
 }
 
+static void on_delay(struct timer *timer, void *arg)
+{
+    struct receipt *held[PYROSCOPE_HELD_MAX];
+    unsigned count = pyroscope.held_count;
+    (void)timer;
+    (void)arg;
+    memcpy(held, pyroscope.held, sizeof(held));
+    pyroscope.held_count = 0;
+    for (unsigned i = 0; i < count; i++)
+        receipt_resolve(held[i], &pyroscope.outcome);
+}
+
+static void hold(struct receipt *receipt)
+{
+    assert_in_range(pyroscope.held_count, 0, PYROSCOPE_HELD_MAX - 1);
+    pyroscope.held[pyroscope.held_count++] = receipt;
+    if (pyroscope.held_count == 1)
+        lane_timer_start(pyroscope.lane, &pyroscope.delay, pyroscope.delay_ns);
+    if (pyroscope.held_count > pyroscope.held_max)
+        pyroscope.held_max = pyroscope.held_count;
+}
+
 void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *batch,
                            struct receipt *receipt, bool is_again)
 {
@@ -102,7 +124,10 @@ void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *ba
     bool is_busy = pyroscope.busy_times > 0;
     pyroscope.busy_times -= is_busy;
     pyroscope.accepted += !is_busy && pyroscope.outcome.verdict == ACCEPTED;
-    receipt_resolve(receipt, is_busy ? &busy : &pyroscope.outcome);
+    if (!is_busy && pyroscope.delay_ns > 0)
+        hold(receipt);
+    else
+        receipt_resolve(receipt, is_busy ? &busy : &pyroscope.outcome);
 }
 
 static struct config *load(const char *options)
@@ -141,6 +166,7 @@ void pyroscope_start(const char *options)
     random_fix(0.5);
     pyroscope.outcome = outcome_accepted;
     pyroscope.lane = lane_create(0);
+    timer_init(&pyroscope.delay, on_delay, NULL);
     budget_init(&pyroscope.budget, 16 * MIB);
     pyroscope.config = load(options);
     struct component *receiver = mem_zalloc(pyroscope_receiver_factory.instance_size);

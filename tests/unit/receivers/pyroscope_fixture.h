@@ -9,11 +9,12 @@
 
 #include "src/base/budget.h"
 #include "src/base/slice.h"
+#include "src/base/timer.h"
 #include "src/core/component.h"
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
 
-enum { PYROSCOPE_BYTES_MAX = 1 << 16 };
+enum { PYROSCOPE_BYTES_MAX = 1 << 16, PYROSCOPE_HELD_MAX = 256 };
 
 struct pyroscope_fixture {
     struct lane *lane;
@@ -23,6 +24,11 @@ struct pyroscope_fixture {
     struct component *receiver;
     struct outcome outcome; /* what the pipeline answers … */
     unsigned busy_times;    /* … after it was busy so often */
+    uint64_t delay_ns; /* not 0: it answers all that it has together, so long after the first */
+    struct receipt *held[PYROSCOPE_HELD_MAX]; /* meanwhile */
+    unsigned held_count;
+    unsigned held_max; /* the most that it had at a time */
+    struct timer delay;
     unsigned offers;
     unsigned received;        /* of these, those that were none of an earlier one again */
     unsigned turn_offers_max; /* in one turn of the lane */

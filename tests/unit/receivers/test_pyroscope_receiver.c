@@ -473,6 +473,25 @@ static void a_request_of_many_profiles_gives_others_their_turn(void **state)
     pyroscope_stop();
 }
 
+/* A pipeline keeps each of 1 000 profiles for 200 ms: one at a time they would take 200 seconds. */
+static void a_slow_pipeline_gets_many_profiles_at_a_time(void **state)
+{
+    enum { PROFILES_COUNT = 1000 };
+    const uint8_t profile[] = PPROF;
+    (void)state;
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
+    pyroscope.delay_ns = 200 * (uint64_t)NS_PER_MS;
+    pyroscope.busy_times = 3;
+    struct buffer *push = push_of_many(slice_of(profile, sizeof(profile) - 1), PROFILES_COUNT - 1);
+    pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
+    pyroscope_assert_answer("a slow pipeline", 200, "");
+    assert_int_equal(pyroscope.received, PROFILES_COUNT);
+    assert_int_equal(pyroscope.accepted, PROFILES_COUNT);
+    assert_int_equal(pyroscope.held_max, PYROSCOPE_DELIVERIES_MAX);
+    buffer_unref(push);
+    pyroscope_stop();
+}
+
 /* Files that begin as gzip and are none: they may have been inflated to the limit before they
  * failed. */
 static void what_a_request_inflates_to_is_bounded(void **state)
@@ -521,6 +540,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_never_fits_is_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
         cmocka_unit_test(a_request_of_many_profiles_gives_others_their_turn),
+        cmocka_unit_test(a_slow_pipeline_gets_many_profiles_at_a_time),
         cmocka_unit_test(what_a_request_inflates_to_is_bounded),
         cmocka_unit_test_setup_teardown(the_tenant_is_context, set_up, tear_down),
     };
