@@ -289,7 +289,7 @@ MUTANTS = [
            "outcome = verdict == AUTH_BUSY ? outcome_busy(answer.reason)",
            "outcome = verdict == AUTH_GRANTED ? outcome_busy(answer.reason)",
            ("test_pyroscope_receiver", "e2e-48-authentication")),
-    Mutant("pyroscope receiver: ids twice are refused", "src/profiles/pprof/pprof_reading.c",
+    Mutant("pyroscope receiver: ids twice are refused", "src/profiles/pprof/pprof_reader.c",
            'return error_set(reading->error, "id %" PRIu64 " twice", id);', "return true;",
            ("test_pprof_reader",)),
     # The pyroscope exporter

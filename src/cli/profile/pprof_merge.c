@@ -56,7 +56,7 @@ void pprof_merge_fini(struct pprof_merge *merge)
 static uint32_t text_of(struct adding *adding, uint32_t index)
 {
     assert(index < adding->from->strings_count);
-    return pprof_writer_text(&adding->merge->writer, adding->from->strings[index]);
+    return pprof_writer_string(&adding->merge->writer, adding->from->strings[index]);
 }
 
 static uint64_t *key_room(struct pprof_merge *merge, size_t words)

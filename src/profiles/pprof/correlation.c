@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of traces and spans from labels. Pure functions; any thread. */
+/* Finds ids of traces and spans in labels. Pure functions; any thread. */
 #include "src/profiles/pprof/correlation.h"
 
 #include <assert.h>
@@ -24,7 +24,7 @@ struct id_name {
     unsigned rank;
 };
 
-/* A label that names the local root is second to one that names the span itself. */
+/* A label for the local root ranks below one for the span itself. */
 static const struct id_name names[] = {
     {"trace_id", TRACE_HEX, RANK_TRACE},     {"traceid", TRACE_HEX, RANK_TRACE},
     {"trace.id", TRACE_HEX, RANK_TRACE},     {"trace id", TRACE_HEX, RANK_TRACE},
@@ -44,7 +44,6 @@ static int digit_of(uint8_t byte)
 
 static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
 {
-    assert(ret_id != NULL);
     uint8_t any = 0;
     if (text.size != 2 * bytes)
         return false;
@@ -61,23 +60,9 @@ static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
 
 static bool read_number(uint64_t number, uint8_t ret_id[SPAN_BYTES])
 {
-    assert(ret_id != NULL);
     for (size_t i = 0; i < SPAN_BYTES; i++)
         ret_id[i] = (uint8_t)(number >> (56 - 8 * i));
     return number != 0;
-}
-
-static bool read_decimal(struct slice text, uint8_t ret_id[SPAN_BYTES])
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' ||
-            __builtin_mul_overflow(number, 10u, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
-            return false;
-    }
-    assert(text.size > 0 || number == 0);
-    return read_number(number, ret_id);
 }
 
 static bool is_zero(struct slice id)
@@ -85,13 +70,11 @@ static bool is_zero(struct slice id)
     uint8_t any = 0;
     for (size_t i = 0; i < id.size; i++)
         any |= id.data[i];
-    assert(id.size > 0);
     return any == 0;
 }
 
 static bool take_trace(struct correlation *correlation, const uint8_t id[TRACE_BYTES])
 {
-    assert(correlation != NULL);
     memcpy(correlation->trace_id, id, TRACE_BYTES);
     correlation->has_trace = true;
     return true;
@@ -108,23 +91,11 @@ static bool take_span(struct correlation *correlation, unsigned rank, const uint
     return true;
 }
 
-static bool take_text(struct correlation *correlation, const struct id_name *name,
-                      struct slice text)
-{
-    uint8_t id[TRACE_BYTES];
-    assert(name != NULL);
-    if (name->form == TRACE_HEX)
-        return read_hex(text, id, TRACE_BYTES) && take_trace(correlation, id);
-    bool is_id = name->form == SPAN_HEX ? read_hex(text, id, SPAN_BYTES) : read_decimal(text, id);
-    return is_id && take_span(correlation, name->rank, id);
-}
-
-/* False: labels of that key are none. */
+/* False: no label of that key is an id. */
 static bool find_name(struct slice key, struct id_name *ret_name)
 {
     const size_t prefix = sizeof(PREFIX) - 1;
     bool has_prefix = key.size > prefix && memcmp(key.data, PREFIX, prefix) == 0;
-    assert(key.data != NULL || key.size == 0);
     if (has_prefix)
         key = slice_of(key.data + prefix, key.size - prefix);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -141,22 +112,32 @@ static bool find_name(struct slice key, struct id_name *ret_name)
 bool correlation_is_key(struct slice key)
 {
     struct id_name name;
-    assert(key.data != NULL || key.size == 0);
     return find_name(key, &name);
 }
 
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text)
 {
     struct id_name name;
-    assert(correlation != NULL);
-    return find_name(key, &name) && take_text(correlation, &name, text);
+    uint8_t id[TRACE_BYTES];
+    if (!find_name(key, &name))
+        return false;
+    if (name.form == TRACE_HEX)
+        return read_hex(text, id, TRACE_BYTES) && take_trace(correlation, id);
+    if (name.form == SPAN_HEX)
+        return read_hex(text, id, SPAN_BYTES) && take_span(correlation, name.rank, id);
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9' ||
+            __builtin_mul_overflow(number, 10u, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
+            return false;
+    return read_number(number, id) && take_span(correlation, name.rank, id);
 }
 
 bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number)
 {
     struct id_name name;
     uint8_t id[SPAN_BYTES];
-    assert(correlation != NULL);
     return find_name(key, &name) && name.form == SPAN_DECIMAL &&
            read_number((uint64_t)number, id) && take_span(correlation, name.rank, id);
 }
@@ -164,7 +145,6 @@ bool correlation_take_number(struct correlation *correlation, struct slice key, 
 bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes)
 {
     struct id_name name;
-    assert(correlation != NULL);
     if (!find_name(key, &name) || name.form == SPAN_DECIMAL)
         return false;
     size_t size = name.form == TRACE_HEX ? TRACE_BYTES : SPAN_BYTES;
@@ -183,7 +163,6 @@ bool correlation_take_attribute(struct correlation *correlation,
         return false;
     struct slice key = profile_string_at(dictionary, attribute.key);
     struct value value = value_read_single(attribute.value);
-    assert(correlation != NULL);
     if (value.type == VALUE_INT)
         return correlation_take_number(correlation, key, value.integer);
     if (value.type == VALUE_BYTES)
@@ -195,7 +174,6 @@ void correlation_take_link(struct correlation *correlation,
                            const struct profile_dictionary *dictionary, struct profile_index index)
 {
     struct profile_link link = profile_link_at(dictionary, index);
-    assert(correlation != NULL);
     if (link.trace_id.size == TRACE_BYTES && !is_zero(link.trace_id))
         take_trace(correlation, link.trace_id.data);
     if (link.span_id.size == SPAN_BYTES && !is_zero(link.span_id))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which labels of a pprof sample name the trace and the span that it was taken in, in the spellings
- * of the profilers that there are. Pure functions; any thread. */
+/* Finds the ids of a sample's trace and span in its labels, in the spellings that profilers use.
+ * Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,24 +14,24 @@ struct profile_index;
 struct correlation {
     bool has_trace;
     bool has_span;
-    unsigned span_rank; /* of the name that the span id came under: larger ones win */
+    unsigned span_rank; /* of the label that had the span id: the larger rank wins */
     uint8_t trace_id[16];
     uint8_t span_id[8];
 };
 
 /* Whether labels of that name are ids. */
 bool correlation_is_key(struct slice key);
-/* Whether a label is one of them and its text a valid id; takes it then. */
+/* Takes the id of a label. False: it is none, or its string is no valid id. */
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text);
-/* The same for numbers, as Datadog's libraries write span ids: 64 bits, whatever their sign. */
+/* The same for numbers, as Datadog's libraries write span ids: 64 bits, of either sign. */
 bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number);
 /* The same for the bytes of an id. */
 bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes);
-/* The same for an entry of a dictionary's attribute table, of any of these types, or a list of one.
+/* The same for an entry of a dictionary's attribute table, of any of these types or a list of one.
  */
 bool correlation_take_attribute(struct correlation *correlation,
                                 const struct profile_dictionary *dictionary,
                                 struct profile_index index);
-/* What an entry of its link table says, as far as its ids are valid. */
+/* Takes the valid ids of an entry of its link table. */
 void correlation_take_link(struct correlation *correlation,
                            const struct profile_dictionary *dictionary, struct profile_index index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries by content: open addressing over the encoded bytes. Runs on the owner's thread. */
+/* Finds entries by content: open addressing over the encoded bytes. Runs on the owner's thread. */
 #include "src/profiles/pprof/entry_table.h"
 
 #include <assert.h>
@@ -21,7 +21,6 @@ struct slot {
 
 bool byte_run_append(struct byte_run *run, struct budget *budget, struct slice bytes)
 {
-    assert(run != NULL);
     uint8_t *memory = scratch_room(&run->scratch, budget, run->size + bytes.size);
     if (memory == NULL)
         return false;
@@ -51,34 +50,11 @@ void entry_table_init(struct entry_table *table, uint32_t number, struct budget 
 
 void entry_table_fini(struct entry_table *table)
 {
-    assert(table != NULL);
     scratch_fini(&table->bytes.scratch, table->budget);
     scratch_fini(&table->slots, table->budget);
 }
 
-/* Not a hash whose collisions are the same for every seed, as FNV's can be. */
-static uint32_t hash_of(uint64_t seed, struct slice content)
-{
-    return (uint32_t)XXH3_64bits_withSeed(content.data, content.size, seed);
-}
-
-/* Where the content is, or where it would go. */
-static struct slot *find(const struct entry_table *table, struct slice content, uint32_t hash)
-{
-    assert(table->places > 0);
-    struct slot *slots = table->slots.memory;
-    const uint8_t *bytes = table->bytes.scratch.memory;
-    uint32_t at = hash & (table->places - 1);
-    while (slots[at].index != 0) {
-        if (slots[at].hash == hash &&
-            slice_equal(slice_of(bytes + slots[at].offset, slots[at].size), content))
-            break;
-        at = (at + 1) & (table->places - 1);
-    }
-    return &slots[at];
-}
-
-/* Twice the places. */
+/* Doubles the slots. */
 static bool grow(struct entry_table *table)
 {
     assert(table->count > 0);
@@ -111,20 +87,25 @@ uint32_t entry_table_add(struct entry_table *table, struct slice content)
         table->has_failed = true;
         return 0;
     }
-    uint32_t hash = hash_of(table->seed, content);
-    struct slot *slot = find(table, content, hash);
-    if (slot->index != 0)
-        return slot->index;
+    /* FNV would not do: its collisions can be the same for every seed. */
+    uint32_t hash = (uint32_t)XXH3_64bits_withSeed(content.data, content.size, table->seed);
+    struct slot *slots = table->slots.memory;
+    const uint8_t *bytes = table->bytes.scratch.memory;
+    uint32_t at = hash & (table->places - 1);
+    for (; slots[at].index != 0; at = (at + 1) & (table->places - 1))
+        if (slots[at].hash == hash &&
+            slice_equal(slice_of(bytes + slots[at].offset, slots[at].size), content))
+            return slots[at].index;
     table->has_failed =
         table->bytes.size + content.size > INT32_MAX ||
         !byte_run_append_message(&table->bytes, table->budget, table->number, content);
     if (table->has_failed)
         return 0;
-    *slot = (struct slot){
+    slots[at] = (struct slot){
         .hash = hash,
         .offset = (uint32_t)(table->bytes.size - content.size),
         .size = (uint32_t)content.size,
         .index = table->count++,
     };
-    return slot->index;
+    return slots[at].index;
 }

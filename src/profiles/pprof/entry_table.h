@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that grow, and a table of encoded entries that are kept once each: what a protobuf
- * dictionary is while it is made. Charged to a budget; the error is sticky. One owner. */
+/* A growing run of bytes, and a table that keeps each encoded entry once: a protobuf dictionary in
+ * the making. Charged to a budget; the error is sticky. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,19 +28,19 @@ struct entry_table {
     struct scratch slots;  /* of the hash table */
     uint32_t number;
     uint32_t count;
-    uint64_t seed;   /* of the hashes, so that nobody can choose entries that collide */
-    uint32_t places; /* how many slots there are, a power of two or 0 */
+    uint64_t seed;   /* of the hashes, so that clients cannot choose entries that collide */
+    uint32_t places; /* the number of slots, a power of two or 0 */
     bool has_failed;
 };
 
 /* The table of a repeated field; entry 0, without content, is there from the start. */
 void entry_table_init(struct entry_table *table, uint32_t number, struct budget *budget);
 void entry_table_fini(struct entry_table *table);
-/* The index of the entry with that content, which is added when it is new. */
+/* The index of the entry with that content; adds it if it is new. */
 uint32_t entry_table_add(struct entry_table *table, struct slice content);
 
-/* False when refused. */
+/* False: no memory. */
 bool byte_run_append(struct byte_run *run, struct budget *budget, struct slice bytes);
-/* A message as field `number`. */
+/* Appends a message as field `number`. */
 bool byte_run_append_message(struct byte_run *run, struct budget *budget, uint32_t number,
                              struct slice content);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the dump twice, line by line: first for the addresses and libraries, which get numbers in
- * order, then for the samples. The text is our own process's, yet nothing in it is believed. */
+/* Reads the dump twice, line by line: first for the addresses and libraries, which are numbered in
+ * order, then for the samples. The dump is this process's own, but it is validated all the same. */
 #include "src/profiles/pprof/heap_profile.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ enum { LIBRARIES_MAX = 4096 };
 
 struct heap_dump {
     struct slice text;
-    uint64_t sample_bytes; /* on average one allocation in so many bytes is seen */
+    uint64_t sample_bytes; /* one allocation in so many bytes is sampled, on average */
     uint64_t *addresses;   /* sorted, each once */
     size_t addresses_count;
     size_t addresses_capacity;
@@ -36,7 +36,6 @@ struct heap_dump {
 /* The next line without its end; false after the last. */
 static bool next_line(struct slice *rest, struct slice *ret_line)
 {
-    assert(rest != NULL);
     if (rest->size == 0)
         return false;
     const uint8_t *end = memchr(rest->data, '\n', rest->size);
@@ -67,7 +66,7 @@ static int digit_of(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
 }
 
-/* Reads a number and moves behind it; false where there is none, or too large a one. */
+/* Reads a number and advances past it. False: there is none, or it is too large. */
 static bool take_number(struct slice *line, unsigned base, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -85,7 +84,6 @@ static bool take_number(struct slice *line, unsigned base, uint64_t *ret_number)
 
 static bool take_text(struct slice *line, const char *text)
 {
-    assert(text != NULL);
     if (!starts_with(*line, text))
         return false;
     skip(line, strlen(text));
@@ -95,76 +93,39 @@ static bool take_text(struct slice *line, const char *text)
 /* " 0x…" of a line that begins with '@'. Return addresses: one less lies in the call. */
 static bool take_address(struct slice *line, uint64_t *ret_address)
 {
-    assert(ret_address != NULL);
     if (!take_text(line, " 0x") || !take_number(line, 16, ret_address) || *ret_address == 0)
         return false;
     *ret_address -= 1;
     return true;
 }
 
-static bool add_address(struct heap_dump *dump, uint64_t address)
-{
-    assert(dump->addresses_count <= dump->addresses_capacity);
-    if (dump->addresses_count == HEAP_PROFILE_ADDRESSES_MAX)
-        return false;
-    if (dump->addresses_count == dump->addresses_capacity) {
-        dump->addresses_capacity =
-            dump->addresses_capacity > 0 ? 2 * dump->addresses_capacity : 1024;
-        dump->addresses = (uint64_t *)mem_resize(dump->addresses, dump->addresses_capacity *
-                                                                      sizeof(dump->addresses[0]));
-    }
-    dump->addresses[dump->addresses_count++] = address;
-    return true;
-}
-
-static bool add_addresses(struct heap_dump *dump, struct slice line)
-{
-    uint64_t address;
-    size_t depth = 0;
-    assert(line.size == 0 || line.data != NULL);
-    while (take_address(&line, &address) && depth++ < HEAP_PROFILE_DEPTH_MAX)
-        if (!add_address(dump, address))
-            return false;
-    return true;
-}
-
-/* A line of /proc/self/maps; only code counts, in files. */
-static void add_library(struct heap_dump *dump, struct slice line)
-{
-    struct library library;
-    assert(dump->libraries != NULL);
-    if (dump->libraries_count == LIBRARIES_MAX || !take_number(&line, 16, &library.start) ||
-        !take_text(&line, "-") || !take_number(&line, 16, &library.limit) ||
-        !take_text(&line, " r-xp ") || !take_number(&line, 16, &library.offset))
-        return;
-    const uint8_t *path = memchr(line.data, '/', line.size);
-    if (path == NULL || library.limit <= library.start)
-        return;
-    library.path = slice_of(path, line.size - (size_t)(path - line.data));
-    dump->libraries[dump->libraries_count++] = library;
-}
-
 static int compare_addresses(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a;
     uint64_t right = *(const uint64_t *)b;
-    assert(a != NULL && b != NULL);
     return left < right ? -1 : left > right;
 }
 
-static void sort_addresses(struct heap_dump *dump)
+/* Adds the addresses of a stack. False: there are too many. */
+static bool add_addresses(struct heap_dump *dump, struct slice line)
 {
-    size_t kept = 0;
-    if (dump->addresses_count == 0)
-        return;
-    qsort(dump->addresses, dump->addresses_count, sizeof(dump->addresses[0]), compare_addresses);
-    for (size_t i = 1; i < dump->addresses_count; i++)
-        if (dump->addresses[i] != dump->addresses[kept])
-            dump->addresses[++kept] = dump->addresses[i];
-    dump->addresses_count = kept + 1;
-    assert(dump->addresses[0] <= dump->addresses[kept]);
+    uint64_t address;
+    size_t depth = 0;
+    while (take_address(&line, &address) && depth++ < HEAP_PROFILE_DEPTH_MAX) {
+        if (dump->addresses_count == HEAP_PROFILE_ADDRESSES_MAX)
+            return false;
+        if (dump->addresses_count == dump->addresses_capacity) {
+            dump->addresses_capacity =
+                dump->addresses_capacity > 0 ? 2 * dump->addresses_capacity : 1024;
+            dump->addresses = (uint64_t *)mem_resize(
+                dump->addresses, dump->addresses_capacity * sizeof(dump->addresses[0]));
+        }
+        dump->addresses[dump->addresses_count++] = address;
+    }
+    return true;
 }
 
+/* Reads addresses and libraries: first stacks, then a copy of /proc/self/maps. */
 static bool read_tables(struct heap_dump *dump, struct error *error)
 {
     struct slice rest = dump->text;
@@ -175,40 +136,37 @@ static bool read_tables(struct heap_dump *dump, struct error *error)
         return error_set(error,
                          "found no heap profile of jemalloc, expected heap_v2/ and a number");
     while (next_line(&rest, &line)) {
-        if (is_in_libraries)
-            add_library(dump, line);
-        else if (starts_with(line, "MAPPED_LIBRARIES:"))
-            is_in_libraries = true;
-        else if (take_text(&line, "@") && !add_addresses(dump, line))
-            return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
+        struct library library;
+        if (!is_in_libraries) {
+            is_in_libraries = starts_with(line, "MAPPED_LIBRARIES:");
+            if (take_text(&line, "@") && !add_addresses(dump, line))
+                return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
+            continue;
+        }
+        /* Only code in files counts. */
+        if (dump->libraries_count == LIBRARIES_MAX || !take_number(&line, 16, &library.start) ||
+            !take_text(&line, "-") || !take_number(&line, 16, &library.limit) ||
+            !take_text(&line, " r-xp ") || !take_number(&line, 16, &library.offset))
+            continue;
+        const uint8_t *path = memchr(line.data, '/', line.size);
+        if (path == NULL || library.limit <= library.start)
+            continue;
+        library.path = slice_of(path, line.size - (size_t)(path - line.data));
+        dump->libraries[dump->libraries_count++] = library;
     }
-    sort_addresses(dump);
-    assert(dump->libraries_count <= LIBRARIES_MAX);
+    if (dump->addresses_count == 0)
+        return true;
+    size_t kept = 0;
+    qsort(dump->addresses, dump->addresses_count, sizeof(dump->addresses[0]), compare_addresses);
+    for (size_t i = 1; i < dump->addresses_count; i++)
+        if (dump->addresses[i] != dump->addresses[kept])
+            dump->addresses[++kept] = dump->addresses[i];
+    dump->addresses_count = kept + 1;
     return true;
-}
-
-/* Place + 1. */
-static uint32_t location_of(const struct heap_dump *dump, uint64_t address)
-{
-    const uint64_t *found = bsearch(&address, dump->addresses, dump->addresses_count,
-                                    sizeof(dump->addresses[0]), compare_addresses);
-    assert(found != NULL);
-    return (uint32_t)(found - dump->addresses) + 1;
-}
-
-/* Place + 1, or 0. */
-static uint32_t library_of(const struct heap_dump *dump, uint64_t address)
-{
-    assert(dump->libraries_count <= LIBRARIES_MAX);
-    for (size_t i = 0; i < dump->libraries_count; i++)
-        if (address >= dump->libraries[i].start && address < dump->libraries[i].limit)
-            return (uint32_t)i + 1;
-    return 0;
 }
 
 static void write_tables(const struct heap_dump *dump, struct pprof_writer *writer)
 {
-    assert(writer != NULL);
     for (size_t i = 0; i < dump->libraries_count; i++) {
         const struct library *library = &dump->libraries[i];
         pprof_writer_mapping(writer, &(struct pprof_mapping){
@@ -216,37 +174,22 @@ static void write_tables(const struct heap_dump *dump, struct pprof_writer *writ
                                          .memory_start = library->start,
                                          .memory_limit = library->limit,
                                          .file_offset = library->offset,
-                                         .filename = pprof_writer_text(writer, library->path),
+                                         .filename = pprof_writer_string(writer, library->path),
                                      });
     }
-    for (size_t i = 0; i < dump->addresses_count; i++)
-        pprof_writer_location(writer, &(struct pprof_location){
-                                          .id = i + 1,
-                                          .mapping = library_of(dump, dump->addresses[i]),
-                                          .address = dump->addresses[i],
-                                      });
-}
-
-struct stack {
-    uint32_t locations[HEAP_PROFILE_DEPTH_MAX];
-    size_t count;
-};
-
-static void read_stack(const struct heap_dump *dump, struct slice line, struct stack *stack)
-{
-    uint64_t address;
-    stack->count = 0;
-    while (stack->count < HEAP_PROFILE_DEPTH_MAX && take_address(&line, &address))
-        stack->locations[stack->count++] = location_of(dump, address);
-    assert(stack->count <= HEAP_PROFILE_DEPTH_MAX);
-}
-
-/* An allocation of size s is seen with probability 1 - exp(-s / sample_bytes). */
-static double scale_of(const struct heap_dump *dump, uint64_t objects, uint64_t bytes)
-{
-    double size = (double)bytes / (double)objects;
-    assert(objects > 0);
-    return size > 0 ? 1 / (1 - exp(-size / (double)dump->sample_bytes)) : 1;
+    for (size_t i = 0; i < dump->addresses_count; i++) {
+        uint64_t address = dump->addresses[i];
+        uint32_t library = 0;
+        while (library < dump->libraries_count && (address < dump->libraries[library].start ||
+                                                   address >= dump->libraries[library].limit))
+            library++;
+        pprof_writer_location(writer,
+                              &(struct pprof_location){
+                                  .id = i + 1,
+                                  .mapping = library < dump->libraries_count ? library + 1 : 0,
+                                  .address = address,
+                              });
+    }
 }
 
 static int64_t scaled(uint64_t number, double scale)
@@ -256,76 +199,69 @@ static int64_t scaled(uint64_t number, double scale)
     return value < (double)INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-/* "  t*: OBJECTS: BYTES [0: 0]" below the line of its stack. */
-static void write_sample(const struct heap_dump *dump, struct slice line, const struct stack *stack,
-                         struct pprof_writer *writer)
-{
-    uint64_t objects;
-    uint64_t bytes;
-    assert(stack->count > 0);
-    if (!take_number(&line, 10, &objects) || !take_text(&line, ": ") ||
-        !take_number(&line, 10, &bytes) || objects == 0)
-        return;
-    double scale = scale_of(dump, objects, bytes);
-    const int64_t values[2] = {scaled(objects, scale), scaled(bytes, scale)};
-    pprof_writer_sample(writer,
-                        &(struct pprof_sample){.locations = stack->locations,
-                                               .locations_count = stack->count,
-                                               .values = values},
-                        2);
-}
-
+/* Writes a sample for each "  t*: OBJECTS: BYTES [0: 0]" below the line of its stack. */
 static void write_samples(const struct heap_dump *dump, struct pprof_writer *writer)
 {
     struct slice rest = dump->text;
     struct slice line;
-    struct stack stack = {.count = 0};
-    assert(writer != NULL);
+    uint32_t stack[HEAP_PROFILE_DEPTH_MAX];
+    size_t depth = 0;
+    uint64_t address;
+    uint64_t objects;
+    uint64_t bytes;
     while (next_line(&rest, &line) && !starts_with(line, "MAPPED_LIBRARIES:")) {
-        if (take_text(&line, "@"))
-            read_stack(dump, line, &stack);
-        else if (stack.count > 0 && take_text(&line, "  t*: "))
-            write_sample(dump, line, &stack, writer);
+        if (take_text(&line, "@")) {
+            for (depth = 0; depth < HEAP_PROFILE_DEPTH_MAX && take_address(&line, &address);
+                 depth++) {
+                const uint64_t *found = bsearch(&address, dump->addresses, dump->addresses_count,
+                                                sizeof(dump->addresses[0]), compare_addresses);
+                assert(found != NULL);
+                stack[depth] = (uint32_t)(found - dump->addresses) + 1;
+            }
+            continue;
+        }
+        if (depth == 0 || !take_text(&line, "  t*: ") || !take_number(&line, 10, &objects) ||
+            !take_text(&line, ": ") || !take_number(&line, 10, &bytes) || objects == 0)
+            continue;
+        /* An allocation of size s is sampled with probability 1 - exp(-s / sample_bytes). */
+        double size = (double)bytes / (double)objects;
+        double scale = size > 0 ? 1 / (1 - exp(-size / (double)dump->sample_bytes)) : 1;
+        const int64_t values[2] = {scaled(objects, scale), scaled(bytes, scale)};
+        pprof_writer_sample(
+            writer,
+            &(struct pprof_sample){.locations = stack, .locations_count = depth, .values = values},
+            2);
     }
 }
 
 static void write_type(struct pprof_writer *writer, enum pprof_field field, const char *type,
                        const char *unit)
 {
-    assert(field < PPROF_FIELDS);
     pprof_writer_value_type(
         writer, field,
-        (struct pprof_value_type){.type = pprof_writer_text(writer, slice_of_text(type)),
-                                  .unit = pprof_writer_text(writer, slice_of_text(unit))});
-}
-
-static struct buffer *write_profile(const struct heap_dump *dump, uint64_t wall_ns)
-{
-    struct pprof_writer writer;
-    pprof_writer_init(&writer, NULL, PROFILE_FILE_BYTES_MAX);
-    write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_objects", "count");
-    write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_space", "bytes");
-    write_type(&writer, PPROF_PERIOD_TYPE, "space", "bytes");
-    pprof_writer_number(&writer, PPROF_PERIOD, dump->sample_bytes);
-    pprof_writer_number(&writer, PPROF_TIME, wall_ns);
-    pprof_writer_number(&writer, PPROF_DEFAULT_SAMPLE_TYPE,
-                        pprof_writer_text(&writer, slice_of_text("inuse_space")));
-    write_tables(dump, &writer);
-    write_samples(dump, &writer);
-    struct buffer *profile = pprof_writer_take(&writer);
-    pprof_writer_fini(&writer);
-    assert(dump->sample_bytes > 0);
-    return profile;
+        (struct pprof_value_type){.type = pprof_writer_string(writer, slice_of_text(type)),
+                                  .unit = pprof_writer_string(writer, slice_of_text(unit))});
 }
 
 struct buffer *heap_profile_to_pprof(struct slice text, uint64_t wall_ns, struct error *error)
 {
     struct heap_dump dump = {.text = text};
     struct buffer *profile = NULL;
-    assert(error != NULL);
     dump.libraries = mem_alloc(LIBRARIES_MAX * sizeof(dump.libraries[0]));
     if (read_tables(&dump, error)) {
-        profile = write_profile(&dump, wall_ns);
+        struct pprof_writer writer;
+        pprof_writer_init(&writer, NULL, PROFILE_FILE_BYTES_MAX);
+        write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_objects", "count");
+        write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_space", "bytes");
+        write_type(&writer, PPROF_PERIOD_TYPE, "space", "bytes");
+        pprof_writer_number(&writer, PPROF_PERIOD, dump.sample_bytes);
+        pprof_writer_number(&writer, PPROF_TIME, wall_ns);
+        pprof_writer_number(&writer, PPROF_DEFAULT_SAMPLE_TYPE,
+                            pprof_writer_string(&writer, slice_of_text("inuse_space")));
+        write_tables(&dump, &writer);
+        write_samples(&dump, &writer);
+        profile = pprof_writer_take(&writer);
+        pprof_writer_fini(&writer);
         if (profile == NULL)
             error_set(error, "the profile is larger than %" PRIu64 " bytes",
                       (uint64_t)PROFILE_FILE_BYTES_MAX);

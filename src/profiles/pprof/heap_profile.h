@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jemalloc's heap profile (its text form, "heap_v2") as pprof: objects and bytes in use by stack,
- * scaled up from the sampled ones as jeprof does. Addresses stay bare: `go tool pprof` finds their
- * names in the binary. Any thread. */
+/* Converts jemalloc's heap profile (its text form, "heap_v2") to pprof: objects and bytes in use by
+ * stack, scaled up from the sampled ones as jeprof does. Addresses are not symbolized: `go tool
+ * pprof` finds their names in the binary. Any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -14,5 +14,5 @@ struct error;
 /* Stacks and addresses beyond these limits are an error. */
 enum { HEAP_PROFILE_ADDRESSES_MAX = 1 << 20, HEAP_PROFILE_DEPTH_MAX = 256 };
 
-/* Makes a new profile, not compressed, that the caller owns. NULL: the text is not one. */
+/* Makes an uncompressed profile, which the caller owns. NULL: the error says why. */
 struct buffer *heap_profile_to_pprof(struct slice text, uint64_t wall_ns, struct error *error);

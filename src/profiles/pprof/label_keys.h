@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which labels of a sample have the same key: the same text, that is, which a file may hold at
- * several places. Takes time by the number of labels, however many there are. One owner. */
+/* Groups the labels of a sample by key. A file may hold the same key as several strings. Takes time
+ * linear in the number of labels. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 struct label_keys {
     struct budget *budget;
-    struct entry_table texts; /* of keys, each once */
+    struct entry_table texts; /* keys, each once */
     struct scratch known;     /* uint32_t by place of a string: its text's index, plus one */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes and links into pprof labels. Runs on the thread of the owner. */
+/* Converts attributes and links to pprof labels. Runs on the thread of the owner. */
 #include "src/profiles/pprof/otlp_labels.h"
 
 #include <assert.h>
@@ -24,11 +24,11 @@ enum {
 
 enum attribute_kind { KIND_UNKNOWN, KIND_SKIPPED, KIND_SERVICE, KIND_ID, KIND_LABEL };
 
-/* What is known of one attribute of the table. */
+/* One attribute of the table. */
 struct attribute_slot {
     enum attribute_kind kind;
-    uint32_t rules;      /* number of those by which the kind was found */
-    uint32_t generation; /* of the profile that has the label's texts */
+    uint32_t rules;      /* the number of the rules by which the kind was found */
+    uint32_t generation; /* of the profile that has the label's strings */
     uint32_t name;       /* place in names */
     struct pprof_label label;
 };
@@ -37,7 +37,6 @@ void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules 
                       const struct profile_dictionary *dictionary, struct budget *budget)
 {
     assert(rules->names_max <= OTLP_LABEL_NAMES_MAX);
-    assert(dictionary != NULL);
     *labels = (struct otlp_labels){.rules = rules, .dictionary = dictionary, .budget = budget};
     arena_init(&labels->arena, NAMES_ARENA_BYTES_MAX);
     arena_init(&labels->value_arena, VALUE_ARENA_BYTES_MAX);
@@ -45,7 +44,6 @@ void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules 
 
 void otlp_labels_fini(struct otlp_labels *labels)
 {
-    assert(labels != NULL);
     scratch_fini(&labels->attributes, labels->budget);
     scratch_fini(&labels->labels, labels->budget);
     arena_clear(&labels->arena);
@@ -60,7 +58,7 @@ void otlp_labels_set_rules(struct otlp_labels *labels, const struct otlp_label_r
     labels->rules = rules;
     labels->names_count = 0;
     arena_clear(&labels->arena);
-    /* What was found by other rules is found again when it is asked for. */
+    /* Slots of other rules are classified again when they are used. */
     labels->rules_number++;
 }
 
@@ -70,80 +68,32 @@ void otlp_labels_begin(struct otlp_labels *labels)
     labels->generation++;
 }
 
-static uint8_t name_byte(uint8_t byte, enum otlp_name_form form, bool is_first)
-{
-    bool is_digit = byte >= '0' && byte <= '9';
-    bool is_plain =
-        (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (is_digit && !is_first);
-    bool stays =
-        form == OTLP_NAME_AS_IT_IS || is_plain || (form == OTLP_NAME_UNDERSCORES && byte != '.');
-    assert(form <= OTLP_NAME_PLAIN);
-    return stays ? byte : '_';
-}
-
 bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form form,
                      struct slice *ret_name)
 {
-    assert(arena != NULL);
     if (key.size == 0 || key.size > OTLP_LABEL_NAME_BYTES_MAX || otlp_text_valid(key) < key.size)
         return false;
     uint8_t *name = arena_try_alloc(arena, key.size);
     if (name == NULL)
         return false;
-    for (size_t i = 0; i < key.size; i++)
-        name[i] = name_byte(key.data[i], form, i == 0);
+    for (size_t i = 0; i < key.size; i++) {
+        uint8_t byte = key.data[i];
+        bool is_letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+        bool is_digit = byte >= '0' && byte <= '9';
+        bool stays = form == OTLP_NAME_AS_IT_IS || is_letter || (is_digit && i > 0) ||
+                     (form == OTLP_NAME_UNDERSCORES && byte != '.');
+        name[i] = stays ? byte : '_';
+    }
     *ret_name = slice_of(name, key.size);
     return key.size < 2 || name[0] != '_' || name[1] != '_';
 }
 
-static enum otlp_name_form form_of(const struct otlp_label_rules *rules)
-{
-    assert(rules != NULL);
-    if (rules->has_plain_names)
-        return OTLP_NAME_PLAIN;
-    return rules->keeps_dots ? OTLP_NAME_AS_IT_IS : OTLP_NAME_UNDERSCORES;
-}
-
-static bool is_dropped(const struct otlp_label_rules *rules, struct slice key)
-{
-    assert(rules->drops != NULL || rules->drops_count == 0);
-    for (size_t i = 0; i < rules->drops_count; i++)
-        if (slice_equal_text(key, rules->drops[i]))
-            return true;
-    return false;
-}
-
-/* Place of a label's name, which is added when it is new; false: there are too many. */
-static bool find_name(struct otlp_labels *labels, struct slice key, uint32_t *ret_place)
-{
-    assert(labels->names_count <= labels->rules->names_max);
-    struct slice name;
-    if (!otlp_label_name(&labels->arena, key, form_of(labels->rules), &name))
-        return false;
-    for (size_t i = 0; i < labels->names_count; i++)
-        if (slice_equal(labels->names[i], name)) {
-            *ret_place = (uint32_t)i;
-            return true;
-        }
-    if (labels->names_count == labels->rules->names_max) {
-        labels->dropped++;
-        return false;
-    }
-    *ret_place = (uint32_t)labels->names_count;
-    labels->names[labels->names_count++] = name;
-    return true;
-}
-
-static bool names_service(struct slice encoded)
-{
-    struct value value = value_read(encoded);
-    return value.type == VALUE_TEXT && value.bytes.size > 0 &&
-           otlp_text_valid(value.bytes) == value.bytes.size;
-}
-
+/* Finds what an attribute becomes, and the place of a label's name, which is added if it is new and
+ * there is room. */
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
                                     uint32_t *ret_name)
 {
+    const struct otlp_label_rules *rules = labels->rules;
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct profile_attribute attribute = profile_attribute_at(dictionary, index);
     if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
@@ -151,14 +101,35 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
     struct slice key = profile_string_at(dictionary, attribute.key);
     bool is_service =
         slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
-    if (is_service && !labels->rules->keeps_service)
-        return names_service(attribute.value) ? KIND_SERVICE : KIND_SKIPPED;
-    if (is_dropped(labels->rules, key))
-        return KIND_SKIPPED;
+    if (is_service && !rules->keeps_service) {
+        struct value value = value_read(attribute.value);
+        bool is_name = value.type == VALUE_TEXT && value.bytes.size > 0 &&
+                       otlp_text_valid(value.bytes) == value.bytes.size;
+        return is_name ? KIND_SERVICE : KIND_SKIPPED;
+    }
+    for (size_t i = 0; i < rules->drops_count; i++)
+        if (slice_equal_text(key, rules->drops[i]))
+            return KIND_SKIPPED;
     struct correlation ids = {.has_span = false};
-    if (labels->rules->lifts_ids && correlation_take_attribute(&ids, dictionary, index))
+    if (rules->lifts_ids && correlation_take_attribute(&ids, dictionary, index))
         return KIND_ID;
-    return find_name(labels, key, ret_name) ? KIND_LABEL : KIND_SKIPPED;
+    enum otlp_name_form form = rules->has_plain_names ? OTLP_NAME_PLAIN
+                               : rules->keeps_dots    ? OTLP_NAME_AS_IT_IS
+                                                      : OTLP_NAME_UNDERSCORES;
+    struct slice name;
+    if (!otlp_label_name(&labels->arena, key, form, &name))
+        return KIND_SKIPPED;
+    uint32_t place = 0;
+    while (place < labels->names_count && !slice_equal(labels->names[place], name))
+        place++;
+    if (place == rules->names_max) {
+        labels->dropped++;
+        return KIND_SKIPPED;
+    }
+    if (place == labels->names_count)
+        labels->names[labels->names_count++] = name;
+    *ret_name = place;
+    return KIND_LABEL;
 }
 
 /* NULL: out of range, or no memory. */
@@ -181,22 +152,7 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
     return slot;
 }
 
-/* An integer stays one where the rules allow it. */
-static bool write_number(struct otlp_labels *labels, const struct profile_attribute *attribute,
-                         struct pprof_writer *writer, struct pprof_label *label)
-{
-    struct value value = value_read(attribute->value);
-    if (!labels->rules->has_numbers || value.type != VALUE_INT)
-        return false;
-    bool has_unit = profile_has(labels->dictionary, PROFILE_STRINGS, attribute->unit);
-    label->number = value.integer;
-    if (has_unit)
-        label->unit =
-            pprof_writer_text(writer, profile_string_at(labels->dictionary, attribute->unit));
-    return true;
-}
-
-/* The least text of a list, as a value; no data: that is no list, or has none. */
+/* The least string of a list, as a value; no data: it is no list, or has none. */
 static struct slice least_of(struct slice encoded)
 {
     struct value list = value_read(encoded);
@@ -219,40 +175,52 @@ static struct slice least_of(struct slice encoded)
     return least;
 }
 
-/* Writes the texts of an attribute's label, once per profile. */
+/* Writes the strings of an attribute's label, once per profile. */
 static void write_label(struct otlp_labels *labels, struct profile_index index,
                         struct attribute_slot *slot, struct pprof_writer *writer)
 {
-    assert(slot->kind == KIND_LABEL);
-    struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
+    const struct profile_dictionary *dictionary = labels->dictionary;
+    struct profile_attribute attribute = profile_attribute_at(dictionary, index);
     struct slice text;
     struct slice least = labels->rules->takes_least ? least_of(attribute.value) : slice_of(NULL, 0);
+    assert(slot->kind == KIND_LABEL);
     if (least.data != NULL)
         attribute.value = least;
     slot->generation = labels->generation;
     slot->label = (struct pprof_label){.key = 0};
-    if (!write_number(labels, &attribute, writer, &slot->label)) {
-        bool has_text = otlp_text_of_value(&labels->value_arena, labels->dictionary,
-                                           attribute.value, labels->rules->value_bytes_max, &text);
+    struct value value = value_read(attribute.value);
+    if (labels->rules->has_numbers && value.type == VALUE_INT) {
+        slot->label.number = value.integer;
+        if (profile_has(dictionary, PROFILE_STRINGS, attribute.unit))
+            slot->label.unit =
+                pprof_writer_string(writer, profile_string_at(dictionary, attribute.unit));
+    } else {
+        bool has_text = otlp_text_of_value(&labels->value_arena, dictionary, attribute.value,
+                                           labels->rules->value_bytes_max, &text);
         if (has_text)
-            slot->label.text = pprof_writer_text(writer, text);
+            slot->label.text = pprof_writer_string(writer, text);
         arena_clear(&labels->value_arena);
         if (!has_text)
             return;
     }
-    slot->label.key = pprof_writer_text(writer, labels->names[slot->name]);
+    slot->label.key = pprof_writer_string(writer, labels->names[slot->name]);
 }
 
-static uint32_t write_hex(struct pprof_writer *writer, const uint8_t *id, size_t size)
+static struct pprof_label id_label(struct pprof_writer *writer, const char *key, const uint8_t *id,
+                                   size_t size)
 {
-    uint8_t text[32];
-    assert(2 * size <= sizeof(text));
-    return pprof_writer_text(writer, hex_write(id, size, text));
+    uint8_t hex[32];
+    assert(2 * size <= sizeof(hex));
+    return (struct pprof_label){
+        .key = pprof_writer_string(writer, slice_of_text(key)),
+        .text = pprof_writer_string(writer, hex_write(id, size, hex)),
+    };
 }
 
-/* What the sample's link says, else its attributes: one of the two, or their ids might not belong
- * together. */
-static struct correlation ids_of(struct otlp_labels *labels, const struct profile_sample *sample)
+/* Writes the ids of the sample's link, else those of its attributes: never both, since they might
+ * not belong together. */
+static size_t write_ids(struct otlp_labels *labels, const struct profile_sample *sample,
+                        struct pprof_writer *writer, struct pprof_label *to)
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct correlation ids = {.has_span = false};
@@ -266,42 +234,17 @@ static struct correlation ids_of(struct otlp_labels *labels, const struct profil
         if (slot != NULL && slot->kind == KIND_ID)
             correlation_take_attribute(&ids, dictionary, index);
     }
-    return ids;
-}
-
-static size_t write_ids(struct otlp_labels *labels, const struct profile_sample *sample,
-                        struct pprof_writer *writer, struct pprof_label *to)
-{
-    const struct correlation ids = ids_of(labels, sample);
     size_t count = 0;
-    assert(to != NULL);
     if (ids.has_span)
-        to[count++] = (struct pprof_label){
-            .key = pprof_writer_text(writer, slice_of_text("span_id")),
-            .text = write_hex(writer, ids.span_id, sizeof(ids.span_id)),
-        };
+        to[count++] = id_label(writer, "span_id", ids.span_id, sizeof(ids.span_id));
     if (ids.has_trace && labels->rules->has_trace_id)
-        to[count++] = (struct pprof_label){
-            .key = pprof_writer_text(writer, slice_of_text("trace_id")),
-            .text = write_hex(writer, ids.trace_id, sizeof(ids.trace_id)),
-        };
+        to[count++] = id_label(writer, "trace_id", ids.trace_id, sizeof(ids.trace_id));
     return count;
-}
-
-/* A name counts once: the ids first, then the attributes in their order. */
-static bool has_key(const struct pprof_label *labels, size_t count, uint32_t key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (labels[i].key == key)
-            return true;
-    return false;
 }
 
 size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample *sample,
                          struct pprof_writer *writer, const struct pprof_label **ret_labels)
 {
-    assert(sample != NULL);
-    assert(writer != NULL);
     size_t most = profile_numbers_count(&sample->attributes.numbers) + ID_LABELS_MAX;
     struct pprof_label *to = scratch_room(&labels->labels, labels->budget, most * sizeof(to[0]));
     if (to == NULL) {
@@ -317,7 +260,11 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
             continue;
         if (slot->generation != labels->generation)
             write_label(labels, index, slot, writer);
-        if (slot->label.key != 0 && !has_key(to, count, slot->label.key))
+        /* A name counts once: the ids first, then the attributes in their order. */
+        bool is_new = slot->label.key != 0;
+        for (size_t i = 0; is_new && i < count; i++)
+            is_new = to[i].key != slot->label.key;
+        if (is_new)
             to[count++] = slot->label;
     }
     *ret_labels = to;
@@ -326,7 +273,6 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
 
 uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sample *sample)
 {
-    assert(sample != NULL);
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     uint64_t cost = profile_index_is_set(sample->link) ? ID_LABELS_MAX * 2 * LABEL_BYTES_MAX : 0;
     struct profile_index index;
@@ -351,7 +297,6 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
 bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
                          struct slice *ret_name)
 {
-    assert(ret_name != NULL);
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
     while (profile_indices_next(&reader, &index)) {
@@ -359,7 +304,7 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
         if (slot == NULL || slot->kind != KIND_SERVICE)
             continue;
         struct value value = value_read(profile_attribute_at(labels->dictionary, index).value);
-        /* As much as its label will have: samples are told apart by it, one by one. */
+        /* Cut as its label will be, since samples are grouped by it. */
         *ret_name = otlp_text_cut(value.bytes, labels->rules->value_bytes_max);
         return true;
     }

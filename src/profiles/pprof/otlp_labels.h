@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OTLP says of a sample besides its stack, as pprof labels: its attributes and its link. Which
- * attributes, under which names, is a matter of rules. One owner. */
+/* Converts the attributes and the link of an OTLP sample to pprof labels. Rules say which
+ * attributes and under which names. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,12 +19,12 @@ struct profile_sample;
 enum { OTLP_LABEL_NAMES_MAX = 100, OTLP_LABEL_NAME_BYTES_MAX = 1024 };
 
 struct otlp_label_rules {
-    bool has_trace_id;        /* the link's trace id as a label, beside its span id */
-    bool lifts_ids;           /* attributes that name the span, however spelt, are as its link */
-    bool has_numbers;         /* integers as numbers with a unit; else as text */
-    bool keeps_dots;          /* in names; else they become underscores */
-    bool has_plain_names;     /* as OTLP_NAME_PLAIN */
-    bool takes_least;         /* of a list that one text, as the server does with a repeated key */
+    bool has_trace_id; /* the link's trace id as a label, beside its span id */
+    bool lifts_ids;    /* attributes with the ids of the span, in any spelling, act as its link */
+    bool has_numbers;  /* integers as numbers with a unit; else as text */
+    bool keeps_dots;   /* in names; else they become underscores */
+    bool has_plain_names; /* as OTLP_NAME_PLAIN */
+    bool takes_least; /* of a list only the least string, as the server does with a repeated key */
     bool keeps_service;       /* service.name as a label like any other */
     size_t names_max;         /* different ones, at most OTLP_LABEL_NAMES_MAX; ids not counted */
     size_t value_bytes_max;   /* longer ones are cut */
@@ -52,16 +52,16 @@ struct otlp_labels {
 void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules *rules,
                       const struct profile_dictionary *dictionary, struct budget *budget);
 void otlp_labels_fini(struct otlp_labels *labels);
-/* Other rules, which outlive the labels; what was found by the old ones is forgotten. */
+/* Switches to other rules, which outlive the labels. */
 void otlp_labels_set_rules(struct otlp_labels *labels, const struct otlp_label_rules *rules);
-/* Texts that were written go with the profile that they were written to. */
+/* A new profile: no strings are written yet. */
 void otlp_labels_begin(struct otlp_labels *labels);
-/* The sample's labels, their texts written; valid until the next call. */
+/* Writes the strings of the sample's labels. The labels are valid until the next call. */
 size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample *sample,
                          struct pprof_writer *writer, const struct pprof_label **ret_labels);
-/* How many bytes their texts and they themselves take at most. */
+/* An upper bound of the bytes that the labels and their strings take. */
 uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sample *sample);
-/* The sample's own service.name; false: it has none. */
+/* The sample's own service.name. False: it has none. */
 bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
                          struct slice *ret_name);
 
@@ -71,7 +71,7 @@ enum otlp_name_form {
     OTLP_NAME_PLAIN, /* letters, digits and underscores, no digit in front: all that old servers
                         take */
 };
-/* A label name out of an attribute key. False for what must not be one: empty, too long, no UTF-8,
- * or with "__" in front, which is the server's. */
+/* Makes a label name of an attribute key. False: it is empty, too long, no UTF-8, or begins with
+ * "__", which is reserved for the server. */
 bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form form,
                      struct slice *ret_name);

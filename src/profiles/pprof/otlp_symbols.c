@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbols from an OTLP dictionary into a pprof writer. Runs on the thread of the owner. */
+/* Writes symbols of an OTLP dictionary to a pprof writer. Runs on the thread of the owner. */
 #include "src/profiles/pprof/otlp_symbols.h"
 
 #include <assert.h>
@@ -10,14 +10,14 @@
 #include "src/profiles/pprof/pprof_writer.h"
 
 enum {
-    /* Upper bounds of what one message takes without its texts. */
+    /* Upper bounds of the bytes of one message without its strings. */
     MAPPING_BYTES_MAX = 100,
     FUNCTION_BYTES_MAX = 64,
     LOCATION_BYTES_MAX = 48,
     LINE_BYTES_MAX = 40,
-    TEXT_BYTES_MAX = 8,
-    /* A location or mapping whose entry is larger is no honest one: walking through it again and
-     * again would be work without end. */
+    STRING_BYTES_MAX = 8,
+    /* Larger entries of locations and mappings are hostile: walking through them again and again
+     * would take too long. */
     ENTRY_BYTES_MAX = 4096,
 };
 
@@ -29,23 +29,20 @@ struct slot {
 void otlp_symbols_init(struct otlp_symbols *symbols, const struct profile_dictionary *dictionary,
                        struct budget *budget)
 {
-    assert(dictionary != NULL);
     *symbols = (struct otlp_symbols){.dictionary = dictionary, .budget = budget};
 }
 
 void otlp_symbols_fini(struct otlp_symbols *symbols)
 {
-    assert(symbols != NULL);
     for (unsigned table = 0; table < PROFILE_TABLES; table++)
         scratch_fini(&symbols->slots[table], symbols->budget);
     scratch_fini(&symbols->mappings, symbols->budget);
     scratch_fini(&symbols->lines, symbols->budget);
-    scratch_fini(&symbols->text, symbols->budget);
+    scratch_fini(&symbols->repaired, symbols->budget);
 }
 
 void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *writer)
 {
-    assert(writer != NULL);
     symbols->writer = writer;
     symbols->generation++;
     for (unsigned table = 0; table < PROFILE_TABLES; table++)
@@ -53,10 +50,9 @@ void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *write
     symbols->nameless = 0;
 }
 
-/* Memory that grows by what is asked for; NULL: none, which is remembered. */
+/* NULL: no memory, and has_failed is set. */
 static void *room(struct otlp_symbols *symbols, struct scratch *scratch, size_t bytes)
 {
-    assert(scratch != NULL);
     void *memory = scratch_room(scratch, symbols->budget, bytes);
     symbols->has_failed |= memory == NULL;
     return memory;
@@ -79,53 +75,47 @@ static bool is_written(const struct otlp_symbols *symbols, const struct slot *sl
     return slot->generation == symbols->generation;
 }
 
-/* The next id of the table, for the slot. */
+/* Gives the slot the next id of its table. */
 static uint32_t give_id(struct otlp_symbols *symbols, enum profile_table table, struct slot *slot)
 {
-    assert(slot != NULL);
     *slot = (struct slot){.generation = symbols->generation, .id = ++symbols->ids[table]};
     return slot->id;
 }
 
-uint32_t otlp_symbols_text(struct otlp_symbols *symbols, struct profile_index index)
+uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
     struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
-    struct slice text = profile_string_at(symbols->dictionary, index);
-    if (otlp_text_valid(text) < text.size) {
-        uint8_t *repaired = room(symbols, &symbols->text, text.size);
-        text = repaired != NULL ? otlp_text_repaired(text, repaired) : slice_of(NULL, 0);
+    struct slice string = profile_string_at(symbols->dictionary, index);
+    if (otlp_text_valid(string) < string.size) {
+        uint8_t *repaired = room(symbols, &symbols->repaired, string.size);
+        string = repaired != NULL ? otlp_text_repaired(string, repaired) : slice_of(NULL, 0);
     }
     slot->generation = symbols->generation;
-    slot->id = pprof_writer_text(symbols->writer, text);
+    slot->id = pprof_writer_string(symbols->writer, string);
     return slot->id;
 }
 
+/* Writes the function of a line. Where OTLP has none, or one without a name, pprof needs one
+ * without a name. */
 static uint32_t write_function(struct otlp_symbols *symbols, struct profile_index index)
 {
-    assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
-    if (slot == NULL || is_written(symbols, slot))
-        return slot != NULL ? slot->id : 0;
-    struct profile_function from = profile_function_at(symbols->dictionary, index);
-    const struct pprof_function to = {
-        .id = give_id(symbols, PROFILE_FUNCTIONS, slot),
-        .name = otlp_symbols_text(symbols, from.name),
-        .system_name = otlp_symbols_text(symbols, from.system_name),
-        .filename = otlp_symbols_text(symbols, from.filename),
-        .start_line = from.start_line,
-    };
-    pprof_writer_function(symbols->writer, &to);
-    return slot->id;
-}
-
-/* What OTLP does not tell from no function, one without a name, is one in pprof: a line must have
- * one there. */
-static uint32_t write_nameless(struct otlp_symbols *symbols)
-{
-    assert(symbols->writer != NULL);
+    if (slot != NULL && !is_written(symbols, slot)) {
+        struct profile_function from = profile_function_at(symbols->dictionary, index);
+        const struct pprof_function to = {
+            .id = give_id(symbols, PROFILE_FUNCTIONS, slot),
+            .name = otlp_symbols_string(symbols, from.name),
+            .system_name = otlp_symbols_string(symbols, from.system_name),
+            .filename = otlp_symbols_string(symbols, from.filename),
+            .start_line = from.start_line,
+        };
+        pprof_writer_function(symbols->writer, &to);
+    }
+    if (slot != NULL && slot->id != 0)
+        return slot->id;
     if (symbols->nameless == 0) {
         symbols->nameless = ++symbols->ids[PROFILE_FUNCTIONS];
         pprof_writer_function(symbols->writer, &(struct pprof_function){.id = symbols->nameless});
@@ -133,37 +123,26 @@ static uint32_t write_nameless(struct otlp_symbols *symbols)
     return symbols->nameless;
 }
 
-/* gnu before go before htlhash: what most back-ends look symbols up by. */
-static unsigned build_id_rank(struct slice key)
-{
-    static const char *const keys[] = {"process.executable.build_id.htlhash",
-                                       "process.executable.build_id.go",
-                                       "process.executable.build_id.gnu"};
-    for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (slice_equal_text(key, keys[i]))
-            return i + 1;
-    return 0;
-}
-
-static void set_flag(struct pprof_mapping *mapping, struct slice key, bool flag)
-{
-    if (slice_equal_text(key, "pprof.mapping.has_functions"))
-        mapping->has_functions = flag;
-    else if (slice_equal_text(key, "pprof.mapping.has_filenames"))
-        mapping->has_filenames = flag;
-    else if (slice_equal_text(key, "pprof.mapping.has_line_numbers"))
-        mapping->has_line_numbers = flag;
-    else if (slice_equal_text(key, "pprof.mapping.has_inline_frames"))
-        mapping->has_inline_frames = flag;
-}
-
 static void read_mapping_attributes(struct otlp_symbols *symbols,
                                     const struct profile_indices *attributes,
                                     struct pprof_mapping *mapping)
 {
+    /* Of several build ids gnu, then go, then htlhash: most back-ends look symbols up by gnu's. */
+    static const char *const build_ids[] = {"process.executable.build_id.htlhash",
+                                            "process.executable.build_id.go",
+                                            "process.executable.build_id.gnu"};
+    const struct {
+        const char *key;
+        bool *flag;
+    } flags[] = {
+        {"pprof.mapping.has_functions", &mapping->has_functions},
+        {"pprof.mapping.has_filenames", &mapping->has_filenames},
+        {"pprof.mapping.has_line_numbers", &mapping->has_line_numbers},
+        {"pprof.mapping.has_inline_frames", &mapping->has_inline_frames},
+    };
     const struct profile_dictionary *dictionary = symbols->dictionary;
     struct profile_indices_reader reader = profile_indices_read(attributes);
-    unsigned best = 0;
+    size_t best = 0;
     struct profile_index index;
     while (profile_indices_next(&reader, &index)) {
         if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
@@ -173,20 +152,23 @@ static void read_mapping_attributes(struct otlp_symbols *symbols,
             continue;
         struct slice key = profile_string_at(dictionary, attribute.key);
         struct value value = value_read(attribute.value);
-        unsigned rank = build_id_rank(key);
+        size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
+        while (rank > 0 && !slice_equal_text(key, build_ids[rank - 1]))
+            rank--;
         if (rank > best && value.type == VALUE_TEXT &&
             otlp_text_valid(value.bytes) == value.bytes.size) {
-            mapping->build_id = pprof_writer_text(symbols->writer, value.bytes);
+            mapping->build_id = pprof_writer_string(symbols->writer, value.bytes);
             best = rank;
         }
-        if (value.type == VALUE_BOOL)
-            set_flag(mapping, key, value.boolean);
+        for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
+            if (slice_equal_text(key, flags[i].key))
+                *flags[i].flag = value.boolean;
     }
 }
 
-static uint32_t note_mapping(struct otlp_symbols *symbols, struct profile_index index)
+/* Gives the mapping an id; it is written at the end. */
+static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index index)
 {
-    assert(symbols->generation > 0);
     struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
@@ -201,27 +183,10 @@ static uint32_t note_mapping(struct otlp_symbols *symbols, struct profile_index 
         .memory_start = from.memory_start,
         .memory_limit = from.memory_limit,
         .file_offset = from.file_offset,
-        .filename = otlp_symbols_text(symbols, from.filename),
+        .filename = otlp_symbols_string(symbols, from.filename),
     };
     read_mapping_attributes(symbols, &from.attributes, to);
     return slot->id;
-}
-
-/* What the lines of a location say of its mapping. */
-static void raise_flags(struct otlp_symbols *symbols, const struct pprof_location *location)
-{
-    assert(location->mapping <= symbols->ids[PROFILE_MAPPINGS]);
-    struct pprof_mapping *mappings = symbols->mappings.memory;
-    if (location->mapping == 0)
-        return;
-    struct pprof_mapping *mapping = &mappings[location->mapping - 1];
-    mapping->has_inline_frames |= location->lines_count > 1;
-    for (size_t i = 0; i < location->lines_count; i++) {
-        bool is_named = location->lines[i].function != symbols->nameless;
-        mapping->has_functions |= is_named;
-        mapping->has_filenames |= is_named;
-        mapping->has_line_numbers |= location->lines[i].line != 0;
-    }
 }
 
 static bool is_folded(const struct otlp_symbols *symbols, const struct profile_indices *attributes)
@@ -241,25 +206,6 @@ static bool is_folded(const struct otlp_symbols *symbols, const struct profile_i
     return false;
 }
 
-static size_t write_lines(struct otlp_symbols *symbols, struct slice location)
-{
-    struct wire_reader reader = wire_reader_of(location);
-    struct profile_line line;
-    size_t count = 0;
-    while (profile_next_line(&reader, &line)) {
-        struct pprof_line *lines = room(symbols, &symbols->lines, (count + 1) * sizeof(lines[0]));
-        if (lines == NULL)
-            break;
-        uint32_t function = write_function(symbols, line.function);
-        lines[count++] = (struct pprof_line){
-            .function = function != 0 ? function : write_nameless(symbols),
-            .line = line.line,
-            .column = line.column,
-        };
-    }
-    return count;
-}
-
 uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
@@ -269,36 +215,45 @@ uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_inde
     struct profile_location from = profile_location_at(symbols->dictionary, index);
     struct pprof_location to = {
         .id = give_id(symbols, PROFILE_LOCATIONS, slot),
-        .mapping = note_mapping(symbols, from.mapping),
+        .mapping = add_mapping(symbols, from.mapping),
         .address = from.address,
         .is_folded = is_folded(symbols, &from.attributes),
-        .lines_count = write_lines(symbols, from.bytes),
-        .lines = NULL,
     };
+    struct wire_reader reader = wire_reader_of(from.bytes);
+    struct profile_line line;
+    while (profile_next_line(&reader, &line)) {
+        struct pprof_line *lines =
+            room(symbols, &symbols->lines, (to.lines_count + 1) * sizeof(lines[0]));
+        if (lines == NULL)
+            break;
+        lines[to.lines_count++] = (struct pprof_line){
+            .function = write_function(symbols, line.function),
+            .line = line.line,
+            .column = line.column,
+        };
+    }
     to.lines = symbols->lines.memory;
-    raise_flags(symbols, &to);
+    /* The flags of a mapping follow from the lines of its locations. */
+    struct pprof_mapping *mappings = symbols->mappings.memory;
+    struct pprof_mapping *mapping = to.mapping != 0 ? &mappings[to.mapping - 1] : NULL;
+    if (mapping != NULL)
+        mapping->has_inline_frames |= to.lines_count > 1;
+    for (size_t i = 0; mapping != NULL && i < to.lines_count; i++) {
+        bool is_named = to.lines[i].function != symbols->nameless;
+        mapping->has_functions |= is_named;
+        mapping->has_filenames |= is_named;
+        mapping->has_line_numbers |= to.lines[i].line != 0;
+    }
     pprof_writer_location(symbols->writer, &to);
     return slot->id;
 }
 
-static uint64_t text_cost(struct otlp_symbols *symbols, struct profile_index index)
+static uint64_t string_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
     if (slot == NULL || is_written(symbols, slot))
         return 0;
-    return TEXT_BYTES_MAX + profile_string_at(symbols->dictionary, index).size;
-}
-
-static uint64_t function_cost(struct otlp_symbols *symbols, struct profile_index index)
-{
-    const struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
-    if (slot == NULL)
-        return symbols->nameless == 0 ? FUNCTION_BYTES_MAX : 0;
-    if (is_written(symbols, slot))
-        return 0;
-    struct profile_function function = profile_function_at(symbols->dictionary, index);
-    return FUNCTION_BYTES_MAX + text_cost(symbols, function.name) +
-           text_cost(symbols, function.system_name) + text_cost(symbols, function.filename);
+    return STRING_BYTES_MAX + profile_string_at(symbols->dictionary, index).size;
 }
 
 static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table,
@@ -307,7 +262,7 @@ static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table tabl
     return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
 }
 
-/* The attributes of a mapping are small beside the rest: they count with all their bytes. */
+/* Counts all bytes of a mapping's attributes, since they are few. */
 static uint64_t mapping_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     const struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
@@ -318,11 +273,11 @@ static uint64_t mapping_cost(struct otlp_symbols *symbols, struct profile_index 
     const struct profile_dictionary *dictionary = symbols->dictionary;
     struct profile_mapping mapping = profile_mapping_at(dictionary, index);
     struct profile_indices_reader reader = profile_indices_read(&mapping.attributes);
-    uint64_t cost = MAPPING_BYTES_MAX + text_cost(symbols, mapping.filename);
+    uint64_t cost = MAPPING_BYTES_MAX + string_cost(symbols, mapping.filename);
     struct profile_index attribute;
     while (profile_indices_next(&reader, &attribute))
         if (profile_has(dictionary, PROFILE_ATTRIBUTES, attribute))
-            cost += TEXT_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
+            cost += STRING_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
     return cost;
 }
 
@@ -338,14 +293,23 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile
     struct wire_reader reader = wire_reader_of(location.bytes);
     struct profile_line line;
     uint64_t cost = LOCATION_BYTES_MAX + mapping_cost(symbols, location.mapping);
-    while (profile_next_line(&reader, &line))
-        cost += LINE_BYTES_MAX + function_cost(symbols, line.function);
+    while (profile_next_line(&reader, &line)) {
+        cost += LINE_BYTES_MAX;
+        const struct slot *known = slot_of(symbols, PROFILE_FUNCTIONS, line.function);
+        if (known == NULL ? symbols->nameless != 0 : is_written(symbols, known))
+            continue;
+        cost += FUNCTION_BYTES_MAX;
+        if (known == NULL)
+            continue;
+        struct profile_function function = profile_function_at(symbols->dictionary, line.function);
+        cost += string_cost(symbols, function.name) + string_cost(symbols, function.system_name) +
+                string_cost(symbols, function.filename);
+    }
     return cost;
 }
 
 uint64_t otlp_symbols_end_cost(const struct otlp_symbols *symbols)
 {
-    assert(symbols != NULL);
     return (uint64_t)symbols->ids[PROFILE_MAPPINGS] * MAPPING_BYTES_MAX;
 }
 

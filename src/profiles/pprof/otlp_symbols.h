@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings, functions, mappings and locations of an OTLP dictionary on their way into a pprof
- * profile: each is written when it is first used, and only then. One owner. */
+/* Writes strings, functions, mappings and locations of an OTLP dictionary to a pprof profile, each
+ * when it is first used. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,20 +12,20 @@
 struct budget;
 struct pprof_writer;
 
-/* The cost of what is not to be written at all. */
+/* The cost of what must not be written at all. */
 #define OTLP_SYMBOLS_TOO_LARGE ((uint64_t)UINT32_MAX)
 
 struct otlp_symbols {
     const struct profile_dictionary *dictionary;
     struct pprof_writer *writer;
     struct budget *budget;
-    struct scratch slots[PROFILE_TABLES]; /* by index: what is written already, under which id */
+    struct scratch slots[PROFILE_TABLES]; /* by index: the ids of what is written */
     struct scratch mappings;              /* by id: struct pprof_mapping, written at the end */
     struct scratch lines;                 /* of one location */
-    struct scratch text;                  /* a repaired string */
+    struct scratch repaired;              /* a string */
     uint32_t ids[PROFILE_TABLES];         /* the last one given */
     uint32_t nameless;                    /* the function without a name; 0: not written yet */
-    uint32_t generation;                  /* of the profile; slots of older ones count as free */
+    uint32_t generation;                  /* of the profile; slots of older ones are free */
     bool has_failed;                      /* no memory */
 };
 
@@ -34,13 +34,13 @@ void otlp_symbols_init(struct otlp_symbols *symbols, const struct profile_dictio
 void otlp_symbols_fini(struct otlp_symbols *symbols);
 /* A new profile: nothing is written yet. */
 void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *writer);
-/* Indices that are out of range are as good as 0. */
-uint32_t otlp_symbols_text(struct otlp_symbols *symbols, struct profile_index index);
-/* Its id; 0 for index 0. */
+/* Indices out of range count as 0. */
+uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index index);
+/* The id of a location; 0 for index 0. */
 uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index);
-/* How many bytes otlp_symbols_location would write at most, mapping included. */
+/* An upper bound of the bytes that otlp_symbols_location would write, mapping included. */
 uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index);
-/* How many bytes otlp_symbols_end will write at most. */
+/* An upper bound of the bytes that otlp_symbols_end will write. */
 uint64_t otlp_symbols_end_cost(const struct otlp_symbols *symbols);
-/* Writes the mappings: their flags are known only now. */
+/* Writes the mappings, whose flags are complete only now. */
 void otlp_symbols_end(struct otlp_symbols *symbols);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts and values of OTLP profiles. Pure functions; any thread. */
+/* Strings and values of OTLP profiles. Pure functions; any thread. */
 #include "src/profiles/pprof/otlp_text.h"
 
 #include <assert.h>
@@ -15,7 +15,6 @@ enum { VALUE_STRINDEX = 8, KEY_STRINDEX = 3, LISTS_IN_LISTS_MAX = 4 };
 
 size_t otlp_text_valid(struct slice text)
 {
-    assert(text.data != NULL || text.size == 0);
     size_t at = 0;
     while (at < text.size) {
         size_t size = utf8_size(slice_of(text.data + at, text.size - at));
@@ -52,58 +51,45 @@ struct slice otlp_text_cut(struct slice text, size_t bytes_max)
     return slice_of(text.data, size);
 }
 
-/* The string that a value refers to instead of holding it; false: it refers to none. */
-static bool find_reference(const struct profile_dictionary *dictionary, struct slice encoded,
-                           struct slice *ret_text)
-{
-    assert(dictionary != NULL);
-    struct wire_reader reader = wire_reader_of(encoded);
-    struct wire_field field;
-    bool is_found = false;
-    while (wire_read_field(&reader, &field)) {
-        is_found = field.number == VALUE_STRINDEX && field.type == WIRE_VARINT &&
-                   profile_has(dictionary, PROFILE_STRINGS, profile_index_of(field.number_value));
-        if (is_found)
-            *ret_text = profile_string_at(dictionary, profile_index_of(field.number_value));
-    }
-    return is_found;
-}
-
-/* The one element of a list; false: there are none or several. */
-static bool find_only_element(struct slice list, struct slice *ret_element)
-{
-    assert(ret_element != NULL);
-    struct wire_reader reader = wire_reader_of(list);
-    struct wire_field field;
-    unsigned count = 0;
-    while (wire_read_field(&reader, &field)) {
-        if (field.number != 1 || field.type != WIRE_BYTES)
-            continue;
-        *ret_element = field.bytes;
-        count++;
-    }
-    return count == 1;
-}
-
 bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *dictionary,
                         struct slice encoded, size_t bytes_max, struct slice *ret_text)
 {
-    assert(arena != NULL);
     struct slice text = {.size = 0};
     struct value value = value_read(encoded);
-    struct slice element;
-    for (unsigned i = 0; value.type == VALUE_LIST && i < LISTS_IN_LISTS_MAX &&
-                         find_only_element(value.bytes, &element);
-         i++) {
+    struct wire_field field;
+    /* A list of one counts as its element. */
+    for (unsigned i = 0; value.type == VALUE_LIST && i < LISTS_IN_LISTS_MAX; i++) {
+        struct wire_reader list = wire_reader_of(value.bytes);
+        struct slice element = {.size = 0};
+        unsigned count = 0;
+        while (wire_read_field(&list, &field)) {
+            if (field.number != 1 || field.type != WIRE_BYTES)
+                continue;
+            element = field.bytes;
+            count++;
+        }
+        if (count != 1)
+            break;
         encoded = element;
         value = value_read(encoded);
     }
-    if (value.type == VALUE_TEXT)
+    if (value.type == VALUE_TEXT) {
         text = value.bytes;
-    else if (value.type == VALUE_EMPTY && !find_reference(dictionary, encoded, &text))
+    } else if (value.type == VALUE_EMPTY) { /* it may refer to a string of the dictionary */
+        struct wire_reader reader = wire_reader_of(encoded);
+        bool is_found = false;
+        while (wire_read_field(&reader, &field)) {
+            is_found =
+                field.number == VALUE_STRINDEX && field.type == WIRE_VARINT &&
+                profile_has(dictionary, PROFILE_STRINGS, profile_index_of(field.number_value));
+            if (is_found)
+                text = profile_string_at(dictionary, profile_index_of(field.number_value));
+        }
+        if (!is_found)
+            return false;
+    } else if (!value_to_text(arena, encoded, &text)) {
         return false;
-    else if (value.type != VALUE_EMPTY && !value_to_text(arena, encoded, &text))
-        return false;
+    }
     uint8_t *room = otlp_text_valid(text) < text.size ? arena_try_alloc(arena, text.size) : NULL;
     if (otlp_text_valid(text) < text.size && room == NULL)
         return false;
@@ -113,7 +99,6 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
 
 struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary, struct slice key_value)
 {
-    assert(dictionary != NULL);
     struct otlp_pair pair = {.key = {.size = 0}};
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of an OTLP Profile into pprof, part by part. What a sample would take is known before it
- * is written, so that a part ends before its limit. Runs on the thread of the owner. */
+/* Converts samples of an OTLP Profile to pprof, part by part. The cost of a sample is estimated
+ * before it is written, so that a part ends before its limit. Runs on the thread of the owner. */
 #include "src/profiles/pprof/otlp_to_pprof.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 enum {
     SAMPLE_BYTES_MAX = 32,          /* without its locations and labels */
     LOCATION_ID_BYTES_MAX = 5,      /* in a sample */
-    PROFILE_TEXTS_BYTES_MAX = 4096, /* types, times and what the profile's attributes say */
-    STACK_ENTRY_BYTES_MAX = 16384   /* larger ones are dropped: thousands of frames, each time */
+    PROFILE_TEXTS_BYTES_MAX = 4096, /* types, times and the profile's attributes */
+    STACK_ENTRY_BYTES_MAX = 16384   /* larger ones are dropped: thousands of frames */
 };
 
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
@@ -42,7 +42,6 @@ void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
 
 void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
 {
-    assert(conversion != NULL);
     otlp_symbols_fini(&conversion->symbols);
     otlp_labels_fini(&conversion->labels);
     pprof_writer_fini(&conversion->writer);
@@ -53,11 +52,10 @@ void otlp_to_pprof_fini(struct otlp_to_pprof *conversion)
 
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
 {
-    assert(conversion != NULL);
     return conversion->symbols.has_failed || conversion->labels.has_failed;
 }
 
-/* Place of the sample's service; new ones are added while there is room. */
+/* The place of the sample's service. adds: new ones, while there is room. */
 static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
                          bool adds)
 {
@@ -76,7 +74,6 @@ static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_
 
 size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile)
 {
-    assert(profile != NULL);
     struct wire_reader reader = wire_reader_of(profile->bytes);
     struct profile_sample sample;
     conversion->services[0] = slice_of(NULL, 0);
@@ -98,11 +95,18 @@ static const struct {
 
 enum { PROFILE_TEXTS = sizeof(profile_texts) / sizeof(profile_texts[0]) };
 
-/* Finds them once for all parts of the profile. */
-static void find_profile_texts(struct otlp_to_pprof *conversion, const struct profile *profile)
+void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
+                         const struct otlp_to_pprof_source *source)
 {
     const struct profile_dictionary *dictionary = conversion->dictionary;
-    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    bool is_new = conversion->source.profile != source->profile || source->service == 0;
+    conversion->source = *source;
+    conversion->reader = wire_reader_of(source->profile->bytes);
+    conversion->has_pending = false;
+    if (!is_new)
+        return;
+    /* The attributes of the profile that become its comments and the like, for all parts. */
+    struct profile_indices_reader reader = profile_indices_read(&source->profile->attributes);
     struct profile_index index;
     conversion->texts_count = 0;
     while (conversion->texts_count < OTLP_TEXTS_MAX && profile_indices_next(&reader, &index)) {
@@ -119,38 +123,18 @@ static void find_profile_texts(struct otlp_to_pprof *conversion, const struct pr
     }
 }
 
-void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
-                         const struct otlp_to_pprof_source *source)
-{
-    assert(source->profile != NULL);
-    assert(source->type != NULL);
-    if (conversion->source.profile != source->profile || source->service == 0)
-        find_profile_texts(conversion, source->profile);
-    conversion->source = *source;
-    conversion->reader = wire_reader_of(source->profile->bytes);
-    conversion->has_pending = false;
-}
-
-static int64_t added(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
-/* The sum of the values; without any, each timestamp counts one. Counts of samples become time
- * where the type says so. */
+/* The sum of the values; without values each timestamp counts one. Counts of samples become time if
+ * the type says so. */
 static int64_t value_of(const struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
-    assert(conversion->source.type != NULL);
     struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
     int64_t value = 0;
     int64_t product;
     uint64_t one;
     bool has_values = false;
     while (profile_numbers_next(&reader, &one)) {
-        value = added(value, (int64_t)one);
+        if (__builtin_add_overflow(value, (int64_t)one, &value))
+            value = (int64_t)one > 0 ? INT64_MAX : INT64_MIN;
         has_values = true;
     }
     if (!has_values)
@@ -162,8 +146,8 @@ static int64_t value_of(const struct otlp_to_pprof *conversion, const struct pro
     return product;
 }
 
-/* Marks by index: stacks that fit into no part, which are not looked at again. NULL: index 0, out
- * of range, or no memory. */
+/* The mark of a stack that fits into no part and is not walked again. NULL: index 0, out of range,
+ * or no memory. */
 static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_index index)
 {
     if (!profile_index_is_set(index) || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
@@ -175,16 +159,7 @@ static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_inde
                          : NULL;
 }
 
-static bool has_large_stack(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
-{
-    const uint8_t *mark = large_mark(conversion, sample->stack);
-    return mark != NULL &&
-           (*mark != 0 ||
-            profile_entry_at(conversion->dictionary, PROFILE_STACKS, sample->stack).size >
-                STACK_ENTRY_BYTES_MAX);
-}
-
-/* False: the sample is not to be written, which is counted. */
+/* Counts samples that are not written. */
 static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
     if (conversion->services_count > 1 &&
@@ -195,92 +170,81 @@ static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sam
     conversion->figures.negative += value < 0;
     if (value <= 0)
         return false;
-    bool is_large = has_large_stack(conversion, sample);
+    const uint8_t *mark = large_mark(conversion, sample->stack);
+    bool is_large = mark != NULL &&
+                    (*mark != 0 ||
+                     profile_entry_at(conversion->dictionary, PROFILE_STACKS, sample->stack).size >
+                         STACK_ENTRY_BYTES_MAX);
     conversion->figures.too_large += is_large;
     return !is_large;
 }
 
 static bool next_sample(struct otlp_to_pprof *conversion)
 {
-    assert(conversion->source.profile != NULL);
-    if (conversion->has_pending)
-        return true;
-    while (profile_next_sample(&conversion->reader, &conversion->pending))
-        if (is_wanted(conversion, &conversion->pending)) {
-            conversion->has_pending = true;
-            return true;
-        }
-    return false;
+    while (!conversion->has_pending &&
+           profile_next_sample(&conversion->reader, &conversion->pending))
+        conversion->has_pending = is_wanted(conversion, &conversion->pending);
+    return conversion->has_pending;
 }
 
-static struct profile_stack stack_of(const struct otlp_to_pprof *conversion,
-                                     struct profile_index index)
-{
-    if (!profile_has(conversion->dictionary, PROFILE_STACKS, index))
-        return (struct profile_stack){.locations = {.numbers = {.number = 0}}};
-    return profile_stack_at(conversion->dictionary, index);
-}
-
-/* The locations of a stack that are written: of those that are too many, the ones nearest to the
- * root, since it tells where a stack belongs. */
+/* The locations of a stack that are written: of too many the ones nearest to the root, since it
+ * tells where a stack belongs. */
 struct stack_root {
-    uint32_t at;      /* where they begin in the packed list, plus one; 0: not known yet */
+    uint32_t at;      /* their offset in the packed list, plus one; 0: not known yet */
     uint32_t skipped; /* locations before that */
 };
 
-/* Going through a stack to its root takes as long as the stack has locations, and any number of
- * samples may have it: that is done once. */
-static struct stack_root find_root(const struct otlp_to_pprof *conversion,
-                                   const struct profile_numbers *locations)
-{
-    const size_t most = conversion->rules->depth_max;
-    struct profile_numbers_reader reader = profile_numbers_read(locations);
-    struct stack_root root = {.at = 1};
-    uint64_t location;
-    assert(most > 0);
-    /* Each takes a byte at least. */
-    size_t depth = profile_numbers_count_max(locations);
-    if (depth > most)
-        depth = profile_numbers_count(locations);
-    root.skipped = depth > most ? (uint32_t)(depth - most) : 0;
-    for (uint32_t i = 0; i < root.skipped; i++)
-        profile_numbers_next(&reader, &location);
-    if (locations->packed.size > 0)
-        root.at = (uint32_t)(reader.at - locations->packed.data) + 1;
-    return root;
-}
-
-/* Reads what is written of a stack. */
+/* Reads the locations of a stack that are written. */
 static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
                                                struct profile_index index,
                                                struct stack_root *ret_root)
 {
-    struct profile_stack stack = stack_of(conversion, index);
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    struct profile_stack stack = {.locations = {.numbers = {.number = 0}}};
+    if (profile_has(dictionary, PROFILE_STACKS, index))
+        stack = profile_stack_at(dictionary, index);
     const struct profile_numbers *locations = &stack.locations.numbers;
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    struct profile_index location;
-    struct stack_root *roots = NULL;
-    *ret_root = (struct stack_root){.at = 0};
-    if (profile_index_is_set(index) && profile_has(conversion->dictionary, PROFILE_STACKS, index))
-        roots = scratch_room(&conversion->roots, conversion->budget,
-                             conversion->dictionary->counts[PROFILE_STACKS] * sizeof(roots[0]));
-    if (roots != NULL)
-        *ret_root = roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)];
-    if (ret_root->at == 0)
-        *ret_root = find_root(conversion, locations);
-    if (roots != NULL)
-        roots[profile_place(conversion->dictionary, PROFILE_STACKS, index)] = *ret_root;
+    struct stack_root *known = NULL;
+    struct stack_root root = {.at = 0};
+    if (profile_index_is_set(index) && profile_has(dictionary, PROFILE_STACKS, index))
+        known = scratch_room(&conversion->roots, conversion->budget,
+                             dictionary->counts[PROFILE_STACKS] * sizeof(known[0]));
+    if (known != NULL) {
+        known += profile_place(dictionary, PROFILE_STACKS, index);
+        root = *known;
+    }
+    if (root.at == 0) {
+        /* Walked once: any number of samples may have the stack. Each location takes at least a
+         * byte. */
+        const size_t most = conversion->rules->depth_max;
+        struct profile_numbers_reader numbers = profile_numbers_read(locations);
+        uint64_t location;
+        size_t depth = profile_numbers_count_max(locations);
+        if (depth > most)
+            depth = profile_numbers_count(locations);
+        root.skipped = depth > most ? (uint32_t)(depth - most) : 0;
+        for (uint32_t i = 0; i < root.skipped; i++)
+            profile_numbers_next(&numbers, &location);
+        root.at = 1;
+        if (locations->packed.size > 0)
+            root.at = (uint32_t)(numbers.at - locations->packed.data) + 1;
+    }
+    if (known != NULL)
+        *known = root;
+    *ret_root = root;
     if (locations->packed.size > 0) {
-        reader.numbers.at += ret_root->at - 1;
+        reader.numbers.at += root.at - 1;
         return reader;
     }
-    /* After profile_normalize few are not in one place, all of them short. */
-    for (uint32_t i = 0; i < ret_root->skipped; i++)
-        profile_indices_next(&reader, &location);
+    /* After the ingress few lists are not packed, all of them short. */
+    struct profile_index skipped;
+    for (uint32_t i = 0; i < root.skipped; i++)
+        profile_indices_next(&reader, &skipped);
     return reader;
 }
 
-/* Upper bound of what a stack adds to the part; once it is beyond the limit it may be more. */
+/* An upper bound of the bytes that a stack adds to the part; counting ends beyond the limit. */
 static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_index stack_index)
 {
     struct stack_root root;
@@ -292,41 +256,24 @@ static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_inde
     return cost;
 }
 
-static uint64_t cost_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
 {
-    return SAMPLE_BYTES_MAX + stack_cost(conversion, sample->stack) +
-           otlp_labels_cost(&conversion->labels, sample);
-}
-
-/* The ids of the stack's locations, leaf first. */
-static size_t write_stack(struct otlp_to_pprof *conversion, struct profile_index index,
-                          const uint32_t **ret_ids)
-{
-    assert(ret_ids != NULL);
+    int64_t value = value_of(conversion, sample);
+    struct pprof_sample to = {.values = &value};
     struct stack_root root;
-    struct profile_indices_reader reader = read_root(conversion, index, &root);
+    struct profile_indices_reader reader = read_root(conversion, sample->stack, &root);
     uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
                                  (conversion->rules->depth_max + 1) * sizeof(ids[0]));
-    size_t count = 0;
     struct profile_index location;
     conversion->figures.cut += root.skipped > 0;
     conversion->symbols.has_failed |= ids == NULL;
     while (ids != NULL && profile_indices_next(&reader, &location)) {
         uint32_t id = otlp_symbols_location(&conversion->symbols, location);
         if (id != 0)
-            ids[count++] = id;
+            ids[to.locations_count++] = id;
     }
-    assert(count <= conversion->rules->depth_max);
-    *ret_ids = ids;
-    return count;
-}
-
-static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
-{
-    assert(conversion->has_pending);
-    int64_t value = value_of(conversion, sample);
-    struct pprof_sample to = {.values = &value};
-    to.locations_count = write_stack(conversion, sample->stack, &to.locations);
+    assert(to.locations_count <= conversion->rules->depth_max);
+    to.locations = ids;
     to.labels_count =
         otlp_labels_write(&conversion->labels, sample, &conversion->writer, &to.labels);
     pprof_writer_sample(&conversion->writer, &to, 1);
@@ -335,52 +282,27 @@ static void write_sample(struct otlp_to_pprof *conversion, const struct profile_
 
 static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
 {
-    return pprof_writer_text(&conversion->writer, slice_of_text(text));
+    return pprof_writer_string(&conversion->writer, slice_of_text(text));
 }
 
-/* period_type is always there, be it empty: servers rely on it. */
-static void part_begin(struct otlp_to_pprof *conversion)
-{
-    assert(conversion->has_pending);
-    const struct profile_type *type = conversion->source.type;
-    struct pprof_writer *writer = &conversion->writer;
-    pprof_writer_fini(writer);
-    pprof_writer_init(writer, conversion->budget, conversion->rules->bytes_max);
-    otlp_symbols_begin(&conversion->symbols, writer);
-    otlp_labels_begin(&conversion->labels);
-    conversion->samples = 0;
-    const struct pprof_value_type sample_type = {.type = word(conversion, type->type),
-                                                 .unit = word(conversion, type->unit)};
-    const struct pprof_value_type period_type = {.type = word(conversion, type->period_type),
-                                                 .unit = word(conversion, type->period_unit)};
-    pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, sample_type);
-    pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, period_type);
-}
-
-/* Not even an empty part has room for it. */
-static void drop_pending(struct otlp_to_pprof *conversion)
-{
-    assert(conversion->has_pending);
-    uint8_t *mark = large_mark(conversion, conversion->pending.stack);
-    conversion->figures.too_large++;
-    if (mark != NULL &&
-        stack_cost(conversion, conversion->pending.stack) > conversion->rules->bytes_max / 2)
-        *mark = 1;
-}
-
-/* Adds the pending sample; false: the part is full without it. */
+/* Adds the pending sample. False: the part is full without it. */
 static bool add_pending(struct otlp_to_pprof *conversion)
 {
-    assert(conversion->has_pending);
-    uint64_t cost = cost_of(conversion, &conversion->pending) + PROFILE_TEXTS_BYTES_MAX +
-                    otlp_symbols_end_cost(&conversion->symbols);
+    const struct profile_sample *pending = &conversion->pending;
+    uint64_t stack = stack_cost(conversion, pending->stack);
+    uint64_t cost = SAMPLE_BYTES_MAX + stack + otlp_labels_cost(&conversion->labels, pending) +
+                    PROFILE_TEXTS_BYTES_MAX + otlp_symbols_end_cost(&conversion->symbols);
     bool fits = pprof_writer_has_room(&conversion->writer, cost);
     if (!fits && conversion->samples > 0)
         return false;
-    if (fits)
-        write_sample(conversion, &conversion->pending);
-    else
-        drop_pending(conversion);
+    if (fits) {
+        write_sample(conversion, pending);
+    } else { /* not even an empty part has room for it */
+        uint8_t *mark = large_mark(conversion, pending->stack);
+        conversion->figures.too_large++;
+        if (mark != NULL && stack > conversion->rules->bytes_max / 2)
+            *mark = 1;
+    }
     conversion->has_pending = false;
     return true;
 }
@@ -414,53 +336,36 @@ bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
     };
     if (!next_sample(conversion))
         return false;
-    part_begin(conversion);
-    if (conversion->writer.has_failed)
+    struct pprof_writer *writer = &conversion->writer;
+    const struct profile_type *type = conversion->source.type;
+    pprof_writer_fini(writer);
+    pprof_writer_init(writer, conversion->budget, conversion->rules->bytes_max);
+    otlp_symbols_begin(&conversion->symbols, writer);
+    otlp_labels_begin(&conversion->labels);
+    conversion->samples = 0;
+    const struct pprof_value_type sample_type = {.type = word(conversion, type->type),
+                                                 .unit = word(conversion, type->unit)};
+    const struct pprof_value_type period_type = {.type = word(conversion, type->period_type),
+                                                 .unit = word(conversion, type->period_unit)};
+    pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, sample_type);
+    pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, period_type); /* servers rely on it */
+    if (writer->has_failed)
         conversion->symbols.has_failed = true;
     while (!otlp_to_pprof_has_failed(conversion) && conversion->samples < samples_max(conversion) &&
            next_sample(conversion))
         if (!add_pending(conversion))
             break;
-    if (conversion->writer.has_failed)
+    if (writer->has_failed)
         conversion->symbols.has_failed = true;
     return conversion->samples > 0 && !otlp_to_pprof_has_failed(conversion);
 }
 
-/* What the profile's attributes say about it as a whole, as far as there is room. */
-static void write_profile_text(struct otlp_to_pprof *conversion, struct slice key,
-                               struct slice encoded)
+static void write_profile_text(struct otlp_to_pprof *conversion, enum pprof_field field,
+                               const struct value *value)
 {
-    struct value value = value_read(encoded);
-    struct wire_reader reader = wire_reader_of(value.bytes);
-    struct wire_field field;
-    for (size_t i = 0; i < PROFILE_TEXTS; i++) {
-        if (!slice_equal_text(key, profile_texts[i].key))
-            continue;
-        if (value.type == VALUE_TEXT && otlp_text_valid(value.bytes) == value.bytes.size)
-            pprof_writer_number(&conversion->writer, profile_texts[i].field,
-                                pprof_writer_text(&conversion->writer, value.bytes));
-        while (value.type == VALUE_LIST && wire_read_field(&reader, &field)) {
-            struct value one = value_read(field.bytes);
-            if (one.type == VALUE_TEXT && otlp_text_valid(one.bytes) == one.bytes.size)
-                pprof_writer_number(&conversion->writer, profile_texts[i].field,
-                                    pprof_writer_text(&conversion->writer, one.bytes));
-        }
-    }
-}
-
-static void write_profile_texts(struct otlp_to_pprof *conversion)
-{
-    const struct profile_dictionary *dictionary = conversion->dictionary;
-    for (size_t i = 0; i < conversion->texts_count; i++) {
-        struct profile_attribute attribute = profile_attribute_at(dictionary, conversion->texts[i]);
-        bool fits = pprof_writer_has_room(&conversion->writer,
-                                          2 * attribute.value.size +
-                                              otlp_symbols_end_cost(&conversion->symbols) +
-                                              PROFILE_TEXTS_BYTES_MAX / 2);
-        if (fits)
-            write_profile_text(conversion, profile_string_at(dictionary, attribute.key),
-                               attribute.value);
-    }
+    if (value->type == VALUE_TEXT && otlp_text_valid(value->bytes) == value->bytes.size)
+        pprof_writer_number(&conversion->writer, field,
+                            pprof_writer_string(&conversion->writer, value->bytes));
 }
 
 static uint64_t positive(uint64_t number)
@@ -473,9 +378,29 @@ struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t tim
     assert(conversion->samples > 0);
     struct pprof_writer *writer = &conversion->writer;
     const struct profile *profile = conversion->source.profile;
+    const struct profile_dictionary *dictionary = conversion->dictionary;
     uint64_t written = conversion->samples;
     conversion->samples = 0;
-    write_profile_texts(conversion);
+    /* Comments and the like, as far as there is room. */
+    for (size_t i = 0; i < conversion->texts_count; i++) {
+        struct profile_attribute attribute = profile_attribute_at(dictionary, conversion->texts[i]);
+        struct slice key = profile_string_at(dictionary, attribute.key);
+        struct value value = value_read(attribute.value);
+        struct wire_reader list = wire_reader_of(value.bytes);
+        struct wire_field field;
+        size_t row = 0;
+        if (!pprof_writer_has_room(writer, 2 * attribute.value.size +
+                                               otlp_symbols_end_cost(&conversion->symbols) +
+                                               PROFILE_TEXTS_BYTES_MAX / 2))
+            continue;
+        while (!slice_equal_text(key, profile_texts[row].key))
+            row++;
+        write_profile_text(conversion, profile_texts[row].field, &value);
+        while (value.type == VALUE_LIST && wire_read_field(&list, &field)) {
+            struct value one = value_read(field.bytes);
+            write_profile_text(conversion, profile_texts[row].field, &one);
+        }
+    }
     pprof_writer_number(writer, PPROF_TIME, positive(time_ns));
     pprof_writer_number(writer, PPROF_DURATION, positive(profile->duration_ns));
     pprof_writer_number(writer, PPROF_PERIOD, (uint64_t)profile->period);

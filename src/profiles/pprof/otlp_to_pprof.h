@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One OTLP Profile into one or more pprof profiles that keep limits. Use:
+/* Converts an OTLP Profile to one or more pprof profiles within limits. Use:
  *     otlp_to_pprof_begin(&conversion, &source);
  *     while (otlp_to_pprof_fill(&conversion))
  *         output = otlp_to_pprof_take(&conversion, time_ns);
@@ -19,7 +19,7 @@
 struct budget;
 struct buffer;
 
-/* Services that samples of one Profile may name; further ones count as none. */
+/* Most services that samples of one Profile may name; others count as none. */
 enum { OTLP_SERVICES_MAX = 32 };
 /* Attributes of a Profile that become its comments and the like. */
 enum { OTLP_TEXTS_MAX = 16 };
@@ -37,16 +37,16 @@ struct otlp_to_pprof_source {
     size_t service; /* only samples of that service; see otlp_to_pprof_services */
 };
 
-/* What became of samples, since init. */
+/* Counts of samples since init. */
 struct otlp_to_pprof_figures {
     uint64_t written;
     uint64_t zero;
     uint64_t negative;
-    uint64_t too_large; /* its stack is beyond what any part may hold */
+    uint64_t too_large; /* its stack fits into no part */
     uint64_t cut;       /* written without the leaves of its stack */
 };
 
-/* Where a part begins. */
+/* The state at the start of a part. */
 struct otlp_to_pprof_mark {
     struct wire_reader reader;
     struct profile_sample pending;
@@ -66,15 +66,15 @@ struct otlp_to_pprof {
     struct scratch roots;                     /* struct stack_root by index */
     struct slice services[OTLP_SERVICES_MAX]; /* the first has no data: samples without one */
     size_t services_count;
-    struct profile_index texts[OTLP_TEXTS_MAX]; /* attributes of the profile that say more of it */
+    struct profile_index texts[OTLP_TEXTS_MAX]; /* attributes of the profile, see OTLP_TEXTS_MAX */
     size_t texts_count;
     struct otlp_to_pprof_figures figures;
     struct otlp_to_pprof_source source;
     struct wire_reader reader;     /* over the samples */
-    struct profile_sample pending; /* read, did not fit into the last part */
+    struct profile_sample pending; /* read, but not written */
     bool has_pending;
     uint64_t samples;                 /* in this part */
-    uint64_t samples_max;             /* of a part, below that of the rules; 0: theirs */
+    uint64_t samples_max;             /* of a part, if less than that of the rules; 0: not set */
     struct otlp_to_pprof_mark before; /* this part */
 };
 
@@ -82,20 +82,20 @@ struct otlp_to_pprof {
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
                         const struct profile_dictionary *dictionary, struct budget *budget);
 void otlp_to_pprof_fini(struct otlp_to_pprof *conversion);
-/* Other rules from the next _services or _begin on. They outlive the conversion. */
+/* Switches to other rules from the next _services or _begin on. They outlive the conversion. */
 void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
                              const struct otlp_to_pprof_rules *rules);
-/* Collects which services the samples of a profile name, into services; the first stands for the
- * samples that name none. Returns how many there are. */
+/* Collects the services that samples of a profile name, into services; the first stands for samples
+ * that name none. Returns their number. */
 size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile);
-/* What source points to stays until the last part. */
+/* What source points to must stay valid until the last part. */
 void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
                          const struct otlp_to_pprof_source *source);
-/* Gathers the samples of the next part; false: there are no more, or has_failed. */
+/* Gathers the samples of the next part. False: there are no more, or has_failed. */
 bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion);
-/* Forgets the part that was gathered: the next one begins where it began. */
+/* Discards the part that was gathered: the next one begins where it began. */
 void otlp_to_pprof_rewind(struct otlp_to_pprof *conversion);
-/* The part, with that time, owned by the caller; NULL: has_failed. */
+/* The part, with that time. The caller owns it. NULL: has_failed. */
 struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t time_ns);
-/* No memory: what was filled is of no use. */
+/* No memory: the part is unusable. */
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion);

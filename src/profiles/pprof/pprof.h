@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pprof profile as plain tables: what the reader makes of bytes. Texts are indices into strings;
- * mappings, locations and functions are named by their place in their table plus one, 0 meaning
- * none, so that ids as they came matter to nobody. Read-only once made; any thread. */
+/* A pprof profile as tables. Strings are referred to by index; mappings, locations and functions by
+ * their place in their table plus one, 0 meaning none, whatever their ids were. Read-only once
+ * made; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -96,7 +96,7 @@ struct pprof {
     uint32_t doc_url;
 };
 
-/* Field numbers of the messages, for whoever reads or writes them. */
+/* Field numbers of Profile (perftools.profiles). */
 enum pprof_field {
     PPROF_SAMPLE_TYPE = 1,
     PPROF_SAMPLE,

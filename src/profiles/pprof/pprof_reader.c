@@ -1,17 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pprof bytes into tables, in two passes: one counts, one fills. Fields may come in any order, so
- * that references are resolved at the end. Pure functions; any thread. */
+/* Reads pprof bytes into tables, in two passes: one counts, one fills. Fields may come in any
+ * order, so that references are resolved at the end. Pure functions; any thread. */
 #include "src/profiles/pprof/pprof_reader.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
+#include "src/base/random.h"
 #include "src/codec/gzip.h"
 #include "src/otlp/wire.h"
-#include "src/profiles/pprof/pprof_reading.h"
+
+/* How a scalar field is stored. */
+enum scalar { SCALAR_NUMBER, SCALAR_TEXT, SCALAR_FLAG, SCALARS_END };
+
+struct scalar_row {
+    uint8_t number; /* of the field */
+    uint8_t kind;   /* enum scalar */
+    uint16_t offset;
+};
+
+#define ROW(field, stored_as, owner, member)                                                       \
+    {                                                                                              \
+        .number = (field), .kind = (stored_as), .offset = offsetof(owner, member)                  \
+    }
+#define ROWS_END                                                                                   \
+    {                                                                                              \
+        .kind = SCALARS_END                                                                        \
+    }
+
+/* Places by id: open addressing. */
+struct id_map {
+    uint64_t *ids; /* 0: free */
+    uint32_t *places;
+    size_t mask;
+    size_t in_order; /* so many from the first on are 1, 2, 3 …, as in nearly every file */
+    uint64_t seed;   /* so that nobody can choose ids that collide */
+};
+
+struct reading {
+    struct arena *arena;
+    struct pprof *pprof;
+    struct error *error;
+    size_t counts[PPROF_FIELDS]; /* of each field of the profile */
+    struct id_map mapping_ids;
+    struct id_map location_ids;
+    struct id_map function_ids;
+    uint64_t *ids; /* scratch: the location ids of one sample */
+    size_t ids_capacity;
+};
+
+/* Elements of a repeated number, packed or one by one. */
+struct numbers {
+    size_t count;
+    uint64_t *items; /* NULL: only counts */
+};
 
 static const struct scalar_row value_type_rows[] = {
     ROW(1, SCALAR_TEXT, struct pprof_value_type, type),
@@ -41,7 +87,7 @@ static const struct scalar_row mapping_rows[] = {
     ROWS_END,
 };
 
-/* A location and a line as they stand there: with ids. */
+/* A location and a line with ids, as they are encoded. */
 struct raw_location {
     uint64_t id;
     uint64_t mapping;
@@ -88,20 +134,141 @@ static const struct scalar_row profile_rows[] = {
     ROWS_END,
 };
 
-static bool is_message_field(uint32_t number)
+/* count elements of size bytes, zeroed; NULL with the error set when the arena is full. */
+static void *take(struct reading *reading, size_t count, size_t size)
 {
-    return (number >= PPROF_SAMPLE_TYPE && number <= PPROF_STRING) || number == PPROF_PERIOD_TYPE;
+    void *room = count <= SIZE_MAX / size ? arena_try_alloc(reading->arena, count * size) : NULL;
+    if (room == NULL)
+        error_set(reading->error, "the profile needs more memory than it may have");
+    else
+        memset(room, 0, count * size);
+    return room;
 }
 
-static size_t count_varints(struct slice packed)
+/* Returns false: the reader's failure as an error. */
+static bool malformed(struct reading *reading, const char *what, const struct wire_reader *reader)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < packed.size; i++)
-        count += packed.data[i] < 0x80;
-    return count;
+    return error_set(reading->error, "%s: %s; this is no pprof profile, or it is damaged", what,
+                     reader->failure);
 }
 
-/* First pass: how much there is of everything, and that the top level is sound. */
+/* Reads one field of a message whose scalars rows describe; other fields are ignored. */
+static bool read_scalar(struct reading *reading, const struct wire_field *field,
+                        const struct scalar_row *rows, void *to)
+{
+    const struct scalar_row *row = rows;
+    while (row->kind != SCALARS_END && row->number != field->number)
+        row++;
+    if (row->kind == SCALARS_END)
+        return true;
+    if (field->type != WIRE_VARINT)
+        return error_set(reading->error, "field %u is no number", field->number);
+    uint64_t number = field->number_value;
+    uint8_t *at = (uint8_t *)to + row->offset;
+    if (row->kind == SCALAR_NUMBER) {
+        memcpy(at, &number, sizeof(number));
+        return true;
+    }
+    if (row->kind == SCALAR_FLAG) {
+        bool flag = number != 0;
+        memcpy(at, &flag, sizeof(flag));
+        return true;
+    }
+    uint32_t index = (uint32_t)number;
+    if (number >= reading->pprof->strings_count)
+        return error_set(reading->error,
+                         "text %" PRId64 " is used, but the string table has only %zu",
+                         (int64_t)number, reading->pprof->strings_count);
+    memcpy(at, &index, sizeof(index));
+    return true;
+}
+
+static bool read_scalars(struct reading *reading, struct slice message,
+                         const struct scalar_row *rows, void *to)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field))
+        if (!read_scalar(reading, &field, rows, to))
+            return false;
+    return reader.failure == NULL || malformed(reading, "a part", &reader);
+}
+
+static bool ids_open(struct reading *reading, struct id_map *map, size_t count)
+{
+    size_t slots = 8;
+    while (slots < 2 * count)
+        slots *= 2;
+    map->mask = slots - 1;
+    map->seed = (uint64_t)(random_uniform() * 9007199254740992.0) << 11;
+    map->ids = take(reading, slots, sizeof(map->ids[0]));
+    map->places = take(reading, slots, sizeof(map->places[0]));
+    return map->ids != NULL && map->places != NULL;
+}
+
+static size_t ids_slot(const struct id_map *map, uint64_t id)
+{
+    uint64_t mixed = (id ^ map->seed) * 0xff51afd7ed558ccdu;
+    mixed = (mixed ^ mixed >> 32) * 0xc4ceb9fe1a85ec53u;
+    size_t slot = (size_t)(mixed >> 32) & map->mask;
+    while (map->ids[slot] != 0 && map->ids[slot] != id)
+        slot = (slot + 1) & map->mask;
+    return slot;
+}
+
+static bool ids_add(struct reading *reading, struct id_map *map, uint64_t id, size_t place)
+{
+    if (id == 0)
+        return error_set(reading->error, "id 0, which means none");
+    size_t slot = ids_slot(map, id);
+    if (map->ids[slot] == id)
+        return error_set(reading->error, "id %" PRIu64 " twice", id);
+    map->ids[slot] = id;
+    map->places[slot] = (uint32_t)place;
+    map->in_order += id == place + 1 && map->in_order == place;
+    return true;
+}
+
+/* Finds the place + 1 of an id, 0 for id 0. */
+static bool ids_find(struct reading *reading, const struct id_map *map, uint64_t id,
+                     uint32_t *ret_place)
+{
+    if (id <= map->in_order) {
+        *ret_place = (uint32_t)id;
+        return true;
+    }
+    size_t slot = ids_slot(map, id);
+    if (map->ids[slot] != id)
+        return error_set(reading->error, "id %" PRIu64 " is used, but the profile has no such one",
+                         id);
+    *ret_place = map->places[slot] + 1;
+    return true;
+}
+
+static bool read_numbers(struct reading *reading, const struct wire_field *field,
+                         struct numbers *numbers)
+{
+    if (field->type == WIRE_VARINT) {
+        if (numbers->items != NULL)
+            numbers->items[numbers->count] = field->number_value;
+        numbers->count++;
+        return true;
+    }
+    if (field->type != WIRE_BYTES)
+        return error_set(reading->error, "field %u holds no numbers", field->number);
+    struct wire_reader reader = wire_reader_of(field->bytes);
+    while (reader.at < reader.end) {
+        uint64_t number = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+        if (reader.failure != NULL)
+            return malformed(reading, "a list of numbers", &reader);
+        if (numbers->items != NULL)
+            numbers->items[numbers->count] = number;
+        numbers->count++;
+    }
+    return true;
+}
+
+/* First pass: counts everything and checks the top level. */
 static bool count_fields(struct reading *reading, struct slice bytes)
 {
     struct wire_reader reader = wire_reader_of(bytes);
@@ -109,38 +276,53 @@ static bool count_fields(struct reading *reading, struct slice bytes)
     while (wire_read_field(&reader, &field)) {
         if (field.number >= PPROF_FIELDS)
             continue;
-        if (is_message_field(field.number) && field.type != WIRE_BYTES)
+        bool is_message = (field.number >= PPROF_SAMPLE_TYPE && field.number <= PPROF_STRING) ||
+                          field.number == PPROF_PERIOD_TYPE;
+        if (is_message && field.type != WIRE_BYTES)
             return error_set(reading->error, "field %u of the profile has the wrong type",
                              field.number);
         size_t count = 1;
-        if (field.number == PPROF_COMMENT && field.type == WIRE_BYTES)
-            count = count_varints(field.bytes);
+        if (field.number == PPROF_COMMENT && field.type == WIRE_BYTES) { /* packed varints */
+            count = 0;
+            for (size_t i = 0; i < field.bytes.size; i++)
+                count += field.bytes.data[i] < 0x80;
+        }
         reading->counts[field.number] += count;
     }
     for (size_t i = 0; i < PPROF_FIELDS; i++)
         if (reading->counts[i] >= INT32_MAX)
             return error_set(reading->error, "the profile has too many entries");
-    return reader.failure == NULL || reading_malformed(reading, "the profile", &reader);
+    return reader.failure == NULL || malformed(reading, "the profile", &reader);
 }
 
-static bool read_strings(struct reading *reading, struct slice bytes)
+/* Reads the strings and makes room for the other tables. */
+static bool open_tables(struct reading *reading, struct slice bytes)
 {
-    assert(reading->pprof->strings_count == 0);
     struct pprof *pprof = reading->pprof;
+    const size_t *counts = reading->counts;
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    pprof->strings =
-        reading_take(reading, reading->counts[PPROF_STRING] + 1, sizeof(pprof->strings[0]));
+    pprof->strings = take(reading, counts[PPROF_STRING] + 1, sizeof(pprof->strings[0]));
     if (pprof->strings == NULL)
         return false;
     while (wire_read_field(&reader, &field))
         if (field.number == PPROF_STRING)
             pprof->strings[pprof->strings_count++] = field.bytes;
-    if (pprof->strings_count == 0) /* as good as a table of one empty text */
+    if (pprof->strings_count == 0) /* counts as a table of one empty string */
         pprof->strings_count = 1;
     if (pprof->strings[0].size > 0)
         return error_set(reading->error, "the first text of the string table is not empty");
-    return true;
+    pprof->sample_types = take(reading, counts[PPROF_SAMPLE_TYPE], sizeof(pprof->sample_types[0]));
+    pprof->samples = take(reading, counts[PPROF_SAMPLE], sizeof(pprof->samples[0]));
+    pprof->mappings = take(reading, counts[PPROF_MAPPING], sizeof(pprof->mappings[0]));
+    pprof->locations = take(reading, counts[PPROF_LOCATION], sizeof(pprof->locations[0]));
+    pprof->functions = take(reading, counts[PPROF_FUNCTION], sizeof(pprof->functions[0]));
+    pprof->comments = take(reading, counts[PPROF_COMMENT], sizeof(pprof->comments[0]));
+    return pprof->sample_types != NULL && pprof->samples != NULL && pprof->mappings != NULL &&
+           pprof->locations != NULL && pprof->functions != NULL && pprof->comments != NULL &&
+           ids_open(reading, &reading->mapping_ids, counts[PPROF_MAPPING]) &&
+           ids_open(reading, &reading->location_ids, counts[PPROF_LOCATION]) &&
+           ids_open(reading, &reading->function_ids, counts[PPROF_FUNCTION]);
 }
 
 static bool add_comments(struct reading *reading, const struct wire_field *field)
@@ -149,7 +331,7 @@ static bool add_comments(struct reading *reading, const struct wire_field *field
     struct numbers numbers = {.count = 0};
     if (!read_numbers(reading, field, &numbers))
         return false;
-    numbers.items = reading_take(reading, numbers.count + 1, sizeof(numbers.items[0]));
+    numbers.items = take(reading, numbers.count + 1, sizeof(numbers.items[0]));
     numbers.count = 0;
     if (numbers.items == NULL || !read_numbers(reading, field, &numbers))
         return false;
@@ -161,44 +343,7 @@ static bool add_comments(struct reading *reading, const struct wire_field *field
     return true;
 }
 
-static bool add_mapping(struct reading *reading, struct slice message)
-{
-    assert(reading->pprof->mappings_count < reading->counts[PPROF_MAPPING]);
-    struct pprof *pprof = reading->pprof;
-    struct pprof_mapping *mapping = &pprof->mappings[pprof->mappings_count];
-    return read_scalars(reading, message, mapping_rows, mapping) &&
-           ids_add(reading, &reading->mapping_ids, mapping->id, pprof->mappings_count++);
-}
-
-static bool add_function(struct reading *reading, struct slice message)
-{
-    assert(reading->pprof->functions_count < reading->counts[PPROF_FUNCTION]);
-    struct pprof *pprof = reading->pprof;
-    struct pprof_function *function = &pprof->functions[pprof->functions_count];
-    return read_scalars(reading, message, function_rows, function) &&
-           ids_add(reading, &reading->function_ids, function->id, pprof->functions_count++);
-}
-
-static bool tables_take(struct reading *reading)
-{
-    assert(reading->pprof->samples == NULL);
-    struct pprof *pprof = reading->pprof;
-    const size_t *counts = reading->counts;
-    pprof->sample_types =
-        reading_take(reading, counts[PPROF_SAMPLE_TYPE], sizeof(pprof->sample_types[0]));
-    pprof->samples = reading_take(reading, counts[PPROF_SAMPLE], sizeof(pprof->samples[0]));
-    pprof->mappings = reading_take(reading, counts[PPROF_MAPPING], sizeof(pprof->mappings[0]));
-    pprof->locations = reading_take(reading, counts[PPROF_LOCATION], sizeof(pprof->locations[0]));
-    pprof->functions = reading_take(reading, counts[PPROF_FUNCTION], sizeof(pprof->functions[0]));
-    pprof->comments = reading_take(reading, counts[PPROF_COMMENT], sizeof(pprof->comments[0]));
-    return pprof->sample_types != NULL && pprof->samples != NULL && pprof->mappings != NULL &&
-           pprof->locations != NULL && pprof->functions != NULL && pprof->comments != NULL &&
-           ids_open(reading, &reading->mapping_ids, counts[PPROF_MAPPING]) &&
-           ids_open(reading, &reading->location_ids, counts[PPROF_LOCATION]) &&
-           ids_open(reading, &reading->function_ids, counts[PPROF_FUNCTION]);
-}
-
-/* Second pass: everything that refers to nothing but texts. */
+/* Second pass: reads what refers to nothing but strings. */
 static bool read_plain(struct reading *reading, const struct wire_field *field)
 {
     struct pprof *pprof = reading->pprof;
@@ -209,10 +354,18 @@ static bool read_plain(struct reading *reading, const struct wire_field *field)
     case PPROF_PERIOD_TYPE:
         pprof->has_period_type = true;
         return read_scalars(reading, field->bytes, value_type_rows, &pprof->period_type);
-    case PPROF_MAPPING:
-        return add_mapping(reading, field->bytes) || error_prefix(reading->error, "a mapping");
-    case PPROF_FUNCTION:
-        return add_function(reading, field->bytes) || error_prefix(reading->error, "a function");
+    case PPROF_MAPPING: {
+        struct pprof_mapping *mapping = &pprof->mappings[pprof->mappings_count];
+        return (read_scalars(reading, field->bytes, mapping_rows, mapping) &&
+                ids_add(reading, &reading->mapping_ids, mapping->id, pprof->mappings_count++)) ||
+               error_prefix(reading->error, "a mapping");
+    }
+    case PPROF_FUNCTION: {
+        struct pprof_function *function = &pprof->functions[pprof->functions_count];
+        return (read_scalars(reading, field->bytes, function_rows, function) &&
+                ids_add(reading, &reading->function_ids, function->id, pprof->functions_count++)) ||
+               error_prefix(reading->error, "a function");
+    }
     case PPROF_COMMENT:
         return add_comments(reading, field);
     default:
@@ -220,42 +373,36 @@ static bool read_plain(struct reading *reading, const struct wire_field *field)
     }
 }
 
-static bool add_lines(struct reading *reading, struct slice message, struct pprof_line *lines)
-{
-    struct wire_reader reader = wire_reader_of(message);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        struct raw_line raw = {.function = 0};
-        if (field.number != 4)
-            continue;
-        if (!read_scalars(reading, field.bytes, line_rows, &raw) ||
-            !ids_find(reading, &reading->function_ids, raw.function, &lines->function))
-            return error_prefix(reading->error, "function");
-        lines->line = raw.line;
-        lines->column = raw.column;
-        lines++;
-    }
-    return true;
-}
-
 static bool add_location(struct reading *reading, struct slice message)
 {
-    assert(reading->pprof->locations_count < reading->counts[PPROF_LOCATION]);
     struct pprof *pprof = reading->pprof;
     struct pprof_location *location = &pprof->locations[pprof->locations_count];
     struct raw_location raw = {.id = 0};
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
+    assert(pprof->locations_count < reading->counts[PPROF_LOCATION]);
     while (wire_read_field(&reader, &field)) {
         if (field.number == 4 && field.type != WIRE_BYTES)
             return error_set(reading->error, "a line is no message");
         location->lines_count += field.number == 4;
     }
-    struct pprof_line *lines = reading_take(reading, location->lines_count, sizeof(lines[0]));
+    struct pprof_line *lines = take(reading, location->lines_count, sizeof(lines[0]));
     if (lines == NULL || !read_scalars(reading, message, location_rows, &raw) ||
-        !ids_add(reading, &reading->location_ids, raw.id, pprof->locations_count) ||
-        !add_lines(reading, message, lines))
+        !ids_add(reading, &reading->location_ids, raw.id, pprof->locations_count))
         return false;
+    struct pprof_line *line = lines;
+    reader = wire_reader_of(message);
+    while (wire_read_field(&reader, &field)) {
+        struct raw_line raw_line = {.function = 0};
+        if (field.number != 4)
+            continue;
+        if (!read_scalars(reading, field.bytes, line_rows, &raw_line) ||
+            !ids_find(reading, &reading->function_ids, raw_line.function, &line->function))
+            return error_prefix(reading->error, "function");
+        line->line = raw_line.line;
+        line->column = raw_line.column;
+        line++;
+    }
     *location = (struct pprof_location){
         .id = raw.id,
         .address = raw.address,
@@ -268,7 +415,7 @@ static bool add_location(struct reading *reading, struct slice message)
            error_prefix(reading->error, "mapping");
 }
 
-/* What a sample holds; counted first, then filled. */
+/* The parts of a sample; counted first, then filled. */
 struct sample_parts {
     struct numbers locations;
     struct numbers values;
@@ -295,42 +442,14 @@ static bool read_sample_parts(struct reading *reading, struct slice message,
             is_fine = read_scalars(reading, field.bytes, label_rows,
                                    &parts->labels[parts->labels_count++]);
     }
-    return is_fine && (reader.failure == NULL || reading_malformed(reading, "it", &reader));
-}
-
-static bool fill_sample(struct reading *reading, struct slice message, struct sample_parts *parts,
-                        uint32_t *places)
-{
-    assert(parts->locations.count <= reading->ids_capacity);
-    parts->locations.count = parts->values.count = parts->labels_count = 0;
-    if (!read_sample_parts(reading, message, parts))
-        return false;
-    for (size_t i = 0; i < parts->locations.count; i++) {
-        if (!ids_find(reading, &reading->location_ids, parts->locations.items[i], &places[i]))
-            return error_prefix(reading->error, "location");
-        if (places[i] == 0)
-            return error_set(reading->error, "location id 0, which means none");
-    }
-    return true;
-}
-
-static bool ids_reserve(struct reading *reading, size_t count)
-{
-    size_t capacity = reading->ids_capacity > 0 ? reading->ids_capacity : 64;
-    if (reading->ids != NULL && count <= reading->ids_capacity)
-        return true;
-    while (capacity < count)
-        capacity *= 2;
-    reading->ids = reading_take(reading, capacity, sizeof(reading->ids[0]));
-    reading->ids_capacity = capacity;
-    return reading->ids != NULL;
+    return is_fine && (reader.failure == NULL || malformed(reading, "it", &reader));
 }
 
 static bool add_sample(struct reading *reading, struct slice message)
 {
-    assert(reading->pprof->samples_count < reading->counts[PPROF_SAMPLE]);
     struct pprof *pprof = reading->pprof;
     struct sample_parts parts = {.labels = NULL};
+    assert(pprof->samples_count < reading->counts[PPROF_SAMPLE]);
     if (!read_sample_parts(reading, message, &parts))
         return false;
     if (parts.values.count != pprof->sample_types_count)
@@ -339,15 +458,30 @@ static bool add_sample(struct reading *reading, struct slice message)
     if (parts.labels_count > PPROF_LABELS_MAX)
         return error_set(reading->error, "%zu labels; at most %d are taken", parts.labels_count,
                          PPROF_LABELS_MAX);
-    uint32_t *places = reading_take(reading, parts.locations.count, sizeof(places[0]));
-    parts.values.items = reading_take(reading, parts.values.count, sizeof(uint64_t));
-    parts.labels = reading_take(reading, parts.labels_count, sizeof(parts.labels[0]));
-    if (places == NULL || parts.values.items == NULL || parts.labels == NULL ||
-        !ids_reserve(reading, parts.locations.count))
+    uint32_t *places = take(reading, parts.locations.count, sizeof(places[0]));
+    parts.values.items = take(reading, parts.values.count, sizeof(uint64_t));
+    parts.labels = take(reading, parts.labels_count, sizeof(parts.labels[0]));
+    if (places == NULL || parts.values.items == NULL || parts.labels == NULL)
         return false;
+    if (reading->ids == NULL || parts.locations.count > reading->ids_capacity) {
+        size_t capacity = reading->ids_capacity > 0 ? reading->ids_capacity : 64;
+        while (capacity < parts.locations.count)
+            capacity *= 2;
+        reading->ids = take(reading, capacity, sizeof(reading->ids[0]));
+        reading->ids_capacity = capacity;
+        if (reading->ids == NULL)
+            return false;
+    }
     parts.locations.items = reading->ids;
-    if (!fill_sample(reading, message, &parts, places))
+    parts.locations.count = parts.values.count = parts.labels_count = 0;
+    if (!read_sample_parts(reading, message, &parts))
         return false;
+    for (size_t i = 0; i < parts.locations.count; i++) {
+        if (!ids_find(reading, &reading->location_ids, parts.locations.items[i], &places[i]))
+            return error_prefix(reading->error, "location");
+        if (places[i] == 0)
+            return error_set(reading->error, "location id 0, which means none");
+    }
     pprof->samples[pprof->samples_count++] = (struct pprof_sample){
         .locations = places,
         .locations_count = parts.locations.count,
@@ -358,10 +492,9 @@ static bool add_sample(struct reading *reading, struct slice message)
     return true;
 }
 
-/* One pass over one kind of message, in the order in which they may refer to each other. */
+/* Reads all messages of one kind. */
 static bool read_messages(struct reading *reading, struct slice bytes, uint32_t number)
 {
-    assert(number == PPROF_LOCATION || number == PPROF_SAMPLE);
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     size_t place = 0;
@@ -381,13 +514,11 @@ static bool read_messages(struct reading *reading, struct slice bytes, uint32_t 
 bool pprof_read(struct arena *arena, struct slice bytes, struct pprof *ret_pprof,
                 struct error *error)
 {
-    assert(arena != NULL);
-    assert(error != NULL);
     struct pprof pprof = {.strings = NULL};
     struct reading reading = {.arena = arena, .pprof = &pprof, .error = error};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    if (!count_fields(&reading, bytes) || !read_strings(&reading, bytes) || !tables_take(&reading))
+    if (!count_fields(&reading, bytes) || !open_tables(&reading, bytes))
         return false;
     while (wire_read_field(&reader, &field))
         if (!read_plain(&reading, &field))
@@ -402,7 +533,6 @@ bool pprof_read(struct arena *arena, struct slice bytes, struct pprof *ret_pprof
 bool pprof_unpack(struct gzip *gzip, struct budget *budget, struct slice bytes, uint64_t bytes_max,
                   struct buffer **ret_inflated, struct error *error)
 {
-    assert(gzip != NULL);
     *ret_inflated = NULL;
     if (bytes.size < 2 || bytes.data[0] != 0x1f || bytes.data[1] != 0x8b)
         return bytes.size <= bytes_max ||

@@ -1,64 +1,294 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pprof tables into an OTLP request: the dictionary grows as entries are used, each kept once; the
- * samples of each column gather apart. Pure function; any thread. */
+/* Converts pprof tables to an OTLP request. The dictionary grows as entries are used, each kept
+ * once, with the zero value as entry 0 of each table; the samples of each column are gathered
+ * apart. Pure function; any thread. */
 #include "src/profiles/pprof/pprof_to_otlp.h"
 
 #include <assert.h>
 
 #include "src/base/buffer.h"
 #include "src/base/hex.h"
+#include "src/otlp/wire.h"
+#include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/pprof/correlation.h"
+#include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pprof/label_keys.h"
-#include "src/profiles/pprof/otlp_tables.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pprof/pprof.h"
 
-/* Attributes of a Profile that the pprof profile itself gives. */
+/* AnyValue's fields. */
+enum { VALUE_STRING_FIELD = 1, VALUE_BOOL_FIELD = 2, VALUE_INT_FIELD = 3, VALUE_LIST_FIELD = 5 };
+
+/* Upper bounds: a scalar field, the head of a message, an index in a list, a small message. */
+enum {
+    NUMBER_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX,
+    HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARINT_BYTES_MAX,
+    INDEX_BYTES_MAX = WIRE_SHORT_VARINT_BYTES_MAX,
+    SMALL_BYTES_MAX = 256,
+};
+
+/* Attributes of a Profile that the pprof profile itself has; of a mapping: build id, four flags. */
 enum {
     OWN_ATTRIBUTES_MAX = 4,
     ATTRIBUTES_MAX = OWN_ATTRIBUTES_MAX + PPROF_TO_OTLP_ATTRIBUTES_MAX,
-    ATTRIBUTES_BYTES_MAX = ATTRIBUTES_MAX * OTLP_INDEX_BYTES_MAX,
+    ATTRIBUTES_BYTES_MAX = ATTRIBUTES_MAX * INDEX_BYTES_MAX,
+    MAPPING_ATTRIBUTES = 5,
 };
 
-struct translation {
+struct conversion {
     const struct pprof_to_otlp_source *source;
-    struct otlp_tables tables;
+    const struct pprof *pprof;
+    struct budget *budget;
+    struct entry_table entries[PROFILE_TABLES];
     struct byte_run columns[PPROF_TO_OTLP_TYPES_MAX]; /* encoded samples */
-    struct scratch attributes;                        /* uint32_t: of one sample */
     struct label_keys keys;
+    struct scratch mappings; /* uint32_t by place: index in the dictionary */
+    struct scratch functions;
+    struct scratch locations;
+    struct scratch attributes; /* uint32_t: of one sample */
+    struct scratch content;    /* of the entry that is being made */
+    struct scratch repaired;   /* a string */
+    bool has_failed;           /* no memory; sticky */
 };
 
-/* An encoded AnyValue at the end of values, as a list's element when is_element. */
-static void append_value(struct translation *translation, struct byte_run *values,
-                         const struct pprof_label *label, bool is_element)
+/* Memory of the scratch; NULL: none, and the conversion has failed. */
+static void *room(struct conversion *conversion, struct scratch *scratch, size_t bytes)
 {
-    uint8_t number[OTLP_NUMBER_BYTES_MAX];
-    uint8_t header[OTLP_HEADER_BYTES_MAX];
-    struct slice text = otlp_tables_source_text(&translation->tables, label->text);
-    struct wire_writer head = wire_writer_of(header, sizeof(header));
-    struct wire_writer body = wire_writer_of(number, sizeof(number));
-    bool is_text = label->text != 0;
-    if (is_text)
-        text = otlp_tables_repaired(&translation->tables, text);
-    if (is_text)
-        wire_write_header(&body, VALUE_TEXT_FIELD, text.size);
-    else
-        wire_write_number(&body, VALUE_INT_FIELD, (uint64_t)label->number);
-    size_t bytes = wire_written(&body).size + (is_text ? text.size : 0);
-    wire_write_header(&head, 1, bytes);
-    if (is_element)
-        translation->tables.has_failed |=
-            !byte_run_append(values, translation->tables.budget, wire_written(&head));
-    translation->tables.has_failed |=
-        !byte_run_append(values, translation->tables.budget, wire_written(&body));
-    if (is_text)
-        translation->tables.has_failed |=
-            !byte_run_append(values, translation->tables.budget, text);
+    void *memory = scratch_room(scratch, conversion->budget, bytes);
+    conversion->has_failed |= memory == NULL;
+    return memory;
 }
 
-/* One attribute for all labels that share the key of the first at that place: a list when they are
+static void append(struct conversion *conversion, struct byte_run *run, struct slice bytes)
+{
+    conversion->has_failed |= !byte_run_append(run, conversion->budget, bytes);
+}
+
+static void append_message(struct conversion *conversion, struct byte_run *run, uint32_t number,
+                           struct slice content)
+{
+    conversion->has_failed |= !byte_run_append_message(run, conversion->budget, number, content);
+}
+
+/* Writes a number that is not 0. */
+static void put(struct wire_writer *writer, uint32_t number, uint64_t value)
+{
+    if (value != 0)
+        wire_write_number(writer, number, value);
+}
+
+/* Writes a packed list that is not empty. */
+static void put_indices(struct wire_writer *writer, uint32_t number, const uint32_t *indices,
+                        size_t count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += wire_varint_size(indices[i]);
+    if (count > 0)
+        wire_write_header(writer, number, bytes);
+    for (size_t i = 0; i < count; i++)
+        wire_write_varint(writer, indices[i]);
+}
+
+/* ---- entries of the dictionary: functions return their index and add them if they are new ---- */
+
+static uint32_t add_entry(struct conversion *conversion, enum profile_table table,
+                          const struct wire_writer *content)
+{
+    return entry_table_add(&conversion->entries[table], wire_written(content));
+}
+
+static struct slice source_string(const struct conversion *conversion, uint32_t index)
+{
+    assert(index < conversion->pprof->strings_count);
+    return conversion->pprof->strings[index];
+}
+
+/* The string as valid UTF-8; valid until the next string. */
+static struct slice repair(struct conversion *conversion, struct slice string)
+{
+    if (otlp_text_valid(string) == string.size)
+        return string;
+    uint8_t *repaired = room(conversion, &conversion->repaired, string.size);
+    return repaired != NULL ? otlp_text_repaired(string, repaired) : slice_of(NULL, 0);
+}
+
+static uint32_t add_string(struct conversion *conversion, struct slice string)
+{
+    return entry_table_add(&conversion->entries[PROFILE_STRINGS], repair(conversion, string));
+}
+
+static uint32_t add_source_string(struct conversion *conversion, uint32_t index)
+{
+    return add_string(conversion, source_string(conversion, index));
+}
+
+/* value is an encoded AnyValue. */
+static uint32_t add_attribute(struct conversion *conversion, uint32_t key, struct slice value,
+                              uint32_t unit)
+{
+    size_t bytes = 2 * NUMBER_BYTES_MAX + HEADER_BYTES_MAX + value.size;
+    void *memory = room(conversion, &conversion->content, bytes);
+    if (memory == NULL)
+        return 0;
+    struct wire_writer writer = wire_writer_of(memory, bytes);
+    put(&writer, 1, key);
+    wire_write_bytes(&writer, 2, value);
+    put(&writer, 3, unit);
+    return add_entry(conversion, PROFILE_ATTRIBUTES, &writer);
+}
+
+static uint32_t add_string_attribute(struct conversion *conversion, const char *key,
+                                     struct slice string)
+{
+    struct byte_run value = {.size = 0};
+    append_message(conversion, &value, VALUE_STRING_FIELD, string);
+    uint32_t index = add_attribute(conversion, add_string(conversion, slice_of_text(key)),
+                                   byte_run_slice(&value), 0);
+    scratch_fini(&value.scratch, conversion->budget);
+    return index;
+}
+
+static uint32_t add_flag_attribute(struct conversion *conversion, const char *key)
+{
+    static const uint8_t is_true[] = {VALUE_BOOL_FIELD << 3, 1};
+    return add_attribute(conversion, add_string(conversion, slice_of_text(key)),
+                         slice_of(is_true, sizeof(is_true)), 0);
+}
+
+/* The attribute of a build id; pprof does not say of which kind it is. */
+static const char *build_id_key(struct slice build_id)
+{
+    bool is_hex = true;
+    for (size_t i = 0; i < build_id.size; i++) {
+        uint8_t byte = build_id.data[i];
+        if (byte == '/')
+            return "process.executable.build_id.go";
+        is_hex &= (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+    }
+    return is_hex && build_id.size == 32 ? "process.executable.build_id.htlhash"
+                                         : "process.executable.build_id.gnu";
+}
+
+static uint32_t add_mapping(struct conversion *conversion, const struct pprof_mapping *mapping)
+{
+    const struct {
+        bool is_set;
+        const char *key;
+    } flags[] = {
+        {mapping->has_functions, "pprof.mapping.has_functions"},
+        {mapping->has_filenames, "pprof.mapping.has_filenames"},
+        {mapping->has_line_numbers, "pprof.mapping.has_line_numbers"},
+        {mapping->has_inline_frames, "pprof.mapping.has_inline_frames"},
+    };
+    uint8_t memory[SMALL_BYTES_MAX];
+    uint32_t attributes[MAPPING_ATTRIBUTES];
+    size_t count = 0;
+    struct wire_writer writer = wire_writer_of(memory, sizeof(memory));
+    put(&writer, 1, mapping->memory_start);
+    put(&writer, 2, mapping->memory_limit);
+    put(&writer, 3, mapping->file_offset);
+    put(&writer, 4, add_source_string(conversion, mapping->filename));
+    struct slice build_id = source_string(conversion, mapping->build_id);
+    if (build_id.size > 0 && otlp_text_valid(build_id) == build_id.size)
+        attributes[count++] = add_string_attribute(conversion, build_id_key(build_id), build_id);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (flags[i].is_set)
+            attributes[count++] = add_flag_attribute(conversion, flags[i].key);
+    put_indices(&writer, 5, attributes, count);
+    return add_entry(conversion, PROFILE_MAPPINGS, &writer);
+}
+
+/* The index of what is at that place + 1 of the profile's table. */
+static uint32_t at(const struct scratch *indices, uint32_t place)
+{
+    return place > 0 ? ((const uint32_t *)indices->memory)[place - 1] : 0;
+}
+
+static uint32_t add_location(struct conversion *conversion, const struct pprof_location *location)
+{
+    enum { LINE_BYTES_MAX = HEADER_BYTES_MAX + 3 * NUMBER_BYTES_MAX };
+    uint32_t folded = 0;
+    if (location->is_folded)
+        folded = add_flag_attribute(conversion, "pprof.location.is_folded");
+    size_t bytes = SMALL_BYTES_MAX + location->lines_count * LINE_BYTES_MAX;
+    void *memory = room(conversion, &conversion->content, bytes);
+    if (memory == NULL)
+        return 0;
+    struct wire_writer writer = wire_writer_of(memory, bytes);
+    put(&writer, 1, at(&conversion->mappings, location->mapping));
+    put(&writer, 2, location->address);
+    for (size_t i = 0; i < location->lines_count; i++) {
+        uint8_t content[3 * NUMBER_BYTES_MAX];
+        struct wire_writer line = wire_writer_of(content, sizeof(content));
+        put(&line, 1, at(&conversion->functions, location->lines[i].function));
+        put(&line, 2, (uint64_t)location->lines[i].line);
+        put(&line, 3, (uint64_t)location->lines[i].column);
+        wire_write_bytes(&writer, 3, wire_written(&line));
+    }
+    put_indices(&writer, 4, &folded, location->is_folded);
+    return add_entry(conversion, PROFILE_LOCATIONS, &writer);
+}
+
+/* Adds all mappings, functions and locations of the profile. An empty one becomes entry 0, which
+ * stands for none. */
+static void add_symbols(struct conversion *conversion)
+{
+    const struct pprof *pprof = conversion->pprof;
+    size_t bytes = sizeof(uint32_t);
+    uint32_t *mappings =
+        room(conversion, &conversion->mappings, (pprof->mappings_count + 1) * bytes);
+    uint32_t *functions =
+        room(conversion, &conversion->functions, (pprof->functions_count + 1) * bytes);
+    uint32_t *locations =
+        room(conversion, &conversion->locations, (pprof->locations_count + 1) * bytes);
+    if (conversion->has_failed)
+        return;
+    for (size_t i = 0; i < pprof->mappings_count; i++)
+        mappings[i] = add_mapping(conversion, &pprof->mappings[i]);
+    for (size_t i = 0; i < pprof->functions_count; i++) {
+        const struct pprof_function *function = &pprof->functions[i];
+        uint8_t memory[SMALL_BYTES_MAX];
+        struct wire_writer writer = wire_writer_of(memory, sizeof(memory));
+        put(&writer, 1, add_source_string(conversion, function->name));
+        put(&writer, 2, add_source_string(conversion, function->system_name));
+        put(&writer, 3, add_source_string(conversion, function->filename));
+        put(&writer, 4, (uint64_t)function->start_line);
+        functions[i] = add_entry(conversion, PROFILE_FUNCTIONS, &writer);
+    }
+    for (size_t i = 0; i < pprof->locations_count; i++)
+        locations[i] = add_location(conversion, &pprof->locations[i]);
+}
+
+/* ---- samples ---- */
+
+/* Appends an encoded AnyValue to values, as a list's element if is_element. */
+static void append_value(struct conversion *conversion, struct byte_run *values,
+                         const struct pprof_label *label, bool is_element)
+{
+    uint8_t number[NUMBER_BYTES_MAX];
+    uint8_t header[HEADER_BYTES_MAX];
+    struct slice string = source_string(conversion, label->text);
+    struct wire_writer head = wire_writer_of(header, sizeof(header));
+    struct wire_writer body = wire_writer_of(number, sizeof(number));
+    bool is_string = label->text != 0;
+    if (is_string) {
+        string = repair(conversion, string);
+        wire_write_header(&body, VALUE_STRING_FIELD, string.size);
+    } else {
+        wire_write_number(&body, VALUE_INT_FIELD, (uint64_t)label->number);
+    }
+    wire_write_header(&head, 1, wire_written(&body).size + (is_string ? string.size : 0));
+    if (is_element)
+        append(conversion, values, wire_written(&head));
+    append(conversion, values, wire_written(&body));
+    if (is_string)
+        append(conversion, values, string);
+}
+
+/* Adds one attribute for all labels with the key of the first, at that place: a list if there are
  * several. */
-static uint32_t add_label(struct translation *translation, const struct pprof_sample *sample,
+static uint32_t add_label(struct conversion *conversion, const struct pprof_sample *sample,
                           const struct label_groups *groups, size_t place)
 {
     const struct pprof_label *label = &sample->labels[place];
@@ -67,143 +297,123 @@ static uint32_t add_label(struct translation *translation, const struct pprof_sa
     bool is_list = groups->next[place] != LABEL_GROUP_END;
     assert(groups->is_first[place]);
     for (size_t i = place; i != LABEL_GROUP_END; i = groups->next[i])
-        append_value(translation, &values, &sample->labels[i], is_list);
-    /* AnyValue { array_value { values … } } */
-    if (is_list)
-        translation->tables.has_failed |= !byte_run_append_message(
-            &list, translation->tables.budget, VALUE_LIST_FIELD, byte_run_slice(&values));
-    uint32_t index = otlp_tables_attribute(
-        &translation->tables, otlp_tables_text_at(&translation->tables, label->key),
-        byte_run_slice(is_list ? &list : &values),
-        label->text == 0 ? otlp_tables_text_at(&translation->tables, label->unit) : 0);
-    scratch_fini(&values.scratch, translation->tables.budget);
-    scratch_fini(&list.scratch, translation->tables.budget);
+        append_value(conversion, &values, &sample->labels[i], is_list);
+    if (is_list) /* AnyValue { array_value { values … } } */
+        append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&values));
+    uint32_t index =
+        add_attribute(conversion, add_source_string(conversion, label->key),
+                      byte_run_slice(is_list ? &list : &values),
+                      label->text == 0 ? add_source_string(conversion, label->unit) : 0);
+    scratch_fini(&values.scratch, conversion->budget);
+    scratch_fini(&list.scratch, conversion->budget);
     return index;
 }
 
-/* The ids of trace and span, as a link when both are known; else the one as an attribute under its
- * common name. */
-static uint32_t add_correlation(struct translation *translation,
-                                const struct correlation *correlation, uint32_t *indices,
-                                size_t *count)
-{
-    const uint8_t *id = correlation->has_span ? correlation->span_id : correlation->trace_id;
-    size_t bytes = correlation->has_span ? 8 : 16;
-    uint8_t text[32];
-    if (correlation->has_span && correlation->has_trace)
-        return otlp_tables_link(&translation->tables, correlation);
-    if (!correlation->has_span && !correlation->has_trace)
-        return 0;
-    indices[(*count)++] = otlp_tables_text_attribute(&translation->tables,
-                                                     correlation->has_span ? "span_id" : "trace_id",
-                                                     hex_write(id, bytes, text));
-    return 0;
-}
-
-static bool take_id(const struct translation *translation, const struct pprof_label *label,
-                    struct correlation *correlation)
-{
-    struct slice key = otlp_tables_source_text(&translation->tables, label->key);
-    assert(correlation != NULL);
-    if (label->text == 0)
-        return correlation_take_number(correlation, key, label->number);
-    return correlation_take(correlation, key,
-                            otlp_tables_source_text(&translation->tables, label->text));
-}
-
-/* Attributes of the sample into indices, which has room for them and one more; returns the link. */
-static uint32_t add_labels(struct translation *translation, const struct pprof_sample *sample,
+/* Adds the attributes of the sample to indices, which has room for its labels and one more. Returns
+ * the link: the ids of trace and span when both are known; one of them alone becomes an attribute
+ * under its common name. */
+static uint32_t add_labels(struct conversion *conversion, const struct pprof_sample *sample,
                            uint32_t *indices, size_t *ret_count)
 {
-    assert(indices != NULL);
-    struct correlation correlation = {.has_span = false};
+    struct correlation ids = {.has_span = false};
     struct label_groups groups;
     size_t count = 0;
     *ret_count = 0;
     if (sample->labels_count == 0)
         return 0;
-    if (!label_keys_group(&translation->keys, translation->tables.pprof, sample, &groups)) {
-        translation->tables.has_failed = true;
+    if (!label_keys_group(&conversion->keys, conversion->pprof, sample, &groups)) {
+        conversion->has_failed = true;
         return 0;
     }
     for (size_t i = 0; i < sample->labels_count; i++) {
         const struct pprof_label *label = &sample->labels[i];
-        bool is_nothing = label->text == 0 && label->number == 0 && label->unit == 0;
-        bool is_id = take_id(translation, label, &correlation);
-        if (!is_nothing && !is_id && label->key != 0 && groups.is_first[i])
-            indices[count++] = add_label(translation, sample, &groups, i);
+        struct slice key = source_string(conversion, label->key);
+        bool is_empty = label->text == 0 && label->number == 0 && label->unit == 0;
+        bool is_id = label->text == 0
+                         ? correlation_take_number(&ids, key, label->number)
+                         : correlation_take(&ids, key, source_string(conversion, label->text));
+        if (!is_empty && !is_id && label->key != 0 && groups.is_first[i])
+            indices[count++] = add_label(conversion, sample, &groups, i);
     }
-    uint32_t link = add_correlation(translation, &correlation, indices, &count);
+    uint32_t link = 0;
+    if (ids.has_span && ids.has_trace) {
+        uint8_t memory[SMALL_BYTES_MAX];
+        struct wire_writer writer = wire_writer_of(memory, sizeof(memory));
+        wire_write_bytes(&writer, 1, slice_of(ids.trace_id, sizeof(ids.trace_id)));
+        wire_write_bytes(&writer, 2, slice_of(ids.span_id, sizeof(ids.span_id)));
+        link = add_entry(conversion, PROFILE_LINKS, &writer);
+    } else if (ids.has_span || ids.has_trace) {
+        uint8_t hex[2 * sizeof(ids.trace_id)];
+        indices[count++] =
+            add_string_attribute(conversion, ids.has_span ? "span_id" : "trace_id",
+                                 ids.has_span ? hex_write(ids.span_id, sizeof(ids.span_id), hex)
+                                              : hex_write(ids.trace_id, sizeof(ids.trace_id), hex));
+    }
     *ret_count = count;
     return link;
 }
 
-static void add_sample(struct translation *translation, const struct pprof_sample *sample)
+static uint32_t add_stack(struct conversion *conversion, const struct pprof_sample *sample)
 {
-    assert(sample != NULL);
+    size_t bytes = HEADER_BYTES_MAX + sample->locations_count * INDEX_BYTES_MAX;
+    size_t content = 0;
+    void *memory = room(conversion, &conversion->content, bytes);
+    if (memory == NULL || sample->locations_count == 0)
+        return 0;
+    struct wire_writer writer = wire_writer_of(memory, bytes);
+    for (size_t i = 0; i < sample->locations_count; i++)
+        content += wire_varint_size(at(&conversion->locations, sample->locations[i]));
+    wire_write_header(&writer, 1, content);
+    for (size_t i = 0; i < sample->locations_count; i++)
+        wire_write_varint(&writer, at(&conversion->locations, sample->locations[i]));
+    return add_entry(conversion, PROFILE_STACKS, &writer);
+}
+
+static void add_sample(struct conversion *conversion, const struct pprof_sample *sample)
+{
     size_t count = 0;
-    uint32_t *attributes = otlp_tables_room(&translation->tables, &translation->attributes,
-                                            (sample->labels_count + 1) * sizeof(attributes[0]));
+    uint32_t *attributes = room(conversion, &conversion->attributes,
+                                (sample->labels_count + 1) * sizeof(attributes[0]));
     if (attributes == NULL)
         return;
-    uint32_t link = add_labels(translation, sample, attributes, &count);
-    uint32_t stack = otlp_tables_stack(&translation->tables, sample);
-    size_t bytes = OTLP_SMALL_BYTES_MAX + count * OTLP_INDEX_BYTES_MAX;
-    void *memory = otlp_tables_room(&translation->tables, &translation->tables.content, bytes);
-    for (size_t i = 0; memory != NULL && i < translation->tables.pprof->sample_types_count; i++) {
+    uint32_t link = add_labels(conversion, sample, attributes, &count);
+    uint32_t stack = add_stack(conversion, sample);
+    size_t bytes = SMALL_BYTES_MAX + count * INDEX_BYTES_MAX;
+    void *memory = room(conversion, &conversion->content, bytes);
+    for (size_t i = 0; memory != NULL && i < conversion->pprof->sample_types_count; i++) {
         struct wire_writer writer = wire_writer_of(memory, bytes);
         uint64_t value = (uint64_t)sample->values[i];
         if (value == 0)
             continue;
-        otlp_put(&writer, 1, stack);
-        otlp_put_indices(&writer, 2, attributes, count);
-        otlp_put(&writer, 3, link);
+        put(&writer, 1, stack);
+        put_indices(&writer, 2, attributes, count);
+        put(&writer, 3, link);
         wire_write_header(&writer, 4, wire_varint_size(value));
         wire_write_varint(&writer, value);
-        translation->tables.has_failed |= !byte_run_append_message(
-            &translation->columns[i], translation->tables.budget, 2, wire_written(&writer));
+        append_message(conversion, &conversion->columns[i], 2, wire_written(&writer));
     }
 }
 
-static void put_value_type(struct translation *translation, struct wire_writer *writer,
+/* ---- Profiles ---- */
+
+static void put_value_type(struct conversion *conversion, struct wire_writer *writer,
                            uint32_t number, struct pprof_value_type type)
 {
-    uint8_t memory[2 * OTLP_NUMBER_BYTES_MAX];
+    uint8_t memory[2 * NUMBER_BYTES_MAX];
     struct wire_writer content = wire_writer_of(memory, sizeof(memory));
-    otlp_put(&content, 1, otlp_tables_text_at(&translation->tables, type.type));
-    otlp_put(&content, 2, otlp_tables_text_at(&translation->tables, type.unit));
+    put(&content, 1, add_source_string(conversion, type.type));
+    put(&content, 2, add_source_string(conversion, type.unit));
     wire_write_bytes(writer, number, wire_written(&content));
 }
 
-/* The comments as one attribute with a list. */
-static uint32_t add_comments(struct translation *translation)
+/* Adds the attributes that every Profile has: those of the pprof profile and of the source. */
+static size_t add_profile_attributes(struct conversion *conversion, uint32_t *indices)
 {
-    const struct pprof *pprof = translation->tables.pprof;
-    struct byte_run texts = {.size = 0};
-    struct byte_run list = {.size = 0};
-    for (size_t i = 0; i < pprof->comments_count; i++) {
-        const struct pprof_label comment = {.text = pprof->comments[i]};
-        if (comment.text != 0)
-            append_value(translation, &texts, &comment, true);
-    }
-    translation->tables.has_failed |= !byte_run_append_message(
-        &list, translation->tables.budget, VALUE_LIST_FIELD, byte_run_slice(&texts));
-    uint32_t index = otlp_tables_attribute(
-        &translation->tables,
-        otlp_tables_text(&translation->tables, slice_of_text("pprof.profile.comment")),
-        byte_run_slice(&list), 0);
-    scratch_fini(&texts.scratch, translation->tables.budget);
-    scratch_fini(&list.scratch, translation->tables.budget);
-    return index;
-}
-
-static size_t profile_attributes(struct translation *translation, uint32_t *indices)
-{
-    const struct pprof *pprof = translation->tables.pprof;
-    const struct pprof_to_otlp_source *source = translation->source;
+    const struct pprof *pprof = conversion->pprof;
+    const struct pprof_to_otlp_source *source = conversion->source;
     const struct {
         const char *key;
-        uint32_t text;
+        uint32_t string;
     } rows[] = {
         {"pprof.profile.doc_url", pprof->doc_url},
         {"pprof.profile.drop_frames", pprof->drop_frames},
@@ -211,149 +421,136 @@ static size_t profile_attributes(struct translation *translation, uint32_t *indi
     };
     size_t count = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct slice text = otlp_tables_source_text(&translation->tables, rows[i].text);
-        if (text.size > 0 && otlp_text_valid(text) == text.size)
-            indices[count++] = otlp_tables_text_attribute(&translation->tables, rows[i].key, text);
+        struct slice string = source_string(conversion, rows[i].string);
+        if (string.size > 0 && otlp_text_valid(string) == string.size)
+            indices[count++] = add_string_attribute(conversion, rows[i].key, string);
     }
-    if (pprof->comments_count > 0)
-        indices[count++] = add_comments(translation);
+    if (pprof->comments_count > 0) { /* one attribute with a list */
+        struct byte_run comments = {.size = 0};
+        struct byte_run list = {.size = 0};
+        for (size_t i = 0; i < pprof->comments_count; i++) {
+            const struct pprof_label comment = {.text = pprof->comments[i]};
+            if (comment.text != 0)
+                append_value(conversion, &comments, &comment, true);
+        }
+        append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&comments));
+        indices[count++] = add_attribute(
+            conversion, add_string(conversion, slice_of_text("pprof.profile.comment")),
+            byte_run_slice(&list), 0);
+        scratch_fini(&comments.scratch, conversion->budget);
+        scratch_fini(&list.scratch, conversion->budget);
+    }
     for (size_t i = 0; i < source->attributes_count; i++)
-        indices[count++] = otlp_tables_attribute(
-            &translation->tables, otlp_tables_text(&translation->tables, source->attributes[i].key),
-            source->attributes[i].value, 0);
+        indices[count++] =
+            add_attribute(conversion, add_string(conversion, source->attributes[i].key),
+                          source->attributes[i].value, 0);
     return count;
 }
 
-/* One Profile: what all columns share, and the column's samples. */
-static void append_profile(struct translation *translation, size_t column,
-                           struct byte_run *profiles)
+/* Appends one Profile: what all columns share, and the column's samples. */
+static void append_profile(struct conversion *conversion, size_t column, struct byte_run *profiles)
 {
-    assert(column < translation->tables.pprof->sample_types_count);
-    const struct pprof *pprof = translation->tables.pprof;
-    uint8_t memory[OTLP_SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
-    uint8_t header[OTLP_HEADER_BYTES_MAX];
+    const struct pprof *pprof = conversion->pprof;
+    uint8_t memory[SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
+    uint8_t header[HEADER_BYTES_MAX];
     uint32_t attributes[ATTRIBUTES_MAX];
     struct wire_writer head = wire_writer_of(memory, sizeof(memory));
     struct wire_writer outer = wire_writer_of(header, sizeof(header));
-    const struct byte_run *samples = &translation->columns[column];
-    put_value_type(translation, &head, 1, pprof->sample_types[column]);
+    const struct byte_run *samples = &conversion->columns[column];
+    put_value_type(conversion, &head, 1, pprof->sample_types[column]);
     if (pprof->time_ns > 0)
         wire_write_fixed64(&head, 3, (uint64_t)pprof->time_ns);
     if (pprof->duration_ns > 0)
         wire_write_number(&head, 4, (uint64_t)pprof->duration_ns);
     if (pprof->has_period_type)
-        put_value_type(translation, &head, 5, pprof->period_type);
-    otlp_put(&head, 6, (uint64_t)pprof->period);
-    otlp_put_indices(&head, 11, attributes, profile_attributes(translation, attributes));
+        put_value_type(conversion, &head, 5, pprof->period_type);
+    put(&head, 6, (uint64_t)pprof->period);
+    put_indices(&head, 11, attributes, add_profile_attributes(conversion, attributes));
     wire_write_header(&outer, 2, wire_written(&head).size + samples->size);
-    struct budget *budget = translation->tables.budget;
-    translation->tables.has_failed |= !byte_run_append(profiles, budget, wire_written(&outer)) ||
-                                      !byte_run_append(profiles, budget, wire_written(&head)) ||
-                                      !byte_run_append(profiles, budget, byte_run_slice(samples));
+    append(conversion, profiles, wire_written(&outer));
+    append(conversion, profiles, wire_written(&head));
+    append(conversion, profiles, byte_run_slice(samples));
 }
 
-/* InstrumentationScope { attributes { key, value } }. */
-static void append_scope(struct translation *translation, struct byte_run *scope)
+/* Appends InstrumentationScope { attributes { key, value } }, if the profile has a default type. */
+static void append_scope(struct conversion *conversion, struct byte_run *scope)
 {
-    assert(scope->size == 0);
-    static const char key[] = "pprof.scope.default_sample_type";
-    struct slice text = otlp_tables_source_text(&translation->tables,
-                                                translation->tables.pprof->default_sample_type);
-    struct budget *budget = translation->tables.budget;
+    struct slice type = source_string(conversion, conversion->pprof->default_sample_type);
     struct byte_run value = {.size = 0};
     struct byte_run pair = {.size = 0};
     struct byte_run attributes = {.size = 0};
-    if (text.size == 0 || otlp_text_valid(text) < text.size)
+    if (type.size == 0 || otlp_text_valid(type) < type.size)
         return;
-    translation->tables.has_failed |=
-        !byte_run_append_message(&value, budget, VALUE_TEXT_FIELD, text) ||
-        !byte_run_append_message(&pair, budget, 1, slice_of_text(key)) ||
-        !byte_run_append_message(&pair, budget, 2, byte_run_slice(&value)) ||
-        !byte_run_append_message(&attributes, budget, 3, byte_run_slice(&pair)) ||
-        !byte_run_append_message(scope, budget, 1, byte_run_slice(&attributes));
-    scratch_fini(&value.scratch, budget);
-    scratch_fini(&pair.scratch, budget);
-    scratch_fini(&attributes.scratch, budget);
+    append_message(conversion, &value, VALUE_STRING_FIELD, type);
+    append_message(conversion, &pair, 1, slice_of_text("pprof.scope.default_sample_type"));
+    append_message(conversion, &pair, 2, byte_run_slice(&value));
+    append_message(conversion, &attributes, 3, byte_run_slice(&pair));
+    append_message(conversion, scope, 1, byte_run_slice(&attributes));
+    scratch_fini(&value.scratch, conversion->budget);
+    scratch_fini(&pair.scratch, conversion->budget);
+    scratch_fini(&attributes.scratch, conversion->budget);
 }
 
-/* ResourceProfiles { resource, scope_profiles { scope, profiles … } }. */
-static void append_resource(struct translation *translation, struct slice resource,
-                            struct byte_run *request)
+/* Appends ResourceProfiles { resource, scope_profiles { scope, profiles … } }, then the
+ * dictionary. */
+static void append_request(struct conversion *conversion, struct byte_run *request)
 {
-    struct budget *budget = translation->tables.budget;
+    struct slice resource = conversion->source->resource;
     struct byte_run scope = {.size = 0};
     struct byte_run resources = {.size = 0};
-    append_scope(translation, &scope);
-    for (size_t i = 0; i < translation->tables.pprof->sample_types_count; i++)
-        if (translation->columns[i].size > 0)
-            append_profile(translation, i, &scope);
-    if (resource.data != NULL)
-        translation->tables.has_failed |= !byte_run_append_message(&resources, budget, 1, resource);
-    translation->tables.has_failed |=
-        !byte_run_append_message(&resources, budget, 2, byte_run_slice(&scope)) ||
-        !byte_run_append_message(request, budget, 1, byte_run_slice(&resources));
-    scratch_fini(&scope.scratch, budget);
-    scratch_fini(&resources.scratch, budget);
-}
-
-static void append_dictionary(struct translation *translation, struct byte_run *request)
-{
-    struct budget *budget = translation->tables.budget;
     struct byte_run dictionary = {.size = 0};
-    for (unsigned i = 0; i < PROFILE_TABLES; i++)
-        translation->tables.has_failed |=
-            translation->tables.entries[i].has_failed ||
-            !byte_run_append(&dictionary, budget,
-                             byte_run_slice(&translation->tables.entries[i].bytes));
-    translation->tables.has_failed |=
-        !byte_run_append_message(request, budget, 2, byte_run_slice(&dictionary));
-    scratch_fini(&dictionary.scratch, budget);
-}
-
-static void translation_fini(struct translation *translation)
-{
-    assert(translation != NULL);
-    struct budget *budget = translation->tables.budget;
-    scratch_fini(&translation->attributes, budget);
-    label_keys_fini(&translation->keys);
-    for (size_t i = 0; i < PPROF_TO_OTLP_TYPES_MAX; i++)
-        scratch_fini(&translation->columns[i].scratch, budget);
-    otlp_tables_fini(&translation->tables);
-}
-
-static void translate(struct translation *translation, struct slice resource,
-                      struct byte_run *request)
-{
-    assert(request->size == 0);
-    const struct pprof *pprof = translation->tables.pprof;
-    bool has_samples = false;
-    otlp_tables_symbols(&translation->tables);
-    for (size_t i = 0; i < pprof->samples_count && !translation->tables.has_failed; i++)
-        add_sample(translation, &pprof->samples[i]);
-    for (size_t i = 0; i < pprof->sample_types_count; i++)
-        has_samples |= translation->columns[i].size > 0;
-    if (!has_samples || translation->tables.has_failed)
-        return;
-    append_resource(translation, resource, request);
-    append_dictionary(translation, request);
+    append_scope(conversion, &scope);
+    for (size_t i = 0; i < conversion->pprof->sample_types_count; i++)
+        if (conversion->columns[i].size > 0)
+            append_profile(conversion, i, &scope);
+    if (resource.data != NULL)
+        append_message(conversion, &resources, 1, resource);
+    append_message(conversion, &resources, 2, byte_run_slice(&scope));
+    append_message(conversion, request, 1, byte_run_slice(&resources));
+    scratch_fini(&scope.scratch, conversion->budget);
+    scratch_fini(&resources.scratch, conversion->budget);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++) {
+        conversion->has_failed |= conversion->entries[i].has_failed;
+        append(conversion, &dictionary, byte_run_slice(&conversion->entries[i].bytes));
+    }
+    append_message(conversion, request, 2, byte_run_slice(&dictionary));
+    scratch_fini(&dictionary.scratch, conversion->budget);
 }
 
 bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *budget,
                    struct buffer **ret_request)
 {
-    assert(source->pprof != NULL);
-    assert(ret_request != NULL);
+    const struct pprof *pprof = source->pprof;
     assert(source->attributes_count <= PPROF_TO_OTLP_ATTRIBUTES_MAX);
-    if (source->pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX)
+    if (pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX)
         return false;
-    struct translation translation = {.source = source};
+    struct conversion conversion = {.source = source, .pprof = pprof, .budget = budget};
     struct byte_run request = {.size = 0};
-    otlp_tables_init(&translation.tables, source->pprof, budget);
-    label_keys_init(&translation.keys, budget);
-    translate(&translation, source->resource, &request);
-    bool is_fine = !translation.tables.has_failed;
-    translation_fini(&translation);
-    struct buffer *buffer = is_fine ? buffer_try_create(budget, request.size) : NULL;
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        entry_table_init(&conversion.entries[i], i + 1, budget);
+    label_keys_init(&conversion.keys, budget);
+
+    bool has_samples = false;
+    add_symbols(&conversion);
+    for (size_t i = 0; i < pprof->samples_count && !conversion.has_failed; i++)
+        add_sample(&conversion, &pprof->samples[i]);
+    for (size_t i = 0; i < pprof->sample_types_count; i++)
+        has_samples |= conversion.columns[i].size > 0;
+    if (has_samples && !conversion.has_failed)
+        append_request(&conversion, &request);
+
+    struct scratch *const scratches[] = {
+        &conversion.mappings,   &conversion.functions, &conversion.locations,
+        &conversion.attributes, &conversion.content,   &conversion.repaired,
+    };
+    for (size_t i = 0; i < sizeof(scratches) / sizeof(scratches[0]); i++)
+        scratch_fini(scratches[i], budget);
+    label_keys_fini(&conversion.keys);
+    for (size_t i = 0; i < PPROF_TO_OTLP_TYPES_MAX; i++)
+        scratch_fini(&conversion.columns[i].scratch, budget);
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        entry_table_fini(&conversion.entries[i]);
+    struct buffer *buffer = !conversion.has_failed ? buffer_try_create(budget, request.size) : NULL;
     if (buffer != NULL && request.size > 0)
         memcpy(buffer->data, request.scratch.memory, request.size);
     if (buffer != NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pprof profile as an OTLP profiles request, layout 1.10: one Profile for each sample type, ids
- * of traces and spans lifted from labels into links. Pure function; any thread. */
+/* Converts a pprof profile to an OTLP profiles request, layout 1.10: one Profile for each sample
+ * type; ids of traces and spans move from labels to links. Pure function; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,12 +22,12 @@ struct pprof_to_otlp_attribute {
 struct pprof_to_otlp_source {
     const struct pprof *pprof;
     struct slice resource; /* encoded Resource; no data: none */
-    /* what every Profile says besides, at most PPROF_TO_OTLP_ATTRIBUTES_MAX */
+    /* of every Profile, at most PPROF_TO_OTLP_ATTRIBUTES_MAX */
     const struct pprof_to_otlp_attribute *attributes;
     size_t attributes_count;
 };
 
-/* *ret_request is owned by the caller, and has no bytes when there is nothing to tell. False: no
- * memory, or more sample types than allowed. */
+/* The caller owns *ret_request, which is empty when the profile has no samples. False: no memory,
+ * or more sample types than allowed. */
 bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *budget,
                    struct buffer **ret_request);

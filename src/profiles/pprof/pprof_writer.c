@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pprof messages appended to a growing buffer. Runs on the thread of the writer's owner. */
+/* Appends pprof messages to a growing buffer. Runs on the thread of the writer's owner. */
 #include "src/profiles/pprof/pprof_writer.h"
 
 #include <assert.h>
@@ -19,17 +19,16 @@ enum {
     NUMBERS_MAX = 10, /* scalar fields of the longest message */
 };
 
-/* One text of the hash table; it lies in the output. */
+/* A string of the hash table; its bytes are in the output. */
 struct slot {
     uint32_t hash;
     uint32_t offset;
     uint32_t size;
-    uint32_t index; /* 0: free; text 0 has no slot */
+    uint32_t index; /* 0: free; string 0 has no slot */
 };
 
 void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint64_t bytes_max)
 {
-    assert(writer != NULL);
     assert(bytes_max < UINT32_MAX);
     *writer = (struct pprof_writer){.budget = budget, .bytes_max = bytes_max};
     writer->seed = (uint64_t)(random_uniform() * 0x1p53);
@@ -40,15 +39,14 @@ void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint6
         return;
     writer->slots->size = writer->slots->capacity;
     memset(writer->slots->data, 0, writer->slots->size);
-    static const uint8_t empty_text[] = {PPROF_STRING << 3 | WIRE_BYTES, 0};
-    memcpy(writer->output->data, empty_text, sizeof(empty_text));
-    writer->output->size = sizeof(empty_text);
+    static const uint8_t empty_string[] = {PPROF_STRING << 3 | WIRE_BYTES, 0};
+    memcpy(writer->output->data, empty_string, sizeof(empty_string));
+    writer->output->size = sizeof(empty_string);
     writer->strings_count = 1;
 }
 
 void pprof_writer_fini(struct pprof_writer *writer)
 {
-    assert(writer != NULL);
     buffer_unref(writer->output);
     buffer_unref(writer->slots);
     *writer = (struct pprof_writer){.has_failed = true};
@@ -60,7 +58,7 @@ bool pprof_writer_has_room(const struct pprof_writer *writer, uint64_t bytes)
            writer->output->size <= writer->bytes_max - bytes;
 }
 
-/* Makes room for so many bytes more; false: the writer has failed. */
+/* Makes room for so many more bytes. False: the writer has failed. */
 static bool reserve(struct pprof_writer *writer, size_t bytes)
 {
     if (!pprof_writer_has_room(writer, bytes)) {
@@ -80,7 +78,7 @@ static bool reserve(struct pprof_writer *writer, size_t bytes)
     return grown != NULL;
 }
 
-/* What follows is written at the end of the output, into room that reserve has made. */
+/* A writer at the end of the output, into room that reserve has made. */
 static struct wire_writer output_end(struct pprof_writer *writer, size_t bytes)
 {
     struct buffer *output = writer->output;
@@ -93,27 +91,22 @@ static void output_advance(struct pprof_writer *writer, const struct wire_writer
     writer->output->size += wire_written(end).size;
 }
 
-/* Not a hash whose collisions are the same for every seed, as FNV's can be. */
-static uint32_t hash_of(uint64_t seed, struct slice text)
-{
-    return (uint32_t)XXH3_64bits_withSeed(text.data, text.size, seed);
-}
-
-static struct slot *slot_of(const struct pprof_writer *writer, struct slice text, uint32_t hash)
+static struct slot *slot_of(const struct pprof_writer *writer, struct slice string, uint32_t hash)
 {
     struct slot *slots = (struct slot *)writer->slots->data;
     size_t mask = writer->slots->size / sizeof(struct slot) - 1;
     size_t at = hash & mask;
     while (slots[at].index != 0) {
         struct slice known = slice_of(writer->output->data + slots[at].offset, slots[at].size);
-        if (slots[at].hash == hash && slice_equal(known, text))
+        if (slots[at].hash == hash && slice_equal(known, string))
             break;
         at = (at + 1) & mask;
     }
     return &slots[at];
 }
 
-static bool slots_grow(struct pprof_writer *writer)
+/* Doubles the slots. */
+static bool grow_slots(struct pprof_writer *writer)
 {
     const struct slot *old = (const struct slot *)writer->slots->data;
     size_t count = writer->slots->size / sizeof(struct slot);
@@ -135,38 +128,35 @@ static bool slots_grow(struct pprof_writer *writer)
     return true;
 }
 
-static uint32_t add_text(struct pprof_writer *writer, struct slice text, uint32_t hash)
+uint32_t pprof_writer_string(struct pprof_writer *writer, struct slice string)
 {
-    size_t bytes = wire_field_size(PPROF_STRING, text.size);
+    if (writer->has_failed || string.size == 0)
+        return 0;
+    /* FNV would not do: its collisions can be the same for every seed. */
+    uint32_t hash = (uint32_t)XXH3_64bits_withSeed(string.data, string.size, writer->seed);
+    struct slot *slot = slot_of(writer, string, hash);
+    if (slot->index != 0)
+        return slot->index;
+    size_t bytes = wire_field_size(PPROF_STRING, string.size);
     bool is_full = 2 * writer->strings_count >= writer->slots->size / sizeof(struct slot);
     if (!reserve(writer, bytes))
         return 0;
-    if (is_full && !slots_grow(writer)) {
+    if (is_full && !grow_slots(writer)) {
         writer->has_failed = true;
         return 0;
     }
-    struct slot *slot = slot_of(writer, text, hash);
-    assert(slot->index == 0);
+    if (is_full)
+        slot = slot_of(writer, string, hash);
     struct wire_writer end = output_end(writer, bytes);
-    wire_write_bytes(&end, PPROF_STRING, text);
+    wire_write_bytes(&end, PPROF_STRING, string);
     output_advance(writer, &end);
     *slot = (struct slot){
         .hash = hash,
-        .offset = (uint32_t)(writer->output->size - text.size),
-        .size = (uint32_t)text.size,
+        .offset = (uint32_t)(writer->output->size - string.size),
+        .size = (uint32_t)string.size,
         .index = writer->strings_count++,
     };
     return slot->index;
-}
-
-uint32_t pprof_writer_text(struct pprof_writer *writer, struct slice text)
-{
-    assert(writer != NULL);
-    if (writer->has_failed || text.size == 0)
-        return 0;
-    uint32_t hash = hash_of(writer->seed, text);
-    const struct slot *slot = slot_of(writer, text, hash);
-    return slot->index != 0 ? slot->index : add_text(writer, text, hash);
 }
 
 static void put(struct wire_writer *writer, uint32_t number, uint64_t value)
@@ -175,7 +165,7 @@ static void put(struct wire_writer *writer, uint32_t number, uint64_t value)
         wire_write_number(writer, number, value);
 }
 
-/* A message of scalar fields: values[i] is field i + 1. */
+/* Writes a message of scalar fields: values[i] is field i + 1. */
 static void put_message(struct pprof_writer *writer, enum pprof_field field, const uint64_t *values,
                         size_t count)
 {
@@ -244,7 +234,7 @@ void pprof_writer_function(struct pprof_writer *writer, const struct pprof_funct
 }
 
 /* A message whose size is known once it is written: its content begins where the longest header
- * would end, and moves up in the end. */
+ * would end, and is moved in the end. */
 struct open_message {
     size_t begin; /* of the field, in the output */
     struct wire_writer content;
@@ -260,7 +250,7 @@ static bool message_begin(struct pprof_writer *writer, struct open_message *mess
     return true;
 }
 
-/* Moves the content to where its header ends. */
+/* Writes the header and moves the content behind it. */
 static void message_end(struct pprof_writer *writer, const struct open_message *message,
                         enum pprof_field field)
 {
@@ -296,21 +286,9 @@ void pprof_writer_location(struct pprof_writer *writer, const struct pprof_locat
     message_end(writer, &message, PPROF_LOCATION);
 }
 
-static void put_label(struct wire_writer *content, const struct pprof_label *label)
-{
-    uint8_t bytes[4 * NUMBER_BYTES_MAX];
-    struct wire_writer writing = wire_writer_of(bytes, sizeof(bytes));
-    put(&writing, 1, label->key);
-    put(&writing, 2, label->text);
-    put(&writing, 3, (uint64_t)label->number);
-    put(&writing, 4, label->unit);
-    wire_write_bytes(content, 3, wire_written(&writing));
-}
-
 void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample *sample,
                          size_t values_count)
 {
-    assert(sample != NULL);
     enum { LABEL_BYTES_MAX = HEADER_BYTES_MAX + 4 * NUMBER_BYTES_MAX };
     struct open_message message;
     size_t locations_bytes = 0;
@@ -331,14 +309,21 @@ void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample 
         wire_write_header(&message.content, 2, values_bytes);
     for (size_t i = 0; i < values_count; i++)
         wire_write_varint(&message.content, (uint64_t)sample->values[i]);
-    for (size_t i = 0; i < sample->labels_count; i++)
-        put_label(&message.content, &sample->labels[i]);
+    for (size_t i = 0; i < sample->labels_count; i++) {
+        const struct pprof_label *label = &sample->labels[i];
+        uint8_t bytes[4 * NUMBER_BYTES_MAX];
+        struct wire_writer writing = wire_writer_of(bytes, sizeof(bytes));
+        put(&writing, 1, label->key);
+        put(&writing, 2, label->text);
+        put(&writing, 3, (uint64_t)label->number);
+        put(&writing, 4, label->unit);
+        wire_write_bytes(&message.content, 3, wire_written(&writing));
+    }
     message_end(writer, &message, PPROF_SAMPLE);
 }
 
 struct buffer *pprof_writer_take(struct pprof_writer *writer)
 {
-    assert(writer != NULL);
     struct buffer *output = writer->has_failed ? NULL : writer->output;
     if (output != NULL)
         writer->output = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Canonical names by a table whose first fitting row counts. Pure functions; any thread. */
+/* Finds canonical names by a table: the first row that fits counts. Pure functions; any thread. */
 #include "src/profiles/pprof/profile_type.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a row asks for; NULL: anything. A trailing '*' stands for any rest. */
+/* What a row fits; NULL: anything. A '*' at the end stands for any rest. */
 struct type_pattern {
     const char *type;
     const char *unit;
@@ -16,7 +16,7 @@ struct type_pattern {
     bool needs_no_time_beside;
 };
 
-/* NULL: as it came. */
+/* NULL: unchanged. */
 struct type_words {
     const char *name;
     const char *type;
@@ -79,7 +79,6 @@ const char *const profile_type_ends[PROFILE_TYPE_ENDS] = {"_root", "_ancestors"}
 
 size_t profile_type_stem_bytes(struct slice type)
 {
-    assert(type.data != NULL || type.size == 0);
     for (size_t i = 0; i < PROFILE_TYPE_ENDS; i++) {
         size_t size = strlen(profile_type_ends[i]);
         if (type.size > size &&
@@ -91,24 +90,12 @@ size_t profile_type_stem_bytes(struct slice type)
 
 static bool fits(const char *pattern, const char *text)
 {
-    assert(text != NULL);
     size_t size = pattern == NULL ? 0 : strlen(pattern);
     if (pattern == NULL)
         return true;
     if (size > 0 && pattern[size - 1] == '*')
         return strncmp(pattern, text, size - 1) == 0;
     return strcmp(pattern, text) == 0;
-}
-
-static bool row_fits(const struct type_pattern *pattern, const struct profile_type *type,
-                     bool has_period, bool has_time_beside)
-{
-    assert(type != NULL);
-    return fits(pattern->type, type->type) && fits(pattern->unit, type->unit) &&
-           fits(pattern->period_type, type->period_type) &&
-           fits(pattern->period_unit, type->period_unit) &&
-           (!pattern->needs_period || has_period) &&
-           (!pattern->needs_no_time_beside || !has_time_beside);
 }
 
 /* Letters, digits and underscores: servers refuse '-' in a type and may refuse much else. */
@@ -140,26 +127,11 @@ static void copy_unit(char to[PROFILE_TYPE_TEXT_MAX], struct slice text)
 
 static void replace(char text[PROFILE_TYPE_TEXT_MAX], const char *word)
 {
-    assert(text != NULL);
     if (word != NULL)
         snprintf(text, PROFILE_TYPE_TEXT_MAX, "%s", word);
 }
 
-static void apply(const struct type_words *words, struct profile_type *type)
-{
-    assert(words != NULL);
-    replace(type->type, words->type);
-    replace(type->unit, words->unit);
-    replace(type->period_type, words->period_type);
-    replace(type->period_unit, words->period_unit);
-    replace(type->name, words->name != NULL ? words->name : type->type);
-    if (type->type[0] == '\0')
-        replace(type->type, "unknown");
-    if (type->name[0] == '\0' || (type->name[0] >= '0' && type->name[0] <= '9'))
-        replace(type->name, "unknown");
-    type->counts_periods = words->counts_periods;
-}
-
+/* Copies as much as fits. */
 static void copy_raw(char to[PROFILE_TYPE_TEXT_MAX], struct slice text)
 {
     snprintf(to, PROFILE_TYPE_TEXT_MAX, "%.*s",
@@ -169,7 +141,6 @@ static void copy_raw(char to[PROFILE_TYPE_TEXT_MAX], struct slice text)
 
 struct profile_type profile_type_plain(const struct profile_type_texts *texts)
 {
-    assert(texts != NULL);
     struct profile_type type = {.counts_periods = false};
     copy_raw(type.type, texts->type);
     copy_raw(type.unit, texts->unit);
@@ -184,18 +155,9 @@ bool profile_type_is_cpu_time(struct slice type, struct slice unit)
            (slice_equal_text(unit, "nanoseconds") || slice_equal_text(unit, "ns"));
 }
 
-static void put_end(char text[PROFILE_TYPE_TEXT_MAX], struct slice end)
-{
-    size_t size = strlen(text);
-    assert(size < PROFILE_TYPE_TEXT_MAX);
-    snprintf(text + size, PROFILE_TYPE_TEXT_MAX - size, "%.*s", (int)end.size,
-             end.size > 0 ? (const char *)end.data : "");
-}
-
 struct profile_type profile_type_canonical(const struct profile_type_texts *texts, bool has_period,
                                            bool has_time_beside)
 {
-    assert(texts != NULL);
     struct profile_type type = {.counts_periods = false};
     const struct type_row *row = rows;
     size_t stem = profile_type_stem_bytes(texts->type);
@@ -203,10 +165,27 @@ struct profile_type profile_type_canonical(const struct profile_type_texts *text
     copy_unit(type.unit, texts->unit);
     copy_word(type.period_type, texts->period_type);
     copy_unit(type.period_unit, texts->period_unit);
-    while (!row_fits(&row->from, &type, has_period, has_time_beside))
+    while (!fits(row->from.type, type.type) || !fits(row->from.unit, type.unit) ||
+           !fits(row->from.period_type, type.period_type) ||
+           !fits(row->from.period_unit, type.period_unit) ||
+           (row->from.needs_period && !has_period) ||
+           (row->from.needs_no_time_beside && has_time_beside))
         row++;
-    apply(&row->to, &type);
-    if (stem < texts->type.size)
-        put_end(type.type, slice_of(texts->type.data + stem, texts->type.size - stem));
+    replace(type.type, row->to.type);
+    replace(type.unit, row->to.unit);
+    replace(type.period_type, row->to.period_type);
+    replace(type.period_unit, row->to.period_unit);
+    replace(type.name, row->to.name != NULL ? row->to.name : type.type);
+    if (type.type[0] == '\0')
+        replace(type.type, "unknown");
+    if (type.name[0] == '\0' || (type.name[0] >= '0' && type.name[0] <= '9'))
+        replace(type.name, "unknown");
+    type.counts_periods = row->to.counts_periods;
+    if (stem < texts->type.size) {
+        struct slice end = slice_of(texts->type.data + stem, texts->type.size - stem);
+        size_t size = strlen(type.type);
+        snprintf(type.type + size, PROFILE_TYPE_TEXT_MAX - size, "%.*s", (int)end.size,
+                 (const char *)end.data);
+    }
     return type;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing memory with a charge. Runs on the thread of its owner. */
+/* Grows charged memory. Runs on the thread of its owner. */
 #include "src/profiles/pprof/scratch.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
         return NULL;
     while (wanted < bytes)
         wanted *= 2;
-    /* While it is copied both are there. */
+    /* Both exist while it is copied. */
     if (budget != NULL && !budget_try_take(budget, wanted))
         return NULL;
     void *memory = mem_try_resize(scratch->memory, wanted);
@@ -34,7 +34,6 @@ void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
 
 void scratch_fini(struct scratch *scratch, struct budget *budget)
 {
-    assert(scratch != NULL);
     if (budget != NULL && scratch->bytes > 0)
         budget_return(budget, scratch->bytes);
     mem_free(scratch->memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that grows and is used again and again, charged to a budget. One owner. */
+/* Memory that grows and is reused, charged to a budget. One owner. */
 #pragma once
 
 #include <stddef.h>
@@ -11,12 +11,12 @@ struct scratch {
     size_t bytes;
 };
 
-/* The memory with more bytes than it has; as scratch_room. */
+/* scratch_room for more bytes than it has. */
 void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
     __attribute__((warn_unused_result));
 
-/* At least so many bytes, what was there kept, the rest zero; NULL when refused, the scratch then
- * being as it was. budget may be NULL. Nearly always there is room, so that is asked inline. */
+/* Memory of at least so many bytes: the content is kept, the rest is zero. NULL: no memory, and the
+ * scratch is unchanged. budget may be NULL. Inline, since there is room nearly always. */
 static inline __attribute__((warn_unused_result)) void *scratch_room(struct scratch *scratch,
                                                                      struct budget *budget,
                                                                      size_t bytes)

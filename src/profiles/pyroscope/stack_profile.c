@@ -14,8 +14,8 @@
 static struct pprof_value_type value_type(struct pprof_writer *writer, const char *type,
                                           const char *unit)
 {
-    return (struct pprof_value_type){.type = pprof_writer_text(writer, slice_of_text(type)),
-                                     .unit = pprof_writer_text(writer, slice_of_text(unit))};
+    return (struct pprof_value_type){.type = pprof_writer_string(writer, slice_of_text(type)),
+                                     .unit = pprof_writer_string(writer, slice_of_text(unit))};
 }
 
 void stack_profile_init(struct stack_profile *profile, const struct stack_profile_head *head,
@@ -51,7 +51,7 @@ static bool fail(struct stack_profile *profile, const char *what)
 static uint32_t location_of(struct stack_profile *profile, struct slice name)
 {
     struct pprof_writer *writer = &profile->writer;
-    uint32_t text = pprof_writer_text(writer, name);
+    uint32_t text = pprof_writer_string(writer, name);
     uint32_t *ids = scratch_room(&profile->ids, profile->budget, (text + 1) * sizeof(ids[0]));
     if (ids == NULL)
         return 0;

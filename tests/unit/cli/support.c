@@ -17,7 +17,7 @@
 
 static uint32_t text(struct pprof_writer *writer, const char *words)
 {
-    return pprof_writer_text(writer, slice_of_text(words));
+    return pprof_writer_string(writer, slice_of_text(words));
 }
 
 static void put_symbols(struct pprof_writer *writer, const char *name)

@@ -212,11 +212,11 @@ static void texts_are_written_once(void **state)
     char text[32];
     (void)state;
     pprof_writer_init(&writer, NULL, 1 << 20);
-    assert_int_equal(pprof_writer_text(&writer, slice_of_text("")), 0);
+    assert_int_equal(pprof_writer_string(&writer, slice_of_text("")), 0);
     for (unsigned round = 0; round < 2; round++)
         for (unsigned i = 1; i <= 5000; i++) {
             snprintf(text, sizeof(text), "function_%u", i);
-            assert_int_equal(pprof_writer_text(&writer, slice_of_text(text)), i);
+            assert_int_equal(pprof_writer_string(&writer, slice_of_text(text)), i);
         }
     assert_int_equal(writer.strings_count, 5001);
     pprof_writer_fini(&writer);
@@ -231,7 +231,7 @@ static void limits_of_the_writer_are_kept(void **state)
         pprof_writer_init(&writer, NULL, limit);
         for (unsigned i = 0; i < 100; i++) {
             snprintf(text, sizeof(text), "%u", i);
-            pprof_writer_text(&writer, slice_of_text(text));
+            pprof_writer_string(&writer, slice_of_text(text));
             assert_true(writer.output->size <= limit);
         }
         assert_true(writer.has_failed);
