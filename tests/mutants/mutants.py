@@ -360,7 +360,7 @@ MUTANTS = [
            "read_raw(reader, read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX));",
            "read_raw(reader, read_varint(reader, WIRE_VARINT_BYTES_MAX));",
            ("test_wire", "test_check")),
-    Mutant("profiles: all bits of an index count", "src/profiles/otlp/profile_index.h",
+    Mutant("profiles: all bits of an index count", "src/profiles/otlp/profile_numbers.h",
            ".number = (int64_t)varint};", ".number = (int32_t)varint};",
            ("test_profile_normalize", "test_profile_limit")),
     Mutant("profiles: an index behind the table is refused", "src/profiles/otlp/profile_dictionary.h",

@@ -7,7 +7,7 @@
 
 #include "src/otlp/wire.h"
 
-/* The element or elements that one field holds. */
+/* The bytes of the elements in one field. */
 static struct slice elements_of(const struct wire_field *found)
 {
     if (found->type == WIRE_BYTES)
@@ -48,7 +48,7 @@ struct profile_numbers_reader profile_numbers_read(const struct profile_numbers 
     };
 }
 
-/* Goes on to the next field that has elements. */
+/* Advances to the next field that has elements. */
 static bool find_elements(struct profile_numbers_reader *reader)
 {
     struct wire_reader fields = wire_reader_of(reader->rest);
@@ -108,7 +108,7 @@ size_t profile_numbers_count(const struct profile_numbers *numbers)
     return count;
 }
 
-/* Sixteen bytes side by side; what is compared becomes 0 or 0xff in each. */
+/* Sixteen bytes side by side; a comparison yields 0 or 0xff in each. */
 typedef uint8_t profile_lanes __attribute__((vector_size(16)));
 typedef int8_t profile_signed_lanes __attribute__((vector_size(16)));
 
@@ -121,31 +121,21 @@ static inline profile_lanes load_lanes(const uint8_t *at)
     return lanes;
 }
 
-/* What is compared with. */
+/* What varints are compared with. */
 struct bounds {
     int8_t one_max; /* a varint of one byte */
     uint8_t high;   /* the second byte of one of two, and where that is equal */
     uint8_t low;    /* the first */
 };
 
-static struct bounds bounds_of(uint32_t count)
-{
-    assert(count > 0);
-    return (struct bounds){
-        .one_max = count < 0x80 ? (int8_t)(count - 1) : 0x7f,
-        .high = count < 1 << 14 ? (uint8_t)(count >> 7) : 0x80,
-        .low = count < 1 << 14 ? 0x80 | (count & 0x7f) : 0x80,
-    };
-}
-
-/* The lanes that end a varint of one or two bytes that is not below the bounds, that end one
- * needlessly long, or that continue one beyond two bytes: such a second byte is above `high`, or it
- * is 0x80 as that is. before: the lanes that begin one byte earlier. */
+/* The lanes that end a varint of one or two bytes that is not below the bounds, that end one longer
+ * than its shortest form, or that continue one beyond two bytes: such a second byte is above
+ * `high`, or both are 0x80. before: the lanes that begin one byte earlier. */
 static inline profile_lanes find_beyond(const struct bounds *bounds, profile_lanes lanes,
                                         profile_lanes before)
 {
     profile_lanes is_second = (profile_lanes)((profile_signed_lanes)before < 0);
-    /* A needless 0 wraps around. */
+    /* A second byte of 0 wraps around. */
     profile_lanes is_beyond = (profile_lanes)(lanes - 1 >= bounds->high);
     is_beyond |= (profile_lanes)(lanes == bounds->high) & (profile_lanes)(before >= bounds->low);
     profile_lanes is_one_beyond = (profile_lanes)((profile_signed_lanes)lanes > bounds->one_max);
@@ -159,10 +149,10 @@ static inline bool is_zero(profile_lanes lanes)
     return (halves[0] | halves[1]) == 0;
 }
 
-/* The same of bytes that do not fill the lanes; the last one ends a varint. */
+/* For at most 16 bytes; the last one ends a varint. */
 static bool __attribute__((noinline)) few_are_below(struct slice packed, struct bounds bounds)
 {
-    uint8_t few[1 + LANES] = {0}; /* zeros behind the last */
+    uint8_t few[1 + LANES] = {0}; /* zeros after the last */
     assert(packed.size <= LANES);
     memcpy(few + 1, packed.data, packed.size);
     return is_zero(find_beyond(&bounds, load_lanes(few + 1), load_lanes(few)));
@@ -175,7 +165,11 @@ bool profile_indices_are_below(struct slice packed, uint32_t count)
         return true;
     if (count == 0 || packed.data[packed.size - 1] >= 0x80)
         return false;
-    const struct bounds bounds = bounds_of(count);
+    const struct bounds bounds = {
+        .one_max = count < 0x80 ? (int8_t)(count - 1) : 0x7f,
+        .high = count < 1 << 14 ? (uint8_t)(count >> 7) : 0x80,
+        .low = count < 1 << 14 ? 0x80 | (count & 0x7f) : 0x80,
+    };
     if (packed.size <= LANES)
         return few_are_below(packed, bounds);
     if ((int8_t)packed.data[0] > bounds.one_max)
@@ -183,7 +177,7 @@ bool profile_indices_are_below(struct slice packed, uint32_t count)
     const uint8_t *last = packed.data + packed.size - LANES;
     for (const uint8_t *from = packed.data + 1; from < last; from += LANES)
         found |= find_beyond(&bounds, load_lanes(from), load_lanes(from - 1));
-    /* Some of these have been seen before. */
+    /* These overlap with the last ones of the loop. */
     found |= find_beyond(&bounds, load_lanes(last), load_lanes(last - 1));
     return is_zero(found);
 }

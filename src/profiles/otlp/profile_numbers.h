@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A repeated number of a profiles message, in any of the forms that protobuf allows: packed in one
- * field (nearly always), one field per element, or both mixed. Read without allocating. Input has
- * passed otlp_check. Plain values, any thread; valid as long as the bytes are. */
+/* Numbers of profiles messages: indices into the tables of a ProfilesDictionary, and repeated
+ * numbers in any of the forms that protobuf allows: packed in one field (nearly always), one field
+ * per element, or both mixed. Reads without allocating. Input has passed otlp_check. Plain values,
+ * any thread; valid as long as the bytes are. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +11,26 @@
 
 #include "src/base/slice.h"
 #include "src/otlp/wire.h"
-#include "src/profiles/otlp/profile_index.h"
+
+/* An index into a table, as the client sent it. A type of its own, so that no array is subscripted
+ * with a number from the network: profile_index_of is the only way from a varint to an index,
+ * profile_place (profile_dictionary.h) the only way from there to a subscript. The fields are
+ * int32, but a varint has 64 bits: all of them count, so that a negative number or one above
+ * INT32_MAX is in no table. */
+struct profile_index {
+    int64_t number; /* for messages; compare with profile_has */
+};
+
+static inline struct profile_index profile_index_of(uint64_t varint)
+{
+    return (struct profile_index){.number = (int64_t)varint};
+}
+
+/* 0 means "not set", whatever the entry 0 of the table is. */
+static inline bool profile_index_is_set(struct profile_index index)
+{
+    return index.number != 0;
+}
 
 struct profile_numbers {
     struct slice packed; /* the elements, when they stand in one place */
@@ -27,20 +47,18 @@ struct profile_numbers_reader {
     bool is_fixed64;
 };
 
-/* Adds one occurrence of the field, found in parent; numbers begins with nothing but is_fixed64
- * set.
- */
+/* Adds one occurrence of the field, found in parent. Initially only is_fixed64 is set. */
 void profile_numbers_add(struct profile_numbers *numbers, struct slice parent,
                          const struct wire_field *found);
 struct profile_numbers_reader profile_numbers_read(const struct profile_numbers *numbers);
 /* False at the end. */
 bool profile_numbers_next_any(struct profile_numbers_reader *reader, uint64_t *ret_number);
 size_t profile_numbers_count(const struct profile_numbers *numbers);
-/* Whether packed holds whole varints of one or two bytes, none longer than need be, that are all
- * below count. Many are compared at a time; nothing is assumed of the bytes. */
+/* Whether packed holds whole varints of one or two bytes, in their shortest form, that are all
+ * below count. Compares 16 bytes at a time. Accepts any bytes. */
 bool profile_indices_are_below(struct slice packed, uint32_t count);
 
-/* The same with the plain cases inline: varints of one or two bytes, and the end. */
+/* The same with the common cases inline: varints of one or two bytes, and the end. */
 static inline bool profile_numbers_next(struct profile_numbers_reader *reader, uint64_t *ret_number)
 {
     const uint8_t *at = reader->at;
@@ -60,7 +78,7 @@ static inline bool profile_numbers_next(struct profile_numbers_reader *reader, u
     return true;
 }
 
-/* Numbers that are indices, which are read as nothing else. */
+/* Numbers that are indices. */
 struct profile_indices {
     struct profile_numbers numbers;
 };
@@ -86,14 +104,14 @@ static inline bool profile_indices_next(struct profile_indices_reader *reader,
     return is_there;
 }
 
-/* Never less than the count, without looking. */
+/* An upper bound of the count, in constant time. */
 static inline size_t profile_numbers_count_max(const struct profile_numbers *numbers)
 {
     return numbers->parent.data != NULL ? numbers->parent.size : numbers->packed.size;
 }
 
-/* A varint of bytes that have passed nothing yet. Where reading goes on; NULL when it is cut off or
- * too long. */
+/* Reads a varint of unchecked bytes. Returns where the next field begins; NULL when the varint is
+ * truncated or too long. */
 static inline const uint8_t *profile_number_at(const uint8_t *at, const uint8_t *end,
                                                uint64_t *ret_number)
 {
@@ -112,7 +130,7 @@ static inline const uint8_t *profile_number_at(const uint8_t *at, const uint8_t 
     return NULL;
 }
 
-/* The same of length and content. */
+/* Reads a length and that many bytes. False when they are truncated. */
 static inline bool profile_content_at(const uint8_t *at, const uint8_t *end,
                                       struct slice *ret_content)
 {
