@@ -10,8 +10,8 @@
 
 enum { DICTIONARY = 2 };
 
-/* Notes entries of one table that follow one another, as they nearly always do, with a length of
- * one or two bytes, up to something else. entries may be NULL. Returns how many there are. */
+/* Notes consecutive entries of one table with lengths of one or two bytes, as nearly all have, up
+ * to the first other field. entries may be NULL. Returns how many there are. */
 static uint32_t note_run(struct profile_entry *entries, const uint8_t *request,
                          struct wire_reader *tables)
 {
@@ -38,26 +38,10 @@ static uint32_t note_run(struct profile_entry *entries, const uint8_t *request,
     return count;
 }
 
-/* Notes an entry, or what else is there. */
-static void note_any(struct profile_dictionary *dictionary, bool has_room,
-                     struct wire_reader *tables)
-{
-    struct wire_field entry;
-    bool is_there = wire_next_field(tables, &entry);
-    assert(is_there);
-    if (entry.number > PROFILE_TABLES)
-        return;
-    uint32_t at = dictionary->counts[entry.number - 1]++;
-    if (has_room)
-        dictionary->entries[entry.number - 1][at] = (struct profile_entry){
-            .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
-            .size = (uint32_t)entry.bytes.size,
-        };
-}
-
 static void note_entries(struct profile_dictionary *dictionary, bool has_room,
                          struct wire_reader tables)
 {
+    struct wire_field entry;
     while (tables.at < tables.end) {
         uint32_t table = (*tables.at >> 3) - 1u;
         uint32_t count = 0;
@@ -67,13 +51,23 @@ static void note_entries(struct profile_dictionary *dictionary, bool has_room,
                              dictionary->request.data, &tables);
             dictionary->counts[table] += count;
         }
-        if (count == 0)
-            note_any(dictionary, has_room, &tables);
+        if (count > 0)
+            continue;
+        bool is_there = wire_next_field(&tables, &entry);
+        assert(is_there);
+        if (entry.number > PROFILE_TABLES)
+            continue;
+        uint32_t at = dictionary->counts[entry.number - 1]++;
+        if (has_room)
+            dictionary->entries[entry.number - 1][at] = (struct profile_entry){
+                .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
+                .size = (uint32_t)entry.bytes.size,
+            };
     }
 }
 
-/* Counts the entries; when there is room for them they are noted as well. */
-static void go_through(struct profile_dictionary *dictionary, bool has_room)
+/* Counts the entries; notes them as well when there is room for them. */
+static void index_entries(struct profile_dictionary *dictionary, bool has_room)
 {
     struct wire_reader request = wire_reader_of(dictionary->request);
     struct wire_field field;
@@ -90,7 +84,7 @@ bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena
     *dictionary = (struct profile_dictionary){.request = request};
     if (request.size > UINT32_MAX)
         return false;
-    go_through(dictionary, false);
+    index_entries(dictionary, false);
     for (unsigned i = 0; i < PROFILE_TABLES; i++) {
         size_t size = dictionary->counts[i] * sizeof(struct profile_entry);
         dictionary->entries[i] = arena_try_alloc(arena, size);
@@ -98,7 +92,7 @@ bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena
             return false;
         dictionary->counts[i] = 0;
     }
-    go_through(dictionary, true);
+    index_entries(dictionary, true);
     return true;
 }
 
@@ -158,12 +152,18 @@ struct profile_location profile_location_at(const struct profile_dictionary *dic
     return location;
 }
 
-static struct profile_line line_of(struct slice bytes)
+bool profile_next_line(struct wire_reader *reader, struct profile_line *ret_line)
 {
-    struct profile_line line = {0};
-    struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
+    struct profile_line line = {0};
+    do {
+        if (!wire_next_field(reader, &field)) {
+            assert(reader->failure == NULL);
+            return false;
+        }
+    } while (field.number != 3);
+    struct wire_reader message = wire_reader_of(field.bytes);
+    while (wire_next_field(&message, &field)) {
         if (field.number == 1)
             line.function = profile_index_of(field.number_value);
         else if (field.number == 2)
@@ -171,22 +171,9 @@ static struct profile_line line_of(struct slice bytes)
         else if (field.number == 3)
             line.column = (int64_t)field.number_value;
     }
-    assert(reader.failure == NULL);
-    return line;
-}
-
-bool profile_next_line(struct wire_reader *reader, struct profile_line *ret_line)
-{
-    struct wire_field field;
-    assert(ret_line != NULL);
-    while (wire_next_field(reader, &field)) {
-        if (field.number != 3)
-            continue;
-        *ret_line = line_of(field.bytes);
-        return true;
-    }
-    assert(reader->failure == NULL);
-    return false;
+    assert(message.failure == NULL);
+    *ret_line = line;
+    return true;
 }
 
 struct profile_function profile_function_at(const struct profile_dictionary *dictionary,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The seven tables of a request's ProfilesDictionary, layout 1.10: where each entry lies, so that
- * an index is looked up in constant time, and what an entry says. What refers to the tables is read
- * with profile_view.h. The request has passed otlp_check. One owner; readers on any thread. */
+/* The seven tables of a request's ProfilesDictionary, layout 1.10: finds the entry of an index in
+ * constant time, and decodes it. profile_view.h decodes the messages that refer to the tables. The
+ * request has passed otlp_check. One owner; readers on any thread. */
 #pragma once
 
 #include <assert.h>
@@ -38,9 +38,9 @@ struct profile_dictionary {
     uint32_t counts[PROFILE_TABLES];
 };
 
-/* Indexes the request's dictionary; without one all tables are empty. Eight bytes per entry come
- * from the arena. False when its cap does not allow it, or when the request has 4 GiB or more, as
- * one may once it has been edited. */
+/* Indexes the request's dictionary; without one all tables are empty. Allocates eight bytes per
+ * entry in the arena. False when the arena's cap does not allow it, or when the request has 4 GiB
+ * or more, as an edited one may have. */
 bool profile_dictionary_open(struct profile_dictionary *dictionary, struct arena *arena,
                              struct slice request);
 
@@ -52,8 +52,8 @@ static inline bool profile_has(const struct profile_dictionary *dictionary,
     return index.number == 0 || (uint64_t)index.number < dictionary->counts[table];
 }
 
-/* What an array beside a table is subscripted with, for which profile_has holds. The array has room
- * for 0 even when the table is empty. */
+/* The subscript of an index for which profile_has holds, in an array that parallels a table. The
+ * array has room for 0 even when the table is empty. */
 static inline uint32_t profile_place(const struct profile_dictionary *dictionary,
                                      enum profile_table table, struct profile_index index)
 {
@@ -110,8 +110,8 @@ struct profile_stack {
     struct profile_indices locations; /* leaf first */
 };
 
-/* Of an entry for which profile_has holds. After profile_normalize that is so of all indices
- * inside, too. */
+/* Decode an entry for which profile_has holds. After profile_normalize it also holds for all
+ * indices inside. */
 struct profile_mapping profile_mapping_at(const struct profile_dictionary *dictionary,
                                           struct profile_index index);
 struct profile_location profile_location_at(const struct profile_dictionary *dictionary,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going through profiles requests. Pure functions; any thread. */
+/* Iterating over profiles requests. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_view.h"
 
 #include <assert.h>
 
-/* The next field of that number, which holds a message or text. */
+/* The next field of that number, which holds a message or string. */
 static bool next_message(struct wire_reader *reader, uint32_t number, struct slice *ret_bytes)
 {
     struct wire_field field;
@@ -71,54 +71,50 @@ static struct profile_value_type value_type_of(struct slice bytes)
     return type;
 }
 
-static void read_profile_field(struct profile *profile, const struct wire_field *field)
-{
-    switch (field->number) {
-    case 1:
-        profile->sample_type = value_type_of(field->bytes);
-        break;
-    case 2:
-        profile->samples_count++;
-        break;
-    case 3:
-        profile->time_unix_ns = field->number_value;
-        break;
-    case 4:
-        profile->duration_ns = field->number_value;
-        break;
-    case 5:
-        profile->period_type = value_type_of(field->bytes);
-        break;
-    case 6:
-        profile->period = (int64_t)field->number_value;
-        break;
-    case 7:
-        profile->id = field->bytes;
-        break;
-    case 8:
-        profile->dropped_attributes = (uint32_t)field->number_value;
-        break;
-    case 9:
-        profile->payload_format = field->bytes;
-        break;
-    case 10:
-        profile->payload = field->bytes;
-        break;
-    case 11:
-        profile_numbers_add(&profile->attributes.numbers, profile->bytes, field);
-        break;
-    default:
-        break;
-    }
-}
-
 struct profile profile_of(struct slice bytes)
 {
     struct profile profile = {.bytes = bytes};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        read_profile_field(&profile, &field);
+    while (wire_next_field(&reader, &field)) {
+        switch (field.number) {
+        case 1:
+            profile.sample_type = value_type_of(field.bytes);
+            break;
+        case 2:
+            profile.samples_count++;
+            break;
+        case 3:
+            profile.time_unix_ns = field.number_value;
+            break;
+        case 4:
+            profile.duration_ns = field.number_value;
+            break;
+        case 5:
+            profile.period_type = value_type_of(field.bytes);
+            break;
+        case 6:
+            profile.period = (int64_t)field.number_value;
+            break;
+        case 7:
+            profile.id = field.bytes;
+            break;
+        case 8:
+            profile.dropped_attributes = (uint32_t)field.number_value;
+            break;
+        case 9:
+            profile.payload_format = field.bytes;
+            break;
+        case 10:
+            profile.payload = field.bytes;
+            break;
+        case 11:
+            profile_numbers_add(&profile.attributes.numbers, bytes, &field);
+            break;
+        default:
+            break;
+        }
+    }
     assert(reader.failure == NULL);
     return profile;
 }
@@ -126,41 +122,14 @@ struct profile profile_of(struct slice bytes)
 bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile)
 {
     struct slice bytes;
-    assert(ret_profile != NULL);
     if (!next_message(scope, 2, &bytes))
         return false;
     *ret_profile = profile_of(bytes);
     return true;
 }
 
-static void read_sample_field(struct profile_sample *sample, const struct wire_field *field)
-{
-    assert(field->number > 0);
-    if (field->number == 1)
-        sample->stack = profile_index_of(field->number_value);
-    else if (field->number == 2)
-        profile_numbers_add(&sample->attributes.numbers, sample->bytes, field);
-    else if (field->number == 3)
-        sample->link = profile_index_of(field->number_value);
-    else if (field->number == 4)
-        profile_numbers_add(&sample->values, sample->bytes, field);
-    else if (field->number == 5)
-        profile_numbers_add(&sample->timestamps, sample->bytes, field);
-}
-
-/* The only occurrence, so far, of packed numbers. False: it is not. */
-static inline bool take_packed(struct profile_numbers *numbers, uint32_t number,
-                               struct slice elements)
-{
-    if (numbers->number != 0)
-        return false;
-    numbers->number = number;
-    numbers->packed = elements;
-    return true;
-}
-
-/* Takes fields as nearly all samples have them: a number of one or two bytes, or packed numbers of
- * less than 128 bytes. Where something else begins. */
+/* Reads fields as nearly all samples have them: a number of one or two bytes, or packed numbers of
+ * less than 128 bytes that come once. Returns where anything else begins. */
 static const uint8_t *read_usual_fields(struct profile_sample *sample, const uint8_t *at,
                                         const uint8_t *end)
 {
@@ -184,36 +153,42 @@ static const uint8_t *read_usual_fields(struct profile_sample *sample, const uin
         else if (tag == (5 << 3 | WIRE_BYTES))
             numbers = &sample->timestamps;
         if (numbers == NULL || at[1] >= 0x80 || at[1] > end - at - HEADER_BYTES ||
-            !take_packed(numbers, tag >> 3, slice_of(at + HEADER_BYTES, at[1])))
+            numbers->number != 0)
             break;
+        numbers->number = tag >> 3;
+        numbers->packed = slice_of(at + HEADER_BYTES, at[1]);
         at += HEADER_BYTES + at[1];
     }
     assert(at <= end);
     return at;
 }
 
-/* Field by field: to clear the whole of it first costs as much as reading it. */
-static void begin_sample(struct profile_sample *sample, struct slice bytes)
+void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
 {
+    struct profile_sample *sample = ret_sample;
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    /* Field by field: clearing all of it first costs as much as reading it. */
     sample->bytes = bytes;
     sample->stack = profile_index_of(0);
     sample->link = profile_index_of(0);
     sample->attributes = (struct profile_indices){.numbers = {.is_fixed64 = false}};
     sample->values = (struct profile_numbers){.is_fixed64 = false};
     sample->timestamps = (struct profile_numbers){.is_fixed64 = true};
-    assert(sample->attributes.numbers.number == 0);
-}
-
-void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample)
-{
-    struct wire_reader reader = wire_reader_of(bytes);
-    struct wire_field field;
-    begin_sample(ret_sample, bytes);
     for (;;) {
-        reader.at = read_usual_fields(ret_sample, reader.at, reader.end);
+        reader.at = read_usual_fields(sample, reader.at, reader.end);
         if (reader.at == reader.end || !wire_next_field(&reader, &field))
             break;
-        read_sample_field(ret_sample, &field);
+        if (field.number == 1)
+            sample->stack = profile_index_of(field.number_value);
+        else if (field.number == 2)
+            profile_numbers_add(&sample->attributes.numbers, bytes, &field);
+        else if (field.number == 3)
+            sample->link = profile_index_of(field.number_value);
+        else if (field.number == 4)
+            profile_numbers_add(&sample->values, bytes, &field);
+        else if (field.number == 5)
+            profile_numbers_add(&sample->timestamps, bytes, &field);
     }
     assert(reader.failure == NULL);
 }
@@ -225,7 +200,7 @@ struct profile_index profile_link_of_sample(struct slice bytes)
     struct wire_field field;
     struct profile_index link = profile_index_of(0);
     for (;;) {
-        /* What has a length comes first, nearly always, and is short. */
+        /* Fields with a length come first, nearly always, and are short. */
         while (reader.end - reader.at > HEADER_BYTES && (reader.at[0] & 7) == WIRE_BYTES &&
                reader.at[0] < 0x80 && reader.at[1] < 0x80 &&
                reader.at[1] <= reader.end - reader.at - HEADER_BYTES)
@@ -242,7 +217,6 @@ struct profile_index profile_link_of_sample(struct slice bytes)
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample)
 {
     struct slice bytes;
-    assert(ret_sample != NULL);
     if (!next_message(profile, 2, &bytes))
         return false;
     profile_read_sample(bytes, ret_sample);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goes through a profiles request, layout 1.10: resources, scopes, profiles, samples. Each level is
- * a reader over the bytes of the one above:
- *     struct wire_reader reader = wire_reader_of(profile.bytes);
- *     while (profile_next_sample(&reader, &sample)) …
- * The request has passed otlp_check. Nothing is allocated. Plain values, any thread. */
+/* Iterates over a profiles request, layout 1.10: resources, scopes, profiles, samples. Each level
+ * is a reader over the bytes of the one above: struct wire_reader reader =
+ * wire_reader_of(profile.bytes); while (profile_next_sample(&reader, &sample)) … The request has
+ * passed otlp_check. Nothing is allocated. Plain values, any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -61,11 +60,11 @@ bool profile_next_resource(struct wire_reader *request, struct profile_resource 
 bool profile_next_scope(struct wire_reader *resource, struct profile_scope *ret_scope);
 bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile);
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample);
-/* The same without looking into it. */
+/* The same without decoding it. */
 bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_bytes);
 
-/* What the messages hold, from their bytes. */
+/* Decode one message. */
 struct profile profile_of(struct slice bytes);
 void profile_read_sample(struct slice bytes, struct profile_sample *ret_sample);
-/* Its link alone, which is cheaper. */
+/* Decodes its link alone, which is cheaper. */
 struct profile_index profile_link_of_sample(struct slice bytes);
