@@ -37,7 +37,7 @@ uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
     assert(more <= SIZE_MAX / 4);
     while (more > capacity - bytes->size)
         capacity *= 2;
-    /* While it is copied both are there. */
+    /* Both exist while it is copied. */
     if (bytes->budget != NULL)
         budget_take(bytes->budget, capacity);
     bytes->data = mem_resize(bytes->data, capacity);
@@ -50,7 +50,6 @@ uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more)
 {
     uint8_t *room = profile_bytes_room(bytes, more.size);
-    assert(more.data != NULL || more.size == 0);
     if (more.size > 0)
         memcpy(room, more.data, more.size);
     bytes->size += more.size;

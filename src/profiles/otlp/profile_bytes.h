@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that grow while profiles are written, with the pieces of protobuf that need a place before
- * their size is known. Room is made once for the worst case; then a plain pointer runs. Charged to
- * a budget beyond its limit if need be: they finish what was already taken. One owner. */
+/* A growing byte buffer for writing profiles, with protobuf messages whose size is known only at
+ * their end. Callers make room once for the worst case, then write through a plain pointer. Charged
+ * to a budget, beyond its limit if need be: this completes requests that were accepted. One owner.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -21,30 +22,30 @@ struct profile_bytes {
 };
 
 void profile_bytes_fini(struct profile_bytes *bytes);
-/* The same as _room, when there is not enough. */
+/* The slow path of _room. */
 uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
     __attribute__((returns_nonnull));
-/* Makes room for so many more bytes; where they go. */
+/* Makes room for so many more bytes. Returns where they go. */
 static inline uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
 {
     if (more > bytes->capacity - bytes->size || bytes->data == NULL)
         return profile_bytes_grow(bytes, more);
     return bytes->data + bytes->size;
 }
-/* What making room for so many more takes from the budget while it lasts. */
+/* What making room for so many more charges to the budget, at its peak. */
 uint64_t profile_bytes_growth(const struct profile_bytes *bytes, uint64_t more);
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more);
-/* Puts tag and length before what was added since `begin`. */
+/* Inserts tag and length before what was added since `begin`. */
 void profile_bytes_wrap(struct profile_bytes *bytes, size_t begin, uint32_t number);
 
-/* Where a nested message or packed field of one-byte tag goes on whose header stands at `header`:
- * as if its length took one byte. */
+/* The header of a nested message or packed field with a one-byte tag, before its length is known:
+ * as if the length took one byte. */
 enum { PROFILE_HEADER_BYTES = 2, PROFILE_HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARINT_BYTES_MAX };
 
-/* Writes the header of what stands from header + PROFILE_HEADER_BYTES up to end, moving that if its
- * length takes more than one byte (room for which must be there). Returns the new end. */
+/* Writes the header of the content from header + PROFILE_HEADER_BYTES up to end; moves the content
+ * if its length takes more than one byte, for which there must be room. Returns the new end. */
 uint8_t *profile_close(uint8_t *header, uint8_t *end, uint32_t number);
-/* The same with the plain case inline. */
+/* The same with the common case inline. */
 static inline uint8_t *profile_close_short(uint8_t *header, uint8_t *end, uint32_t number)
 {
     size_t content_bytes = (size_t)(end - header) - PROFILE_HEADER_BYTES;
@@ -54,7 +55,7 @@ static inline uint8_t *profile_close_short(uint8_t *header, uint8_t *end, uint32
     header[1] = (uint8_t)content_bytes;
     return end;
 }
-/* The same, but nothing is written when there is no content. */
+/* The same, but writes nothing when there is no content. */
 static inline uint8_t *profile_close_filled(uint8_t *header, uint8_t *end, uint32_t number)
 {
     return end == header + PROFILE_HEADER_BYTES ? header : profile_close_short(header, end, number);
@@ -62,8 +63,7 @@ static inline uint8_t *profile_close_filled(uint8_t *header, uint8_t *end, uint3
 
 enum { PROFILE_SHORT_BYTES = 64, PROFILE_UNIT_BYTES = 16 };
 
-/* Copies; what has from 16 to 64 bytes, as most stacks do, without a call. The last bytes may be
- * copied twice. */
+/* memcpy without a call for 16 to 64 bytes, as most stacks have. May copy the last bytes twice. */
 static inline void profile_copy(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size < PROFILE_UNIT_BYTES || size > PROFILE_SHORT_BYTES) {
@@ -85,7 +85,7 @@ static inline uint8_t *profile_put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/* A field with a one-byte tag; nothing when it is 0, as proto3 has it. */
+/* A varint field with a one-byte tag; proto3 omits it when it is 0. */
 static inline uint8_t *profile_put_number(uint8_t *at, uint32_t number, uint64_t value)
 {
     if (value == 0)

@@ -15,13 +15,12 @@ enum { ROWS_FIRST = 16, HEADER = 1, CHILDREN = 2, SCHEMA_URL = 3 };
 
 void profile_groups_init(struct profile_groups *groups, struct budget *budget)
 {
-    assert(groups != NULL);
     *groups = (struct profile_groups){.body.budget = budget, .scratch.budget = budget};
     profile_set_init(&groups->resources, budget);
     profile_set_init(&groups->scopes, budget);
 }
 
-/* Beyond the budget's limit if need be, like all that finishes what was taken. */
+/* Charged beyond the budget's limit if need be: this completes requests that were accepted. */
 static void charge(const struct profile_groups *groups, uint64_t bytes)
 {
     if (groups->body.budget != NULL)
@@ -36,7 +35,6 @@ static void give_back(const struct profile_groups *groups, uint64_t bytes)
 
 void profile_groups_fini(struct profile_groups *groups)
 {
-    assert(groups != NULL);
     profile_set_fini(&groups->resources);
     profile_set_fini(&groups->scopes);
     profile_bytes_fini(&groups->body);
@@ -49,14 +47,13 @@ void profile_groups_fini(struct profile_groups *groups)
 
 void profile_groups_clear(struct profile_groups *groups)
 {
-    assert(groups != NULL);
     profile_set_clear(&groups->resources);
     profile_set_clear(&groups->scopes);
     groups->body.size = 0;
     groups->rows_count = 0;
 }
 
-/* Resource or scope, without references, and the schema_url. */
+/* Resource or scope with references replaced, and the schema_url. */
 static void put_fields(struct profile_groups *groups, const struct profile_dictionary *dictionary,
                        enum profile_inline_kind kind, const struct slice fields[2],
                        struct profile_bytes *out)
@@ -82,7 +79,6 @@ uint32_t profile_groups_resource(struct profile_groups *groups,
                                  const struct profile_resource *resource)
 {
     struct profile_bytes *out = &groups->scratch;
-    assert(resource != NULL);
     out->size = 0;
     put_fields(groups, dictionary, INLINE_RESOURCE,
                (const struct slice[]){resource->resource, resource->schema_url}, out);
@@ -106,7 +102,7 @@ static void __attribute__((noinline)) grow_rows(struct profile_groups *groups)
 {
     uint32_t old = groups->rows_capacity;
     uint32_t capacity = old > 0 ? 2 * old : ROWS_FIRST;
-    /* While they are copied both are there. */
+    /* Both exist while they are copied. */
     charge(groups, capacity * sizeof(groups->rows[0]));
     groups->rows = mem_resize(groups->rows, capacity * sizeof(groups->rows[0]));
     groups->rows_capacity = capacity;
@@ -145,12 +141,11 @@ uint64_t profile_groups_bytes_max(const struct profile_groups *groups)
 {
     uint64_t messages =
         (uint64_t)groups->resources.count + groups->scopes.count + groups->rows_count + 1;
-    assert(messages > 0);
     return messages * PROFILE_HEADER_BYTES_MAX + groups->resources.encoded_bytes +
            groups->scopes.encoded_bytes + groups->body.size;
 }
 
-/* Lists of what belongs together, while writing: profiles of a scope, scopes of a resource. */
+/* While writing: the profiles of a scope, or the scopes of a resource, as a list. */
 struct member_list {
     uint32_t first;
     uint32_t last;
@@ -165,14 +160,13 @@ uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uin
         rows *= 2;
     return profile_set_bytes_max(resources) + profile_set_bytes_max(scopes) +
            (resources + scopes + 2) * sizeof(struct member_list) +
-           (rows + rows / 2) * sizeof(struct profile_row); /* those before they grew as well */
+           (rows + rows / 2) * sizeof(struct profile_row); /* with those before they grew */
 }
 
 static struct member_list *make_lists(const struct profile_groups *groups, uint32_t count)
 {
     charge(groups, count * sizeof(struct member_list));
     struct member_list *lists = mem_alloc(count * sizeof(lists[0]));
-    assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
         lists[i] = (struct member_list){.first = NO_ROW, .last = NO_ROW, .next = NO_ROW};
     return lists;
@@ -183,45 +177,40 @@ static size_t content_begin(const struct profile_groups *groups, uint32_t row)
     return row > 0 ? groups->rows[row - 1].end : 0;
 }
 
-static void list_profiles(struct profile_groups *groups, struct member_list *scopes)
+/* Appends a member to the list; returns the one that it follows, or NO_ROW. */
+static uint32_t append_member(struct member_list *list, uint32_t member)
+{
+    uint32_t before = list->last;
+    if (before == NO_ROW)
+        list->first = member;
+    list->last = member;
+    return before;
+}
+
+static void link_members(struct profile_groups *groups, struct member_list *scopes,
+                         struct member_list *resources)
 {
     for (uint32_t i = 0; i < groups->rows_count; i++) {
         struct profile_row *row = &groups->rows[i];
-        struct member_list *scope = &scopes[row->scope];
+        uint32_t before = append_member(&scopes[row->scope], i);
         row->next = NO_ROW;
-        if (scope->first == NO_ROW)
-            scope->first = i;
-        else
-            groups->rows[scope->last].next = i;
-        scope->last = i;
-        scope->bytes += wire_field_size(CHILDREN, row->end - content_begin(groups, i));
+        if (before != NO_ROW)
+            groups->rows[before].next = i;
+        scopes[row->scope].bytes += wire_field_size(CHILDREN, row->end - content_begin(groups, i));
     }
     assert(groups->rows_count == 0 ||
            groups->rows[groups->rows_count - 1].end == groups->body.size);
-}
-
-static uint32_t resource_of(const struct profile_groups *groups, uint32_t scope)
-{
-    uint32_t resource;
-    struct slice entry = profile_set_at(&groups->scopes, scope);
-    assert(entry.size >= sizeof(resource));
-    memcpy(&resource, entry.data, sizeof(resource));
-    return resource;
-}
-
-static void list_scopes(const struct profile_groups *groups, struct member_list *scopes,
-                        struct member_list *resources)
-{
     for (uint32_t i = 1; i < groups->scopes.count; i++) {
-        struct member_list *resource = &resources[resource_of(groups, i)];
+        struct slice entry = profile_set_at(&groups->scopes, i);
+        uint32_t resource;
+        assert(entry.size >= sizeof(resource));
         assert(scopes[i].first != NO_ROW);
-        if (resource->first == NO_ROW)
-            resource->first = i;
-        else
-            scopes[resource->last].next = i;
-        resource->last = i;
-        scopes[i].bytes += groups->scopes.entries[i].size - sizeof(uint32_t);
-        resource->bytes += wire_field_size(CHILDREN, scopes[i].bytes);
+        memcpy(&resource, entry.data, sizeof(resource));
+        uint32_t before = append_member(&resources[resource], i);
+        if (before != NO_ROW)
+            scopes[before].next = i;
+        scopes[i].bytes += entry.size - sizeof(resource);
+        resources[resource].bytes += wire_field_size(CHILDREN, scopes[i].bytes);
     }
 }
 
@@ -234,41 +223,34 @@ static uint8_t *put_header(uint8_t *at, uint32_t number, uint64_t content_bytes)
 
 static uint8_t *put_raw(uint8_t *at, struct slice bytes)
 {
-    assert(bytes.data != NULL || bytes.size == 0);
     if (bytes.size > 0)
         memcpy(at, bytes.data, bytes.size);
     return at + bytes.size;
-}
-
-static uint8_t *write_scope(const struct profile_groups *groups, const struct member_list *scope,
-                            uint32_t index, uint8_t *at)
-{
-    struct slice entry = profile_set_at(&groups->scopes, index);
-    at = put_header(at, CHILDREN, scope->bytes);
-    at = put_raw(at, slice_of(entry.data + sizeof(uint32_t), entry.size - sizeof(uint32_t)));
-    for (uint32_t i = scope->first; i != NO_ROW; i = groups->rows[i].next) {
-        size_t begin = content_begin(groups, i);
-        size_t size = groups->rows[i].end - begin;
-        at = put_header(at, CHILDREN, size);
-        at = put_raw(at, slice_of(groups->body.data + begin, size));
-    }
-    return at;
 }
 
 uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
 {
     struct member_list *scopes = make_lists(groups, groups->scopes.count);
     struct member_list *resources = make_lists(groups, groups->resources.count);
-    list_profiles(groups, scopes);
-    list_scopes(groups, scopes, resources);
+    link_members(groups, scopes, resources);
     for (uint32_t i = 0; i < groups->resources.count; i++) {
         if (resources[i].first == NO_ROW)
-            continue; /* the zero element, which nobody has */
+            continue; /* the zero element, which no profile has */
         struct slice fields = profile_set_at(&groups->resources, i);
         at = put_header(at, HEADER, fields.size + resources[i].bytes);
         at = put_raw(at, fields);
-        for (uint32_t j = resources[i].first; j != NO_ROW; j = scopes[j].next)
-            at = write_scope(groups, &scopes[j], j, at);
+        for (uint32_t j = resources[i].first; j != NO_ROW; j = scopes[j].next) {
+            struct slice entry = profile_set_at(&groups->scopes, j);
+            at = put_header(at, CHILDREN, scopes[j].bytes);
+            at =
+                put_raw(at, slice_of(entry.data + sizeof(uint32_t), entry.size - sizeof(uint32_t)));
+            for (uint32_t k = scopes[j].first; k != NO_ROW; k = groups->rows[k].next) {
+                size_t begin = content_begin(groups, k);
+                size_t size = groups->rows[k].end - begin;
+                at = put_header(at, CHILDREN, size);
+                at = put_raw(at, slice_of(groups->body.data + begin, size));
+            }
+        }
     }
     mem_free(scopes);
     mem_free(resources);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum of what the parts of a merge say that they take. Pure functions; any thread. */
+/* The sum of what the parts of a merge take. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_measure.h"
 
 #include <assert.h>
@@ -12,24 +12,23 @@
 #include "src/profiles/otlp/profile_view.h"
 
 enum {
-    /* First pieces of everything that grows. */
+    /* First allocations of everything that grows. */
     FIRST_BYTES = 64 * 1024,
-    /* What is written lies in tables or body, and in the result; the body has room left, and what
-     * it had before it grew. */
+    /* What is written is held in tables or body, and in the result; the body has unused capacity,
+     * and its old copy while it grows. */
     TABLES_COPIES = 2,
     BODY_COPIES = 3,
-    /* What a Profile gets beside what it has: its two types, if need be, and its header. */
+    /* What a Profile gains: its two types, if need be, and its header. */
     PROFILE_MORE_BYTES = 4,
-    /* No byte of a request takes more than so many, whatever is in it. */
+    /* No byte of any request takes more than so many. */
     GROWTH_MAX = 64,
     DICTIONARY = 2,
 };
 
 uint64_t profile_measure_merge(const struct profile_measure *measure)
 {
-    uint64_t index_bytes = 1; /* most that an index takes */
+    uint64_t index_bytes = 1; /* of the largest index */
     uint64_t bytes = FIRST_BYTES;
-    assert(measure != NULL);
     for (unsigned i = 0; i < PROFILE_TABLES; i++) {
         uint64_t count = measure->entries[i];
         bytes += profile_set_bytes_max(count) +
@@ -45,24 +44,14 @@ uint64_t profile_measure_merge(const struct profile_measure *measure)
                     measure->profiles * PROFILE_MORE_BYTES;
     uint64_t headers =
         (measure->resources + measure->scopes + measure->profiles) * PROFILE_HEADER_BYTES_MAX;
-    /* The scratch has texts as well. */
+    /* The scratch has strings as well. */
     return bytes + BODY_COPIES * body + TABLES_COPIES * measure->tables_bytes + headers +
            measure->inlined_bytes;
 }
 
-/* Ids and payloads, which stay as they are. */
-static uint64_t payload_bytes(struct slice scope)
+struct profile_measure profile_measure_of(struct slice request)
 {
-    struct wire_reader profiles = wire_reader_of(scope);
-    struct profile profile;
-    uint64_t bytes = 0;
-    while (profile_next_profile(&profiles, &profile))
-        bytes += profile.id.size + profile.payload.size;
-    return bytes;
-}
-
-static void count_entries(struct slice request, struct profile_measure *measure)
-{
+    struct profile_measure measure = {.request_bytes = request.size};
     struct wire_reader fields = wire_reader_of(request);
     struct wire_field field;
     struct wire_field entry;
@@ -72,31 +61,28 @@ static void count_entries(struct slice request, struct profile_measure *measure)
         struct wire_reader entries = wire_reader_of(field.bytes);
         while (wire_next_field(&entries, &entry)) {
             if (entry.number >= 1 && entry.number <= PROFILE_TABLES)
-                measure->entries[entry.number - 1]++;
-            /* Texts and links have no indices. */
+                measure.entries[entry.number - 1]++;
+            /* Strings and links have no indices. */
             if (entry.number == PROFILE_STRINGS + 1 || entry.number == PROFILE_LINKS + 1) {
-                measure->fixed_bytes += entry.whole.size;
-                measure->tables_bytes += entry.whole.size;
+                measure.fixed_bytes += entry.whole.size;
+                measure.tables_bytes += entry.whole.size;
             }
         }
     }
     assert(fields.failure == NULL);
-}
-
-struct profile_measure profile_measure_of(struct slice request)
-{
-    struct profile_measure measure = {.request_bytes = request.size};
     struct wire_reader resources = wire_reader_of(request);
     struct profile_resource resource;
     struct profile_scope scope;
-    count_entries(request, &measure);
+    struct profile profile;
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         measure.resources++;
         while (profile_next_scope(&scopes, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
             measure.scopes++;
             measure.profiles += scope.profiles_count;
-            measure.fixed_bytes += payload_bytes(scope.bytes);
+            while (profile_next_profile(&profiles, &profile))
+                measure.fixed_bytes += profile.id.size + profile.payload.size; /* no indices */
         }
     }
     return measure;
@@ -105,9 +91,8 @@ struct profile_measure profile_measure_of(struct slice request)
 enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
                                            struct budget *budget, struct budget_reserve *reserve)
 {
-    assert(reserve != NULL);
     if (budget_has_room(budget, more + (uint64_t)request.size * GROWTH_MAX + FIRST_BYTES))
-        return budget_reserve(reserve, NULL, 0); /* as nearly always */
+        return budget_reserve(reserve, NULL, 0);
     struct profile_measure measure = profile_measure_of(request);
     more += profile_measure_merge(&measure);
     enum budget_answer answer = budget_reserve(reserve, budget, more);
@@ -118,7 +103,7 @@ enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
 bool profile_measure_fits(struct slice request, const struct budget *budget)
 {
     if (budget_has_room(budget, (uint64_t)request.size * GROWTH_MAX + FIRST_BYTES))
-        return true; /* as nearly always */
+        return true;
     struct profile_measure measure = profile_measure_of(request);
     return budget_has_room(budget, profile_measure_merge(&measure));
 }

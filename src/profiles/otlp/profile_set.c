@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of byte strings in order of arrival, found by hash. The hash is seeded, so that nobody can
- * choose what collides. One owner, one thread at a time. */
+/* A set of byte strings in order of insertion, found by hash. The hash is seeded, so that clients
+ * cannot choose what collides. One owner, one thread at a time. */
 #include "src/profiles/otlp/profile_set.h"
 
 #include <assert.h>
@@ -17,21 +17,14 @@
 
 enum {
     SLOTS_FIRST = 64,
-    GROW_AHEAD = 16,      /* slots that are fetched before they are filled */
-    CLEAR_ALL_SHARE = 16, /* above a 16th of the slots in use, clearing all of them is quicker */
+    GROW_AHEAD = 16,      /* slots that are prefetched before they are filled */
+    CLEAR_ALL_SHARE = 16, /* above a 16th of the slots in use, clearing all of them is faster */
     CHUNKS_FIRST = 8,
     CHUNK_BYTES_FIRST = 4 * 1024,
-    CHUNK_BYTES_MAX = 64 * 1024, /* with the buffer's own */
+    CHUNK_BYTES_MAX = 64 * 1024, /* with struct buffer */
 };
 
-/* What entries and slots take, charged before they are there; while entries are copied those of
- * before are there as well. */
-static void charge(struct profile_set *set, uint64_t bytes)
-{
-    if (set->budget != NULL)
-        budget_take(set->budget, bytes);
-}
-
+/* Entries and slots now take `bytes`, which have been charged: returns those charged before. */
 static void settle(struct profile_set *set, uint64_t bytes)
 {
     if (set->budget != NULL)
@@ -84,22 +77,13 @@ static inline uint32_t slot_with(const struct profile_set *set, uint32_t index, 
     return (hash & ~index_mask(set)) | (index + 1);
 }
 
-/* Slots are far apart: memory comes while others are looked at. */
+/* Slots are far apart in memory. */
 static inline void fetch_slot(const struct profile_set *set, uint32_t hash)
 {
     __builtin_prefetch(&set->slots[hash & index_mask(set)], 1);
 }
 
-static void put_in_slot(struct profile_set *set, uint32_t index)
-{
-    uint32_t hash = set->entries[index].hash;
-    uint32_t at = hash & index_mask(set);
-    while (set->slots[at] != 0)
-        at = (at + 1) & index_mask(set);
-    set->slots[at] = slot_with(set, index, hash);
-}
-
-/* The slot of an entry that is in the table, whether or not slots on the way are still in use. */
+/* The slot of an entry that is in the table, even when slots on the way have been cleared. */
 static uint32_t *slot_holding(struct profile_set *set, uint32_t index)
 {
     uint32_t hash = set->entries[index].hash;
@@ -109,7 +93,7 @@ static uint32_t *slot_holding(struct profile_set *set, uint32_t index)
     return &set->slots[at];
 }
 
-/* Doubles entries and slots; a third of the slots stays empty at the least. */
+/* Doubles entries and slots; at least a third of the slots stays empty. */
 static void __attribute__((noinline)) grow(struct profile_set *set)
 {
     assert(set->count <= set->capacity);
@@ -118,17 +102,22 @@ static void __attribute__((noinline)) grow(struct profile_set *set)
     set->capacity = set->slots_count / 3 * 2;
     const uint64_t bytes = set->capacity * sizeof(set->entries[0]) +
                            (uint64_t)set->slots_count * sizeof(set->slots[0]);
-    charge(set, bytes);
+    if (set->budget != NULL)
+        budget_take(set->budget, bytes); /* while entries are copied, both arrays exist */
     set->entries = mem_resize(set->entries, set->capacity * sizeof(set->entries[0]));
     mem_free(set->slots);
-    /* jemalloc would zero by giving the pages back to the kernel, which costs several times more.
-     */
+    /* Not mem_zalloc: jemalloc would return the pages to the kernel, which costs several times as
+     * much. */
     set->slots = mem_alloc(set->slots_count * sizeof(set->slots[0]));
     memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
     for (uint32_t i = 0; i < set->count; i++) {
         if (i + GROW_AHEAD < set->count)
             fetch_slot(set, set->entries[i + GROW_AHEAD].hash);
-        put_in_slot(set, i);
+        uint32_t hash = set->entries[i].hash;
+        uint32_t at = hash & index_mask(set);
+        while (set->slots[at] != 0)
+            at = (at + 1) & index_mask(set);
+        set->slots[at] = slot_with(set, i, hash);
     }
     settle(set, bytes);
 }
@@ -138,7 +127,7 @@ uint64_t profile_set_bytes_max(uint64_t count)
     uint64_t slots = SLOTS_FIRST;
     while (slots / 3 * 2 < count + 1)
         slots *= 2;
-    /* While it grows, the entries of before are there as well; and one chunk is begun. */
+    /* While it grows, the old entries exist as well; and there is one chunk. */
     uint64_t entries = slots / 3 * 2 + (slots > SLOTS_FIRST ? slots / 3 : 0);
     return entries * sizeof(struct profile_set_entry) + slots * sizeof(uint32_t) +
            CHUNK_BYTES_FIRST;
@@ -168,7 +157,6 @@ void profile_set_init(struct profile_set *set, struct budget *budget)
 
 void profile_set_fini(struct profile_set *set)
 {
-    assert(set != NULL);
     while (set->last != NULL)
         drop_last_chunk(set);
     mem_free((void *)set->chunks);
@@ -182,22 +170,17 @@ void profile_set_fini(struct profile_set *set)
     settle(set, 0);
 }
 
-/* Empties the slots. A table that was large once and holds little now is emptied entry by entry:
- * otherwise one large request would make every small one after it pay for its slots. */
-static void clear_slots(struct profile_set *set)
-{
-    if (set->count > set->slots_count / CLEAR_ALL_SHARE) {
-        memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
-        return;
-    }
-    for (uint32_t i = 0; i < set->count; i++)
-        *slot_holding(set, i) = 0;
-}
-
 void profile_set_clear(struct profile_set *set)
 {
     assert(set->slots_count > 0);
-    clear_slots(set);
+    /* A table that was large once and holds little now is emptied slot by slot: otherwise one large
+     * request would make every small one after it pay for its slots. */
+    if (set->count > set->slots_count / CLEAR_ALL_SHARE) {
+        memset(set->slots, 0, set->slots_count * sizeof(set->slots[0]));
+    } else {
+        for (uint32_t i = 0; i < set->count; i++)
+            *slot_holding(set, i) = 0;
+    }
     while (set->last != NULL)
         drop_last_chunk(set);
     set->count = 0;
@@ -214,7 +197,7 @@ uint8_t *profile_set_begin(struct profile_set *set, size_t content_bytes_max)
     return set->last->data + set->last->size + PROFILE_HEADER_BYTES;
 }
 
-/* What was written where _begin said. */
+/* What was written where _begin returned. */
 static inline struct slice content_until(const struct profile_set *set, const uint8_t *end)
 {
     const struct buffer *last = set->last;
@@ -224,7 +207,7 @@ static inline struct slice content_until(const struct profile_set *set, const ui
     return slice_of(begin, (size_t)(end - begin));
 }
 
-/* Its content has been written where _begin said. */
+/* Appends the entry whose content has been written where _begin returned. */
 static uint32_t append(struct profile_set *set, size_t content_bytes, uint32_t hash)
 {
     uint8_t *header = set->last->data + set->last->size;
@@ -273,7 +256,6 @@ uint32_t profile_set_end(struct profile_set *set, const uint8_t *content_end)
 uint32_t profile_set_expect(const struct profile_set *set, struct slice content)
 {
     uint32_t hash = hash_of(set, content);
-    assert(content.data != NULL || content.size == 0);
     fetch_slot(set, hash);
     return hash;
 }
@@ -292,7 +274,6 @@ uint32_t profile_set_add_expected(struct profile_set *set, struct slice content,
 
 uint32_t profile_set_add(struct profile_set *set, struct slice content)
 {
-    assert(content.data != NULL || content.size == 0);
     return profile_set_add_expected(set, content, hash_of(set, content));
 }
 
@@ -308,27 +289,23 @@ uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_en
                : profile_set_end(set, content_end);
 }
 
-/* Entries go in the reverse order of their coming, so that each leaves the slots as they were
- * before it. */
-static void remove_last(struct profile_set *set)
-{
-    uint32_t index = --set->count;
-    const struct profile_set_entry *entry = &set->entries[index];
-    *slot_holding(set, index) = 0;
-    while (set->last->size == 0)
-        drop_last_chunk(set);
-    size_t encoded_bytes = wire_field_size(set->number, entry->size);
-    assert(entry->content + entry->size == set->last->data + set->last->size);
-    set->last->size -= encoded_bytes;
-    set->encoded_bytes -= encoded_bytes;
-}
-
 void profile_set_cut(struct profile_set *set, uint32_t count)
 {
     assert(count >= 1);
     assert(count <= set->count);
-    while (set->count > count)
-        remove_last(set);
+    /* Entries are removed in reverse order of insertion, so that each leaves the slots as they were
+     * before it. */
+    while (set->count > count) {
+        uint32_t index = --set->count;
+        const struct profile_set_entry *entry = &set->entries[index];
+        size_t encoded_bytes = wire_field_size(set->number, entry->size);
+        *slot_holding(set, index) = 0;
+        while (set->last->size == 0)
+            drop_last_chunk(set);
+        assert(entry->content + entry->size == set->last->data + set->last->size);
+        set->last->size -= encoded_bytes;
+        set->encoded_bytes -= encoded_bytes;
+    }
 }
 
 uint8_t *profile_set_write(const struct profile_set *set, uint8_t *at)

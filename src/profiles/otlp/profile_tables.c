@@ -9,7 +9,6 @@
 
 void profile_tables_init(struct profile_tables *tables, struct budget *budget)
 {
-    assert(tables != NULL);
     tables->scratch = (struct profile_bytes){.budget = budget};
     for (uint32_t i = 0; i < PROFILE_TABLES; i++)
         profile_set_init_field(&tables->sets[i], budget, i + 1);
@@ -17,7 +16,6 @@ void profile_tables_init(struct profile_tables *tables, struct budget *budget)
 
 void profile_tables_fini(struct profile_tables *tables)
 {
-    assert(tables != NULL);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         profile_set_fini(&tables->sets[i]);
     profile_bytes_fini(&tables->scratch);
@@ -25,7 +23,6 @@ void profile_tables_fini(struct profile_tables *tables)
 
 void profile_tables_clear(struct profile_tables *tables)
 {
-    assert(tables != NULL);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         profile_set_clear(&tables->sets[i]);
 }
@@ -66,14 +63,12 @@ uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at)
 
 static bool is_large(const struct profile_set *set)
 {
-    assert(set->count > 0);
     return set->encoded_bytes >= PROFILE_LARGE_BYTES;
 }
 
 uint64_t profile_tables_small_bytes(const struct profile_tables *tables)
 {
     uint64_t bytes = 0;
-    assert(tables != NULL);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         bytes += is_large(&tables->sets[i]) ? 0 : tables->sets[i].encoded_bytes;
     return bytes;
@@ -82,7 +77,7 @@ uint64_t profile_tables_small_bytes(const struct profile_tables *tables)
 void profile_tables_hand_out(const struct profile_tables *tables, struct buffer *buffer,
                              struct batch *batch)
 {
-    size_t begin = 0; /* of what is not in the batch yet */
+    size_t begin = 0; /* of what batch does not have yet */
     assert(buffer->capacity - buffer->size >= profile_tables_small_bytes(tables));
     for (unsigned i = 0; i < PROFILE_TABLES; i++) {
         const struct profile_set *set = &tables->sets[i];

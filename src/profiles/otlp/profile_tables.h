@@ -26,15 +26,15 @@ struct profile_tables_mark {
     uint32_t counts[PROFILE_TABLES];
 };
 struct profile_tables_mark profile_tables_mark(const struct profile_tables *tables);
-/* Forgets what came after the mark. */
+/* Removes what came after the mark. */
 void profile_tables_cut(struct profile_tables *tables, const struct profile_tables_mark *mark);
-/* Encoded, as fields of ProfilesDictionary. */
+/* The encoded size, as fields of ProfilesDictionary. */
 uint64_t profile_tables_bytes(const struct profile_tables *tables);
 uint8_t *profile_tables_write(const struct profile_tables *tables, uint8_t *at);
 
-/* The same as parts of batch: tables of at least PROFILE_LARGE_BYTES share their bytes with it, the
- * others are added to buffer, which has room for _small_bytes of them, and whose bytes so far go
- * before. The next thing is _clear or _fini. */
+/* Appends the tables to batch: those of at least PROFILE_LARGE_BYTES share their bytes with it; the
+ * others are written to buffer, which has room for _small_bytes of them and whose bytes so far come
+ * first. The next call is _clear or _fini. */
 enum { PROFILE_LARGE_BYTES = 64 * 1024 };
 uint64_t profile_tables_small_bytes(const struct profile_tables *tables);
 void profile_tables_hand_out(const struct profile_tables *tables, struct buffer *buffer,
