@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replacing references by texts. Which message holds which is a table; the recursion is as deep as
- * otlp_check let values be (WIRE_DEPTH_MAX). Pure functions; any thread. */
+/* Replacing references by strings. A table says which message holds which; the recursion is as deep
+ * as otlp_check lets values be (WIRE_DEPTH_MAX). Pure functions; any thread. */
 #include "src/profiles/otlp/profile_inline.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 
-enum { KEY = 1, KEY_INDEX = 3, TEXT = 1, TEXT_INDEX = 8, NUMBERS = 9 };
+enum { KEY = 1, KEY_INDEX = 3, STRING = 1, STRING_INDEX = 8, NUMBERS = 9 };
 
 static const uint8_t children[INLINE_KINDS][NUMBERS] = {
     [INLINE_RESOURCE] = {[1] = INLINE_KEY_VALUE},
@@ -32,7 +32,7 @@ static enum profile_inline_kind child_of(enum profile_inline_kind kind,
 static bool is_reference(enum profile_inline_kind kind, const struct wire_field *field)
 {
     return (kind == INLINE_KEY_VALUE && field->number == KEY_INDEX) ||
-           (kind == INLINE_ANY_VALUE && field->number == TEXT_INDEX);
+           (kind == INLINE_ANY_VALUE && field->number == STRING_INDEX);
 }
 
 bool profile_has_references(enum profile_inline_kind kind, struct slice message)
@@ -49,8 +49,9 @@ bool profile_has_references(enum profile_inline_kind kind, struct slice message)
     return false;
 }
 
-/* With the header of the text; those of the messages around it may become as much longer. */
-static uint64_t text_growth(const struct profile_dictionary *dictionary, struct profile_index index)
+/* With the header of the string. */
+static uint64_t string_growth(const struct profile_dictionary *dictionary,
+                              struct profile_index index)
 {
     if (!profile_has(dictionary, PROFILE_STRINGS, index))
         return 0;
@@ -70,9 +71,9 @@ uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
         if (kind == INLINE_KEY_VALUE && field.number == KEY)
             has_key = field.bytes.size > 0;
         else if (kind == INLINE_KEY_VALUE && field.number == KEY_INDEX)
-            key_growth = text_growth(dictionary, profile_index_of(field.number_value));
+            key_growth = string_growth(dictionary, profile_index_of(field.number_value));
         else if (is_reference(kind, &field))
-            growth += text_growth(dictionary, profile_index_of(field.number_value));
+            growth += string_growth(dictionary, profile_index_of(field.number_value));
         else if (child != INLINE_NOTHING)
             growth += profile_inline_growth(dictionary, child, field.bytes);
     }
@@ -81,19 +82,19 @@ uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
     return growth == 0 ? 0 : growth + PROFILE_HEADER_BYTES_MAX;
 }
 
-static bool add_text(const struct profile_dictionary *dictionary, struct profile_index index,
-                     struct profile_bytes *out)
+static bool add_string(const struct profile_dictionary *dictionary, struct profile_index index,
+                       struct profile_bytes *out)
 {
     size_t begin = out->size;
     if (!profile_has(dictionary, PROFILE_STRINGS, index))
         return false;
-    struct slice text = profile_string_at(dictionary, index);
-    profile_bytes_add(out, text);
-    profile_bytes_wrap(out, begin, TEXT);
+    struct slice string = profile_string_at(dictionary, index);
+    profile_bytes_add(out, string);
+    profile_bytes_wrap(out, begin, STRING);
     return true;
 }
 
-/* The key of a KeyValue: its text, or what its index says when there is none. */
+/* The key of a KeyValue: its string, or that of its index when it has none. */
 static bool add_key(const struct profile_dictionary *dictionary, struct slice key_value,
                     struct profile_bytes *out)
 {
@@ -109,21 +110,10 @@ static bool add_key(const struct profile_dictionary *dictionary, struct slice ke
     }
     assert(reader.failure == NULL);
     if (key.size == 0 && profile_index_is_set(index))
-        return add_text(dictionary, index, out);
+        return add_string(dictionary, index, out);
     size_t begin = out->size;
     profile_bytes_add(out, key);
     profile_bytes_wrap(out, begin, KEY);
-    return true;
-}
-
-static bool add_child(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
-                      const struct wire_field *field, struct profile_bytes *out)
-{
-    size_t begin = out->size;
-    uint64_t none = 0;
-    if (!profile_inline(dictionary, kind, field->bytes, out, &none))
-        return false;
-    profile_bytes_wrap(out, begin, field->number);
     return true;
 }
 
@@ -139,12 +129,18 @@ bool profile_inline(const struct profile_dictionary *dictionary, enum profile_in
         if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))
             continue;
         if (is_reference(kind, &field))
-            is_whole = add_text(dictionary, profile_index_of(field.number_value), out);
+            is_whole = add_string(dictionary, profile_index_of(field.number_value), out);
         else if (child == INLINE_NOTHING)
             profile_bytes_add(out, field.whole);
-        else if (!add_child(dictionary, child, &field, out)) {
-            is_whole = kind == INLINE_RESOURCE || kind == INLINE_SCOPE;
-            *dropped += is_whole;
+        else {
+            size_t child_begin = out->size;
+            uint64_t none = 0;
+            if (profile_inline(dictionary, child, field.bytes, out, &none)) {
+                profile_bytes_wrap(out, child_begin, field.number);
+            } else {
+                is_whole = kind == INLINE_RESOURCE || kind == INLINE_SCOPE;
+                *dropped += is_whole;
+            }
         }
     }
     assert(reader.failure == NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over the request. A resource and a scope are opened in a piece when their first Profile
- * goes into it, so that those without any are left out, as merging does. */
+/* One pass over the request. A resource and a scope begin in a piece with their first Profile, so
+ * that those without any are left out, as merging does. */
 #include "src/profiles/otlp/profile_pieces.h"
 
 #include <assert.h>
@@ -18,9 +18,9 @@ enum {
     RESOURCES = 1, /* of the request */
     SCOPES = 2,    /* of a resource */
     PROFILES_FIELD = 2,
-    /* A piece has at least one byte of its own for so many that it shares with others, */
+    /* A piece has at least one byte of its own per so many bytes of copies, */
     SHARED_BYTES_RATIO = 2,
-    /* and so all pieces together are at most so many times as large as the request. */
+    /* so that all pieces together are at most so many times as large as the request. */
     COPIES_MAX = 1 + SHARED_BYTES_RATIO,
 };
 
@@ -30,9 +30,9 @@ struct cutting {
     struct budget *budget;
     void (*take)(void *arg, struct batch *piece);
     void *arg;
-    struct profile_bytes shared;   /* fields of the request but for resources */
-    struct profile_bytes resource; /* fields of the resource at hand but for scopes */
-    struct profile_bytes scope;    /* fields of the scope at hand but for profiles */
+    struct profile_bytes shared;   /* fields of the request but resources */
+    struct profile_bytes resource; /* fields of the current resource but scopes */
+    struct profile_bytes scope;    /* fields of the current scope but profiles */
     struct profile_bytes out;      /* the piece */
     size_t resource_begin;         /* in out, when is_open */
     size_t scope_begin;
@@ -59,23 +59,18 @@ static void copy_others(struct slice message, uint32_t child, struct profile_byt
             profile_bytes_add(out, field.whole);
 }
 
+/* The next field of that number. */
+static bool next_child(struct wire_reader *reader, uint32_t child, struct wire_field *ret_field)
+{
+    while (wire_read_field(reader, ret_field))
+        if (ret_field->number == child)
+            return true;
+    return false;
+}
+
 static struct slice bytes_of(const struct profile_bytes *bytes)
 {
     return slice_of(bytes->data, bytes->size);
-}
-
-static void open_scope(struct cutting *cutting)
-{
-    if (!cutting->is_resource_open) {
-        cutting->resource_begin = cutting->out.size;
-        profile_bytes_add(&cutting->out, bytes_of(&cutting->resource));
-        cutting->is_resource_open = true;
-    }
-    if (!cutting->is_scope_open) {
-        cutting->scope_begin = cutting->out.size;
-        profile_bytes_add(&cutting->out, bytes_of(&cutting->scope));
-        cutting->is_scope_open = true;
-    }
 }
 
 static void close_scope(struct cutting *cutting)
@@ -114,45 +109,27 @@ static void end_piece(struct cutting *cutting)
     cutting->take(cutting->arg, piece);
 }
 
-static bool is_full(const struct cutting *cutting)
-{
-    uint64_t shared = cutting->shared.size + cutting->resource.size + cutting->scope.size;
-    return cutting->profiles >= cutting->profiles_max &&
-           cutting->own_bytes * SHARED_BYTES_RATIO >= shared;
-}
-
 static void add_profile(struct cutting *cutting, const struct wire_field *field)
 {
     struct profile profile = profile_of(field->bytes);
-    if (is_full(cutting))
+    uint64_t shared = cutting->shared.size + cutting->resource.size + cutting->scope.size;
+    if (cutting->profiles >= cutting->profiles_max &&
+        cutting->own_bytes * SHARED_BYTES_RATIO >= shared)
         end_piece(cutting);
-    open_scope(cutting);
+    if (!cutting->is_resource_open) {
+        cutting->resource_begin = cutting->out.size;
+        profile_bytes_add(&cutting->out, bytes_of(&cutting->resource));
+        cutting->is_resource_open = true;
+    }
+    if (!cutting->is_scope_open) {
+        cutting->scope_begin = cutting->out.size;
+        profile_bytes_add(&cutting->out, bytes_of(&cutting->scope));
+        cutting->is_scope_open = true;
+    }
     profile_bytes_add(&cutting->out, field->whole);
     cutting->profiles++;
     cutting->own_bytes += field->whole.size;
     cutting->items += profile_items(&profile);
-}
-
-static void add_scope(struct cutting *cutting, struct slice scope)
-{
-    struct wire_reader reader = wire_reader_of(scope);
-    struct wire_field field;
-    copy_others(scope, PROFILES_FIELD, &cutting->scope);
-    while (wire_read_field(&reader, &field))
-        if (field.number == PROFILES_FIELD)
-            add_profile(cutting, &field);
-    close_scope(cutting);
-}
-
-static void add_resource(struct cutting *cutting, struct slice resource)
-{
-    struct wire_reader reader = wire_reader_of(resource);
-    struct wire_field field;
-    copy_others(resource, SCOPES, &cutting->resource);
-    while (wire_read_field(&reader, &field))
-        if (field.number == SCOPES)
-            add_scope(cutting, field.bytes);
-    close_resource(cutting);
 }
 
 void profile_pieces_cut(const struct batch *batch, uint64_t profiles_max, struct budget *budget,
@@ -169,12 +146,23 @@ void profile_pieces_cut(const struct batch *batch, uint64_t profiles_max, struct
                               .resource.budget = budget,
                               .scope.budget = budget,
                               .out.budget = budget};
-    struct wire_reader reader = wire_reader_of(request);
-    struct wire_field field;
+    struct wire_reader resources = wire_reader_of(request);
+    struct wire_field resource;
+    struct wire_field scope;
+    struct wire_field profile;
     copy_others(request, RESOURCES, &cutting.shared);
-    while (wire_read_field(&reader, &field))
-        if (field.number == RESOURCES)
-            add_resource(&cutting, field.bytes);
+    while (next_child(&resources, RESOURCES, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        copy_others(resource.bytes, SCOPES, &cutting.resource);
+        while (next_child(&scopes, SCOPES, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            copy_others(scope.bytes, PROFILES_FIELD, &cutting.scope);
+            while (next_child(&profiles, PROFILES_FIELD, &profile))
+                add_profile(&cutting, &profile);
+            close_scope(&cutting);
+        }
+        close_resource(&cutting);
+    }
     assert(cutting.profiles > 0);
     end_piece(&cutting);
     profile_bytes_fini(&cutting.shared);

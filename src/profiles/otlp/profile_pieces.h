@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts a request of very many short Profile messages, layout 1.10, so that each piece costs a lane
- * little: the dictionary, and the resource and scope of its profiles, are copied into each piece.
+/* Cuts a request of very many short Profile messages, layout 1.10, into pieces that occupy a lane
+ * briefly: each gets a copy of the dictionary and of the resource and scope of its profiles.
  * Profile messages stay whole and in order. Pure function; any thread. */
 #pragma once
 
@@ -10,10 +10,9 @@
 struct batch;
 struct budget;
 
-/* Whether a request that is normalized (profile_normalize) is to be cut, and there is memory for
- * it. */
+/* Whether a normalized request is to be cut, and there is memory for it. */
 bool profile_pieces_are_needed(uint64_t bytes, uint64_t profiles, const struct budget *budget);
-/* Hands each piece, a new reference, to take. batch has one part and at least one Profile. A piece
+/* Passes each piece, a new reference, to take. batch has one part and at least one Profile. A piece
  * has profiles_max Profile messages, or more where the copies would be most of it. */
 void profile_pieces_cut(const struct batch *batch, uint64_t profiles_max, struct budget *budget,
                         void (*take)(void *arg, struct batch *piece), void *arg);

@@ -14,7 +14,6 @@ enum { BATCHES_FIRST = 16 };
 
 void profile_queue_init(struct profile_queue *queue, struct budget *budget)
 {
-    assert(queue != NULL);
     *queue = (struct profile_queue){.budget = budget};
 }
 
@@ -32,7 +31,7 @@ static bool is_empty(const struct profile_queue *queue)
     return queue->first == queue->count;
 }
 
-/* The first batch is used up, or given away. */
+/* Removes the first batch. */
 static void drop_first(struct profile_queue *queue)
 {
     assert(!is_empty(queue));
@@ -50,7 +49,6 @@ static void drop_first(struct profile_queue *queue)
 
 void profile_queue_fini(struct profile_queue *queue)
 {
-    assert(queue != NULL);
     while (!is_empty(queue))
         drop_first(queue);
     end_merging(queue);
@@ -69,23 +67,18 @@ void profile_queue_add(struct profile_queue *queue, struct batch *batch)
     queue->batches[queue->count++] = batch_ref(batch);
 }
 
-/* The bytes of the first batch in one piece. */
-static struct slice join_first(struct profile_queue *queue)
-{
-    const struct batch *batch = queue->batches[queue->first];
-    assert(queue->joined == NULL);
-    if (batch->parts_count == 1)
-        return batch->parts[0].bytes;
-    queue->joined = buffer_create(queue->budget, (size_t)batch->bytes);
-    rope_copy(rope_of(batch), batch->bytes, queue->joined->data);
-    queue->joined->size = (size_t)batch->bytes;
-    return buffer_slice(queue->joined);
-}
-
 /* False: there is no memory to read it. */
 static bool open_first(struct profile_queue *queue)
 {
-    struct slice request = join_first(queue);
+    const struct batch *batch = queue->batches[queue->first];
+    struct slice request = batch->parts[0].bytes;
+    assert(queue->joined == NULL);
+    if (batch->parts_count > 1) {
+        queue->joined = buffer_create(queue->budget, (size_t)batch->bytes);
+        rope_copy(rope_of(batch), batch->bytes, queue->joined->data);
+        queue->joined->size = (size_t)batch->bytes;
+        request = buffer_slice(queue->joined);
+    }
     if (profile_measure_fits(request, queue->budget) &&
         profile_source_open(&queue->source, request, &queue->merge))
         return true;
@@ -94,39 +87,31 @@ static bool open_first(struct profile_queue *queue)
     return false;
 }
 
-/* Takes from the batches in order. False when the limit is reached, or when there is no memory to
- * read the next one. */
-static bool take(struct profile_queue *queue, struct otlp_limit limit)
-{
-    assert(queue->is_merging);
-    while (!is_empty(queue)) {
-        if (!queue->is_open)
-            queue->is_open = open_first(queue);
-        if (!queue->is_open || !profile_merge_take(&queue->merge, &queue->source, limit))
-            return false;
-        drop_first(queue);
-    }
-    return true;
-}
-
 struct batch *profile_queue_cut(struct profile_queue *queue, const struct batch *model,
                                 struct otlp_limit limit, bool *ret_is_last)
 {
+    bool is_limited = false;
     assert(!is_empty(queue));
     if (!queue->is_merging)
         profile_merge_init(&queue->merge, queue->budget);
     queue->is_merging = true;
-    *ret_is_last = take(queue, limit);
+    while (!is_limited && !is_empty(queue)) {
+        if (!queue->is_open)
+            queue->is_open = open_first(queue);
+        is_limited = !queue->is_open || !profile_merge_take(&queue->merge, &queue->source, limit);
+        if (!is_limited)
+            drop_first(queue);
+    }
     struct batch *batch = batch_create_like(model, 1);
     batch->items = queue->merge.items;
     bool is_any =
         profile_merge_hand_out(&queue->merge, queue->is_open ? &queue->source : NULL, batch);
-    if (!is_any && !*ret_is_last) {
-        /* There is no memory to read it: it goes on as it is. */
+    if (!is_any && is_limited) {
+        /* There is no memory to read the first batch: it goes on as it is. */
         batch_append_batch(batch, queue->batches[queue->first]);
         drop_first(queue);
-        *ret_is_last = is_empty(queue);
     }
+    *ret_is_last = is_empty(queue);
     if (*ret_is_last)
         end_merging(queue);
     return batch;
