@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling layouts apart. Sample has, by version:
+/* Detecting layouts. Sample has, by version:
  *     field   1.7                1.8, 1.9            1.10, 1.11
  *     1       location start     stack               stack
  *     2       location count     values, repeated    attributes, repeated
@@ -7,8 +7,8 @@
  *     4       attributes, rep.   link                values, repeated
  *     5       link               timestamps          timestamps
  *     6       timestamps
- * What is packed or comes more than once is repeated, which in 3 and 4 is proof. Writers exist that
- * do not pack, so that a lone varint there proves nothing: then both readings are tried on all
+ * A field that is packed or comes more than once is repeated, which in 3 and 4 is proof. Some
+ * writers do not pack, so a single varint there proves nothing: then both readings are tried on all
  * samples of the request. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_layout.h"
 
@@ -22,21 +22,21 @@
 
 enum { SAMPLE_FIELDS = 7, ID_BYTES = 16 };
 
-/* What speaks against reading samples in one way. */
+/* Evidence against reading samples in one layout. */
 struct reading {
-    uint64_t strays;   /* indices that lead outside of their tables */
-    uint64_t oddities; /* samples that say nothing, or not as many values as times */
-    uint64_t votes;    /* samples that writers of the other layout would have written */
+    uint64_t strays;   /* indices outside of their tables */
+    uint64_t oddities; /* samples without values and times, or with different numbers of them */
+    uint64_t votes;    /* samples that known writers of the other layout would write */
 };
 
-/* What was seen in the whole request. */
+/* Evidence in the whole request. */
 struct evidence {
     bool has_dictionary;
     bool has_samples;
-    bool has_1_7;       /* what only 1.7 has */
+    bool has_1_7;       /* something that only 1.7 has */
     bool has_old_table; /* in a Profile: 1.6 or older */
     bool has_1_8;
-    bool has_1_9;        /* tells from 1.8 */
+    bool has_1_9;        /* rather than 1.8 */
     bool has_old;        /* proof of 1.8 or 1.9 */
     bool has_new;        /* proof of 1.10 */
     uint64_t attributes; /* entries of the table */
@@ -45,13 +45,13 @@ struct evidence {
     struct reading new;
 };
 
-/* One field of a sample, in all of its occurrences. */
+/* One field of a sample, all its occurrences. */
 struct sample_field {
     uint64_t count;         /* of its elements */
-    uint64_t no_attributes; /* elements that are indices of no attribute … */
+    uint64_t no_attributes; /* elements that are indices of no attribute */
     uint64_t no_links;
-    bool is_packed;   /* some of them */
-    bool is_repeated; /* for sure */
+    bool is_packed; /* at least one occurrence */
+    bool is_repeated;
 };
 
 static void count_element(const struct evidence *seen, struct sample_field *field, uint64_t element)
@@ -61,16 +61,8 @@ static void count_element(const struct evidence *seen, struct sample_field *fiel
     field->no_links += element > 0 && element >= seen->links;
 }
 
-static void count_packed(const struct evidence *seen, struct sample_field *field,
-                         struct slice packed)
-{
-    struct wire_reader reader = wire_reader_of(packed);
-    while (reader.at < reader.end && reader.failure == NULL)
-        count_element(seen, field, wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX));
-}
-
-/* Times, field 5 since 1.8, are fixed64; all others are varints. False: it is malformed, and the
- * walker will say so. */
+/* Times, field 5 since 1.8, are fixed64; all others are varints. False: it is malformed, which
+ * otlp_check reports. */
 static bool read_sample(const struct evidence *seen, struct slice sample,
                         struct sample_field fields[SAMPLE_FIELDS])
 {
@@ -89,13 +81,16 @@ static bool read_sample(const struct evidence *seen, struct slice sample,
             count_element(seen, field, found.number_value);
         else if (found.number == TIMES)
             field->count += found.bytes.size / 8;
-        else
-            count_packed(seen, field, found.bytes);
+        else {
+            struct wire_reader packed = wire_reader_of(found.bytes);
+            while (packed.at < packed.end && packed.failure == NULL)
+                count_element(seen, field, wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX));
+        }
     }
     return reader.failure == NULL;
 }
 
-/* The sample in a layout that has its attributes, its link and its values in these fields. */
+/* Reads the sample in a layout that has attributes, link, values and times in these fields. */
 static void judge_reading(struct reading *reading, const struct sample_field *attributes,
                           const struct sample_field *link, const struct sample_field *values,
                           const struct sample_field *times)
@@ -103,21 +98,6 @@ static void judge_reading(struct reading *reading, const struct sample_field *at
     reading->strays += attributes->no_attributes + link->no_links;
     reading->oddities += values->count > 0 && times->count > 0 && values->count != times->count;
     reading->oddities += values->count == 0 && times->count == 0;
-}
-
-/* Where both readings make sense: what is likelier, as those who write it are known. */
-static void vote(struct evidence *seen, const struct sample_field fields[SAMPLE_FIELDS])
-{
-    bool has_2 = fields[2].count > 0;
-    bool has_3 = fields[3].count > 0;
-    bool has_4 = fields[4].count > 0;
-    bool has_5 = fields[5].count > 0;
-    if (has_4) /* values and a link; or an attribute and a value, as async-profiler writes them */
-        *(fields[2].is_packed ? &seen->new.votes : &seen->old.votes) += 1;
-    else if (has_2 && has_5 && !has_3) /* attributes and times, as the eBPF profiler writes them */
-        seen->old.votes++;
-    else if (has_2 && !has_5)
-        seen->new.votes++;
 }
 
 static void look_at_sample(struct evidence *seen, struct slice sample)
@@ -136,81 +116,67 @@ static void look_at_sample(struct evidence *seen, struct slice sample)
         return;
     judge_reading(&seen->old, &fields[3], &fields[4], &fields[2], &fields[5]);
     judge_reading(&seen->new, &fields[2], &fields[3], &fields[4], &fields[5]);
-    vote(seen, fields);
+    /* Where both readings make sense, the likelier one, given what known writers do. */
+    bool has_2 = fields[2].count > 0;
+    if (fields[4].count > 0) /* values and a link; or attribute and value (async-profiler) */
+        *(fields[2].is_packed ? &seen->new.votes : &seen->old.votes) += 1;
+    else if (has_2 && fields[5].count > 0 && fields[3].count == 0) /* attributes, times (eBPF) */
+        seen->old.votes++;
+    else if (has_2 && fields[5].count == 0)
+        seen->new.votes++;
 }
 
-/* Fields of a Profile that not all versions have, or not so. */
-static void look_at_field(struct evidence *seen, const struct wire_field *field)
-{
-    bool is_bytes = field->type == WIRE_BYTES;
-    switch (field->number) {
-    case 3:
-        seen->has_1_7 |= field->type != WIRE_FIXED64;
-        seen->has_old_table |= is_bytes;
-        break;
-    case 7:
-        seen->has_1_8 |= !is_bytes || (field->bytes.size != ID_BYTES && field->bytes.size > 0);
-        break;
-    case 8:
-        seen->has_1_8 |= is_bytes;
-        seen->has_1_9 |= !is_bytes;
-        break;
-    case 9:
-        seen->has_1_8 |= !is_bytes;
-        seen->has_1_9 |= is_bytes;
-        break;
-    case 11:
-        seen->has_1_9 |= !is_bytes;
-        break;
-    case 12:
-        seen->has_1_8 = true;
-        break;
-    default:
-        break;
-    }
-}
-
-/* Stops when there is proof: what then contradicts it the walker finds. */
 static void look_at_profile(struct evidence *seen, struct slice profile)
 {
     struct wire_reader reader = wire_reader_of(profile);
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
-        if (field.number != 2)
-            look_at_field(seen, &field);
-        else if (field.type == WIRE_BYTES && !seen->has_old && !seen->has_new && !seen->has_1_7)
-            look_at_sample(seen, field.bytes);
+        bool is_bytes = field.type == WIRE_BYTES;
+        switch (field.number) {
+        case 2:
+            /* Not once there is proof: otlp_check finds what contradicts it. */
+            if (is_bytes && !seen->has_old && !seen->has_new && !seen->has_1_7)
+                look_at_sample(seen, field.bytes);
+            break;
+        case 3:
+            seen->has_1_7 |= field.type != WIRE_FIXED64;
+            seen->has_old_table |= is_bytes;
+            break;
+        case 7:
+            seen->has_1_8 |= !is_bytes || (field.bytes.size != ID_BYTES && field.bytes.size > 0);
+            break;
+        case 8:
+            seen->has_1_8 |= is_bytes;
+            seen->has_1_9 |= !is_bytes;
+            break;
+        case 9:
+            seen->has_1_8 |= !is_bytes;
+            seen->has_1_9 |= is_bytes;
+            break;
+        case 11:
+            seen->has_1_9 |= !is_bytes;
+            break;
+        case 12:
+            seen->has_1_8 = true;
+            break;
+        default:
+            break;
+        }
     }
 }
 
-static void look_at_profiles(struct evidence *seen, struct slice resource)
-{
-    struct wire_reader scopes = wire_reader_of(resource);
-    struct wire_field scope;
-    struct wire_field profile;
-    while (wire_next_field(&scopes, &scope)) {
-        if (scope.number != 2 || scope.type != WIRE_BYTES)
-            continue;
-        struct wire_reader profiles = wire_reader_of(scope.bytes);
-        while (wire_next_field(&profiles, &profile))
-            if (profile.number == 2 && profile.type == WIRE_BYTES)
-                look_at_profile(seen, profile.bytes);
-    }
-}
-
-/* A field of that number and type in a message. */
+/* Whether the message has a field of that number and type. */
 static bool has_field(struct slice message, uint32_t number, enum wire_type type)
 {
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
-    assert(number > 0);
     while (wire_next_field(&reader, &field))
         if (field.number == number && field.type == type)
             return true;
     return false;
 }
 
-/* In 1.7 attributes have texts as keys, and AttributeUnits (which have a field 2) are where the
+/* In 1.7 attributes have strings as keys, and AttributeUnits (which have a field 2) are where
  * stacks are now. */
 static void look_at_dictionary(struct evidence *seen, struct slice dictionary)
 {
@@ -229,25 +195,21 @@ static void look_at_dictionary(struct evidence *seen, struct slice dictionary)
     }
 }
 
-/* An index outside of its table says most, what writers are known to do least. */
-static bool is_likelier(const struct reading *reading, const struct reading *other)
-{
-    if (reading->strays != other->strays)
-        return reading->strays < other->strays;
-    if (reading->oddities != other->oddities)
-        return reading->oddities < other->oddities;
-    return reading->votes < other->votes;
-}
-
 static enum profile_layout judge(const struct evidence *seen)
 {
+    const struct reading *old = &seen->old, *new = &seen->new;
     if (!seen->has_dictionary)
         return seen->has_samples || seen->has_old_table ? LAYOUT_1_6 : LAYOUT_1_10;
     if (seen->has_1_7)
         return LAYOUT_1_7;
     if (seen->has_old && seen->has_new)
         return LAYOUT_UNKNOWN;
-    bool is_old = seen->has_old || (!seen->has_new && is_likelier(&seen->old, &seen->new));
+    /* An index outside of its table is the strongest evidence, the habits of writers the weakest.
+     */
+    bool is_old_likelier = old->strays != new->strays       ? old->strays < new->strays
+                           : old->oddities != new->oddities ? old->oddities < new->oddities
+                                                            : old->votes < new->votes;
+    bool is_old = seen->has_old || (!seen->has_new && is_old_likelier);
     if (seen->has_1_8 && !seen->has_1_9 && (is_old || !seen->has_samples))
         return LAYOUT_1_8;
     return is_old ? LAYOUT_1_9 : LAYOUT_1_10;
@@ -257,15 +219,26 @@ enum profile_layout profile_layout_of(struct slice request)
 {
     struct evidence seen = {0};
     struct wire_field field;
-    assert(request.data != NULL || request.size == 0);
+    struct wire_field scope;
+    struct wire_field profile;
     struct wire_reader reader = wire_reader_of(request);
     while (wire_next_field(&reader, &field))
         if (field.number == 2 && field.type == WIRE_BYTES)
             look_at_dictionary(&seen, field.bytes);
     reader = wire_reader_of(request);
-    while (wire_next_field(&reader, &field))
-        if (field.number == 1 && field.type == WIRE_BYTES)
-            look_at_profiles(&seen, field.bytes);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != 1 || field.type != WIRE_BYTES)
+            continue;
+        struct wire_reader scopes = wire_reader_of(field.bytes);
+        while (wire_next_field(&scopes, &scope)) {
+            if (scope.number != 2 || scope.type != WIRE_BYTES)
+                continue;
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            while (wire_next_field(&profiles, &profile))
+                if (profile.number == 2 && profile.type == WIRE_BYTES)
+                    look_at_profile(&seen, profile.bytes);
+        }
+    }
     return judge(&seen);
 }
 
