@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From 1.8 and 1.9 to 1.10 only numbers changed, and both old and new fit into a tag of the same
- * length: a copy gets its tags replaced in place. Fields that are gone (1.8: comments) get a number
- * that nobody uses. 1.7 is another matter. Pure functions; any thread. */
+/* Converting layouts. From 1.8 and 1.9 to 1.10 only numbers changed, and both old and new fit into
+ * a tag of the same length: tags are replaced in a copy. Fields that are gone (1.8: comments) get
+ * an unused number. 1.7 is decoded and written anew. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_transcode.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/mem.h"
 #include "src/otlp/wire.h"
-#include "src/profiles/otlp/profile_transcode_1_7.h"
+#include "src/profiles/otlp/profile_bounds.h"
+#include "src/profiles/otlp/profile_bytes.h"
+#include "src/profiles/otlp/profile_set.h"
 
 enum { NUMBERS = 16, GONE = 15, PATH_DEPTH = 4 };
 
@@ -34,13 +38,14 @@ static void renumber(uint8_t *tag, const uint8_t numbers[NUMBERS], uint32_t old)
         *tag = (uint8_t)((*tag & 0x87) | new << 3);
 }
 
-/* Both tables are by old numbers; NULL: they stay. */
+/* New numbers by old ones; NULL: they stay. */
 struct renumbering {
     const uint8_t *samples;
     const uint8_t *profiles;
 };
 
-/* Renumbers what is `depth` steps on the path below the request. Recursion ends at PATH_DEPTH. */
+/* Renumbers the fields of a message `depth` steps on the path below the request. The recursion ends
+ * at PATH_DEPTH. */
 static void renumber_message(const struct renumbering *numbers, uint8_t *data, size_t size,
                              unsigned depth)
 {
@@ -63,13 +68,442 @@ static struct buffer *renumbered_copy(const struct renumbering *numbers, struct 
                                       struct budget *budget)
 {
     struct buffer *buffer = buffer_try_create(budget, request.size);
-    assert(request.data != NULL || request.size == 0);
     if (buffer == NULL)
         return NULL;
     if (request.size > 0)
         memcpy(buffer->data, request.data, request.size);
     buffer->size = request.size;
     renumber_message(numbers, buffer->data, buffer->size, 0);
+    return buffer;
+}
+
+/* Layout 1.7. */
+
+enum {
+    TIME_GROWTH = 8, /* a varint of one byte becomes a fixed64 */
+    SAMPLE_MORE_BYTES = 64,
+    SAMPLE_ROOM_BYTES = 64 * 1024, /* first allocations of what a sample is decoded into */
+    TYPES_BYTES_MAX = 256,         /* of a Profile, besides, for each of its types */
+    TYPES_MAX = 16,
+    DICTIONARY = 2, /* field numbers */
+    STRINGS = 5,
+    STACKS = 7,
+};
+#define NO_STACK ((uint64_t)INT32_MAX)
+
+struct transcoding {
+    struct profile_bytes out;
+    struct profile_set stacks;
+    struct profile_set keys; /* of attributes: they go after the strings of the request */
+    uint64_t strings;        /* of the request */
+    uint64_t spelt_bytes;    /* of all stacks, each use counted */
+    struct budget_reserve reserve;
+    bool has_failed; /* no memory */
+};
+
+/* What the samples of a Profile share. */
+struct old_profile {
+    struct slice bytes;
+    struct slice types[TYPES_MAX];
+    size_t types_count;
+    struct slice locations; /* packed */
+    const uint8_t **begins; /* of each of them, and the end */
+    size_t begins_bytes;
+    size_t locations_count;
+};
+
+struct old_sample {
+    uint64_t begin;
+    uint64_t count;
+    uint64_t link; /* index + 1; 0: none */
+    struct profile_bytes values;
+    struct profile_bytes attributes;
+    struct profile_bytes times; /* fixed64 */
+};
+
+/* Reserves budget for so many more bytes of output, and for working_bytes besides. Must come before
+ * anything is written. Sets has_failed when there is none. */
+static bool has_room(struct transcoding *work, uint64_t output_bytes, uint64_t working_bytes)
+{
+    struct budget_reserve *reserve = &work->reserve;
+    uint64_t wanted = profile_bytes_growth(&work->out, output_bytes) + working_bytes;
+    if (!work->has_failed && reserve->budget != NULL && reserve->left < wanted)
+        work->has_failed = !budget_reserve_more(reserve, wanted - reserve->left);
+    return !work->has_failed;
+}
+
+static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, 2 * WIRE_VARINT_BYTES_MAX);
+    out->size += (size_t)(profile_put_number(at, number, value) - at);
+}
+
+static void put_varint(struct profile_bytes *out, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(out, WIRE_VARINT_BYTES_MAX);
+    out->size += (size_t)(profile_put_varint(at, value) - at);
+}
+
+static void put_bytes(struct profile_bytes *out, uint32_t number, struct slice bytes)
+{
+    size_t begin = out->size;
+    profile_bytes_add(out, bytes);
+    profile_bytes_wrap(out, begin, number);
+}
+
+static void put_fixed64(struct profile_bytes *out, uint64_t value)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(value >> 8 * i);
+    profile_bytes_add(out, slice_of(bytes, sizeof(bytes)));
+}
+
+/* The field with another number below 16. */
+static void put_field(struct profile_bytes *out, uint32_t number, const struct wire_field *field)
+{
+    struct wire_reader tag = wire_reader_of(field->whole);
+    wire_read_varint(&tag, WIRE_SHORT_VARINT_BYTES_MAX);
+    put_varint(out, wire_tag(number, field->type));
+    profile_bytes_add(out, slice_of(tag.at, (size_t)(tag.end - tag.at)));
+}
+
+/* Appends the varints of a field that may be packed to out, up to the first malformed one. */
+static void add_varints(struct profile_bytes *out, const struct wire_field *field)
+{
+    struct wire_reader reader = wire_reader_of(field->bytes);
+    if (field->type != WIRE_BYTES) {
+        put_varint(out, field->number_value);
+        return;
+    }
+    while (reader.at < reader.end) {
+        uint64_t value = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+        if (reader.failure != NULL)
+            return;
+        put_varint(out, value);
+    }
+}
+
+static size_t count_varints(struct slice packed)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < packed.size; i++)
+        count += packed.data[i] < 0x80;
+    return count;
+}
+
+/* An index into a table that gets a zero element in front. One that is invalid stays invalid. */
+static uint64_t one_more(uint64_t index)
+{
+    return index < INT32_MAX ? index + 1 : UINT64_MAX;
+}
+
+/* Fields of 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
+static void read_sample(struct slice bytes, struct old_sample *sample, struct budget *budget)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    struct profile_bytes times = {.budget = budget};
+    *sample = (struct old_sample){
+        .values.budget = budget, .attributes.budget = budget, .times.budget = budget};
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            sample->begin = field.number_value;
+        else if (field.number == 2)
+            sample->count = field.number_value;
+        else if (field.number == 3)
+            add_varints(&sample->values, &field);
+        else if (field.number == 4)
+            add_varints(&sample->attributes, &field);
+        else if (field.number == 5)
+            sample->link = one_more(field.number_value);
+        else if (field.number == 6)
+            add_varints(&times, &field);
+    }
+    struct wire_reader varints = wire_reader_of(slice_of(times.data, times.size));
+    while (varints.at < varints.end)
+        put_fixed64(&sample->times, wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX));
+    profile_bytes_fini(&times);
+}
+
+static uint64_t stack_of(struct transcoding *work, const struct old_profile *profile,
+                         const struct old_sample *sample)
+{
+    if (sample->count == 0)
+        return 0;
+    if (sample->begin >= profile->locations_count ||
+        sample->count > profile->locations_count - sample->begin)
+        return NO_STACK;
+    const uint8_t *begin = profile->begins[sample->begin];
+    size_t size = (size_t)(profile->begins[sample->begin + sample->count] - begin);
+    work->spelt_bytes += size;
+    if (work->spelt_bytes > PROFILE_SPELT_BYTES_MAX)
+        return NO_STACK; /* few bytes can refer to many long stacks */
+    if (!has_room(work, 0, profile_set_growth(&work->stacks, size)))
+        return NO_STACK;
+    return profile_set_add(&work->stacks, slice_of(begin, size));
+}
+
+/* The value of one of several types; all values if there is one type, or if their numbers differ.
+ * False when there is none for this type. */
+static bool pick_values(const struct old_profile *profile, const struct old_sample *sample,
+                        size_t type, struct slice *ret_values)
+{
+    *ret_values = slice_of(sample->values.data, sample->values.size);
+    if (profile->types_count < 2 || count_varints(*ret_values) != profile->types_count)
+        return type == 0;
+    struct wire_reader reader = wire_reader_of(*ret_values);
+    for (size_t i = 0; i < type; i++)
+        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+    const uint8_t *begin = reader.at;
+    wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+    assert(reader.failure == NULL);
+    *ret_values = slice_of(begin, (size_t)(reader.at - begin));
+    return true;
+}
+
+static void put_sample(struct transcoding *work, const struct old_profile *profile,
+                       struct slice bytes, size_t type)
+{
+    struct old_sample sample;
+    struct slice values;
+    if (!has_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
+                  4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
+        return;
+    read_sample(bytes, &sample, work->out.budget);
+    if (pick_values(profile, &sample, type, &values)) {
+        struct profile_bytes *out = &work->out;
+        size_t begin = out->size;
+        put_number(out, 1, stack_of(work, profile, &sample));
+        if (sample.attributes.size > 0)
+            put_bytes(out, 2, slice_of(sample.attributes.data, sample.attributes.size));
+        put_number(out, 3, sample.link);
+        if (values.size > 0)
+            put_bytes(out, 4, values);
+        if (sample.times.size > 0)
+            put_bytes(out, 5, slice_of(sample.times.data, sample.times.size));
+        profile_bytes_wrap(out, begin, 2);
+    }
+    profile_bytes_fini(&sample.values);
+    profile_bytes_fini(&sample.attributes);
+    profile_bytes_fini(&sample.times);
+}
+
+/* Writes one new Profile for one type of the old one. */
+static void put_profile(struct transcoding *work, const struct old_profile *profile, size_t type)
+{
+    /* Of fields that 1.10 has with other numbers. */
+    static const uint8_t numbers[NUMBERS] = {
+        [5] = 4, [6] = 5, [7] = 6, [10] = 7, [11] = 8, [12] = 9, [13] = 10, [14] = 11};
+    size_t begin = work->out.size;
+    struct wire_reader reader = wire_reader_of(profile->bytes);
+    struct wire_field field;
+    if (!has_room(work, profile->bytes.size + TYPES_BYTES_MAX, 0))
+        return;
+    if (type < profile->types_count)
+        put_bytes(&work->out, 1, profile->types[type]);
+    while (!work->has_failed && wire_read_field(&reader, &field))
+        if (field.number == 2 && field.type == WIRE_BYTES)
+            put_sample(work, profile, field.bytes, type);
+    bool has_rest = has_room(work, TIME_GROWTH * profile->bytes.size, 0);
+    reader = wire_reader_of(profile->bytes);
+    while (has_rest && wire_read_field(&reader, &field)) {
+        /* Id and payload stay with the first type. */
+        bool is_for_one = field.number == 10 || field.number == 12 || field.number == 13;
+        if (field.number == 4 && field.type == WIRE_VARINT) {
+            put_varint(&work->out, wire_tag(3, WIRE_FIXED64)); /* the time */
+            put_fixed64(&work->out, field.number_value);
+        } else if (field.number < NUMBERS && numbers[field.number] != 0 &&
+                   (type == 0 || !is_for_one)) {
+            put_field(&work->out, numbers[field.number], &field);
+        }
+    }
+    profile_bytes_wrap(&work->out, begin, 2);
+}
+
+static void transcode_profile(struct transcoding *work, struct slice bytes)
+{
+    struct old_profile profile = {.bytes = bytes};
+    struct budget *budget = work->out.budget;
+    struct profile_bytes locations = {.budget = budget};
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    /* For the beginnings of locations, and a copy of the list, which doubles. */
+    if (!has_room(work, 0, (sizeof(profile.begins[0]) + 4) * bytes.size + SAMPLE_ROOM_BYTES))
+        return;
+    profile_bytes_room(&locations, 1);
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1 && field.type == WIRE_BYTES && profile.types_count < TYPES_MAX)
+            profile.types[profile.types_count++] = field.bytes;
+        else if (field.number == 3)
+            add_varints(&locations, &field);
+    }
+    profile.locations = slice_of(locations.data, locations.size);
+    profile.locations_count = count_varints(profile.locations);
+    profile.begins_bytes = (profile.locations_count + 1) * sizeof(profile.begins[0]);
+    if (budget != NULL)
+        budget_take(budget, profile.begins_bytes);
+    profile.begins = (const uint8_t **)mem_try_alloc(profile.begins_bytes);
+    if (profile.begins != NULL) {
+        const uint8_t *at = profile.locations.data;
+        for (size_t i = 0; i < profile.locations_count; i++) {
+            profile.begins[i] = at;
+            while (*at++ >= 0x80) {
+            }
+        }
+        profile.begins[profile.locations_count] = profile.locations.data + profile.locations.size;
+    }
+    work->has_failed |= profile.begins == NULL;
+    for (size_t type = 0; !work->has_failed && (type == 0 || type < profile.types_count); type++)
+        put_profile(work, &profile, type);
+    mem_free((void *)profile.begins);
+    if (budget != NULL)
+        budget_return(budget, profile.begins_bytes);
+    profile_bytes_fini(&locations);
+}
+
+/* A resource or scope: its children, field 2, are transcoded, the rest is copied. */
+static void transcode_children(struct transcoding *work, struct slice message, bool are_profiles)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        size_t begin = work->out.size;
+        if (!has_room(work, field.whole.size + SAMPLE_MORE_BYTES, 0))
+            return;
+        if (field.number != 2 || field.type != WIRE_BYTES) {
+            profile_bytes_add(&work->out, field.whole);
+        } else if (are_profiles) {
+            transcode_profile(work, field.bytes);
+        } else {
+            transcode_children(work, field.bytes, true);
+            profile_bytes_wrap(&work->out, begin, 2);
+        }
+    }
+    assert(work->out.size <= work->out.capacity);
+}
+
+/* A mapping or location; both tables get a zero element in front. */
+static void put_entry(struct transcoding *work, const struct wire_field *entry)
+{
+    static const uint8_t mapping_numbers[NUMBERS] = {[1] = 1, [2] = 2, [3] = 3, [4] = 4, [5] = 5};
+    static const uint8_t location_numbers[NUMBERS] = {[2] = 2, [3] = 3, [5] = 4};
+    const uint8_t *numbers = entry->number == 1 ? mapping_numbers : location_numbers;
+    size_t begin = work->out.size;
+    struct wire_reader reader = wire_reader_of(entry->bytes);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        if (entry->number == 2 && field.number == 1)
+            put_number(&work->out, 1, one_more(field.number_value)); /* the mapping */
+        else if (field.number < NUMBERS && numbers[field.number] != 0)
+            put_field(&work->out, numbers[field.number], &field);
+    }
+    profile_bytes_wrap(&work->out, begin, entry->number);
+}
+
+/* Drops units: they are a hint, and belong to keys in 1.7. */
+static void put_tables(struct transcoding *work, struct slice dictionary)
+{
+    struct wire_reader reader = wire_reader_of(dictionary);
+    struct wire_field field;
+    struct wire_field part;
+    while (wire_read_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES || field.number == STACKS)
+            continue;
+        if (!has_room(work, 2 * field.whole.size + SAMPLE_MORE_BYTES,
+                      profile_set_growth(&work->keys, field.whole.size)))
+            return;
+        if (field.number == 6) {
+            /* KeyValue to KeyValueAndUnit: the key becomes an index after the request's strings. */
+            size_t begin = work->out.size;
+            struct wire_reader parts = wire_reader_of(field.bytes);
+            while (wire_read_field(&parts, &part)) {
+                if (part.number == 1 && part.type == WIRE_BYTES && part.bytes.size > 0)
+                    put_number(&work->out, 1,
+                               work->strings + profile_set_add(&work->keys, part.bytes) - 1);
+                else if (part.number == 2)
+                    profile_bytes_add(&work->out, part.whole);
+            }
+            profile_bytes_wrap(&work->out, begin, 6);
+        } else if (field.number == 1 || field.number == 2) {
+            put_entry(work, &field);
+        } else {
+            profile_bytes_add(&work->out, field.whole);
+        }
+    }
+}
+
+static void put_dictionary(struct transcoding *work, struct slice request)
+{
+    size_t begin = work->out.size;
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    uint64_t sets_bytes = work->stacks.encoded_bytes + work->stacks.count * SAMPLE_MORE_BYTES +
+                          work->keys.encoded_bytes;
+    if (!has_room(work, request.size + sets_bytes, 0))
+        return;
+    put_bytes(&work->out, 1, slice_of("", 0)); /* the zero elements of mappings and links */
+    put_bytes(&work->out, 4, slice_of("", 0));
+    while (wire_read_field(&reader, &field))
+        if (field.number == DICTIONARY && field.type == WIRE_BYTES)
+            put_tables(work, field.bytes);
+    sets_bytes += work->keys.encoded_bytes; /* which have been added meanwhile */
+    if (!has_room(work, sets_bytes + SAMPLE_MORE_BYTES, 0))
+        return;
+    for (uint32_t i = 1; i < work->keys.count; i++)
+        put_bytes(&work->out, STRINGS, profile_set_at(&work->keys, i));
+    for (uint32_t i = 0; i < work->stacks.count; i++) {
+        size_t stack = work->out.size;
+        if (i > 0)
+            put_bytes(&work->out, 1, profile_set_at(&work->stacks, i));
+        profile_bytes_wrap(&work->out, stack, STACKS);
+    }
+    profile_bytes_wrap(&work->out, begin, DICTIONARY);
+}
+
+/* async-profiler 4.1 and 4.2 write 1.7. Its samples have ranges of one list of locations instead of
+ * stacks, a value for each of several types, and attributes with strings as keys. Its links and
+ * mappings are optional, so that their entry 0 is a real one: both tables get a zero element in
+ * front, and their indices grow by one. A sample whose range is broken gets a stack that does not
+ * exist, which profile_check finds. */
+static struct buffer *transcode_1_7(struct slice request, struct budget *budget)
+{
+    struct transcoding work = {.out.budget = budget};
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    struct wire_field entry;
+    struct buffer *buffer = NULL;
+    if (budget_reserve(&work.reserve, budget, SAMPLE_ROOM_BYTES) != BUDGET_GIVEN)
+        return NULL;
+    profile_set_init(&work.stacks, budget);
+    profile_set_init(&work.keys, budget);
+    while (wire_read_field(&reader, &field)) {
+        struct wire_reader tables = wire_reader_of(field.bytes);
+        if (field.number == DICTIONARY && field.type == WIRE_BYTES)
+            while (wire_read_field(&tables, &entry))
+                work.strings += entry.number == STRINGS && entry.type == WIRE_BYTES;
+    }
+    reader = wire_reader_of(request);
+    while (!work.has_failed && wire_read_field(&reader, &field)) {
+        size_t begin = work.out.size;
+        if (field.number != 1 || field.type != WIRE_BYTES)
+            continue;
+        transcode_children(&work, field.bytes, false);
+        profile_bytes_wrap(&work.out, begin, 1);
+    }
+    if (!work.has_failed)
+        put_dictionary(&work, request);
+    if (!work.has_failed)
+        buffer = buffer_try_create(budget, work.out.size);
+    if (buffer != NULL) {
+        if (work.out.size > 0)
+            memcpy(buffer->data, work.out.data, work.out.size);
+        buffer->size = work.out.size;
+    }
+    profile_bytes_fini(&work.out);
+    profile_set_fini(&work.stacks);
+    profile_set_fini(&work.keys);
+    budget_release(&work.reserve);
     return buffer;
 }
 
@@ -82,7 +516,7 @@ struct buffer *profile_transcode(enum profile_layout from, struct slice request,
         .profiles = from == LAYOUT_1_8 ? profile_1_8_numbers : NULL,
     };
     if (from == LAYOUT_1_7)
-        return profile_transcode_1_7(request, budget);
+        return transcode_1_7(request, budget);
     return renumbered_copy(&numbers, request, budget);
 }
 
