@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing and reading the Profiles that files travel as. Everything but the file is small: it is
- * encoded first, so that the request is allocated once, in its final size. Pure functions; any
- * thread. */
+/* Writing and reading opaque profiles. Everything but the file is small: it is encoded first, so
+ * that the request is allocated once, in its final size. Pure functions; any thread. */
 #include "src/profiles/otlp/opaque_profile.h"
 
 #include <assert.h>
@@ -12,38 +11,21 @@
 #include "src/profiles/otlp/profile_tables.h"
 
 enum {
-    VALUE_TEXT = 1, /* fields of AnyValue */
+    VALUE_STRING = 1, /* fields of AnyValue */
     VALUE_ARRAY = 5,
     VALUE_BYTES = 7,
     HEADER_BYTES_MAX = PROFILE_HEADER_BYTES_MAX,
     TIMES_BYTES_MAX = 9 + 11, /* time_unix_nano and duration_nano */
 };
 
-/* The pieces of a request. */
-struct pieces {
+/* The parts of a request. */
+struct parts {
     struct profile_tables tables;
     struct profile_bytes resource;
-    struct profile_bytes head;    /* of the Profile: what stands before the payload */
+    struct profile_bytes head;    /* of the Profile: what comes before the payload */
     struct profile_bytes indices; /* of its attributes */
-    struct profile_bytes scratch;
+    struct profile_bytes value;   /* an AnyValue that is being written */
 };
-
-static void pieces_init(struct pieces *pieces)
-{
-    assert(pieces != NULL);
-    *pieces = (struct pieces){.resource = {.size = 0}};
-    profile_tables_init(&pieces->tables, NULL);
-}
-
-static void pieces_fini(struct pieces *pieces)
-{
-    assert(pieces != NULL);
-    profile_tables_fini(&pieces->tables);
-    profile_bytes_fini(&pieces->resource);
-    profile_bytes_fini(&pieces->head);
-    profile_bytes_fini(&pieces->indices);
-    profile_bytes_fini(&pieces->scratch);
-}
 
 static struct slice slice_of_bytes(const struct profile_bytes *bytes)
 {
@@ -53,157 +35,135 @@ static struct slice slice_of_bytes(const struct profile_bytes *bytes)
 static void add_field(struct profile_bytes *bytes, uint32_t number, struct slice content)
 {
     size_t begin = bytes->size;
-    assert(number > 0);
     profile_bytes_add(bytes, content);
     profile_bytes_wrap(bytes, begin, number);
 }
 
-/* Resource { attributes { key, value { string_value } } … } */
-static void add_resource(struct pieces *pieces, const struct opaque_profile *upload)
+/* Adds an attribute of the Profile with parts->value, and empties that. */
+static void add_attribute(struct parts *parts, struct slice key)
 {
-    struct profile_bytes *resource = &pieces->resource;
-    assert(upload->labels != NULL || upload->labels_count == 0);
-    for (size_t i = 0; i < upload->labels_count; i++) {
-        size_t begin = resource->size;
-        add_field(resource, 1, upload->labels[i].key);
-        size_t value = resource->size;
-        add_field(resource, VALUE_TEXT, upload->labels[i].value);
-        profile_bytes_wrap(resource, value, 2);
-        profile_bytes_wrap(resource, begin, 1);
-    }
-}
-
-/* An attribute of the Profile, whose AnyValue is in scratch. */
-static void add_attribute(struct pieces *pieces, struct slice key)
-{
-    struct profile_set *attributes = &pieces->tables.sets[PROFILE_ATTRIBUTES];
-    struct slice value = slice_of_bytes(&pieces->scratch);
-    uint32_t name = profile_set_add(&pieces->tables.sets[PROFILE_STRINGS], key);
+    struct profile_set *attributes = &parts->tables.sets[PROFILE_ATTRIBUTES];
+    struct slice value = slice_of_bytes(&parts->value);
+    uint32_t name = profile_set_add(&parts->tables.sets[PROFILE_STRINGS], key);
     uint8_t *at = profile_set_begin(attributes, value.size + 2 * HEADER_BYTES_MAX);
     at = profile_put_number(at, 1, name);
     memcpy(at + PROFILE_HEADER_BYTES, value.data, value.size);
     at = profile_close(at, at + PROFILE_HEADER_BYTES + value.size, 2);
     uint32_t index = profile_set_end(attributes, at);
-    at = profile_bytes_room(&pieces->indices, WIRE_SHORT_VARINT_BYTES_MAX);
-    pieces->indices.size += (size_t)(profile_put_varint(at, index) - at);
-    pieces->scratch.size = 0;
+    at = profile_bytes_room(&parts->indices, WIRE_SHORT_VARINT_BYTES_MAX);
+    parts->indices.size += (size_t)(profile_put_varint(at, index) - at);
+    parts->value.size = 0;
 }
 
-static void add_parameter(struct pieces *pieces, struct slice parameter, uint32_t kind,
+static void add_parameter(struct parts *parts, struct slice parameter, uint32_t kind,
                           struct slice value)
 {
     char key[sizeof(OPAQUE_PROFILE_PREFIX) + OPAQUE_PROFILE_PARAMETER_BYTES_MAX];
     assert(parameter.size <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
     int size = snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%.*s", (int)parameter.size,
                         (const char *)parameter.data);
-    add_field(&pieces->scratch, kind, value);
-    add_attribute(pieces, slice_of(key, (size_t)size));
-}
-
-static void add_label_names(struct pieces *pieces, const struct opaque_profile *upload)
-{
-    struct profile_bytes *value = &pieces->scratch;
-    assert(value->size == 0);
-    for (size_t i = 0; i < upload->labels_count; i++) {
-        size_t begin = value->size;
-        if (slice_equal_text(upload->labels[i].key, "service.name"))
-            continue;
-        add_field(value, VALUE_TEXT, upload->labels[i].key);
-        profile_bytes_wrap(value, begin, 1);
-    }
-    if (value->size == 0)
-        return;
-    profile_bytes_wrap(value, 0, VALUE_ARRAY);
-    add_attribute(pieces, slice_of_text(PROFILE_LABEL_NAMES));
-}
-
-/* Both types are there, if empty: back-ends rely on it. */
-static void add_head(struct pieces *pieces, const struct opaque_profile *upload)
-{
-    struct profile_bytes *head = &pieces->head;
-    struct slice nothing = slice_of(NULL, 0);
-    add_field(head, 1, nothing);
-    uint8_t *begin = profile_bytes_room(head, TIMES_BYTES_MAX);
-    struct wire_writer writer = wire_writer_of(begin, TIMES_BYTES_MAX);
-    if (upload->time_unix_ns != 0)
-        wire_write_fixed64(&writer, 3, upload->time_unix_ns);
-    if (upload->duration_ns != 0)
-        wire_write_number(&writer, 4, upload->duration_ns);
-    head->size += wire_written(&writer).size;
-    add_field(head, 5, nothing);
-    add_field(head, 9, upload->format);
-    assert(head->size > 0);
-}
-
-static void add_all(struct pieces *pieces, const struct opaque_profile *upload)
-{
-    assert(upload->parameters != NULL || upload->parameters_count == 0);
-    add_resource(pieces, upload);
-    for (size_t i = 0; i < upload->parameters_count; i++)
-        add_parameter(pieces, upload->parameters[i].key, VALUE_TEXT, upload->parameters[i].value);
-    if (upload->labels_part.data != NULL)
-        add_parameter(pieces, slice_of_text(OPAQUE_PROFILE_LABELS), VALUE_BYTES,
-                      upload->labels_part);
-    add_label_names(pieces, upload);
-    add_head(pieces, upload);
+    add_field(&parts->value, kind, value);
+    add_attribute(parts, slice_of(key, (size_t)size));
 }
 
 /* ResourceProfiles { resource, scope_profiles { profiles { head, payload, attributes } } } and the
  * dictionary. */
-static struct buffer *join(const struct pieces *pieces, struct slice payload, struct budget *budget)
+static struct buffer *join(const struct parts *parts, struct slice payload, struct budget *budget)
 {
-    struct slice indices = slice_of_bytes(&pieces->indices);
+    struct slice indices = slice_of_bytes(&parts->indices);
     size_t indices_bytes = indices.size > 0 ? wire_field_size(11, indices.size) : 0;
-    size_t profile = pieces->head.size + wire_field_size(10, payload.size) + indices_bytes;
+    size_t profile = parts->head.size + wire_field_size(10, payload.size) + indices_bytes;
     size_t scope = wire_field_size(2, profile);
-    size_t resource = wire_field_size(1, pieces->resource.size) + wire_field_size(2, scope);
-    size_t dictionary = (size_t)profile_tables_bytes(&pieces->tables);
+    size_t resource = wire_field_size(1, parts->resource.size) + wire_field_size(2, scope);
+    size_t dictionary = (size_t)profile_tables_bytes(&parts->tables);
     size_t size = wire_field_size(1, resource) + wire_field_size(2, dictionary);
     struct buffer *buffer = buffer_try_create(budget, size);
     if (buffer == NULL)
         return NULL;
     struct wire_writer writer = wire_writer_of(buffer->data, size);
     wire_write_header(&writer, 1, resource);
-    wire_write_bytes(&writer, 1, slice_of_bytes(&pieces->resource));
+    wire_write_bytes(&writer, 1, slice_of_bytes(&parts->resource));
     wire_write_header(&writer, 2, scope);
     wire_write_header(&writer, 2, profile);
-    wire_write_raw(&writer, slice_of_bytes(&pieces->head));
+    wire_write_raw(&writer, slice_of_bytes(&parts->head));
     wire_write_bytes(&writer, 10, payload);
     if (indices.size > 0)
         wire_write_bytes(&writer, 11, indices);
     wire_write_header(&writer, 2, dictionary);
-    writer.at = profile_tables_write(&pieces->tables, writer.at);
+    writer.at = profile_tables_write(&parts->tables, writer.at);
     buffer->size = wire_written(&writer).size;
     assert(buffer->size == size);
     return buffer;
 }
 
-struct buffer *opaque_profile_write(const struct opaque_profile *upload, struct budget *budget)
+struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct budget *budget)
 {
-    struct pieces pieces;
-    assert(upload->format.size > 0);
-    assert(upload->payload.size > 0);
-    pieces_init(&pieces);
-    add_all(&pieces, upload);
-    struct buffer *buffer = join(&pieces, upload->payload, budget);
-    pieces_fini(&pieces);
+    struct parts parts = {.resource = {.size = 0}};
+    struct profile_bytes *resource = &parts.resource;
+    struct profile_bytes *value = &parts.value;
+    struct profile_bytes *head = &parts.head;
+    assert(opaque->format.size > 0);
+    assert(opaque->payload.size > 0);
+    profile_tables_init(&parts.tables, NULL);
+    /* Resource { attributes { key, value { string_value } } ... } */
+    for (size_t i = 0; i < opaque->labels_count; i++) {
+        size_t begin = resource->size;
+        add_field(resource, 1, opaque->labels[i].key);
+        size_t value_begin = resource->size;
+        add_field(resource, VALUE_STRING, opaque->labels[i].value);
+        profile_bytes_wrap(resource, value_begin, 2);
+        profile_bytes_wrap(resource, begin, 1);
+    }
+    /* Attributes of the Profile. */
+    for (size_t i = 0; i < opaque->parameters_count; i++)
+        add_parameter(&parts, opaque->parameters[i].key, VALUE_STRING, opaque->parameters[i].value);
+    if (opaque->labels_part.data != NULL)
+        add_parameter(&parts, slice_of_text(OPAQUE_PROFILE_LABELS), VALUE_BYTES,
+                      opaque->labels_part);
+    for (size_t i = 0; i < opaque->labels_count; i++) {
+        size_t begin = value->size;
+        if (slice_equal_text(opaque->labels[i].key, "service.name"))
+            continue;
+        add_field(value, VALUE_STRING, opaque->labels[i].key);
+        profile_bytes_wrap(value, begin, 1);
+    }
+    if (value->size > 0) {
+        profile_bytes_wrap(value, 0, VALUE_ARRAY);
+        add_attribute(&parts, slice_of_text(PROFILE_LABEL_NAMES));
+    }
+    /* Both types are written, if empty: back-ends require them. */
+    add_field(head, 1, slice_of(NULL, 0));
+    struct wire_writer writer =
+        wire_writer_of(profile_bytes_room(head, TIMES_BYTES_MAX), TIMES_BYTES_MAX);
+    if (opaque->time_unix_ns != 0)
+        wire_write_fixed64(&writer, 3, opaque->time_unix_ns);
+    if (opaque->duration_ns != 0)
+        wire_write_number(&writer, 4, opaque->duration_ns);
+    head->size += wire_written(&writer).size;
+    add_field(head, 5, slice_of(NULL, 0));
+    add_field(head, 9, opaque->format);
+
+    struct buffer *buffer = join(&parts, opaque->payload, budget);
+    profile_tables_fini(&parts.tables);
+    profile_bytes_fini(&parts.resource);
+    profile_bytes_fini(&parts.head);
+    profile_bytes_fini(&parts.indices);
+    profile_bytes_fini(&parts.value);
     return buffer;
 }
 
 bool profile_is_opaque(const struct profile *profile)
 {
-    assert(profile != NULL);
     return profile->samples_count == 0 && profile->payload.size > 0 &&
            slice_equal_text(profile->payload_format, OPAQUE_PROFILE_JFR);
 }
 
-/* The encoded AnyValue of the Profile's attribute of that name; no data: it has none. */
+/* The encoded AnyValue of the Profile's attribute of that name; no data: none. */
 static struct slice find_attribute(const struct profile_dictionary *dictionary,
                                    const struct profile *profile, const char *key)
 {
     struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
     struct profile_index index;
-    assert(key != NULL);
     while (profile_indices_next(&reader, &index)) {
         if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
             continue;
@@ -215,13 +175,12 @@ static struct slice find_attribute(const struct profile_dictionary *dictionary,
     return slice_of(NULL, 0);
 }
 
-/* The content of the value if it is of one of these kinds; else no data. */
+/* The content of the value if it is of one of these kinds; otherwise no data. */
 static struct slice content_of(struct slice value, uint32_t kind, uint32_t other_kind)
 {
     struct wire_reader reader = wire_reader_of(value);
     struct wire_field field;
     struct slice content = slice_of(NULL, 0);
-    assert(kind > 0);
     while (wire_next_field(&reader, &field))
         if (field.type == WIRE_BYTES && (field.number == kind || field.number == other_kind))
             content = field.bytes;
@@ -234,13 +193,12 @@ struct slice opaque_profile_parameter(const struct profile_dictionary *dictionar
     char key[sizeof(OPAQUE_PROFILE_PREFIX) + OPAQUE_PROFILE_PARAMETER_BYTES_MAX];
     assert(strlen(parameter) <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
     snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%s", parameter);
-    return content_of(find_attribute(dictionary, profile, key), VALUE_TEXT, VALUE_BYTES);
+    return content_of(find_attribute(dictionary, profile, key), VALUE_STRING, VALUE_BYTES);
 }
 
 struct slice profile_label_names(const struct profile_dictionary *dictionary,
                                  const struct profile *profile)
 {
-    assert(dictionary != NULL);
     return content_of(find_attribute(dictionary, profile, PROFILE_LABEL_NAMES), VALUE_ARRAY, 0);
 }
 
@@ -248,10 +206,9 @@ bool profile_label_names_has(struct slice names, struct slice key)
 {
     struct wire_reader reader = wire_reader_of(names);
     struct wire_field field;
-    assert(key.data != NULL || key.size == 0);
     while (wire_next_field(&reader, &field))
         if (field.number == 1 && field.type == WIRE_BYTES &&
-            slice_equal(content_of(field.bytes, VALUE_TEXT, 0), key))
+            slice_equal(content_of(field.bytes, VALUE_STRING, 0), key))
             return true;
     return false;
 }

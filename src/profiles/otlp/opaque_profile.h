@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of profilers that are passed on as they came because we do not read them: JFR. Such a file
- * travels as a Profile without samples, its original_payload being the file and its
- * original_payload_format "jfr"; merging and splitting keep it whole, and it counts as one item.
+/* Opaque profiles: profilers' files that are passed on as they came because we do not decode them:
+ * JFR. Such a file is a Profile without samples, with the file as its original_payload and "jfr" as
+ * its original_payload_format; merging and splitting keep it whole, and it counts as one item.
  *  - The labels of its series are resource attributes: "service.name" is the application's name,
- *    the others have their own names. So edits of the resource change the labels.
- *  - What else came in the query is in attributes of the Profile, texts named
+ * the others keep their names. So edits of the resource change the labels.
+ *  - The other query parameters are attributes of the Profile, strings named
  *    "pyroscope.ingest.<parameter>": from and until as sent, units, aggregationType, sampleRate,
  *    spyName. The optional part `labels` of the form is "pyroscope.ingest.labels", bytes.
- *  - "pyroscope.label_names", an array of texts and an attribute of the Profile, names the resource
- *    attributes that came as labels: the pyroscope exporter makes labels of these under their very
- *    names, whatever its allow-list says. Any Profile may have it.
- * Who writes: the pyroscope receiver. Who reads: the exporters. Pure functions; any thread. */
+ *  - "pyroscope.label_names", an array of strings and an attribute of the Profile, names the
+ * resource attributes that came as labels: the pyroscope exporter turns these into labels of the
+ * same names, whatever its allow-list says. Any Profile may have it. The pyroscope receiver writes
+ * them, the exporters read them. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,8 +39,8 @@ struct opaque_profile_pair {
 struct opaque_profile {
     struct slice format;      /* OPAQUE_PROFILE_JFR */
     struct slice payload;     /* not empty */
-    struct slice labels_part; /* as it came; no data: there was none */
-    uint64_t time_unix_ns;    /* what from says; 0: nothing */
+    struct slice labels_part; /* as it came; no data: none */
+    uint64_t time_unix_ns;    /* of `from`; 0: none */
     uint64_t duration_ns;
     const struct opaque_profile_pair *labels; /* "service.name" and the others; valid UTF-8 */
     size_t labels_count;
@@ -48,26 +48,26 @@ struct opaque_profile {
     size_t parameters_count;
 };
 
-/* A request, layout 1.10, with that one Profile, as it would be after profile_normalize. Everything
- * is copied. NULL: budget or allocator refuse. */
-struct buffer *opaque_profile_write(const struct opaque_profile *upload, struct budget *budget)
+/* A normalized request with that one Profile. Copies everything. NULL: budget or allocator refuse.
+ */
+struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct budget *budget)
     __attribute__((warn_unused_result));
 
 /* Whether the Profile is such a file. Payloads of other formats are not: they came by OTLP and are
- * left to whom they are sent. */
+ * passed on to OTLP back-ends. */
 bool profile_is_opaque(const struct profile *profile);
 
-/* What a Profile counts as, wherever samples are counted. */
+/* The number of items of a Profile, wherever samples are counted. */
 static inline uint64_t profile_items(const struct profile *profile)
 {
     return profile->samples_count == 0 && profile_is_opaque(profile) ? 1 : profile->samples_count;
 }
 
-/* The value of "pyroscope.ingest.<parameter>", text or bytes; no data: it has none. */
+/* The value of "pyroscope.ingest.<parameter>", string or bytes; no data: none. */
 struct slice opaque_profile_parameter(const struct profile_dictionary *dictionary,
                                       const struct profile *profile, const char *parameter);
 
-/* "pyroscope.label_names": an encoded ArrayValue; no data: the Profile has none. */
+/* "pyroscope.label_names": an encoded ArrayValue; no data: none. */
 struct slice profile_label_names(const struct profile_dictionary *dictionary,
                                  const struct profile *profile);
 bool profile_label_names_has(struct slice names, struct slice key);
