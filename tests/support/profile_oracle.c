@@ -16,7 +16,6 @@
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_check.h"
-#include "src/profiles/otlp/profile_fast_check.h"
 #include "src/profiles/otlp/profile_layout.h"
 
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks every index of a profiles request, layout 1.10, and says which Profile messages are broken
- * and whether the request should be written anew before it goes on. The request has passed
- * otlp_check. Pure function; any thread. */
+/* Checks profiles requests, layout 1.10. profile_fast_check recognises in one pass the requests
+ * that need no change, which are nearly all; profile_check examines the others. Pure functions; any
+ * thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,16 +12,26 @@
 
 struct arena;
 
+struct profile_fast_figures {
+    uint64_t profiles;
+    uint64_t samples;
+};
+
+/* True: the request has layout 1.10, is well-formed, encoded in the order of field numbers, every
+ * index is inside its table, and profile_check would not rewrite it. False says nothing. Allocates
+ * nothing; accepts any bytes. */
+bool profile_fast_check(struct slice request, struct profile_fast_figures *ret_figures);
+
 struct profile_findings {
     uint64_t profiles; /* Profile messages */
     uint64_t broken_profiles;
-    uint64_t samples;        /* and uploads (opaque_profile.h) */
-    uint64_t broken_samples; /* samples of broken profiles */
+    uint64_t samples;        /* and opaque profiles */
+    uint64_t broken_samples; /* of broken profiles */
     uint8_t *broken;         /* one bit per Profile message; in the arena */
-    /* It has broken profiles or entries, or what back-ends stumble over: references instead of
-     * texts, tables without zero element, profiles without types. */
+    /* It has broken profiles or entries, or what back-ends do not accept: references instead of
+     * strings, tables without zero element, profiles without types. */
     bool needs_rewriting;
-    struct profile_measure measure; /* for writing it anew */
+    struct profile_measure measure; /* for rewriting it */
     char reason[256];               /* what is wrong with the first broken profile */
 };
 
@@ -30,5 +40,7 @@ enum profile_checked {
     PROFILES_NO_MEMORY, /* within the arena's cap, or its budget */
 };
 
+/* Checks every index, and whether the request must be rewritten before it goes on. The request has
+ * passed otlp_check. */
 enum profile_checked profile_check(struct slice request, struct arena *arena,
                                    struct profile_findings *ret_findings);

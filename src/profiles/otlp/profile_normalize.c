@@ -11,7 +11,6 @@
 #include "src/otlp/check.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_check.h"
-#include "src/profiles/otlp/profile_fast_check.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_transcode.h"
 
