@@ -1,22 +1,297 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying tables, in the order in which they refer to each other. An entry is written with
- * its new indices where its set keeps it if it is new, field by field in the order that it has:
- * what is not in the order of field numbers is not plain. One owner, one thread at a time. */
+/* Copying tables in the order in which they refer to each other: strings, attributes, functions,
+ * mappings, locations, stacks. Each entry is written directly to the place in its set that it gets
+ * if it is new; what it refers to goes to other sets, so that nothing else is written there
+ * meanwhile. One owner, one thread at a time. */
 #include "src/profiles/otlp/dictionary_copy.h"
 
 #include <assert.h>
 #include <endian.h>
 
+#include "src/base/budget.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_inline.h"
 #include "src/profiles/otlp/profile_plan.h"
-#include "src/profiles/otlp/profile_remap.h"
 
-/* Stacks whose places are fetched at a time. */
-enum { STACKS_AHEAD = 16 };
+enum {
+    NUMBER_FIELD_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX,
+    ANY_VALUE_FIELDS = 8,
+    SHORT_VALUE_BYTES_MAX = 64, /* longer values may have many fields of which one counts */
+    STACKS_AHEAD = 16,          /* whose slots are prefetched at a time */
+};
 
-/* Writes an entry with new indices; NULL: it is not plain. */
-typedef uint8_t *(*put_entry_fn)(const struct profile_remap *remap, struct slice entry,
+/* Charged beyond the budget's limit if need be: this completes requests that were accepted. An
+ * entry costs twelve bytes, and takes at least two in the request. */
+static void charge(struct dictionary_copy *copy, uint64_t bytes)
+{
+    struct budget *budget = copy->to->scratch.budget;
+    assert(bytes <= PROFILE_INDEX_BYTES_MAX);
+    if (budget != NULL && bytes > copy->charged_bytes)
+        budget_take(budget, bytes - copy->charged_bytes);
+    if (budget != NULL && bytes < copy->charged_bytes)
+        budget_return(budget, copy->charged_bytes - bytes);
+    copy->charged_bytes = bytes;
+}
+
+bool dictionary_copy_open(struct dictionary_copy *copy, struct slice request,
+                          struct profile_tables *to)
+{
+    *copy = (struct dictionary_copy){.to = to, .base = 1, .top = 1};
+    arena_init(&copy->arena, PROFILE_INDEX_BYTES_MAX);
+    bool has_room = profile_dictionary_open(&copy->from, &copy->arena, request);
+    for (unsigned i = 0; has_room && i < PROFILE_TABLES; i++) {
+        /* Index 0 is valid even if the table is empty. */
+        size_t size = ((size_t)copy->from.counts[i] + 1) * sizeof(uint32_t);
+        copy->known[i] = arena_try_alloc(&copy->arena, size);
+        has_room = copy->known[i] != NULL;
+        if (has_room)
+            memset(copy->known[i], 0, size);
+    }
+    charge(copy, copy->arena.used_bytes);
+    if (!has_room)
+        dictionary_copy_close(copy);
+    return has_room;
+}
+
+void dictionary_copy_close(struct dictionary_copy *copy)
+{
+    arena_clear(&copy->arena);
+    charge(copy, 0);
+}
+
+/* All values so far are below the new base; the arrays are cleared only before it overflows. */
+void dictionary_copy_forget(struct dictionary_copy *copy)
+{
+    assert(copy->top >= copy->base);
+    copy->base = copy->top;
+    if (copy->base < UINT32_MAX / 2)
+        return;
+    for (unsigned i = 0; i < PROFILE_TABLES; i++)
+        memset(copy->known[i], 0, ((size_t)copy->from.counts[i] + 1) * sizeof(uint32_t));
+    copy->base = 1;
+    copy->top = 1;
+}
+
+/* An entry without bytes becomes the zero element. */
+static inline bool is_known(const struct dictionary_copy *copy, enum profile_table table,
+                            struct profile_index index, uint32_t *ret_new)
+{
+    uint32_t known = copy->known[table][profile_place(&copy->from, table, index)];
+    *ret_new = known >= copy->base ? known - copy->base : 0;
+    return known >= copy->base || profile_entry_at(&copy->from, table, index).size == 0;
+}
+
+static uint32_t keep(struct dictionary_copy *copy, enum profile_table table,
+                     struct profile_index index, uint32_t new)
+{
+    uint32_t known = copy->base + new;
+    assert(known >= copy->base);
+    copy->known[table][profile_place(&copy->from, table, index)] = known;
+    if (known >= copy->top)
+        copy->top = known + 1;
+    return new;
+}
+
+uint32_t dictionary_copy_string(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_STRINGS, index, &new))
+        return new;
+    new = profile_set_add(&copy->to->sets[PROFILE_STRINGS], profile_string_at(&copy->from, index));
+    return keep(copy, PROFILE_STRINGS, index, new);
+}
+
+/* Upper bound of the size of an index once all entries of the request's table have been copied. */
+static size_t index_bytes_max(const struct dictionary_copy *copy, enum profile_table table)
+{
+    return wire_varint_size((uint64_t)copy->from.counts[table] + copy->to->sets[table].count);
+}
+
+/* The last field of an AnyValue, which replaces those before. */
+static struct slice last_choice(struct slice value)
+{
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    struct slice last = slice_of(value.data, 0);
+    while (wire_next_field(&reader, &field))
+        if (field.number <= ANY_VALUE_FIELDS)
+            last = field.whole;
+    assert(reader.failure == NULL);
+    return last;
+}
+
+static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_index index)
+{
+    struct profile_attribute attribute = profile_attribute_at(&copy->from, index);
+    struct profile_bytes *out = &copy->to->scratch;
+    bool has_references = profile_has_references(INLINE_ANY_VALUE, attribute.value);
+    uint64_t none = 0;
+    out->size = 0;
+    if (has_references) {
+        /* Tried first: an attribute that is dropped copies no key. */
+        if (!profile_inline(&copy->from, INLINE_ANY_VALUE, attribute.value, out, &none)) {
+            copy->dropped_attributes++;
+            return keep(copy, PROFILE_ATTRIBUTES, index, 0);
+        }
+        out->size = 0;
+    }
+    uint32_t key = dictionary_copy_string(copy, attribute.key);
+    uint8_t *at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
+    out->size += (size_t)(profile_put_number(at, 1, key) - at);
+    if (attribute.value.data != NULL) {
+        size_t begin = out->size;
+        if (has_references)
+            profile_inline(&copy->from, INLINE_ANY_VALUE, attribute.value, out, &none);
+        else if (attribute.value.size > SHORT_VALUE_BYTES_MAX)
+            profile_bytes_add(out, last_choice(attribute.value));
+        else
+            profile_bytes_add(out, attribute.value);
+        profile_bytes_wrap(out, begin, 2);
+    }
+    at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
+    at = profile_put_number(at, 3, dictionary_copy_string(copy, attribute.unit));
+    uint32_t new = profile_set_add(&copy->to->sets[PROFILE_ATTRIBUTES],
+                                   slice_of(out->data, (size_t)(at - out->data)));
+    return keep(copy, PROFILE_ATTRIBUTES, index, new);
+}
+
+size_t dictionary_copy_attributes_bytes(const struct dictionary_copy *copy,
+                                        const struct profile_indices *attributes)
+{
+    return PROFILE_HEADER_BYTES_MAX + profile_numbers_count_max(&attributes->numbers) *
+                                          index_bytes_max(copy, PROFILE_ATTRIBUTES);
+}
+
+uint8_t *dictionary_copy_put_attributes(struct dictionary_copy *copy,
+                                        const struct profile_indices *attributes, uint32_t number,
+                                        uint8_t *at)
+{
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    uint8_t *end = at + PROFILE_HEADER_BYTES;
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index)) {
+        uint32_t new;
+        if (!is_known(copy, PROFILE_ATTRIBUTES, index, &new))
+            new = copy_attribute(copy, index);
+        if (new != 0)
+            end = profile_put_varint(end, new);
+    }
+    return profile_close_filled(at, end, number);
+}
+
+/* An id of zeros only is omitted. */
+static uint8_t *put_id(uint8_t *at, uint32_t number, struct slice id)
+{
+    size_t zeros = 0;
+    while (zeros < id.size && id.data[zeros] == 0)
+        zeros++;
+    if (zeros == id.size)
+        return at;
+    memcpy(at + PROFILE_HEADER_BYTES, id.data, id.size);
+    return profile_close(at, at + PROFILE_HEADER_BYTES + id.size, number);
+}
+
+uint32_t dictionary_copy_link(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_LINKS, index, &new))
+        return new;
+    struct profile_link link = profile_link_at(&copy->from, index);
+    struct profile_set *set = &copy->to->sets[PROFILE_LINKS];
+    uint8_t *at = profile_set_begin(set, 2 * PROFILE_HEADER_BYTES_MAX + link.trace_id.size +
+                                             link.span_id.size);
+    at = put_id(at, 1, link.trace_id);
+    at = put_id(at, 2, link.span_id);
+    return keep(copy, PROFILE_LINKS, index, profile_set_end(set, at));
+}
+
+static uint32_t copy_function(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_FUNCTIONS, index, &new))
+        return new;
+    struct profile_function function = profile_function_at(&copy->from, index);
+    struct profile_set *set = &copy->to->sets[PROFILE_FUNCTIONS];
+    uint8_t *at = profile_set_begin(set, 4 * NUMBER_FIELD_BYTES_MAX);
+    at = profile_put_number(at, 1, dictionary_copy_string(copy, function.name));
+    at = profile_put_number(at, 2, dictionary_copy_string(copy, function.system_name));
+    at = profile_put_number(at, 3, dictionary_copy_string(copy, function.filename));
+    at = profile_put_number(at, 4, (uint64_t)function.start_line);
+    return keep(copy, PROFILE_FUNCTIONS, index, profile_set_end(set, at));
+}
+
+static uint32_t copy_mapping(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_MAPPINGS, index, &new))
+        return new;
+    struct profile_mapping mapping = profile_mapping_at(&copy->from, index);
+    struct profile_set *set = &copy->to->sets[PROFILE_MAPPINGS];
+    uint8_t *at =
+        profile_set_begin(set, 4 * NUMBER_FIELD_BYTES_MAX +
+                                   dictionary_copy_attributes_bytes(copy, &mapping.attributes));
+    at = profile_put_number(at, 1, mapping.memory_start);
+    at = profile_put_number(at, 2, mapping.memory_limit);
+    at = profile_put_number(at, 3, mapping.file_offset);
+    at = profile_put_number(at, 4, dictionary_copy_string(copy, mapping.filename));
+    at = dictionary_copy_put_attributes(copy, &mapping.attributes, 5, at);
+    return keep(copy, PROFILE_MAPPINGS, index, profile_set_end(set, at));
+}
+
+static uint32_t copy_location(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_LOCATIONS, index, &new))
+        return new;
+    struct profile_location location = profile_location_at(&copy->from, index);
+    struct profile_set *set = &copy->to->sets[PROFILE_LOCATIONS];
+    /* New indices may be longer, and thereby the headers of lines. */
+    size_t line_growth = 1 + index_bytes_max(copy, PROFILE_FUNCTIONS) + WIRE_SHORT_VARINT_BYTES_MAX;
+    uint8_t *at = profile_set_begin(
+        set, 2 * NUMBER_FIELD_BYTES_MAX + location.bytes.size + location.lines_count * line_growth +
+                 dictionary_copy_attributes_bytes(copy, &location.attributes));
+    at = profile_put_number(at, 1, copy_mapping(copy, location.mapping));
+    at = profile_put_number(at, 2, location.address);
+    struct wire_reader lines = wire_reader_of(location.bytes);
+    struct profile_line line;
+    while (profile_next_line(&lines, &line)) {
+        uint8_t *end = at + PROFILE_HEADER_BYTES;
+        end = profile_put_number(end, 1, copy_function(copy, line.function));
+        end = profile_put_number(end, 2, (uint64_t)line.line);
+        end = profile_put_number(end, 3, (uint64_t)line.column);
+        at = profile_close(at, end, 3);
+    }
+    at = dictionary_copy_put_attributes(copy, &location.attributes, 4, at);
+    return keep(copy, PROFILE_LOCATIONS, index, profile_set_end(set, at));
+}
+
+uint32_t dictionary_copy_stack(struct dictionary_copy *copy, struct profile_index index)
+{
+    uint32_t new;
+    if (is_known(copy, PROFILE_STACKS, index, &new))
+        return new;
+    struct profile_stack stack = profile_stack_at(&copy->from, index);
+    struct profile_set *set = &copy->to->sets[PROFILE_STACKS];
+    size_t count = profile_numbers_count_max(&stack.locations.numbers);
+    size_t size = PROFILE_HEADER_BYTES_MAX + count * index_bytes_max(copy, PROFILE_LOCATIONS);
+    uint8_t *begin = profile_set_begin(set, size);
+    uint8_t *end = begin + PROFILE_HEADER_BYTES;
+    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
+    struct profile_index location;
+    while (profile_indices_next(&reader, &location)) {
+        if (!is_known(copy, PROFILE_LOCATIONS, location, &new))
+            new = copy_location(copy, location);
+        end = profile_put_varint(end, new);
+    }
+    end = profile_close_filled(begin, end, 1);
+    return keep(copy, PROFILE_STACKS, index, profile_set_end(set, end));
+}
+
+/* All tables at once. The fields of an entry must be in the order of their numbers. */
+
+/* Writes an entry with new indices and returns its end; NULL when its fields are not in order. */
+typedef uint8_t *(*put_entry_fn)(const struct dictionary_copy *copy, struct slice entry,
                                  uint8_t *at);
 
 static inline const uint8_t *end_of(struct slice slice)
@@ -24,18 +299,18 @@ static inline const uint8_t *end_of(struct slice slice)
     return slice.data + slice.size;
 }
 
-/* Old to new, in a table that has been copied. */
-static inline bool translate(const struct profile_remap *remap, enum profile_table table,
+/* Replaces an index into a table that has been copied. False when it is outside of the table. */
+static inline bool translate(const struct dictionary_copy *copy, enum profile_table table,
                              uint64_t *index)
 {
-    uint32_t count = remap->from.counts[table];
+    uint32_t count = copy->from.counts[table];
     if (*index >= count && *index != 0)
         return false;
-    *index = remap->known[table][*index] - remap->base;
+    *index = copy->known[table][*index] - copy->base;
     return true;
 }
 
-static inline uint8_t *put_numbers(const struct profile_remap *remap,
+static inline uint8_t *put_numbers(const struct dictionary_copy *copy,
                                    const struct profile_plan *plan, struct slice message,
                                    uint8_t *at)
 {
@@ -52,7 +327,7 @@ static inline uint8_t *put_numbers(const struct profile_remap *remap,
         if (from == NULL || meaning == PROFILE_UNKNOWN_FIELD)
             return NULL;
         if (meaning == PROFILE_INDEX &&
-            !translate(remap, (enum profile_table)plan->tables[tag >> 3], &number))
+            !translate(copy, (enum profile_table)plan->tables[tag >> 3], &number))
             return NULL;
         at = profile_put_number(at, tag >> 3, number);
         before = tag;
@@ -60,8 +335,8 @@ static inline uint8_t *put_numbers(const struct profile_remap *remap,
     return at;
 }
 
-/* Packed indices of attributes; those that became 0 are left out. */
-static inline uint8_t *put_attributes(const struct profile_remap *remap, struct slice packed,
+/* Packed indices of attributes without those that became 0. */
+static inline uint8_t *put_attributes(const struct dictionary_copy *copy, struct slice packed,
                                       uint32_t number, uint8_t *at)
 {
     const uint8_t *from = packed.data;
@@ -70,7 +345,7 @@ static inline uint8_t *put_attributes(const struct profile_remap *remap, struct 
     while (from < end) {
         uint64_t index;
         from = profile_number_at(from, end, &index);
-        if (from == NULL || !translate(remap, PROFILE_ATTRIBUTES, &index))
+        if (from == NULL || !translate(copy, PROFILE_ATTRIBUTES, &index))
             return NULL;
         if (index != 0)
             to = profile_put_varint(to, index);
@@ -78,13 +353,13 @@ static inline uint8_t *put_attributes(const struct profile_remap *remap, struct 
     return to == at + PROFILE_HEADER_BYTES ? at : profile_close_short(at, to, number);
 }
 
-static inline uint8_t *put_function(const struct profile_remap *remap, struct slice function,
+static inline uint8_t *put_function(const struct dictionary_copy *copy, struct slice function,
                                     uint8_t *at)
 {
-    return put_numbers(remap, &profile_function_plan, function, at);
+    return put_numbers(copy, &profile_function_plan, function, at);
 }
 
-static inline uint8_t *put_mapping(const struct profile_remap *remap, struct slice mapping,
+static inline uint8_t *put_mapping(const struct dictionary_copy *copy, struct slice mapping,
                                    uint8_t *at)
 {
     const uint8_t *from = mapping.data;
@@ -96,28 +371,16 @@ static inline uint8_t *put_mapping(const struct profile_remap *remap, struct sli
         if (from == NULL)
             return NULL;
     }
-    at = put_numbers(remap, &profile_mapping_plan,
+    at = put_numbers(copy, &profile_mapping_plan,
                      slice_of(mapping.data, (size_t)(from - mapping.data)), at);
     if (from == end || at == NULL)
         return at;
     if (!profile_content_at(from + 1, end, &attributes) || end_of(attributes) != end)
         return NULL;
-    return put_attributes(remap, attributes, 5, at);
+    return put_attributes(copy, attributes, 5, at);
 }
 
-/* One field of a location that is bytes. */
-static inline uint8_t *put_location_part(const struct profile_remap *remap, uint8_t tag,
-                                         struct slice content, uint8_t *at)
-{
-    if (tag == PROFILE_BYTES(4))
-        return put_attributes(remap, content, 4, at);
-    if (tag != PROFILE_BYTES(3))
-        return NULL;
-    uint8_t *end = put_numbers(remap, &profile_line_plan, content, at + PROFILE_HEADER_BYTES);
-    return end != NULL ? profile_close_short(at, end, 3) : NULL;
-}
-
-static inline uint8_t *put_location(const struct profile_remap *remap, struct slice location,
+static inline uint8_t *put_location(const struct dictionary_copy *copy, struct slice location,
                                     uint8_t *at)
 {
     const uint8_t *from = location.data;
@@ -133,20 +396,28 @@ static inline uint8_t *put_location(const struct profile_remap *remap, struct sl
         if (tag == PROFILE_NUMBER(1) || tag == PROFILE_NUMBER(2)) {
             from = profile_number_at(from, end, &number);
             if (from == NULL ||
-                (tag == PROFILE_NUMBER(1) && !translate(remap, PROFILE_MAPPINGS, &number)))
+                (tag == PROFILE_NUMBER(1) && !translate(copy, PROFILE_MAPPINGS, &number)))
                 return NULL;
             at = profile_put_number(at, tag >> 3, number);
         } else {
             if (!profile_content_at(from, end, &content))
                 return NULL;
-            at = put_location_part(remap, tag, content, at);
             from = end_of(content);
+            if (tag == PROFILE_BYTES(4)) {
+                at = put_attributes(copy, content, 4, at);
+            } else if (tag == PROFILE_BYTES(3)) {
+                uint8_t *line_end =
+                    put_numbers(copy, &profile_line_plan, content, at + PROFILE_HEADER_BYTES);
+                at = line_end != NULL ? profile_close_short(at, line_end, 3) : NULL;
+            } else {
+                return NULL;
+            }
         }
     }
     return at;
 }
 
-static inline uint8_t *put_attribute(const struct profile_remap *remap, struct slice attribute,
+static inline uint8_t *put_attribute(const struct dictionary_copy *copy, struct slice attribute,
                                      uint8_t *at)
 {
     const uint8_t *from = attribute.data;
@@ -161,7 +432,7 @@ static inline uint8_t *put_attribute(const struct profile_remap *remap, struct s
         before = tag;
         if (tag == PROFILE_NUMBER(1) || tag == PROFILE_NUMBER(3)) {
             from = profile_number_at(from, end, &number);
-            if (from == NULL || !translate(remap, PROFILE_STRINGS, &number))
+            if (from == NULL || !translate(copy, PROFILE_STRINGS, &number))
                 return NULL;
             at = profile_put_number(at, tag >> 3, number);
         } else {
@@ -176,12 +447,12 @@ static inline uint8_t *put_attribute(const struct profile_remap *remap, struct s
     return at;
 }
 
-/* Ids in their order and of their lengths; zero ones are none, which is for others to find out. */
-static inline uint8_t *put_link(const struct profile_remap *remap, struct slice link, uint8_t *at)
+/* Both ids, none of zeros only. */
+static inline uint8_t *put_link(const struct dictionary_copy *copy, struct slice link, uint8_t *at)
 {
     static const uint8_t zeros[16];
     enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, SPAN_AT = 2 + TRACE_ID_BYTES };
-    (void)remap;
+    (void)copy;
     if (link.size != SPAN_AT + 2 + SPAN_ID_BYTES || link.data[0] != PROFILE_BYTES(1) ||
         link.data[1] != TRACE_ID_BYTES || link.data[SPAN_AT] != PROFILE_BYTES(2) ||
         link.data[SPAN_AT + 1] != SPAN_ID_BYTES ||
@@ -192,7 +463,7 @@ static inline uint8_t *put_link(const struct profile_remap *remap, struct slice 
     return at + link.size;
 }
 
-/* Two bytes are written in any case, which costs less than to decide. */
+/* Always writes two bytes, which costs less than a branch. */
 static inline uint8_t *put_index(uint8_t *at, uint32_t index)
 {
     uint32_t is_long = index >= 0x80;
@@ -203,9 +474,8 @@ static inline uint8_t *put_index(uint8_t *at, uint32_t index)
     return at + 1 + is_long;
 }
 
-/* Four indices, of at most two bytes each, from eight bytes: how long each is cannot be foretold,
- * so that there is no branch on it. *from moves on. NULL: there are longer ones, or the index is
- * beyond the table. */
+/* Copies four indices of at most two bytes each without a branch on their lengths, which cannot be
+ * predicted. Advances *from. NULL when one is longer or outside of the table. */
 static inline uint8_t *put_four_locations(const uint32_t *known, uint32_t base, uint32_t count,
                                           const uint8_t **from, uint8_t *to)
 {
@@ -226,14 +496,20 @@ static inline uint8_t *put_four_locations(const uint32_t *known, uint32_t base, 
     return to;
 }
 
-/* The indices of locations, which are most of a dictionary. */
-static inline uint8_t *put_locations(const struct profile_remap *remap, struct slice packed,
-                                     uint8_t *to)
+/* The locations of stacks are most of a dictionary. */
+static inline uint8_t *put_stack(const struct dictionary_copy *copy, struct slice stack,
+                                 uint8_t *at)
 {
     enum { FOUR_BYTES = 8 };
-    const uint32_t *known = remap->known[PROFILE_LOCATIONS];
-    const uint32_t count = remap->from.counts[PROFILE_LOCATIONS];
-    const uint32_t base = remap->base;
+    const uint32_t *known = copy->known[PROFILE_LOCATIONS];
+    const uint32_t count = copy->from.counts[PROFILE_LOCATIONS];
+    const uint32_t base = copy->base;
+    uint8_t *to = at + PROFILE_HEADER_BYTES;
+    struct slice packed;
+    if (stack.data[0] != PROFILE_BYTES(1) ||
+        !profile_content_at(stack.data + 1, end_of(stack), &packed) ||
+        end_of(packed) != end_of(stack))
+        return NULL;
     const uint8_t *from = packed.data;
     const uint8_t *end = end_of(packed);
     while (from < end) {
@@ -249,198 +525,149 @@ static inline uint8_t *put_locations(const struct profile_remap *remap, struct s
         }
         to = next;
     }
-    return to;
+    return to == at + PROFILE_HEADER_BYTES ? at : profile_close_short(at, to, 1);
 }
 
-/* A stack that stays as it is: so does every location, and it is written as we would. */
-static inline bool is_same_stack(struct slice stack, uint32_t locations)
+/* Whether index 0 can be omitted: the table has a zero element, or its entry 0 is never read. */
+static bool has_null(const struct dictionary_copy *copy, enum profile_table table)
 {
-    struct slice packed;
-    return profile_content_at(stack.data + 1, end_of(stack), &packed) &&
-           stack.data[0] == PROFILE_BYTES(1) && end_of(packed) == end_of(stack) &&
-           packed.data == stack.data + 1 + wire_varint_size(packed.size) && packed.size > 0 &&
-           profile_indices_are_below(packed, locations);
+    return table == PROFILE_LINKS || table == PROFILE_MAPPINGS || copy->from.counts[table] == 0 ||
+           copy->from.entries[table][0].size == 0;
 }
 
-static inline uint8_t *put_stack(const struct profile_remap *remap, struct slice stack, uint8_t *at)
-{
-    struct slice packed;
-    if (stack.data[0] != PROFILE_BYTES(1) ||
-        !profile_content_at(stack.data + 1, end_of(stack), &packed) ||
-        end_of(packed) != end_of(stack))
-        return NULL;
-    uint8_t *end = put_locations(remap, packed, at + PROFILE_HEADER_BYTES);
-    if (end == NULL || end == at + PROFILE_HEADER_BYTES)
-        return end == NULL ? NULL : at;
-    return profile_close_short(at, end, 1);
-}
-
-/* Whether 0 means nothing, so that it may be left out: there is a zero element, or one that nobody
- * looks at. */
-static bool has_null(const struct profile_remap *remap, enum profile_table table)
-{
-    assert(table < PROFILE_TABLES);
-    return table == PROFILE_LINKS || table == PROFILE_MAPPINGS || remap->from.counts[table] == 0 ||
-           remap->from.entries[table][0].size == 0;
-}
-
-static inline struct slice entry_at(const struct profile_remap *remap, enum profile_table table,
+static inline struct slice entry_at(const struct dictionary_copy *copy, enum profile_table table,
                                     uint32_t index)
 {
-    struct profile_entry entry = remap->from.entries[table][index];
-    return slice_of(remap->from.request.data + entry.offset, entry.size);
+    struct profile_entry entry = copy->from.entries[table][index];
+    return slice_of(copy->from.request.data + entry.offset, entry.size);
 }
 
-/* The entry is expected where it comes after the one before, as in the requests of one program.
- * Inlined, with put, into each of its callers. */
+/* Expects each entry right after the one before, as in the requests of one program. Inlined, with
+ * put, into each of its callers. */
 static inline bool __attribute__((always_inline))
-copy_table(struct profile_remap *remap, enum profile_table table, put_entry_fn put)
+copy_table(struct dictionary_copy *copy, enum profile_table table, put_entry_fn put)
 {
-    struct profile_set *set = &remap->to->sets[table];
-    const uint32_t count = remap->from.counts[table];
+    struct profile_set *set = &copy->to->sets[table];
+    const uint32_t count = copy->from.counts[table];
     uint32_t new = 0;
-    if (!has_null(remap, table))
+    if (!has_null(copy, table))
         return false;
-    remap->known[table][0] = remap->base;
+    copy->known[table][0] = copy->base;
     for (uint32_t i = 1; i < count; i++) {
-        struct slice entry = entry_at(remap, table, i);
+        struct slice entry = entry_at(copy, table, i);
         uint8_t *at =
             profile_set_begin(set, entry.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
         if (entry.size > 0)
-            at = put(remap, entry, at);
+            at = put(copy, entry, at);
         if (at == NULL)
             return false;
         new = profile_set_end_like(set, at, new + 1);
-        remap->known[table][i] = remap->base + new;
+        copy->known[table][i] = copy->base + new;
     }
     return true;
 }
 
-static bool copy_strings(struct profile_remap *remap)
+static bool copy_strings(struct dictionary_copy *copy)
 {
-    struct profile_set *set = &remap->to->sets[PROFILE_STRINGS];
-    const uint32_t count = remap->from.counts[PROFILE_STRINGS];
+    struct profile_set *set = &copy->to->sets[PROFILE_STRINGS];
+    const uint32_t count = copy->from.counts[PROFILE_STRINGS];
     uint32_t new = 0;
-    if (!has_null(remap, PROFILE_STRINGS))
+    if (!has_null(copy, PROFILE_STRINGS))
         return false;
-    remap->known[PROFILE_STRINGS][0] = remap->base;
+    copy->known[PROFILE_STRINGS][0] = copy->base;
     for (uint32_t i = 1; i < count; i++) {
-        new = profile_set_add_like(set, entry_at(remap, PROFILE_STRINGS, i), new + 1);
-        remap->known[PROFILE_STRINGS][i] = remap->base + new;
+        new = profile_set_add_like(set, entry_at(copy, PROFILE_STRINGS, i), new + 1);
+        copy->known[PROFILE_STRINGS][i] = copy->base + new;
     }
     return true;
 }
 
-static bool is_identity(const struct profile_remap *remap, enum profile_table table)
-{
-    uint32_t moved = 0;
-    assert(remap->base > 0);
-    for (uint32_t i = 0; i < remap->from.counts[table]; i++)
-        moved |= (remap->known[table][i] - remap->base) ^ i;
-    return moved == 0;
-}
-
-/* One that is written anew; false: it is not plain. */
-static inline bool copy_changed_stack(struct profile_remap *remap, struct slice stack,
-                                      uint32_t expected, uint32_t *ret_new)
-{
-    struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    uint8_t *at =
-        profile_set_begin(set, stack.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
-    at = put_stack(remap, stack, at);
-    if (at != NULL)
-        *ret_new = profile_set_end_like(set, at, expected);
-    return at != NULL;
-}
-
-/* Copies stacks [first, end), at most STACKS_AHEAD, of which most are taken as they are.
- * *are_others: those before were not where they were expected, so that there is something to
- * search; that takes memory which is far away, and is fetched for all of them at a time. */
-static bool copy_some_stacks(struct profile_remap *remap, uint32_t first, uint32_t end,
+/* Copies stacks [first, end), at most STACKS_AHEAD, when all locations keep their indices: most
+ * stacks keep their bytes. *are_others: the stacks before were not where they were expected, so
+ * that these will be searched for; then their slots, which are far apart in memory, are prefetched.
+ */
+static bool copy_some_stacks(struct dictionary_copy *copy, uint32_t first, uint32_t end,
                              bool *are_others)
 {
-    struct profile_set *set = &remap->to->sets[PROFILE_STACKS];
-    const uint32_t locations = remap->from.counts[PROFILE_LOCATIONS];
+    struct profile_set *set = &copy->to->sets[PROFILE_STACKS];
+    const uint32_t locations = copy->from.counts[PROFILE_LOCATIONS];
     const bool is_ahead = *are_others;
     uint32_t hashes[STACKS_AHEAD];
-    uint32_t new = remap->known[PROFILE_STACKS][first - 1] - remap->base;
+    uint32_t new = copy->known[PROFILE_STACKS][first - 1] - copy->base;
     assert(end - first <= STACKS_AHEAD);
     for (uint32_t i = first; is_ahead && i < end; i++)
-        hashes[i - first] = profile_set_expect(set, entry_at(remap, PROFILE_STACKS, i));
+        hashes[i - first] = profile_set_expect(set, entry_at(copy, PROFILE_STACKS, i));
     *are_others = false;
     for (uint32_t i = first; i < end; i++) {
-        struct slice stack = entry_at(remap, PROFILE_STACKS, i);
+        struct slice stack = entry_at(copy, PROFILE_STACKS, i);
         uint32_t expected = new + 1;
-        if (stack.size > 0 && !is_same_stack(stack, locations)) {
-            if (!copy_changed_stack(remap, stack, expected, &new))
+        struct slice packed;
+        bool is_same = /* and encoded as put_stack would */
+            stack.size == 0 ||
+            (profile_content_at(stack.data + 1, end_of(stack), &packed) &&
+             stack.data[0] == PROFILE_BYTES(1) && end_of(packed) == end_of(stack) &&
+             packed.data == stack.data + 1 + wire_varint_size(packed.size) && packed.size > 0 &&
+             profile_indices_are_below(packed, locations));
+        if (!is_same) {
+            uint8_t *at =
+                profile_set_begin(set, stack.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
+            at = put_stack(copy, stack, at);
+            if (at == NULL)
                 return false;
+            new = profile_set_end_like(set, at, expected);
         } else if (is_ahead && !profile_set_has_at(set, expected, stack)) {
             new = profile_set_add_expected(set, stack, hashes[i - first]);
         } else {
             new = profile_set_add_like(set, stack, expected);
         }
         *are_others |= new != expected || new + 1 == set->count;
-        remap->known[PROFILE_STACKS][i] = remap->base + new;
+        copy->known[PROFILE_STACKS][i] = copy->base + new;
     }
     return true;
 }
 
-/* As copy_table; where all locations keep their places, so do most stacks their bytes. */
-static bool copy_stacks(struct profile_remap *remap)
+static bool copy_stacks(struct dictionary_copy *copy)
 {
-    const uint32_t count = remap->from.counts[PROFILE_STACKS];
+    const uint32_t locations = copy->from.counts[PROFILE_LOCATIONS];
+    const uint32_t count = copy->from.counts[PROFILE_STACKS];
+    uint32_t moved = 0;
     bool are_others = false;
-    if (remap->from.counts[PROFILE_LOCATIONS] == 0 || !is_identity(remap, PROFILE_LOCATIONS))
-        return copy_table(remap, PROFILE_STACKS, put_stack);
-    if (!has_null(remap, PROFILE_STACKS))
+    for (uint32_t i = 0; i < locations; i++)
+        moved |= (copy->known[PROFILE_LOCATIONS][i] - copy->base) ^ i;
+    if (locations == 0 || moved != 0)
+        return copy_table(copy, PROFILE_STACKS, put_stack);
+    if (!has_null(copy, PROFILE_STACKS))
         return false;
-    remap->known[PROFILE_STACKS][0] = remap->base;
+    copy->known[PROFILE_STACKS][0] = copy->base;
     for (uint32_t i = 1; i < count; i += STACKS_AHEAD) {
         uint32_t end = count - i < STACKS_AHEAD ? count : i + STACKS_AHEAD;
-        if (!copy_some_stacks(remap, i, end, &are_others))
+        if (!copy_some_stacks(copy, i, end, &are_others))
             return false;
     }
     return true;
 }
 
-static bool copy_tables(struct profile_remap *remap)
+bool dictionary_copy_all(struct dictionary_copy *copy)
 {
-    return copy_table(remap, PROFILE_LINKS, put_link) && copy_strings(remap) &&
-           copy_table(remap, PROFILE_ATTRIBUTES, put_attribute) &&
-           copy_table(remap, PROFILE_FUNCTIONS, put_function) &&
-           copy_table(remap, PROFILE_MAPPINGS, put_mapping) &&
-           copy_table(remap, PROFILE_LOCATIONS, put_location) && copy_stacks(remap);
-}
-
-bool dictionary_copy(struct profile_remap *remap)
-{
-    struct profile_tables_mark before = profile_tables_mark(remap->to);
-    assert(remap->top == remap->base); /* nothing is known yet */
-    bool is_copied = copy_tables(remap);
+    struct profile_tables_mark before = profile_tables_mark(copy->to);
+    assert(copy->top == copy->base); /* nothing is copied yet */
+    bool is_copied = copy_table(copy, PROFILE_LINKS, put_link) && copy_strings(copy) &&
+                     copy_table(copy, PROFILE_ATTRIBUTES, put_attribute) &&
+                     copy_table(copy, PROFILE_FUNCTIONS, put_function) &&
+                     copy_table(copy, PROFILE_MAPPINGS, put_mapping) &&
+                     copy_table(copy, PROFILE_LOCATIONS, put_location) && copy_stacks(copy);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
-        if (remap->base + remap->to->sets[i].count > remap->top)
-            remap->top = remap->base + remap->to->sets[i].count;
+        if (copy->base + copy->to->sets[i].count > copy->top)
+            copy->top = copy->base + copy->to->sets[i].count;
     if (!is_copied) {
-        profile_tables_cut(remap->to, &before);
-        profile_remap_forget(remap);
+        profile_tables_cut(copy->to, &before);
+        dictionary_copy_forget(copy);
     }
     return is_copied;
 }
 
-/* Values and times, up to the end of the sample: they stay as they are. */
-static inline bool is_plain_rest(const uint8_t *from, const uint8_t *end)
-{
-    struct slice content;
-    for (uint32_t field = 4; field <= 5 && from < end; field++)
-        if (*from == PROFILE_BYTES(field)) {
-            if (!profile_content_at(from + 1, end, &content) || content.size == 0)
-                return false;
-            from = end_of(content);
-        }
-    return from == end;
-}
-
-uint8_t *dictionary_copy_sample(const struct profile_remap *remap, struct slice sample, uint8_t *at)
+uint8_t *dictionary_copy_sample(const struct dictionary_copy *copy, struct slice sample,
+                                uint8_t *at)
 {
     const uint8_t *from = sample.data;
     const uint8_t *end = end_of(sample);
@@ -449,24 +676,33 @@ uint8_t *dictionary_copy_sample(const struct profile_remap *remap, struct slice 
     uint64_t index = 0;
     if (from < end && *from == PROFILE_NUMBER(1)) {
         from = profile_number_at(from + 1, end, &index);
-        if (from == NULL || !translate(remap, PROFILE_STACKS, &index))
+        if (from == NULL || !translate(copy, PROFILE_STACKS, &index))
             return NULL;
         to = profile_put_number(to, 1, index);
     }
     if (from < end && *from == PROFILE_BYTES(2)) {
         if (!profile_content_at(from + 1, end, &attributes))
             return NULL;
-        to = put_attributes(remap, attributes, 2, to);
+        to = put_attributes(copy, attributes, 2, to);
         from = end_of(attributes);
     }
     if (to != NULL && from < end && *from == PROFILE_NUMBER(3)) {
         from = profile_number_at(from + 1, end, &index);
-        if (from == NULL || !translate(remap, PROFILE_LINKS, &index))
+        if (from == NULL || !translate(copy, PROFILE_LINKS, &index))
             return NULL;
         to = profile_put_number(to, 3, index);
     }
-    if (to == NULL || !is_plain_rest(from, end))
+    /* Values and times up to the end stay as they are. */
+    const uint8_t *rest = from;
+    struct slice content;
+    for (uint32_t field = 4; field <= 5 && from < end; field++)
+        if (*from == PROFILE_BYTES(field)) {
+            if (!profile_content_at(from + 1, end, &content) || content.size == 0)
+                return NULL;
+            from = end_of(content);
+        }
+    if (to == NULL || from != end)
         return NULL;
-    profile_copy(to, from, (size_t)(end - from));
-    return profile_close_short(at, to + (end - from), 2);
+    profile_copy(to, rest, (size_t)(end - rest));
+    return profile_close_short(at, to + (end - rest), 2);
 }

@@ -16,26 +16,25 @@ struct buffer;
 
 enum profile_verdict {
     PROFILES_TAKEN,     /* perhaps not all of them */
-    PROFILES_REFUSED,   /* the reason says why */
-    PROFILES_TOO_LARGE, /* with what they refer to, for ever; the reason says why */
-    PROFILES_BUSY,      /* no memory; later there may be */
+    PROFILES_REFUSED,   /* see reason */
+    PROFILES_TOO_LARGE, /* for the limits, on every attempt; see reason */
+    PROFILES_BUSY,      /* no memory at the moment */
 };
 
 struct profile_normalized {
     enum profile_layout layout;
-    struct buffer *owner; /* a reference: to the buffer that came in, or to a new one */
+    struct buffer *owner; /* a reference: to the given buffer, or to a new one */
     struct slice request;
     uint64_t profiles;
     uint64_t samples;
     uint64_t rejected_profiles;
     uint64_t rejected_samples;
-    uint64_t dropped_attributes; /* whose references lead nowhere */
-    char
-        reason[256]; /* REFUSED, TOO_LARGE: why; TAKEN: why the first profile was rejected, or "" */
+    uint64_t dropped_attributes; /* whose references are outside of the string table */
+    char reason[256]; /* REFUSED, TOO_LARGE: why; TAKEN: why the first profile was rejected */
 };
 
-/* layout: PROFILE_LAYOUTS to find it out. message lies in owner. On TAKEN the caller gives back
- * ret_normalized->owner; the layout is there in any case. */
+/* layout: PROFILE_LAYOUTS to detect it. message lies in owner. On TAKEN the caller releases
+ * ret_normalized->owner; the layout is set in any case. */
 enum profile_verdict profile_normalize(struct buffer *owner, struct slice message,
                                        enum profile_layout layout, struct budget *budget,
                                        struct profile_normalized *ret_normalized);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of a dictionary whose fields are nothing but numbers: which of them are indices, and of
- * which table. For the short ways through what libraries write (profile_fast_check.h,
- * dictionary_copy.h). Constants; any thread. */
+/* Messages of a dictionary whose fields are all varints: which of them are indices, and of which
+ * table. For code that reads entries in the order of field numbers: the fast check, copying all
+ * tables at once, and finding unused entries. Constants; any thread. */
 #pragma once
 
 #include <stdint.h>
@@ -38,7 +38,7 @@ static const struct profile_plan profile_line_plan = {
     .tables = {[1] = PROFILE_FUNCTIONS},
 };
 
-/* But for the attributes, which come last. */
+/* Without the attributes, which come last. */
 static const struct profile_plan profile_mapping_plan = {
     .meanings = {[1] = PROFILE_ANY_NUMBER,
                  [2] = PROFILE_ANY_NUMBER,
