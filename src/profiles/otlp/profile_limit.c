@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two steps. First the request is written anew with all its tables in the same order, so that no
- * index in a sample changes: entries say something else, and new ones stand at the end. Then a
- * merge takes along only what is still used, each once. Pure functions; any thread. */
+/* Two steps. First the request is rewritten with all its tables in the same order, so that no index
+ * in a sample changes: entries are edited, and new ones are appended. Then a merge copies only what
+ * is still used, without duplicates. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_limit.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ enum {
     PROFILE_PAYLOAD = 10,
 };
 
-/* How often a Profile is wrapped: request, resource, scope. */
+/* Messages around a Profile: request, resource, scope. */
 enum { PROFILE_LEVEL = 3 };
 
 struct shaping {
@@ -40,26 +40,25 @@ struct shaping {
     struct profile_dictionary from;
     struct profile_bytes out;
     struct profile_bytes strings; /* new ones, as fields of the dictionary */
-    uint32_t strings_count;       /* with the new ones */
-    uint32_t *renamed;            /* by string: its new index + 1; 0: not looked up yet */
-    uint8_t *drops;               /* by function: 0 not looked up yet, 1 stays, 2 goes */
-    uint8_t *gone;                /* by location: all of its lines were dropped */
-    uint8_t *is_protected;        /* by attribute: not (only) one of a sample */
+    uint32_t strings_count;       /* old and new */
+    uint32_t *renamed;            /* by string: its new index + 1; 0: unknown yet */
+    uint8_t *drops;               /* by function: 0 unknown yet, 1 kept, 2 dropped */
+    uint8_t *gone;                /* by location: all its lines were dropped */
+    uint8_t *is_protected;        /* by attribute: used by others than samples */
     uint32_t *label_values;       /* by string that is a key */
     uint32_t marker;              /* location; 0: none yet */
     bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX */
 };
 
-/* Short names may become long ones. Beyond the limit none is added, and the request is given up. */
-static uint32_t add_string(struct shaping *shaping, struct slice text)
+/* Replacements may be longer. Beyond the limit nothing is added, and profile_limit fails. */
+static uint32_t add_string(struct shaping *shaping, struct slice string)
 {
     size_t begin = shaping->strings.size;
-    assert(shaping->strings_count > 0);
     shaping->has_long_names |=
-        begin + text.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+        begin + string.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
     if (shaping->has_long_names)
         return 0;
-    profile_bytes_add(&shaping->strings, text);
+    profile_bytes_add(&shaping->strings, string);
     profile_bytes_wrap(&shaping->strings, begin, PROFILE_STRINGS + 1);
     return shaping->strings_count++;
 }
@@ -67,38 +66,31 @@ static uint32_t add_string(struct shaping *shaping, struct slice text)
 static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
 {
     uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
-    assert(number < 16);
     out->size += (size_t)(profile_put_number(at, number, value) - at);
 }
 
-/* The text after all replacements: in one of the rooms, or where it was. */
-static struct slice replaced(const struct profile_limit_rules *rules, struct slice text,
-                             uint8_t rooms[2][PROFILE_NAME_BYTES_MAX])
-{
-    size_t size;
-    unsigned next = 0;
-    assert(rules->renames != NULL || rules->renames_count == 0);
-    for (size_t i = 0; i < rules->renames_count; i++)
-        if (pattern_replace(rules->renames[i].pattern, rules->renames[i].replacement, text,
-                            rooms[next], PROFILE_NAME_BYTES_MAX, &size)) {
-            text = slice_of(rooms[next], size);
-            next = !next;
-        }
-    return text;
-}
-
+/* The index of the string after all replacements. */
 static uint32_t rename_string(struct shaping *shaping, struct profile_index index)
 {
+    const struct profile_limit_rules *rules = shaping->rules;
     uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
+    unsigned next = 0;
+    size_t size;
     uint32_t place = profile_place(&shaping->from, PROFILE_STRINGS, index);
     if (place == 0)
         return 0;
     if (shaping->renamed[place] != 0)
         return shaping->renamed[place] - 1;
-    struct slice text = profile_string_at(&shaping->from, index);
-    struct slice new = replaced(shaping->rules, text, rooms);
+    struct slice old = profile_string_at(&shaping->from, index);
+    struct slice new = old;
+    for (size_t i = 0; i < rules->renames_count; i++)
+        if (pattern_replace(rules->renames[i].pattern, rules->renames[i].replacement, new,
+                            rooms[next], PROFILE_NAME_BYTES_MAX, &size)) {
+            new = slice_of(rooms[next], size);
+            next = !next;
+        }
     uint32_t found = place;
-    if (!slice_equal(text, new)) {
+    if (!slice_equal(old, new)) {
         found = add_string(shaping, new);
         shaping->figures->renamed++;
     }
@@ -117,7 +109,6 @@ static bool is_dropped(struct shaping *shaping, struct profile_index index)
         return shaping->drops[place] == 2;
     struct profile_function function = profile_function_at(&shaping->from, index);
     bool drops = false;
-    assert(shaping->rules->drops != NULL || shaping->rules->drops_count == 0);
     for (size_t i = 0; !drops && i < shaping->rules->drops_count; i++)
         drops = pattern_matches(shaping->rules->drops[i],
                                 profile_string_at(&shaping->from, function.name));
@@ -125,13 +116,13 @@ static bool is_dropped(struct shaping *shaping, struct profile_index index)
     return drops;
 }
 
-/* Renamed strings of a message: each field that names one, with what profile_normalize has checked.
- * A field that stands there more than once counts by its last value; only that one is an index. */
+/* A field that names a string, decoded and checked: the last one if a field is repeated. */
 struct renamed_field {
     uint32_t number;
     struct profile_index index;
 };
 
+/* Copies a message with those fields renamed; their numbers are consecutive. */
 static void put_renamed(struct shaping *shaping, struct slice content,
                         const struct renamed_field *fields, size_t count)
 {
@@ -147,29 +138,12 @@ static void put_renamed(struct shaping *shaping, struct slice content,
             profile_bytes_add(&shaping->out, field.whole);
 }
 
-static void put_function(struct shaping *shaping, struct slice content, struct profile_index index)
-{
-    struct profile_function function = profile_function_at(&shaping->from, index);
-    const struct renamed_field fields[] = {{FUNCTION_NAME, function.name},
-                                           {FUNCTION_SYSTEM_NAME, function.system_name},
-                                           {FUNCTION_FILENAME, function.filename}};
-    put_renamed(shaping, content, fields, 3);
-}
-
-static void put_mapping(struct shaping *shaping, struct slice content, struct profile_index index)
-{
-    struct profile_mapping mapping = profile_mapping_at(&shaping->from, index);
-    const struct renamed_field fields[] = {{MAPPING_FILENAME, mapping.filename}};
-    put_renamed(shaping, content, fields, 1);
-}
-
 static void put_location(struct shaping *shaping, struct slice content, uint32_t place)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     bool has_lines = false;
     bool has_dropped = false;
-    assert(place <= shaping->from.counts[PROFILE_LOCATIONS]);
     while (wire_read_field(&reader, &field)) {
         struct profile_line line = {.line = 0};
         struct wire_reader one = wire_reader_of(field.whole);
@@ -189,7 +163,7 @@ static bool is_gone(const struct shaping *shaping, struct profile_index location
     return shaping->gone[profile_place(&shaping->from, PROFILE_LOCATIONS, location)] != 0;
 }
 
-/* Locations that stay, leaf first; beyond the limit the leaves go, and a marker says so. */
+/* Copies the locations that are kept, leaf first; beyond the limit a marker replaces the leaves. */
 static void put_stack(struct shaping *shaping, struct slice content, struct profile_index index)
 {
     struct profile_stack stack = profile_stack_at(&shaping->from, index);
@@ -203,7 +177,7 @@ static void put_stack(struct shaping *shaping, struct slice content, struct prof
     bool is_cut = depth_max > 0 && depth > depth_max;
     uint64_t skipped = is_cut ? depth - depth_max + 1 : 0;
     shaping->figures->cut_stacks += is_cut;
-    size_t room = content.size + WIRE_SHORT_VARINT_BYTES_MAX; /* numbers stay as they are */
+    size_t room = content.size + WIRE_SHORT_VARINT_BYTES_MAX; /* indices stay as they are */
     uint8_t *at = profile_bytes_room(&shaping->out, room);
     uint8_t *end = at;
     if (is_cut)
@@ -223,7 +197,7 @@ static void put_stack(struct shaping *shaping, struct slice content, struct prof
         profile_bytes_wrap(&shaping->out, begin, 1);
 }
 
-/* Values of a label beyond the limit, in the order of the table, become one. */
+/* Replaces values of a label beyond the limit, in the order of the table. */
 static void put_attribute(struct shaping *shaping, struct slice content, uint32_t place)
 {
     struct profile_attribute attribute =
@@ -244,91 +218,77 @@ static void put_attribute(struct shaping *shaping, struct slice content, uint32_
     profile_bytes_wrap(&shaping->out, begin, 2);
 }
 
-/* Entry 0 is empty in each table. */
+/* Entry 0 of each table becomes empty. */
 static void put_entry(struct shaping *shaping, enum profile_table table, uint32_t place)
 {
     struct profile_index index = profile_index_of(place);
+    struct slice content = profile_entry_at(&shaping->from, table, index);
     size_t begin = shaping->out.size;
-    if (place > 0) {
-        struct slice content = profile_entry_at(&shaping->from, table, index);
-        if (table == PROFILE_FUNCTIONS)
-            put_function(shaping, content, index);
-        else if (table == PROFILE_MAPPINGS)
-            put_mapping(shaping, content, index);
-        else if (table == PROFILE_LOCATIONS)
-            put_location(shaping, content, place);
-        else if (table == PROFILE_STACKS)
-            put_stack(shaping, content, index);
-        else if (table == PROFILE_ATTRIBUTES)
-            put_attribute(shaping, content, place);
-        else
-            profile_bytes_add(&shaping->out, content);
+    if (place == 0) {
+        /* nothing */
+    } else if (table == PROFILE_FUNCTIONS) {
+        struct profile_function function = profile_function_at(&shaping->from, index);
+        const struct renamed_field fields[] = {{FUNCTION_NAME, function.name},
+                                               {FUNCTION_SYSTEM_NAME, function.system_name},
+                                               {FUNCTION_FILENAME, function.filename}};
+        put_renamed(shaping, content, fields, 3);
+    } else if (table == PROFILE_MAPPINGS) {
+        struct profile_mapping mapping = profile_mapping_at(&shaping->from, index);
+        const struct renamed_field fields[] = {{MAPPING_FILENAME, mapping.filename}};
+        put_renamed(shaping, content, fields, 1);
+    } else if (table == PROFILE_LOCATIONS) {
+        put_location(shaping, content, place);
+    } else if (table == PROFILE_STACKS) {
+        put_stack(shaping, content, index);
+    } else if (table == PROFILE_ATTRIBUTES) {
+        put_attribute(shaping, content, place);
+    } else {
+        profile_bytes_add(&shaping->out, content);
     }
     profile_bytes_wrap(&shaping->out, begin, (uint32_t)table + 1);
 }
 
-/* A location for what was cut, with a function of its own; they are the last of their tables. */
-static void put_marker(struct shaping *shaping, enum profile_table table)
-{
-    size_t begin = shaping->out.size;
-    assert(shaping->marker > 0);
-    if (table == PROFILE_FUNCTIONS) {
-        put_number(&shaping->out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
-        profile_bytes_wrap(&shaping->out, begin, PROFILE_FUNCTIONS + 1);
-    } else if (table == PROFILE_LOCATIONS) {
-        uint32_t count = shaping->from.counts[PROFILE_FUNCTIONS];
-        put_number(&shaping->out, 1, count > 0 ? count : 1);
-        profile_bytes_wrap(&shaping->out, begin, LOCATION_LINES);
-        profile_bytes_wrap(&shaping->out, begin, PROFILE_LOCATIONS + 1);
-    }
-}
-
-/* Every table has a zero element afterwards. Strings come last: the others add some. */
+/* Every table gets a zero element. The marker for frames that were cut, a location with a function
+ * of its own, is appended to these tables. Strings come last, as the other tables add some. */
 static void put_dictionary(struct shaping *shaping)
 {
     static const enum profile_table order[] = {
         PROFILE_MAPPINGS,   PROFILE_FUNCTIONS, PROFILE_LOCATIONS, PROFILE_LINKS,
         PROFILE_ATTRIBUTES, PROFILE_STACKS,    PROFILE_STRINGS,
     };
-    size_t begin = shaping->out.size;
+    struct profile_bytes *out = &shaping->out;
+    size_t begin = out->size;
     for (size_t i = 0; i < PROFILE_TABLES; i++) {
         uint32_t count = shaping->from.counts[order[i]];
         for (uint32_t k = 0; k < count || k == 0; k++)
             put_entry(shaping, order[i], k);
-        put_marker(shaping, order[i]);
+        size_t marker = out->size;
+        if (order[i] == PROFILE_FUNCTIONS) {
+            put_number(out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
+            profile_bytes_wrap(out, marker, PROFILE_FUNCTIONS + 1);
+        } else if (order[i] == PROFILE_LOCATIONS) {
+            uint32_t functions = shaping->from.counts[PROFILE_FUNCTIONS];
+            put_number(out, 1, functions > 0 ? functions : 1);
+            profile_bytes_wrap(out, marker, LOCATION_LINES);
+            profile_bytes_wrap(out, marker, PROFILE_LOCATIONS + 1);
+        }
     }
-    profile_bytes_add(&shaping->out, slice_of(shaping->strings.size > 0 ? shaping->strings.data
-                                                                        : (const uint8_t *)"",
-                                              shaping->strings.size));
-    profile_bytes_wrap(&shaping->out, begin, REQUEST_DICTIONARY);
-    assert(shaping->out.size > begin);
+    if (shaping->strings.size > 0)
+        profile_bytes_add(out, slice_of(shaping->strings.data, shaping->strings.size));
+    profile_bytes_wrap(out, begin, REQUEST_DICTIONARY);
 }
 
 static void protect(struct shaping *shaping, const struct profile_indices *attributes)
 {
     struct profile_indices_reader reader = profile_indices_read(attributes);
     struct profile_index index;
-    assert(shaping->is_protected != NULL);
     while (profile_indices_next(&reader, &index))
         shaping->is_protected[profile_place(&shaping->from, PROFILE_ATTRIBUTES, index)] = 1;
 }
 
-static void protect_dictionary(struct shaping *shaping)
-{
-    assert(shaping->out.size == 0);
-    for (uint32_t i = 1; i < shaping->from.counts[PROFILE_MAPPINGS]; i++) {
-        struct profile_mapping mapping = profile_mapping_at(&shaping->from, profile_index_of(i));
-        protect(shaping, &mapping.attributes);
-    }
-    for (uint32_t i = 1; i < shaping->from.counts[PROFILE_LOCATIONS]; i++) {
-        struct profile_location location = profile_location_at(&shaping->from, profile_index_of(i));
-        protect(shaping, &location.attributes);
-    }
-}
-
-/* The payload goes: it says what was taken out here. A file that is all there is of a profile stays
- * where only sizes are limited; with rules on names it goes as well, for nobody can say what names
- * are in it. The id goes when samples do. */
+/* Drops the payload, which has what is removed here. An opaque profile is kept where only sizes are
+ * limited; with rules on names it is dropped as well, as nobody knows what names are in it. Drops
+ * the id when samples are dropped. */
 static void put_profile(struct shaping *shaping, struct slice content)
 {
     struct wire_reader reader = wire_reader_of(content);
@@ -339,7 +299,6 @@ static void put_profile(struct shaping *shaping, struct slice content)
     bool keeps_payload = profile_is_opaque(&profile) && shaping->rules->renames_count == 0 &&
                          shaping->rules->drops_count == 0;
     uint64_t samples = 0;
-    assert(content.data != NULL || content.size == 0);
     protect(shaping, &profile.attributes);
     while (wire_read_field(&reader, &field)) {
         bool is_sample = field.number == PROFILE_SAMPLES;
@@ -352,8 +311,7 @@ static void put_profile(struct shaping *shaping, struct slice content)
     }
 }
 
-/* A request, resource or scope, whose children are profiles or have them. The recursion ends at
- * PROFILE_LEVEL. */
+/* Copies a request, resource or scope. The recursion ends at PROFILE_LEVEL. */
 static void put_level(struct shaping *shaping, struct slice content, unsigned level)
 {
     struct wire_reader reader = wire_reader_of(content);
@@ -379,7 +337,6 @@ static void put_level(struct shaping *shaping, struct slice content, unsigned le
 static void *zeroed(struct arena *arena, size_t count, size_t size)
 {
     void *memory = arena_try_alloc(arena, (count + 1) * size);
-    assert(size > 0);
     if (memory != NULL)
         memset(memory, 0, (count + 1) * size);
     return memory;
@@ -387,33 +344,15 @@ static void *zeroed(struct arena *arena, size_t count, size_t size)
 
 uint64_t profile_limit_bytes(struct slice request)
 {
-    /* What is written has room left. (What it had before it grew is gone when the merge begins.) */
+    /* What is written has unused capacity. (Its old copy is freed before the merge begins.) */
     enum { COPIES = 2, FIRST_BYTES = 64 * 1024 };
-    /* An entry takes two bytes at least; with its place, a text's new name and its count. */
+    /* With its place, a string's new name and its count. */
     enum { ENTRY_BYTES = sizeof(struct profile_entry) + 2 * sizeof(uint32_t) };
     struct profile_measure measure = profile_measure_of(request);
     uint64_t entries = PROFILE_TABLES;
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         entries += measure.entries[i];
     return entries * ENTRY_BYTES + COPIES * (uint64_t)request.size + FIRST_BYTES;
-}
-
-static bool open_shaping(struct shaping *shaping, struct slice request)
-{
-    struct arena *arena = &shaping->arena;
-    const uint32_t *counts = shaping->from.counts;
-    assert(shaping->rules != NULL);
-    if (!profile_dictionary_open(&shaping->from, arena, request))
-        return false;
-    shaping->renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
-    shaping->label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
-    shaping->drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
-    shaping->gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
-    shaping->is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
-    shaping->strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
-    shaping->marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
-    return shaping->renamed != NULL && shaping->label_values != NULL && shaping->drops != NULL &&
-           shaping->gone != NULL && shaping->is_protected != NULL;
 }
 
 /* What is used of the request, within its bytes. */
@@ -443,19 +382,41 @@ struct buffer *profile_limit(const struct profile_limit_rules *rules, struct sli
                              struct budget *budget, struct profile_limit_figures *ret_figures)
 {
     struct shaping shaping = {.rules = rules, .figures = ret_figures};
+    struct arena *arena = &shaping.arena;
+    const uint32_t *counts = shaping.from.counts;
     struct buffer *buffer = NULL;
     *ret_figures = (struct profile_limit_figures){.samples = 0};
     shaping.out.budget = budget;
     shaping.strings.budget = budget;
-    arena_init_charged(&shaping.arena, PROFILE_INDEX_BYTES_MAX, budget);
-    if (open_shaping(&shaping, request)) {
-        protect_dictionary(&shaping);
+    arena_init_charged(arena, PROFILE_INDEX_BYTES_MAX, budget);
+    bool is_open = profile_dictionary_open(&shaping.from, arena, request);
+    if (is_open) {
+        shaping.renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+        shaping.label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+        shaping.drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
+        shaping.gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
+        shaping.is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
+        shaping.strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
+        shaping.marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
+        is_open = shaping.renamed != NULL && shaping.label_values != NULL &&
+                  shaping.drops != NULL && shaping.gone != NULL && shaping.is_protected != NULL;
+    }
+    if (is_open) {
+        for (uint32_t i = 1; i < counts[PROFILE_MAPPINGS]; i++) {
+            struct profile_mapping mapping = profile_mapping_at(&shaping.from, profile_index_of(i));
+            protect(&shaping, &mapping.attributes);
+        }
+        for (uint32_t i = 1; i < counts[PROFILE_LOCATIONS]; i++) {
+            struct profile_location location =
+                profile_location_at(&shaping.from, profile_index_of(i));
+            protect(&shaping, &location.attributes);
+        }
         put_level(&shaping, request, 0);
         put_dictionary(&shaping);
         if (!shaping.has_long_names)
             buffer = collect(&shaping, budget);
     }
-    arena_clear(&shaping.arena);
+    arena_clear(arena);
     profile_bytes_fini(&shaping.out);
     profile_bytes_fini(&shaping.strings);
     return buffer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings a profiles request, layout 1.10, within limits and takes out of it what must not leave the
- * host: names are replaced, frames dropped, deep stacks cut, and what nothing refers to any more is
- * gone. Pure functions; any thread. */
+/* Enforces limits on a profiles request, layout 1.10, and removes what must not leave the host:
+ * replaces names, drops frames, cuts deep stacks, and removes what nothing refers to any more. Pure
+ * functions; any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct buffer;
 struct pattern;
 struct pattern_replacement;
 
-/* What stands for frames that were cut, and for values of labels beyond the limit. */
+/* These replace frames that were cut, and label values beyond the limit. */
 #define PROFILE_CUT_FRAME   "[truncated]"
 #define PROFILE_OTHER_VALUE "other"
 
@@ -23,30 +23,30 @@ struct profile_rename {
     struct pattern_replacement *replacement;
 };
 
-/* Limits that are 0 do not limit. */
+/* A limit of 0 is none. */
 struct profile_limit_rules {
-    uint64_t depth_max;        /* locations of a stack, the marker included; its root stays */
-    uint64_t samples_max;      /* of each Profile; the first ones stay */
+    uint64_t depth_max;        /* locations of a stack, the marker included; leaves are cut */
+    uint64_t samples_max;      /* of each Profile; the first ones are kept */
     uint64_t bytes_max;        /* of the request */
     uint64_t label_values_max; /* of each key of sample attributes in the request */
     const struct profile_rename *renames; /* of functions and files, applied in order */
     size_t renames_count;
-    struct pattern *const *drops; /* functions whose name, as it came, matches one are left out */
+    struct pattern *const *drops; /* frames of functions whose original name matches one */
     size_t drops_count;
 };
 
 struct profile_limit_figures {
     uint64_t cut_stacks;
     uint64_t dropped_frames; /* lines of locations in the dictionary */
-    uint64_t renamed;        /* texts in the dictionary */
+    uint64_t renamed;        /* strings in the dictionary */
     uint64_t other_values;   /* attributes in the dictionary */
-    uint64_t samples;        /* that are left */
+    uint64_t samples;        /* that are kept */
 };
 
-/* What _shape holds before it merges: to be reserved with what merging takes. */
+/* What profile_limit holds before it merges: reserve it together with what merging takes. */
 uint64_t profile_limit_bytes(struct slice request);
-/* A new request, never refused by the budget; without bytes when nothing is left. The request has
- * been through profile_normalize. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its
- * names grow by more than PROFILE_NAMES_GROWTH_MAX, or it has 4 GiB or more in the end. */
+/* Returns a new request, charged beyond the budget's limit if need be; without bytes when nothing
+ * is left. The request is normalized. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its
+ * names grow by more than PROFILE_NAMES_GROWTH_MAX, or the result has 4 GiB or more. */
 struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
                              struct budget *budget, struct profile_limit_figures *ret_figures);
