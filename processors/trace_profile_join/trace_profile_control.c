@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small HTTP server. With a token, who has none learns nothing. Without one only this machine is
- * listened to, and pages of a browser on it must not change anything: they cannot send this media
- * type to others unasked, nor name this host when their own name was pointed here. Lane 0. */
+/* A small HTTP server. With a token, requests without it get no information. Without one it listens
+ * on this host only, and protects itself from web pages in a browser on it: they cannot send this
+ * media type across origins without being asked, nor name this host when their own name resolves to
+ * it. Lane 0. */
 #include "processors/trace_profile_join/trace_profile_control.h"
 
 #include <assert.h>
@@ -27,7 +28,13 @@
 
 enum { BODY_BYTES_MAX = 4096 };
 
-static const char scheme[] = "bearer ";
+const struct config_field trace_profile_control_fields[] = {
+    CONFIG_TEXT(struct join_control_config, endpoint, "endpoint", NULL,
+                "host:port where keep is changed at run time. Empty: nowhere."),
+    CONFIG_SECRET(struct join_control_config, token, "token",
+                  "Bearer token; required beyond loopback."),
+    CONFIG_END,
+};
 
 struct trace_profile_control {
     const struct component *owner;
@@ -40,7 +47,6 @@ static bool is_loopback(const char *host)
 {
     struct in_addr four;
     struct in6_addr six;
-    assert(host != NULL);
     if (inet_pton(AF_INET, host, &four) == 1)
         return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
     if (inet_pton(AF_INET6, host, &six) == 1)
@@ -51,7 +57,6 @@ static bool is_loopback(const char *host)
 bool trace_profile_control_check(const struct join_control_config *config, struct error *error)
 {
     struct endpoint endpoint;
-    assert(config->endpoint != NULL);
     if (config->endpoint[0] == '\0')
         return config->token[0] == '\0' ||
                error_set(error, "control::token is of no use without control::endpoint") ||
@@ -68,16 +73,15 @@ bool trace_profile_control_check(const struct join_control_config *config, struc
 }
 
 static void respond(struct http_request *request, unsigned status, const char *type,
-                    const char *text)
+                    const char *body)
 {
     struct http_response response = {
         .status = status,
         .headers = {{"content-type", type},
                     {"cache-control", "no-store"},
                     {"x-content-type-options", "nosniff"}},
-        .body = slice_of_text(text),
+        .body = slice_of_text(body),
     };
-    assert(status >= 200);
     if (status == 401)
         response.headers[3] = (struct http_header){"www-authenticate", "Bearer"};
     if (status == 405)
@@ -85,17 +89,15 @@ static void respond(struct http_request *request, unsigned status, const char *t
     http_respond(request, &response);
 }
 
-static void refuse(struct http_request *request, unsigned status, const char *text)
+static void refuse(struct http_request *request, unsigned status, const char *reason)
 {
-    assert(text != NULL);
-    respond(request, status, "text/plain; charset=utf-8", text);
+    respond(request, status, "text/plain; charset=utf-8", reason);
 }
 
 static void respond_rules(struct trace_profile_control *control, struct http_request *request)
 {
     struct keep_rules rules = keep_switch_read(control->keep);
     struct keep_json json = keep_rules_to_json(&rules);
-    assert(json.text[0] == '{');
     respond(request, 200, "application/json", json.text);
 }
 
@@ -108,47 +110,35 @@ static void change(struct trace_profile_control *control, const struct keep_rule
     log_info(&control->owner->logger, "Rules of keep changed", log_text("rules", json.text));
 }
 
-static bool has_token(const struct http_request *request, const char *token)
-{
-    struct slice header = http_request_header(request, "authorization");
-    size_t prefix = sizeof(scheme) - 1;
-    assert(token[0] != '\0');
-    if (header.size < prefix || strncasecmp((const char *)header.data, scheme, prefix) != 0)
-        return false;
-    return secret_equal(slice_of(header.data + prefix, header.size - prefix), slice_of_text(token));
-}
-
-/* The host that was asked for is this one by name. */
-static bool is_host_here(const struct http_request *request)
-{
-    struct slice host = http_request_host(request);
-    char text[ENDPOINT_HOST_MAX + ENDPOINT_PORT_MAX];
-    struct endpoint endpoint;
-    struct error error;
-    if (host.size == 0 || host.size >= sizeof(text))
-        return false;
-    memcpy(text, host.data, host.size);
-    text[host.size] = '\0';
-    assert(strlen(text) <= host.size);
-    if (is_loopback(text))
-        return true;
-    return endpoint_parse(text, &endpoint, &error) && is_loopback(endpoint.host);
-}
-
-/* Who may not is told so. */
+/* Responds if the request is not authorized. */
 static bool is_allowed(const struct trace_profile_control *control, struct http_request *request)
 {
+    static const char scheme[] = "bearer ";
+    const size_t prefix = sizeof(scheme) - 1;
     const char *token = control->config->token;
-    assert(token != NULL);
-    if (token[0] != '\0' && !has_token(request, token)) {
+    if (token[0] != '\0') {
+        struct slice header = http_request_header(request, "authorization");
+        if (header.size >= prefix && strncasecmp((const char *)header.data, scheme, prefix) == 0 &&
+            secret_equal(slice_of(header.data + prefix, header.size - prefix),
+                         slice_of_text(token)))
+            return true;
         refuse(request, 401, "the token is missing or wrong: send Authorization: Bearer <token>\n");
         return false;
     }
-    if (token[0] == '\0' && !is_host_here(request)) {
-        refuse(request, 403, "without a token only localhost may be asked for\n");
-        return false;
+    /* The host that the client asked for must be this one. */
+    struct slice host = http_request_host(request);
+    char name[ENDPOINT_HOST_MAX + ENDPOINT_PORT_MAX];
+    struct endpoint endpoint;
+    struct error error;
+    if (host.size > 0 && host.size < sizeof(name)) {
+        memcpy(name, host.data, host.size);
+        name[host.size] = '\0';
+        if (is_loopback(name) ||
+            (endpoint_parse(name, &endpoint, &error) && is_loopback(endpoint.host)))
+            return true;
     }
-    return true;
+    refuse(request, 403, "without a token only localhost may be asked for\n");
+    return false;
 }
 
 static void on_request(struct http_request *request, void *arg)
@@ -156,7 +146,6 @@ static void on_request(struct http_request *request, void *arg)
     static const struct http_body_plan plan = {.max_bytes = BODY_BYTES_MAX};
     struct trace_profile_control *control = arg;
     struct slice method = http_request_method(request);
-    assert(control->server != NULL);
     if (!is_allowed(control, request))
         return;
     if (!slice_equal_text(http_request_path(request), "/keep")) {
@@ -180,7 +169,6 @@ static void on_body(struct http_request *request, void *arg)
     struct trace_profile_control *control = arg;
     struct keep_rules rules = keep_switch_read(control->keep);
     struct error error;
-    assert(control->keep != NULL);
     if (!keep_rules_from_json(buffer_slice(http_request_body(request)), &rules, &error)) {
         char text[ERROR_TEXT_MAX + 1];
         snprintf(text, sizeof(text), "%s\n", error.text);
@@ -243,8 +231,6 @@ struct trace_profile_control *trace_profile_control_start(const struct component
 void trace_profile_control_stop(struct trace_profile_control *control, void (*done)(void *arg),
                                 void *arg)
 {
-    assert(control != NULL);
-    assert(done != NULL);
     http_server_stop(control->server, done, arg);
 }
 
@@ -252,7 +238,6 @@ void trace_profile_control_destroy(struct trace_profile_control *control)
 {
     if (control == NULL)
         return;
-    assert(control->server != NULL);
     http_server_destroy(control->server);
     mem_free(control);
 }

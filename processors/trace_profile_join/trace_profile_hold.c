@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list in the order of arrival, which is that of the deadlines. Runs on the instance's lane. */
+/* A list in the order of arrival, which is also that of the deadlines. Runs on the instance's lane.
+ */
 #include "processors/trace_profile_join/trace_profile_hold.h"
 
 #include <assert.h>
@@ -15,8 +16,6 @@
 void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
                              struct budget *budget)
 {
-    assert(store != NULL);
-    assert(budget != NULL);
     *hold = (struct trace_profile_hold){.store = store, .budget = budget};
     hold->end = &hold->first;
     hold->next = &hold->first;
@@ -44,13 +43,11 @@ static bool try_take_of(struct trace_profile_hold *hold, uint64_t bytes, uint64_
 
 bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes)
 {
-    assert(hold->store != NULL);
     return try_take_of(hold, bytes, hold->store->settings.hold_bytes);
 }
 
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes)
 {
-    assert(hold->store != NULL);
     return try_take_of(hold, bytes, hold->store->settings.hold_bytes / JOIN_PENDING_SHARE);
 }
 
@@ -63,28 +60,7 @@ void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes)
 
 static bool is_missing(const struct join_link *link)
 {
-    assert(link->key.span != 0);
     return link->found == SPAN_MISSED || link->is_unsettled;
-}
-
-static void note_missing(struct held *held, const struct profile_links *links)
-{
-    uint32_t count = 0;
-    assert(held->missing == NULL);
-    for (uint32_t i = 1; i < links->set.count; i++)
-        count += is_missing(&links->set.items[i]);
-    held->missing = mem_alloc(count * sizeof(held->missing[0]) + 1);
-    for (uint32_t i = 1; i < links->set.count; i++)
-        if (is_missing(&links->set.items[i]))
-            held->missing[held->missing_count++] = links->set.items[i].key;
-}
-
-static uint64_t overhead_of(const struct held *held)
-{
-    assert(held->batch != NULL);
-    return sizeof(*held) + sizeof(*held->batch) + sizeof(held->batch->parts[0]) +
-           held->missing_count * sizeof(held->missing[0]) +
-           held->pending.count * sizeof(held->pending.items[0]);
 }
 
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
@@ -92,24 +68,31 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch
                             uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
-    assert(links->set.count > 0);
+    uint32_t missing = 0;
     held->batch = batch;
     held->pending = *pending;
     *pending = (struct pending_processes){.items = NULL};
     held->deadline_ns = deadline_ns;
     held->waits_for_all = links->timed_count > 0;
-    note_missing(held, links);
-    held->overhead = overhead_of(held);
+    for (uint32_t i = 1; i < links->set.count; i++)
+        missing += is_missing(&links->set.items[i]);
+    held->missing = mem_alloc(missing * sizeof(held->missing[0]) + 1);
+    for (uint32_t i = 1; i < links->set.count; i++)
+        if (is_missing(&links->set.items[i]))
+            held->missing[held->missing_count++] = links->set.items[i].key;
+    held->overhead = sizeof(*held) + sizeof(*batch) + sizeof(batch->parts[0]) +
+                     held->missing_count * sizeof(held->missing[0]) +
+                     held->pending.count * sizeof(held->pending.items[0]);
     budget_take(hold->budget, held->overhead);
     if (hold->first == NULL)
-        hold->arrivals = UINT64_MAX; /* spans may have come since links were resolved */
+        hold->arrivals = UINT64_MAX; /* spans may have arrived since links were resolved */
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
     assert(held->missing_count > 0 || held->waits_for_all || held->pending.count > 0);
 }
 
-/* Takes the one that *at points to out of the list. */
+/* Removes *at from the list. Gives its batch. */
 static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
 {
     struct held *held = *at;
@@ -134,11 +117,10 @@ struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold)
     return pop_at(hold, &hold->first);
 }
 
-/* Strikes out what is there by now; true: nothing is missing. */
+/* Removes the spans that have arrived from missing. True: it waits for nothing any longer. */
 static bool is_complete(const struct trace_profile_hold *hold, struct held *held)
 {
     struct span_facts facts;
-    assert(held != NULL);
     if (held->waits_for_all)
         return false;
     while (held->missing_count > 0) {
@@ -153,11 +135,10 @@ static bool is_complete(const struct trace_profile_hold *hold, struct held *held
     return pending_processes_are_over(&held->pending, hold->store, clock_now_ns());
 }
 
-/* A round goes on where the last call has ended, so that those who wait are not looked at anew for
- * each that goes. */
+/* A round continues where the last call ended, so that not all are checked again for each that is
+ * released. */
 struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks)
 {
-    assert(looks != NULL);
     if (hold->next == &hold->first) {
         uint64_t arrivals = span_index_arrivals(&hold->store->index);
         if (arrivals == hold->arrivals)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option table and what its texts mean. */
+/* The option table and how its strings are read. */
 #include "processors/trace_profile_join/trace_profile_join_config.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
-#include "processors/trace_profile_join/trace_profile_control.h"
 #include "processors/trace_profile_join/trace_profile_rules.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -35,14 +34,6 @@ static const struct config_field links_fields[] = {
         struct join_links_config, trace, "trace", NULL,
         "URL of the trace's view with places such as {trace_id}, put on profiles as trace.url. "
         "Empty: none."),
-    CONFIG_END,
-};
-
-static const struct config_field control_fields[] = {
-    CONFIG_TEXT(struct join_control_config, endpoint, "endpoint", NULL,
-                "host:port where keep is changed at run time. Empty: nowhere."),
-    CONFIG_SECRET(struct join_control_config, token, "token",
-                  "Bearer token; required beyond loopback."),
     CONFIG_END,
 };
 
@@ -83,43 +74,33 @@ const struct config_field trace_profile_join_fields[] = {
     CONFIG_BOOL(struct trace_profile_join_config, keep_unlinked, "keep_unlinked", "true",
                 "With keep: whether samples without a known span are kept."),
     CONFIG_SECTION(struct trace_profile_join_config, control, struct join_control_config, "control",
-                   control_fields, NULL, "Changing keep at run time."),
+                   trace_profile_control_fields, NULL, "Changing keep at run time."),
     CONFIG_END,
 };
 
-/* What is written in `attributes`, as one that samples get; false: no such thing. */
+/* An entry of `attributes`. False: unknown. */
 static bool read_attribute(const char *text, struct join_attribute *ret_attribute)
 {
     static const struct {
         const char *text;
-        struct join_attribute attribute;
-    } words[] = {
-        {"span_name", {.source = JOIN_SPAN_NAME}},
-        {"status_class", {.source = JOIN_STATUS_CLASS}},
-        {"duration_bucket", {.source = JOIN_DURATION_BUCKET}},
-        {"http.route", {.source = JOIN_OF_SPAN}},
-    };
-    static const struct {
-        struct slice prefix;
         enum join_source source;
-    } prefixes[] = {
-        {{(const uint8_t *)"span.", 5}, JOIN_OF_SPAN},
-        {{(const uint8_t *)"resource.", 9}, JOIN_OF_RESOURCE},
+        bool is_prefix; /* the name is what follows */
+    } rows[] = {
+        {"span_name", JOIN_SPAN_NAME, false},
+        {"status_class", JOIN_STATUS_CLASS, false},
+        {"duration_bucket", JOIN_DURATION_BUCKET, false},
+        {"http.route", JOIN_OF_SPAN, false},
+        {"span.", JOIN_OF_SPAN, true},
+        {"resource.", JOIN_OF_RESOURCE, true},
     };
-    struct slice whole = slice_of_text(text);
-    assert(ret_attribute != NULL);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (slice_equal_text(whole, words[i].text)) {
-            *ret_attribute = words[i].attribute;
-            ret_attribute->name = whole;
-            return true;
-        }
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-        size_t size = prefixes[i].prefix.size;
-        if (whole.size <= size || memcmp(text, prefixes[i].prefix.data, size) != 0)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t size = strlen(rows[i].text);
+        if (strncmp(text, rows[i].text, size) != 0 || (text[size] != '\0') != rows[i].is_prefix)
             continue;
-        *ret_attribute = (struct join_attribute){.source = prefixes[i].source,
-                                                 .name = slice_of(text + size, whole.size - size)};
+        *ret_attribute = (struct join_attribute){
+            .source = rows[i].source,
+            .name = slice_of_text(rows[i].is_prefix ? text + size : text),
+        };
         return true;
     }
     return false;
@@ -128,7 +109,6 @@ static bool read_attribute(const char *text, struct join_attribute *ret_attribut
 static bool read_attributes(const struct config_texts *texts, struct join_settings *settings,
                             struct error *error)
 {
-    assert(settings->attributes_count == 0);
     if (texts->count > JOIN_ATTRIBUTES_MAX)
         return error_set(error, "found %zu, expected at most %d", texts->count,
                          JOIN_ATTRIBUTES_MAX) ||
@@ -151,12 +131,10 @@ static bool read_attributes(const struct config_texts *texts, struct join_settin
     return true;
 }
 
-/* A bucket is named by its end: "<100ms"; the last one by its begin: ">=10s". */
 static bool read_buckets(const struct config_texts *texts, struct join_settings *settings,
                          struct error *error)
 {
     int64_t before = 0;
-    assert(settings->buckets_count == 0);
     if (texts->count == 0 || texts->count > JOIN_BUCKETS_MAX)
         return error_set(error, "found %zu bounds, expected 1 to %d", texts->count,
                          JOIN_BUCKETS_MAX) ||
@@ -184,7 +162,6 @@ static bool read_count_for(const struct config_texts *texts, struct join_setting
                            struct error *error)
 {
     bool counts_span = false;
-    assert(settings != NULL);
     for (size_t i = 0; i < texts->count; i++) {
         struct slice text = slice_of_text(texts->texts[i]);
         bool *counts = slice_equal_text(text, "span")        ? &counts_span
@@ -208,39 +185,32 @@ static bool read_count_for(const struct config_texts *texts, struct join_setting
 static bool read_link(const char *key, const char *text, unsigned allowed,
                       struct url_template *template, struct error *error)
 {
-    assert(key != NULL);
     return url_template_read(text, allowed, template, error) || error_at(error, key) ||
            error_at(error, "links");
 }
 
-/* A span does not say which type of profile is wanted: that is written into the URL. */
-static bool read_links(const struct join_links_config *links, struct join_settings *settings,
-                       struct error *error)
+/* The strings of the configuration, borrowed. */
+static bool read_strings(const struct trace_profile_join_config *config,
+                         struct join_settings *settings, struct error *error)
 {
-    unsigned all = (1u << URL_VALUES) - 1;
-    assert(links != NULL);
-    return read_link("profile", links->profile, all & ~(1u << URL_PROFILE_TYPE),
-                     &settings->profile_url, error) &&
-           read_link("trace", links->trace, all, &settings->trace_url, error);
-}
-
-static bool read_keep(const struct trace_profile_join_config *config,
-                      struct join_settings *settings, struct error *error)
-{
-    assert(config != NULL);
+    const unsigned all = (1u << URL_VALUES) - 1;
     settings->keep.keeps_unlinked = config->keep_unlinked;
-    return keep_rules_from_config(config->keep, &settings->keep, error) || error_at(error, "keep");
+    return read_attributes(&config->attributes, settings, error) &&
+           read_buckets(&config->duration_buckets, settings, error) &&
+           read_count_for(&config->count_for, settings, error) &&
+           (keep_rules_from_config(config->keep, &settings->keep, error) ||
+            error_at(error, "keep")) &&
+           /* A span does not say which type of profile is wanted. */
+           read_link("profile", config->links.profile, all & ~(1u << URL_PROFILE_TYPE),
+                     &settings->profile_url, error) &&
+           read_link("trace", config->links.trace, all, &settings->trace_url, error);
 }
 
 bool trace_profile_join_check(const void *section, struct error *error)
 {
     const struct trace_profile_join_config *config = section;
     struct join_settings settings = {.attributes_count = 0};
-    assert(config != NULL);
-    return read_attributes(&config->attributes, &settings, error) &&
-           read_buckets(&config->duration_buckets, &settings, error) &&
-           read_count_for(&config->count_for, &settings, error) &&
-           read_keep(config, &settings, error) && read_links(&config->links, &settings, error) &&
+    return read_strings(config, &settings, error) &&
            trace_profile_control_check(&config->control, error);
 }
 
@@ -260,11 +230,6 @@ void trace_profile_join_settings(const struct trace_profile_join_config *config,
         .finds_single_traces = config->single_trace == SINGLE_TRACE_AUTO,
         .uses_window = config->window_fallback,
     };
-    bool is_fine = read_attributes(&config->attributes, ret_settings, &error) &&
-                   read_buckets(&config->duration_buckets, ret_settings, &error) &&
-                   read_count_for(&config->count_for, ret_settings, &error) &&
-                   read_keep(config, ret_settings, &error) &&
-                   read_links(&config->links, ret_settings, &error);
+    bool is_fine = read_strings(config, ret_settings, &error);
     assert(is_fine);
-    (void)is_fine;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "processors/trace_profile_join/trace_profile_control.h"
 #include "src/config/field.h"
 #include "src/join/join_settings.h"
 
@@ -32,10 +33,7 @@ struct trace_profile_join_config {
     bool window_fallback;
     const struct config_value *keep;
     bool keep_unlinked;
-    struct join_control_config {
-        const char *endpoint;
-        const char *token;
-    } control;
+    struct join_control_config control;
 };
 
 enum join_span_id { SPAN_ID_RECEIVED, SPAN_ID_ROOT };
@@ -44,6 +42,6 @@ enum join_single_trace { SINGLE_TRACE_AUTO, SINGLE_TRACE_OFF };
 extern const struct config_field trace_profile_join_fields[];
 
 bool trace_profile_join_check(const void *config, struct error *error);
-/* Of a configuration that has passed the check; its texts are borrowed. */
+/* The settings of a configuration that has passed the check. Borrows its strings. */
 void trace_profile_join_settings(const struct trace_profile_join_config *config,
                                  struct join_settings *ret_settings);

@@ -1,30 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_profile_join: profiles learn their spans, spans their profiles. Named in a pipeline of
- * traces and in one of profiles, it copies what spans say into an index that all its instances
- * share, and writes it into the profiles; those whose spans have not come yet wait for them a
- * while. It answers for what waits, as batch does, and passes on the answer for all else. Runs on
- * its pipeline's lane. */
+/* trace_profile_join: profiles get what is known of their spans, spans a link to their profiles.
+ * Named in a pipeline of traces and in one of profiles, it copies spans into an index that all its
+ * instances share, and writes them into profiles; profiles whose spans have not arrived yet wait
+ * for them. It accepts what it holds, as batch does; for all else it passes on the result of the
+ * next stage. Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "processors/trace_profile_join/trace_profile_control.h"
-#include "processors/trace_profile_join/trace_profile_finish.h"
 #include "processors/trace_profile_join/trace_profile_hold.h"
 #include "processors/trace_profile_join/trace_profile_join_config.h"
-#include "processors/trace_profile_join/trace_profile_join_counters.h"
-#include "processors/trace_profile_join/trace_profile_keep.h"
 #include "src/base/budget.h"
 #include "src/base/clock.h"
+#include "src/base/counter.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
+#include "src/core/ledger.h"
 #include "src/core/receipt.h"
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/pending_processes.h"
+#include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
+#include "src/join/profiles/profile_keep.h"
 #include "src/join/spans/span_reader.h"
 #include "src/pipeline/downstream_retry.h"
+
+/* Why a held request is released. */
+enum release { RELEASE_COMPLETE, RELEASE_TIMEOUT, RELEASE_PRESSURE, RELEASE_STOP, RELEASES };
+
+struct join_counters {
+    counter incoming[SIGNAL_KINDS];
+    counter outgoing[SIGNAL_KINDS];
+    counter indexed;
+    counter skipped;
+    counter evicted;
+    counter late;
+    counter marked;
+    counter unmarked;
+    counter hits;
+    counter unknown_services;
+    counter absent;
+    counter ambiguous;
+    counter enriched;
+    counter timed;
+    counter other_values;
+    counter repaired;
+    counter labelled;
+    counter copied;
+    counter uncopied;
+    counter unwanted;
+    counter held_profiles;
+    counter held_bytes;
+    counter released[RELEASES];
+};
+
+#define METRIC "otelcol_processor_trace_profile_join_"
+
+#define JOIN_COUNTER(field, kind, metric, help)                                                    \
+    COUNTER(struct join_counters, field, kind, METRIC metric, help)
+#define JOIN_COUNTER_BY(field, metric, why, text)                                                  \
+    {                                                                                              \
+        .name = METRIC metric, .help = (text), .type = COUNTER_SUM, .label = "reason",             \
+        .label_value = (why),                                                                      \
+        .offset = offsetof(struct join_counters, field) +                                          \
+                  0 * sizeof(_Generic(&((struct join_counters *)0)->field, counter * : 1))         \
+    }
+
+static const struct counter_row join_counters[] = {
+    COUNTER_BY_SIGNAL(struct join_counters, incoming, COUNTER_SUM,
+                      "otelcol_processor_incoming_items", SIGNAL_TRACES | SIGNAL_PROFILES, NULL,
+                      NULL, "Items passed to the processor."),
+    COUNTER_BY_SIGNAL(struct join_counters, outgoing, COUNTER_SUM,
+                      "otelcol_processor_outgoing_items", SIGNAL_TRACES | SIGNAL_PROFILES, NULL,
+                      NULL, "Items emitted from the processor."),
+    JOIN_COUNTER(indexed, COUNTER_SUM, "indexed_spans", "Number of spans put into the index"),
+    JOIN_COUNTER(skipped, COUNTER_SUM, "skipped_spans",
+                 "Number of spans not indexed, of services without profiles"),
+    JOIN_COUNTER(evicted, COUNTER_SUM, "evicted_spans",
+                 "Number of spans that left the index for newer ones"),
+    JOIN_COUNTER(late, COUNTER_SUM, "late_spans",
+                 "Number of spans that came after a profile had waited for them in vain"),
+    JOIN_COUNTER(marked, COUNTER_SUM, "marked_spans",
+                 "Number of spans that got pyroscope.profile.id"),
+    JOIN_COUNTER(unmarked, COUNTER_SUM, "unmarked_spans",
+                 "Number of spans that did not get it for want of memory budget"),
+    JOIN_COUNTER(hits, COUNTER_SUM, "hits",
+                 "Number of spans named by a request of profiles that were in the index"),
+    JOIN_COUNTER_BY(absent, "misses", "absent",
+                    "Number of spans named by a request of profiles that were not in the index"),
+    JOIN_COUNTER_BY(unknown_services, "misses", "unknown_service",
+                    "Number of spans named by a request of profiles that were not in the index"),
+    JOIN_COUNTER_BY(ambiguous, "misses", "ambiguous",
+                    "Number of spans named by a request of profiles that were not in the index"),
+    JOIN_COUNTER(enriched, COUNTER_SUM, "enriched_samples",
+                 "Number of samples that got something from their span"),
+    JOIN_COUNTER(timed, COUNTER_SUM, "window_samples",
+                 "Number of samples that got a span by their time (window_fallback)"),
+    JOIN_COUNTER(other_values, COUNTER_SUM, "other_values",
+                 "Number of values beyond cap that became \"other\", once per span and request"),
+    JOIN_COUNTER(repaired, COUNTER_SUM, "repaired_resources",
+                 "Number of resources of profiles that got the service of their process"),
+    JOIN_COUNTER(labelled, COUNTER_SUM, "labelled_resources",
+                 "Number of resources of profiles that got the only trace of their process"),
+    JOIN_COUNTER(copied, COUNTER_SUM, "copied_samples",
+                 "Number of copies of samples for local roots and ancestors (count_for)"),
+    JOIN_COUNTER(uncopied, COUNTER_SUM, "uncopied_samples",
+                 "Number of copies that were not made: a request had too many of them"),
+    JOIN_COUNTER(unwanted, COUNTER_SUM, "unwanted_samples", "Number of samples that keep left out"),
+    JOIN_COUNTER(held_profiles, COUNTER_GAUGE, "held_requests",
+                 "Number of requests of profiles that wait for spans"),
+    JOIN_COUNTER(held_bytes, COUNTER_GAUGE, "held_bytes",
+                 "Bytes of profiles that wait for spans or for the next stage"),
+    JOIN_COUNTER_BY(released[RELEASE_COMPLETE], "released_requests", "complete",
+                    "Number of requests of profiles that have waited for spans"),
+    JOIN_COUNTER_BY(released[RELEASE_TIMEOUT], "released_requests", "timeout",
+                    "Number of requests of profiles that have waited for spans"),
+    JOIN_COUNTER_BY(released[RELEASE_PRESSURE], "released_requests", "pressure",
+                    "Number of requests of profiles that have waited for spans"),
+    JOIN_COUNTER_BY(released[RELEASE_STOP], "released_requests", "stop",
+                    "Number of requests of profiles that have waited for spans"),
+    COUNTER_END,
+};
 
 struct join {
     struct component base;
@@ -32,14 +130,14 @@ struct join {
     bool is_made;
     bool is_stopping;
     struct span_reader reader; /* traces */
-    unsigned large_requests;   /* the same: being read */
+    unsigned large_requests;   /* traces: being read */
     struct trace_profile_hold hold;
     struct downstream_retry downstream;
-    struct timer timer;                    /* while something is held */
-    struct trace_profile_control *control; /* NULL: another instance's, or nobody's */
+    struct timer timer;                    /* runs while something is held */
+    struct trace_profile_control *control; /* NULL: another instance has it, or none */
 };
 
-/* A request of many spans, which are read a part in each turn of the lane. */
+/* A request of many spans, a part of which is read in each turn of the lane. */
 struct large_request {
     struct join *self;
     struct span_reader reader;
@@ -47,10 +145,28 @@ struct large_request {
     struct lane_job job;
 };
 
-/* A request that has waited, on its way to the next stage. */
+/* A request that is ready for the next stage; has references. lost and copies have items only, for
+ * the ledger. */
+struct finished {
+    struct batch *batch;
+    struct batch *lost;   /* samples that keep dropped; NULL: none */
+    struct batch *copies; /* samples in batch that count_for added, already received by the ledger;
+                             NULL: none */
+};
+
+/* A finished request that was not held, in the next stage. */
+struct passed {
+    struct receipt receipt;
+    struct receipt *outer;
+    const struct component *owner;
+    struct batch *lost;
+    struct batch *copies;
+};
+
+/* A request that was held, on its way to the next stage. */
 struct released {
     struct downstream_batch offered;
-    struct batch *lost; /* what keep left out; NULL: nothing */
+    struct batch *lost; /* as in finished */
     uint64_t held_bytes;
 };
 
@@ -62,37 +178,23 @@ static struct join *join_of(struct component *component)
     return (struct join *)component;
 }
 
-/* On a small machine fewer spans are remembered: the store takes half of the budget at most. */
-static uint64_t index_bytes_that_fit(const struct join_settings *settings, uint64_t limit,
-                                     unsigned lanes)
-{
-    uint64_t others = join_store_bytes(settings, lanes) - settings->index_bytes;
-    assert(lanes > 0);
-    uint64_t room = limit / 2 > others ? limit / 2 - others : 0;
-    return settings->index_bytes < room ? settings->index_bytes : room;
-}
-
-static bool fit_index(struct join_settings *settings, uint64_t limit, unsigned lanes,
-                      struct error *error)
-{
-    assert(error != NULL);
-    settings->index_bytes = index_bytes_that_fit(settings, limit, lanes);
-    return settings->index_bytes / lanes >= SPAN_SHARD_BYTES_MIN ||
-           error_set(error,
-                     "the index of spans needs 256KiB for each of %u lanes, and may take half of "
-                     "the memory that there is for requests%s: raise index::bytes or "
-                     "service::budget_mib",
-                     lanes, settings->uses_window ? ", with 90 bytes for each of its entries" : "");
-}
-
 static void *join_share(const struct component *first, unsigned lanes, struct error *error)
 {
     struct join_settings settings;
     uint64_t limit = budget_limit(first->budget);
     trace_profile_join_settings(first->config, &settings);
-    assert(error != NULL);
-    if (!fit_index(&settings, limit, lanes, error))
+    /* The store takes at most half of the budget: on a small machine it remembers fewer spans. */
+    uint64_t others = join_store_bytes(&settings, lanes) - settings.index_bytes;
+    uint64_t room = limit / 2 > others ? limit / 2 - others : 0;
+    if (settings.index_bytes > room)
+        settings.index_bytes = room;
+    if (settings.index_bytes / lanes < SPAN_SHARD_BYTES_MIN) {
+        error_set(error,
+                  "the index of spans needs 256KiB for each of %u lanes, and may take half of the "
+                  "memory that there is for requests%s: raise index::bytes or service::budget_mib",
+                  lanes, settings.uses_window ? ", with 90 bytes for each of its entries" : "");
         return NULL;
+    }
     struct join_store *store = join_store_open(first->id, &settings, lanes);
     if (store == NULL)
         error_set(error, "no memory for the index of spans");
@@ -103,14 +205,141 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
 
 static void join_unshare(void *shared)
 {
-    assert(shared != NULL);
     join_store_close(shared);
+}
+
+/* Opens and resolves the links of a batch in one part. False: no memory to index it. */
+static bool look_up(struct profile_enricher *enricher, const struct batch *batch,
+                    uint32_t *ret_missing)
+{
+    if (!profile_links_open(&enricher->links, batch->parts[0].bytes, clock_now_ns()))
+        return false;
+    uint32_t missing = profile_links_resolve(&enricher->links);
+    *ret_missing = missing + profile_keep_unsettled(&enricher->links);
+    return true;
+}
+
+/* A batch with that many items and nothing else, for the ledger; NULL: no items. */
+static struct batch *only_items(const struct batch *model, uint64_t items)
+{
+    if (items == 0)
+        return NULL;
+    struct batch *batch = batch_create_like(model, 1);
+    batch->items = items;
+    return batch;
+}
+
+/* Drops, copies and enriches the samples of a batch that was looked up. Each step that changes it
+ * looks it up again. When there is no memory to do so, the batch goes on without the other steps.
+ */
+static struct finished finish(const struct component *owner, struct profile_enricher *enricher,
+                              struct batch *batch)
+{
+    struct join_counters *counters = owner->counters;
+    struct profile_links *links = &enricher->links;
+    struct keep_rules rules = keep_switch_read(&links->store->keep);
+    struct batch *kept = profile_keep(links, batch, &rules, owner->budget);
+    struct finished finished = {.batch = kept,
+                                .lost = only_items(batch, batch->items - kept->items)};
+    uint32_t missing;
+    if (kept != batch && (kept->items == 0 || !look_up(enricher, kept, &missing)))
+        return finished;
+
+    if (profile_copies_are_on(&links->store->settings)) {
+        struct copies_figures copies;
+        struct batch *copied = profile_copies_add(links, kept, owner->budget, &copies);
+        finished.batch = batch_in_one_part(copied, owner->budget);
+        finished.copies = only_items(kept, copies.made);
+        if (finished.copies != NULL)
+            ledger_receive(owner->ledger, finished.copies, owner->exporters);
+        counter_add(&counters->copied, copies.made);
+        counter_add(&counters->uncopied, copies.left_out);
+        batch_unref(copied);
+        batch_unref(kept);
+        if (!look_up(enricher, finished.batch, &missing))
+            return finished;
+    }
+
+    struct enrich_figures figures;
+    struct batch *enriched = profile_enrich(enricher, finished.batch, clock_now_ns(), &figures);
+    assert(enriched->items == finished.batch->items);
+    batch_unref(finished.batch);
+    finished.batch = enriched;
+    counter_add(&counters->hits, figures.hits);
+    counter_add(&counters->absent, figures.absent);
+    counter_add(&counters->unknown_services, figures.unknown_services);
+    counter_add(&counters->ambiguous, figures.ambiguous);
+    counter_add(&counters->enriched, figures.enriched_samples);
+    counter_add(&counters->other_values, figures.other_values);
+    counter_add(&counters->repaired, figures.repaired);
+    counter_add(&counters->labelled, figures.labelled);
+    counter_add(&counters->timed, links->timed_found);
+    counter_add(&counters->outgoing[PROFILES], enriched->items);
+    return finished;
+}
+
+/* Counts dropped samples once the rest has its result: a request that is refused comes again as it
+ * was. Takes the reference. */
+static void book_lost(const struct component *owner, struct batch *lost,
+                      const struct outcome *outcome)
+{
+    struct join_counters *counters = owner->counters;
+    assert(outcome->verdict != REFUSED);
+    if (lost == NULL)
+        return;
+    counter_add(&counters->unwanted, lost->items);
+    if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
+        ledger_drop(owner->ledger, lost, LOSS_UNWANTED, owner->exporters);
+    else
+        ledger_reject(owner->ledger, lost, LOSS_UNWANTED, owner->exporters);
+    batch_unref(lost);
+}
+
+static void on_passed(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct passed *passed = arg;
+    const struct component *owner = passed->owner;
+    assert(receipt == &passed->receipt);
+    if (outcome->verdict == REFUSED) {
+        /* The copies are gone: when the request comes again, it gets new ones. */
+        if (passed->copies != NULL)
+            ledger_reject(owner->ledger, passed->copies, outcome->reason, owner->exporters);
+        batch_unref(passed->lost);
+    } else {
+        book_lost(owner, passed->lost, outcome);
+    }
+    receipt_resolve(passed->outer, outcome);
+    batch_unref(passed->copies);
+    mem_free(passed);
+}
+
+/* Hands a request that was not held to the next stage, if anything is left of it. Takes the
+ * references. */
+static void pass_on(struct component *owner, const struct finished *finished,
+                    struct receipt *receipt)
+{
+    struct batch *batch = finished->batch;
+    assert(finished->copies == NULL || finished->copies->items < batch->items);
+    if (finished->lost == NULL && finished->copies == NULL) {
+        component_consume(owner->next, batch, receipt);
+    } else if (batch->items == 0) {
+        book_lost(owner, finished->lost, &outcome_accepted);
+        receipt_resolve(receipt, &outcome_accepted);
+    } else {
+        struct passed *passed = mem_zalloc(sizeof(*passed));
+        receipt_init(&passed->receipt, on_passed, passed);
+        passed->outer = receipt;
+        passed->owner = owner;
+        passed->lost = finished->lost;
+        passed->copies = finished->copies;
+        component_consume(owner->next, batch, &passed->receipt);
+    }
+    batch_unref(batch);
 }
 
 static void show_held(struct join *self)
 {
     struct join_counters *counters = self->base.counters;
-    assert(counters != NULL);
     counter_set(&counters->held_profiles, self->hold.count);
     counter_set(&counters->held_bytes, self->hold.bytes);
 }
@@ -118,8 +347,7 @@ static void show_held(struct join *self)
 static void end_released(struct join *self, struct released *released,
                          const struct outcome *outcome)
 {
-    assert(outcome->verdict != REFUSED);
-    trace_profile_keep_book(&self->base, released->lost, outcome);
+    book_lost(&self->base, released->lost, outcome);
     trace_profile_hold_return(&self->hold, released->held_bytes);
     batch_unref(released->offered.batch);
     mem_free(released);
@@ -128,21 +356,44 @@ static void end_released(struct join *self, struct released *released,
 
 static void on_released(struct downstream_batch *offered, const struct outcome *outcome)
 {
-    assert(offered->owner != NULL);
     end_released(join_of(offered->owner->component), (struct released *)offered, outcome);
 }
 
-static void release(struct join *self, struct batch *batch, enum release why)
+/* Work left for this turn of the loop. */
+struct turn {
+    unsigned requests;
+    uint64_t bytes;
+    unsigned looks;
+};
+
+static bool may_release(const struct join *self, const struct turn *turn)
+{
+    return self->hold.first != NULL && turn->requests > 0 && turn->bytes > 0 &&
+           !downstream_is_blocked(&self->downstream);
+}
+
+/* Hands a batch that was held to the next stage. Takes the reference. */
+static void release(struct join *self, struct batch *batch, enum release why, struct turn *turn)
 {
     struct join_counters *counters = self->base.counters;
     struct released *released = mem_zalloc(sizeof(*released));
+    struct finished finished = {.batch = batch};
+    struct profile_enricher enricher;
+    uint32_t missing;
+    assert(turn->requests > 0);
     assert(!downstream_is_blocked(&self->downstream));
+    turn->requests--;
+    turn->bytes -= batch->bytes < turn->bytes ? batch->bytes : turn->bytes;
     released->held_bytes = batch->bytes;
-    struct finished finished = trace_profile_finish_anew(&self->base, self->store, batch);
+    profile_enricher_init(&enricher, self->store, self->base.budget);
+    if (look_up(&enricher, batch, &missing)) {
+        finished = finish(&self->base, &enricher, batch);
+        batch_unref(batch);
+    }
+    profile_enricher_fini(&enricher);
     released->offered.batch = finished.batch;
     released->lost = finished.lost;
     batch_unref(finished.copies);
-    batch_unref(batch);
     counter_add(&counters->released[why], 1);
     if (released->lost != NULL && released->offered.batch->items == 0)
         end_released(self, released, &outcome_accepted);
@@ -150,87 +401,52 @@ static void release(struct join *self, struct batch *batch, enum release why)
         downstream_offer(&self->downstream, &released->offered);
 }
 
-/* Three quarters of the budget are in use: nothing waits any longer. */
+/* Above three quarters of the budget nothing waits. */
 static bool is_under_pressure(const struct join *self)
 {
     const struct budget *budget = self->base.budget;
     uint64_t limit = budget_limit(budget);
-    assert(limit > 0);
     return budget_used(budget) > limit - limit / 4;
 }
 
-/* Why the oldest one that is held should go on now, if it should. */
-static bool is_due(const struct join *self, enum release *ret_why)
-{
-    assert(self->hold.first != NULL);
-    if (self->is_stopping)
-        *ret_why = RELEASE_STOP;
-    else if (is_under_pressure(self))
-        *ret_why = RELEASE_PRESSURE;
-    else if (clock_now_ns() >= self->hold.first->deadline_ns)
-        *ret_why = RELEASE_TIMEOUT;
-    else
-        return false;
-    return true;
-}
-
-/* What may still be done before others have their turn on the lane. */
-struct turn {
-    unsigned requests;
-    uint64_t bytes;
-    unsigned looks;
-};
-
-static bool is_over(const struct turn *turn)
-{
-    assert(turn->requests <= JOIN_TURN_REQUESTS_MAX);
-    return turn->requests == 0 || turn->bytes == 0 || turn->looks == 0;
-}
-
-static void arm(struct join *self, bool goes_on)
+/* Starts the timer for the next look at what is held. */
+static void arm(struct join *self, bool has_more_to_do)
 {
     uint64_t now_ns = clock_now_ns();
     const struct held *first = self->hold.first;
-    if (first == NULL || (timer_is_running(&self->timer) && !goes_on))
+    if (first == NULL || (timer_is_running(&self->timer) && !has_more_to_do))
         return;
     uint64_t left_ns = first->deadline_ns > now_ns ? first->deadline_ns - now_ns : JOIN_RECHECK_NS;
-    assert(!self->is_stopping || goes_on || downstream_is_blocked(&self->downstream));
+    assert(!self->is_stopping || has_more_to_do || downstream_is_blocked(&self->downstream));
     if (left_ns > JOIN_RECHECK_NS)
         left_ns = JOIN_RECHECK_NS;
-    lane_timer_start(self->base.lane, &self->timer, goes_on ? JOIN_TURN_NS : left_ns);
+    lane_timer_start(self->base.lane, &self->timer, has_more_to_do ? JOIN_TURN_NS : left_ns);
 }
 
-static void release_in_turn(struct join *self, struct batch *batch, enum release why,
-                            struct turn *turn)
-{
-    assert(turn->requests > 0);
-    turn->requests--;
-    turn->bytes -= batch->bytes < turn->bytes ? batch->bytes : turn->bytes;
-    release(self, batch, why);
-}
-
-static bool may_release(const struct join *self, const struct turn *turn)
-{
-    assert(self->base.signal == PROFILES);
-    return self->hold.first != NULL && turn->requests > 0 && turn->bytes > 0 &&
-           !downstream_is_blocked(&self->downstream);
-}
-
-/* Lets go what is complete or has waited enough, as far as the next stage takes it. */
+/* Releases what is complete or need not wait any longer, as far as the next stage takes it. */
 static void release_due(struct join *self)
 {
     struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX,
                         .bytes = JOIN_TURN_BYTES_MAX,
                         .looks = JOIN_TURN_LOOKS_MAX};
-    enum release why;
     struct batch *batch;
     assert(lane_is_current(self->base.lane));
     while (may_release(self, &turn) &&
            (batch = trace_profile_hold_pop_complete(&self->hold, &turn.looks)) != NULL)
-        release_in_turn(self, batch, RELEASE_COMPLETE, &turn);
-    while (may_release(self, &turn) && is_due(self, &why))
-        release_in_turn(self, trace_profile_hold_pop(&self->hold), why, &turn);
-    arm(self, is_over(&turn));
+        release(self, batch, RELEASE_COMPLETE, &turn);
+    while (may_release(self, &turn)) {
+        enum release why = RELEASE_STOP;
+        if (!self->is_stopping) {
+            why = RELEASE_PRESSURE;
+            if (!is_under_pressure(self)) {
+                why = RELEASE_TIMEOUT;
+                if (clock_now_ns() < self->hold.first->deadline_ns)
+                    break;
+            }
+        }
+        release(self, trace_profile_hold_pop(&self->hold), why, &turn);
+    }
+    arm(self, turn.requests == 0 || turn.bytes == 0 || turn.looks == 0);
     show_held(self);
 }
 
@@ -238,7 +454,6 @@ static void on_room(struct component *component)
 {
     struct join *self = join_of(component);
     release_due(self);
-    assert(component->signal == PROFILES);
     if (self->is_stopping && self->control == NULL && self->hold.first == NULL &&
         self->downstream.count == 0) {
         downstream_end(&self->downstream);
@@ -251,60 +466,30 @@ static void on_timer(struct timer *timer, void *arg)
 {
     struct join *self = arg;
     assert(timer == &self->timer);
-    (void)timer;
     release_due(self);
 }
 
-static bool may_wait(const struct join *self, uint64_t bytes)
-{
-    const struct join_settings *settings = &self->store->settings;
-    assert(bytes > 0);
-    return settings->hold_ns != 0 && self->store->has_spans && !self->is_stopping &&
-           bytes <= settings->hold_bytes && !is_under_pressure(self);
-}
-
-/* Room for a profile that has to wait, made by letting older ones go. */
-static bool make_room(struct join *self, uint64_t bytes)
-{
-    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX, .bytes = JOIN_TURN_BYTES_MAX};
-    assert(may_wait(self, bytes));
-    for (;;) {
-        if (trace_profile_hold_try_take(&self->hold, bytes))
-            return true;
-        if (!may_release(self, &turn))
-            return false;
-        release_in_turn(self, trace_profile_hold_pop(&self->hold), RELEASE_PRESSURE, &turn);
-    }
-}
-
-/* Its bytes are taken. Its sender is told OK: from now on it is ours. */
-static void hold(struct join *self, struct batch *batch, const struct profile_links *links,
-                 struct pending_processes *pending, struct receipt *receipt)
-{
-    struct batch *owned = batch_create_like(batch, 1);
-    assert(batch->parts_count == 1);
-    batch_append_batch(owned, batch);
-    owned->is_acknowledged = true;
-    trace_profile_hold_add(&self->hold, owned, links, pending,
-                           clock_now_ns() + self->store->settings.hold_ns);
-    arm(self, false);
-    show_held(self);
-    receipt_resolve(receipt, &outcome_accepted);
-}
-
-/* Whether the batch, looked up, is to wait; then its bytes are taken. pending has what it waits for
- * besides spans that are missing. */
-static bool is_to_wait(struct join *self, const struct profile_enricher *enricher,
+/* Whether the batch, which was looked up, waits: for missing spans, or for the processes in
+ * pending. If so its bytes are taken; older batches give way to one that misses spans. */
+static bool is_to_wait(struct join *self, const struct profile_links *links,
                        const struct batch *batch, uint32_t missing,
                        struct pending_processes *pending)
 {
-    assert(pending->items == NULL);
-    if (!may_wait(self, batch->bytes))
+    const struct join_settings *settings = &self->store->settings;
+    if (settings->hold_ns == 0 || !self->store->has_spans || self->is_stopping ||
+        batch->bytes > settings->hold_bytes || is_under_pressure(self))
         return false;
-    if (missing > 0)
-        return make_room(self, batch->bytes);
-    pending_processes_collect(pending, &enricher->links, clock_now_ns());
-    return pending->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
+    if (missing == 0) {
+        pending_processes_collect(pending, links, clock_now_ns());
+        return pending->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
+    }
+    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX, .bytes = JOIN_TURN_BYTES_MAX};
+    while (!trace_profile_hold_try_take(&self->hold, batch->bytes)) {
+        if (!may_release(self, &turn))
+            return false;
+        release(self, trace_profile_hold_pop(&self->hold), RELEASE_PRESSURE, &turn);
+    }
+    return true;
 }
 
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
@@ -314,22 +499,30 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     struct batch *whole = batch_in_one_part(batch, self->base.budget);
     struct finished finished = {.batch = NULL};
     uint32_t missing;
-    assert(batch->signal == PROFILES);
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (!trace_profile_look_up(&enricher, whole, &missing))
+    if (!look_up(&enricher, whole, &missing)) {
         finished.batch = batch_ref(whole);
-    else if (is_to_wait(self, &enricher, whole, missing, &pending))
-        hold(self, whole, &enricher.links, &pending, receipt);
-    else
-        finished = trace_profile_finish(&self->base, &enricher, whole);
+    } else if (is_to_wait(self, &enricher.links, whole, missing, &pending)) {
+        /* Accepted: from now on the join is responsible for it. */
+        struct batch *held = batch_create_like(whole, 1);
+        batch_append_batch(held, whole);
+        held->is_acknowledged = true;
+        trace_profile_hold_add(&self->hold, held, &enricher.links, &pending,
+                               clock_now_ns() + self->store->settings.hold_ns);
+        arm(self, false);
+        show_held(self);
+        receipt_resolve(receipt, &outcome_accepted);
+    } else {
+        finished = finish(&self->base, &enricher, whole);
+    }
     profile_enricher_fini(&enricher);
     pending_processes_fini(&pending);
     if (finished.batch != NULL)
-        trace_profile_keep_pass(&self->base, &finished, receipt);
+        pass_on(&self->base, &finished, receipt);
     batch_unref(whole);
 }
 
-/* True: the whole request is read. */
+/* Reads about so many spans. True: the whole request is read. */
 static bool read_spans(struct join *self, struct span_reader *reader, uint64_t spans_max)
 {
     struct join_counters *counters = self->base.counters;
@@ -356,7 +549,13 @@ static void pass_traces_on(struct join *self, struct span_reader *reader, struct
     batch_unref(marked);
 }
 
-static void end_if_idle(struct join *self);
+static void end_if_idle(struct join *self)
+{
+    if (self->base.signal == PROFILES)
+        on_room(&self->base);
+    else if (self->control == NULL && self->large_requests == 0)
+        component_stopped(&self->base);
+}
 
 static void on_large_request(void *arg)
 {
@@ -420,8 +619,7 @@ static void join_consume(struct component *component, struct batch *batch, struc
 static bool join_create(struct component *component, struct error *error)
 {
     struct join *self = join_of(component);
-    assert(component->shared != NULL);
-    assert(error != NULL);
+    (void)error;
     self->store = component->shared;
     self->is_made = true;
     if (component->signal == TRACES) {
@@ -436,36 +634,22 @@ static bool join_create(struct component *component, struct error *error)
     return true;
 }
 
-static void tell_of_small_index(const struct join *self)
-{
-    const struct trace_profile_join_config *config = self->base.config;
-    assert(self->store != NULL);
-    uint64_t bytes = self->store->settings.index_bytes;
-    if (bytes < config->index.bytes && self->base.first == &self->base &&
-        self->base.signal == TRACES)
-        log_warn(&self->base.logger,
-                 "The index of spans is smaller than index::bytes: half of the memory for requests",
-                 log_int("bytes", (int64_t)bytes));
-}
-
-/* All instances are made by now. */
-static void tell_of_missing_spans(const struct join *self)
-{
-    assert(self->store != NULL);
-    if (!self->store->has_spans && self->base.first == &self->base)
-        log_warn(&self->base.logger,
-                 "No pipeline of traces has this processor, so that profiles learn nothing: name "
-                 "it there, too, by the same id");
-}
-
-/* The instance that is the first to start listens for all. */
+/* All instances exist by now. The first to start on lane 0 listens for all. */
 static bool join_start(struct component *component, struct error *error)
 {
     struct join *self = join_of(component);
     const struct trace_profile_join_config *config = component->config;
-    assert(self->control == NULL);
-    tell_of_small_index(self);
-    tell_of_missing_spans(self);
+    uint64_t index_bytes = self->store->settings.index_bytes;
+    bool is_first = component->first == component;
+    if (is_first && component->signal == TRACES && index_bytes < config->index.bytes)
+        log_warn(&component->logger,
+                 "The index of spans is smaller than index::bytes: half of the memory for requests",
+                 log_int("bytes", (int64_t)index_bytes));
+    if (is_first && !self->store->has_spans)
+        log_warn(
+            &component->logger,
+            "No pipeline of traces has this processor, so profiles get nothing from spans: add "
+            "it there, too, by the same id");
     if (config->control.endpoint[0] == '\0' || lane_index(component->lane) != 0 ||
         self->store->has_control)
         return true;
@@ -475,19 +659,9 @@ static bool join_start(struct component *component, struct error *error)
     return self->control != NULL;
 }
 
-static void end_if_idle(struct join *self)
-{
-    assert(self->is_stopping);
-    if (self->base.signal == PROFILES)
-        on_room(&self->base);
-    else if (self->control == NULL && self->large_requests == 0)
-        component_stopped(&self->base);
-}
-
 static void on_control_stopped(void *arg)
 {
     struct join *self = arg;
-    assert(self->control != NULL);
     trace_profile_control_destroy(self->control);
     self->control = NULL;
     end_if_idle(self);
@@ -508,7 +682,6 @@ static void join_stop(struct component *component)
 static void join_destroy(struct component *component)
 {
     struct join *self = join_of(component);
-    assert(component->factory != NULL);
     if (!self->is_made)
         return;
     if (component->signal == TRACES) {

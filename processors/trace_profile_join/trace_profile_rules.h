@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of keep in words: as a configuration lists them, and as JSON, which the control of
- * trace_profile_join reads and writes. Pure functions; any thread. */
+/* The rules of keep as they stand in the configuration, and as JSON for the control of
+ * trace_profile_join. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 struct config_value;
 struct error;
 
-/* A list of slow: <duration>, error, sampled; NULL: none. keeps_unlinked stays as it is. False:
- * *rules are as they were. */
+/* Reads a list of slow: <duration>, error, sampled; NULL: none. keeps_unlinked stays as it is.
+ * False: *rules is unchanged. */
 bool keep_rules_from_config(const struct config_value *list, struct keep_rules *rules,
                             struct error *error);
 
@@ -22,6 +22,6 @@ struct keep_json {
     char text[KEEP_JSON_BYTES];
 };
 struct keep_json keep_rules_to_json(const struct keep_rules *rules);
-/* The same form, read strictly; rules that it does not name are off, and without keep_unlinked that
- * stays as it is. False: *rules are as they were. */
+/* Reads the same form strictly. Rules that are not in it are off; without keep_unlinked,
+ * keeps_unlinked stays as it is. False: *rules is unchanged. */
 bool keep_rules_from_json(struct slice json, struct keep_rules *rules, struct error *error);
