@@ -2,7 +2,7 @@
 /* basicauth (RFC 7617): servers look users up in htpasswd lines, clients send one user's name and
  * password. Files are read again when they change. Each user of the extension has an instance of
  * its own, on its lane. */
-#include "extensions/auth_verdicts.h"
+#include "extensions/auth_cache.h"
 #include "extensions/htpasswd.h"
 #include "src/base/base64.h"
 #include "src/base/clock.h"
@@ -72,7 +72,7 @@ static const struct config_field basicauth_extension_fields[] = {
 struct basicauth {
     struct authenticator base;
     struct htpasswd *htpasswd; /* servers; NULL: it is a client's */
-    struct auth_verdicts *verdicts;
+    struct auth_cache *cache;
     struct watched_file file;
     char *raw;     /* of the last request: what stood behind "Basic " */
     char *decoded; /* user and password, each with a terminator */
@@ -121,7 +121,7 @@ static void load_users(struct basicauth *self)
         return;
     }
     htpasswd_clear(self->htpasswd);
-    auth_verdicts_clear(self->verdicts);
+    auth_cache_clear(self->cache);
     if (self->file.path != NULL)
         broken = htpasswd_add(self->htpasswd, slice_of(self->file.text, self->file.size));
     broken += htpasswd_add(self->htpasswd, slice_of_text(config->htpasswd.inline_text));
@@ -178,15 +178,15 @@ static enum auth_verdict check(struct basicauth *self, const char *user, const c
 {
     struct slice credentials = slice_of_text(self->raw);
     assert(password != NULL);
-    enum auth_memory memory = auth_verdicts_find(self->verdicts, credentials);
+    enum auth_cached memory = auth_cache_find(self->cache, credentials);
     if (memory != AUTH_UNKNOWN)
         return memory == AUTH_WAS_RIGHT ? AUTH_GRANTED : AUTH_DENIED;
-    if (!auth_verdicts_may_check(self->verdicts))
+    if (!auth_cache_may_check(self->cache))
         return AUTH_BUSY;
     uint64_t began_ns = clock_now_ns();
     bool is_right = htpasswd_matches(self->htpasswd, user, password);
-    auth_verdicts_spend(self->verdicts, clock_now_ns() - began_ns);
-    auth_verdicts_keep(self->verdicts, credentials, is_right);
+    auth_cache_spend(self->cache, clock_now_ns() - began_ns);
+    auth_cache_add(self->cache, credentials, is_right);
     return is_right ? AUTH_GRANTED : AUTH_DENIED;
 }
 
@@ -277,7 +277,7 @@ static bool prepare_server(struct basicauth *self, struct error *error)
     self->htpasswd = htpasswd_create(error);
     if (self->htpasswd == NULL)
         return false;
-    self->verdicts = auth_verdicts_create();
+    self->cache = auth_cache_create();
     if (!open_file(&self->file, config->htpasswd.file, HTPASSWD_BYTES_MAX, error))
         return error_prefix(error, "open htpasswd file") || error_at(error, "file") ||
                error_at(error, "htpasswd");
@@ -307,7 +307,7 @@ static void basicauth_destroy(struct authenticator *base)
 {
     struct basicauth *self = basicauth_of(base);
     htpasswd_destroy(self->htpasswd);
-    auth_verdicts_destroy(self->verdicts);
+    auth_cache_destroy(self->cache);
     watched_file_close(&self->file);
     watched_file_close(&self->username_file);
     watched_file_close(&self->password_file);

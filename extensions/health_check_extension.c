@@ -2,7 +2,7 @@
 /* health_check: tells probes over HTTP whether the service is ready. Answers as the Go
  * collector's extension does: 200 once pipelines run, 503 before and while they stop. Runs on
  * lane 0. */
-#include "extensions/page_extension.h"
+#include "extensions/http_extension.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -42,7 +42,7 @@ struct health_check_extension_config {
 };
 
 struct health_check_extension {
-    struct page_extension page;
+    struct http_extension page;
     struct timer ready_check;
     bool was_ready;
     bool is_stopping;
@@ -65,7 +65,7 @@ static const struct config_field health_check_pipeline_fields[] = {
 
 #define OWNER struct health_check_extension_config
 static const struct config_field health_check_extension_fields[] = {
-    PAGE_ROWS(OWNER, server, "localhost:13133", "false"),
+    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:13133", "false"),
     CONFIG_TEXT(OWNER, path, "path", "/",
                 "Path of the answer; one that ends in / stands for all paths below it."),
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
@@ -208,7 +208,7 @@ static void answer(struct component *base, struct http_request *request)
     assert(request != NULL);
     note_state(self, is_now_ready);
     if (!has_path(request, config->path)) {
-        page_respond_text(base, request, 404, "404 page not found\n");
+        http_extension_respond_text(base, request, 404, "404 page not found\n");
         return;
     }
     response.headers[0] = (struct http_header){"content-type", "text/plain; charset=utf-8"};
@@ -219,7 +219,7 @@ static void answer(struct component *base, struct http_request *request)
         print_status(self, is_now_ready, status);
     }
     response.body = slice_of_text(body);
-    page_respond(base, request, &response);
+    http_extension_respond(base, request, &response);
 }
 
 static bool health_check_extension_check(const void *config, struct error *error)
@@ -232,7 +232,7 @@ static bool health_check_extension_check(const void *config, struct error *error
     if (self->use_v2)
         return error_set(error, "use_v2 is not supported by this build; remove the key") ||
                error_at(error, "use_v2");
-    return page_extension_check(&self->server, "localhost:13133", error);
+    return http_extension_check(&self->server, "localhost:13133", error);
 }
 
 static bool health_check_extension_create(struct component *base, struct error *error)
@@ -242,14 +242,14 @@ static bool health_check_extension_create(struct component *base, struct error *
     assert(base->service != NULL);
     assert(lane_is_current(base->lane));
     timer_init(&self->ready_check, on_ready_check, self);
-    return page_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
     struct health_check_extension *self = health_check_extension_of(base);
     assert(error != NULL);
-    if (!page_extension_listen(base, "Starting health_check extension", error))
+    if (!http_extension_listen(base, "Starting health_check extension", error))
         return false;
     lane_timer_start(base->lane, &self->ready_check, 0);
     return true;
@@ -262,14 +262,14 @@ static void health_check_extension_stop(struct component *base)
     self->is_stopping = true;
     note_state(self, false);
     lane_timer_stop(base->lane, &self->ready_check);
-    page_extension_stop(base);
+    http_extension_stop(base);
 }
 
 static void health_check_extension_destroy(struct component *base)
 {
     struct health_check_extension *self = health_check_extension_of(base);
     assert(!timer_is_running(&self->ready_check));
-    page_extension_destroy(base);
+    http_extension_destroy(base);
 }
 
 const struct component_factory health_check_extension_factory = {

@@ -2,7 +2,7 @@
 /* pprof: the daemon's own heap profile at /debug/pprof/heap, for `go tool pprof`. The allocator
  * samples only when the process was started with MALLOC_CONF=prof:true; else the answer says so.
  * Runs on lane 0. */
-#include "extensions/page_extension.h"
+#include "extensions/http_extension.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -25,7 +25,7 @@ struct pprof_extension_config {
 
 #define OWNER struct pprof_extension_config
 static const struct config_field pprof_extension_fields[] = {
-    PAGE_ROWS(OWNER, server, "localhost:1777", "true"),
+    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:1777", "true"),
     CONFIG_IGNORED_INT("block_profile_fraction", "There is no profile of blocking."),
     CONFIG_IGNORED_INT("mutex_profile_fraction", "There is no profile of mutexes."),
     CONFIG_IGNORED_TEXT("save_to_file", "There is no CPU profile to save; see /debug/pprof/heap."),
@@ -67,20 +67,22 @@ static void respond_heap(struct component *base, struct http_request *request)
     struct error error;
     assert(request != NULL);
     if (!read_dump(&text, &size)) {
-        page_respond_text(base, request, 501, off_page);
+        http_extension_respond_text(base, request, 501, off_page);
         return;
     }
     if (slice_equal_text(http_request_query(request), "debug=1")) {
-        page_respond_typed(base, request, 200, "text/plain; charset=utf-8", slice_of(text, size));
+        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+                                    slice_of(text, size));
         mem_free(text);
         return;
     }
     struct buffer *profile = heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
     mem_free(text);
     if (profile == NULL)
-        page_respond_text(base, request, 500, error.text);
+        http_extension_respond_text(base, request, 500, error.text);
     else
-        page_respond_typed(base, request, 200, "application/octet-stream", buffer_slice(profile));
+        http_extension_respond_body(base, request, 200, "application/octet-stream",
+                                    buffer_slice(profile));
     buffer_unref(profile);
 }
 
@@ -94,8 +96,8 @@ static void respond_command(struct component *base, struct http_request *request
     assert(size <= sizeof(text));
     if (file != NULL)
         fclose(file);
-    page_respond_typed(base, request, 200, "text/plain; charset=utf-8",
-                       slice_of(text, size > 0 ? size - 1 : 0));
+    http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+                                slice_of(text, size > 0 ? size - 1 : 0));
 }
 
 static void answer(struct component *base, struct http_request *request)
@@ -107,41 +109,41 @@ static void answer(struct component *base, struct http_request *request)
     else if (slice_equal_text(path, "/debug/pprof/cmdline"))
         respond_command(base, request);
     else if (slice_equal_text(path, "/debug/pprof/"))
-        page_respond_text(base, request, 200, index_page);
+        http_extension_respond_text(base, request, 200, index_page);
     else
-        page_respond_text(base, request, 404, other_page);
+        http_extension_respond_text(base, request, 404, other_page);
 }
 
 static bool pprof_extension_check(const void *config, struct error *error)
 {
     const struct pprof_extension_config *self = config;
     assert(self != NULL);
-    return page_extension_check(&self->server, "localhost:1777", error);
+    return http_extension_check(&self->server, "localhost:1777", error);
 }
 
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
     const struct pprof_extension_config *config = base->config;
     assert(base->service != NULL);
-    return page_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool pprof_extension_start(struct component *base, struct error *error)
 {
     assert(error != NULL);
-    return page_extension_listen(base, "Starting net/http/pprof server", error);
+    return http_extension_listen(base, "Starting net/http/pprof server", error);
 }
 
 const struct component_factory pprof_extension_factory = {
     .type = "pprof",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct page_extension),
+    .instance_size = sizeof(struct http_extension),
     .config_size = sizeof(struct pprof_extension_config),
     .fields = pprof_extension_fields,
     .check = pprof_extension_check,
     .create = pprof_extension_create,
     .start = pprof_extension_start,
-    .stop = page_extension_stop,
-    .destroy = page_extension_destroy,
+    .stop = http_extension_stop,
+    .destroy = http_extension_destroy,
 };

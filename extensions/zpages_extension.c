@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zpages: pages about the running service for a person with a browser: pipelines with their rings,
  * the budget, the last warnings and errors. The paths are the Go collector's. Runs on lane 0. */
-#include "extensions/page_extension.h"
+#include "extensions/http_extension.h"
 #include "src/base/error.h"
 #include "src/base/mem_stats.h"
 #include "src/base/text_escape.h"
@@ -31,7 +31,7 @@ static const struct config_field zpages_expvar_fields[] = {
 
 #define OWNER struct zpages_extension_config
 static const struct config_field zpages_extension_fields[] = {
-    PAGE_ROWS(OWNER, server, "localhost:55679", "true"),
+    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:55679", "true"),
     CONFIG_SECTION(OWNER, expvar, struct zpages_expvar_config, "expvar", zpages_expvar_fields, NULL,
                    "Variables of the process."),
     CONFIG_END,
@@ -79,7 +79,8 @@ static void respond_variables(struct component *base, struct http_request *reque
             ",\"HeapSys\":%" PRIu64 "}\n}\n",
             stats.allocated_bytes, stats.mapped_bytes, stats.allocated_bytes, stats.resident_bytes);
     fclose(out);
-    page_respond_typed(base, request, 200, "application/json; charset=utf-8", slice_of(text, size));
+    http_extension_respond_body(base, request, 200, "application/json; charset=utf-8",
+                                slice_of(text, size));
     free(text);
 }
 
@@ -93,7 +94,8 @@ static void respond_page(struct component *base, struct http_request *request,
     assert(out != NULL);
     service->print_page(service, page, out);
     fclose(out);
-    page_respond_typed(base, request, 200, "text/html; charset=utf-8", slice_of(text, size));
+    http_extension_respond_body(base, request, 200, "text/html; charset=utf-8",
+                                slice_of(text, size));
     free(text);
 }
 
@@ -111,39 +113,39 @@ static void answer(struct component *base, struct http_request *request)
             respond_page(base, request, routes[i].page);
             return;
         }
-    page_respond_text(base, request, 404, "404 page not found\n");
+    http_extension_respond_text(base, request, 404, "404 page not found\n");
 }
 
 static bool zpages_extension_check(const void *config, struct error *error)
 {
     const struct zpages_extension_config *self = config;
     assert(self != NULL);
-    return page_extension_check(&self->server, "localhost:55679", error);
+    return http_extension_check(&self->server, "localhost:55679", error);
 }
 
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
     const struct zpages_extension_config *config = base->config;
     assert(base->service != NULL);
-    return page_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, answer, error);
 }
 
 static bool zpages_extension_start(struct component *base, struct error *error)
 {
     assert(error != NULL);
-    return page_extension_listen(base, "Starting zPages extension", error);
+    return http_extension_listen(base, "Starting zPages extension", error);
 }
 
 const struct component_factory zpages_extension_factory = {
     .type = "zpages",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct page_extension),
+    .instance_size = sizeof(struct http_extension),
     .config_size = sizeof(struct zpages_extension_config),
     .fields = zpages_extension_fields,
     .check = zpages_extension_check,
     .create = zpages_extension_create,
     .start = zpages_extension_start,
-    .stop = page_extension_stop,
-    .destroy = page_extension_destroy,
+    .stop = http_extension_stop,
+    .destroy = http_extension_destroy,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is remembered of credentials, and how much time new ones get. */
-#include "extensions/auth_verdicts.h"
+#include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"
 #include "src/base/digest.h"
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-static struct auth_verdicts *verdicts;
+static struct auth_cache *cache;
 
 static int set_up(void **state)
 {
@@ -23,14 +23,14 @@ static int set_up(void **state)
     (void)state;
     assert_true(digest_prepare(&error));
     clock_fake_start(1000 * (uint64_t)NS_PER_S, 0);
-    verdicts = auth_verdicts_create();
+    cache = auth_cache_create();
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    auth_verdicts_destroy(verdicts);
+    auth_cache_destroy(cache);
     clock_fake_stop();
     return 0;
 }
@@ -45,15 +45,15 @@ static void wrong_ones_do_not_push_out_right_ones(void **state)
 {
     char room[32];
     (void)state;
-    auth_verdicts_keep(verdicts, slice_of_text("right"), true);
+    auth_cache_add(cache, slice_of_text("right"), true);
     for (unsigned i = 0; i < 2 * AUTH_WRONG_KEPT_MAX; i++)
-        auth_verdicts_keep(verdicts, numbered(room, sizeof(room), i), false);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text("right")), AUTH_WAS_RIGHT);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text("0")), AUTH_UNKNOWN);
+        auth_cache_add(cache, numbered(room, sizeof(room), i), false);
+    assert_int_equal(auth_cache_find(cache, slice_of_text("right")), AUTH_WAS_RIGHT);
+    assert_int_equal(auth_cache_find(cache, slice_of_text("0")), AUTH_UNKNOWN);
     numbered(room, sizeof(room), 2 * AUTH_WRONG_KEPT_MAX - 1);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text(room)), AUTH_WAS_WRONG);
-    auth_verdicts_clear(verdicts);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text("right")), AUTH_UNKNOWN);
+    assert_int_equal(auth_cache_find(cache, slice_of_text(room)), AUTH_WAS_WRONG);
+    auth_cache_clear(cache);
+    assert_int_equal(auth_cache_find(cache, slice_of_text("right")), AUTH_UNKNOWN);
 }
 
 static void the_oldest_is_forgotten(void **state)
@@ -61,29 +61,29 @@ static void the_oldest_is_forgotten(void **state)
     char room[32];
     (void)state;
     for (unsigned i = 0; i <= AUTH_RIGHT_KEPT_MAX; i++)
-        auth_verdicts_keep(verdicts, numbered(room, sizeof(room), i), true);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text("0")), AUTH_UNKNOWN);
-    assert_int_equal(auth_verdicts_find(verdicts, slice_of_text("1")), AUTH_WAS_RIGHT);
+        auth_cache_add(cache, numbered(room, sizeof(room), i), true);
+    assert_int_equal(auth_cache_find(cache, slice_of_text("0")), AUTH_UNKNOWN);
+    assert_int_equal(auth_cache_find(cache, slice_of_text("1")), AUTH_WAS_RIGHT);
 }
 
 static void checking_gets_a_share_of_time(void **state)
 {
     (void)state;
-    assert_true(auth_verdicts_may_check(verdicts));
-    auth_verdicts_spend(verdicts, (uint64_t)AUTH_CHECK_BURST_NS);
-    assert_false(auth_verdicts_may_check(verdicts));
+    assert_true(auth_cache_may_check(cache));
+    auth_cache_spend(cache, (uint64_t)AUTH_CHECK_BURST_NS);
+    assert_false(auth_cache_may_check(cache));
     clock_fake_advance(NS_PER_S);
-    assert_true(auth_verdicts_may_check(verdicts));
-    auth_verdicts_spend(verdicts, NS_PER_S / AUTH_CHECK_SHARE + NS_PER_S / 2);
+    assert_true(auth_cache_may_check(cache));
+    auth_cache_spend(cache, NS_PER_S / AUTH_CHECK_SHARE + NS_PER_S / 2);
     clock_fake_advance(NS_PER_S);
-    assert_false(auth_verdicts_may_check(verdicts));
+    assert_false(auth_cache_may_check(cache));
     clock_fake_advance(5 * (uint64_t)NS_PER_S);
-    assert_true(auth_verdicts_may_check(verdicts));
+    assert_true(auth_cache_may_check(cache));
     /* A long rest gives one burst, not more. */
     clock_fake_advance(86400 * (uint64_t)NS_PER_S);
-    assert_true(auth_verdicts_may_check(verdicts));
-    auth_verdicts_spend(verdicts, (uint64_t)AUTH_CHECK_BURST_NS);
-    assert_false(auth_verdicts_may_check(verdicts));
+    assert_true(auth_cache_may_check(cache));
+    auth_cache_spend(cache, (uint64_t)AUTH_CHECK_BURST_NS);
+    assert_false(auth_cache_may_check(cache));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server of an extension that answers requests, from create to destroy. Runs on lane 0. */
-#include "extensions/page_extension.h"
+#include "extensions/http_extension.h"
 
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -13,13 +13,13 @@
 
 enum { REASON_MAX = 512 };
 
-static struct page_extension *page_extension_of(struct component *base)
+static struct http_extension *http_extension_of(struct component *base)
 {
     assert(base->factory->kind == EXTENSION);
-    return (struct page_extension *)base;
+    return (struct http_extension *)base;
 }
 
-bool page_extension_check(const struct http_server_config *config, const char *example,
+bool http_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error)
 {
     assert(example != NULL);
@@ -30,7 +30,7 @@ bool page_extension_check(const struct http_server_config *config, const char *e
 }
 
 /* The answer lacks only the headers that the user wants in all of them. */
-static void finish(struct page_extension *self, struct http_request *request,
+static void finish(struct http_extension *self, struct http_request *request,
                    struct http_response *response)
 {
     assert(response->status >= 200);
@@ -38,37 +38,39 @@ static void finish(struct page_extension *self, struct http_request *request,
     http_respond(request, response);
 }
 
-void page_respond(struct component *base, struct http_request *request,
-                  struct http_response *response)
+void http_extension_respond(struct component *base, struct http_request *request,
+                            struct http_response *response)
 {
-    struct page_extension *self = page_extension_of(base);
+    struct http_extension *self = http_extension_of(base);
     struct server_cors_room room;
     assert(request != NULL);
     server_cors_add(&self->cors, request, &room, response);
     finish(self, request, response);
 }
 
-void page_respond_typed(struct component *base, struct http_request *request, unsigned status,
-                        const char *type, struct slice body)
+void http_extension_respond_body(struct component *base, struct http_request *request,
+                                 unsigned status, const char *type, struct slice body)
 {
     assert(type != NULL);
-    page_respond(base, request,
-                 &(struct http_response){
-                     .status = status,
-                     .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
-                     .body = body,
-                 });
+    http_extension_respond(
+        base, request,
+        &(struct http_response){
+            .status = status,
+            .headers = {{"content-type", type}, {"x-content-type-options", "nosniff"}},
+            .body = body,
+        });
 }
 
-void page_respond_text(struct component *base, struct http_request *request, unsigned status,
-                       const char *text)
+void http_extension_respond_text(struct component *base, struct http_request *request,
+                                 unsigned status, const char *text)
 {
     assert(text != NULL);
-    page_respond_typed(base, request, status, "text/plain; charset=utf-8", slice_of_text(text));
+    http_extension_respond_body(base, request, status, "text/plain; charset=utf-8",
+                                slice_of_text(text));
 }
 
 /* Browsers ask first, without credentials. True: it has answered. */
-static bool answer_preflight(struct page_extension *self, struct http_request *request)
+static bool answer_preflight(struct http_extension *self, struct http_request *request)
 {
     struct server_cors_room room;
     struct http_response response;
@@ -81,7 +83,7 @@ static bool answer_preflight(struct page_extension *self, struct http_request *r
 
 static void on_request(struct http_request *request, void *arg)
 {
-    struct page_extension *self = arg;
+    struct http_extension *self = arg;
     struct auth_answer answer;
     assert(self->answer != NULL);
     if (answer_preflight(self, request))
@@ -93,16 +95,16 @@ static void on_request(struct http_request *request, void *arg)
     }
     char text[REASON_MAX];
     snprintf(text, sizeof(text), "%s\n", answer.reason);
-    page_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
+    http_extension_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
 }
 
 /* Bodies are not read: nothing else can come. */
-static const struct http_handler page_handler = {.on_request = on_request};
+static const struct http_handler handler = {.on_request = on_request};
 
-bool page_extension_prepare(struct component *base, const struct http_server_config *config,
-                            page_answer_fn answer, struct error *error)
+bool http_extension_prepare(struct component *base, const struct http_server_config *config,
+                            http_extension_fn answer, struct error *error)
 {
-    struct page_extension *self = page_extension_of(base);
+    struct http_extension *self = http_extension_of(base);
     assert(answer != NULL);
     self->config = config;
     self->answer = answer;
@@ -118,14 +120,14 @@ bool page_extension_prepare(struct component *base, const struct http_server_con
     struct http_server_settings settings = http_server_config_settings(config, base);
     settings.tls = self->tls.context;
     settings.must_answer = true;
-    settings.handler = &page_handler;
+    settings.handler = &handler;
     self->server = http_server_create(&settings);
     return true;
 }
 
-bool page_extension_listen(struct component *base, const char *message, struct error *error)
+bool http_extension_listen(struct component *base, const char *message, struct error *error)
 {
-    struct page_extension *self = page_extension_of(base);
+    struct http_extension *self = http_extension_of(base);
     const struct server_config *listen = &self->config->listen;
     assert(message != NULL);
     if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
@@ -140,15 +142,15 @@ static void on_stopped(void *arg)
     component_stopped(arg);
 }
 
-void page_extension_stop(struct component *base)
+void http_extension_stop(struct component *base)
 {
     assert(lane_is_current(base->lane));
-    http_server_stop(page_extension_of(base)->server, on_stopped, base);
+    http_server_stop(http_extension_of(base)->server, on_stopped, base);
 }
 
-void page_extension_destroy(struct component *base)
+void http_extension_destroy(struct component *base)
 {
-    struct page_extension *self = page_extension_of(base);
+    struct http_extension *self = http_extension_of(base);
     http_server_destroy(self->server);
     server_tls_context_fini(&self->tls);
     server_auth_fini(&self->auth);

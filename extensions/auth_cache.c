@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts by digest. A flood of wrong passwords costs each lane AUTH_CHECK_SHARE of its time and
  * no more; who was let in before does not notice. On the owner's lane. */
-#include "extensions/auth_verdicts.h"
+#include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"
 #include "src/base/digest.h"
@@ -26,7 +26,7 @@ struct circle {
     size_t next;
 };
 
-struct auth_verdicts {
+struct auth_cache {
     uint8_t key[KEY_BYTES]; /* of this process: digests tell nothing outside of it */
     struct circle right;
     struct circle wrong;
@@ -59,12 +59,12 @@ static void circle_add(struct circle *circle, const struct digest *digest)
         circle->count++;
 }
 
-static struct digest digest_of(const struct auth_verdicts *verdicts, struct slice credentials)
+static struct digest digest_of(const struct auth_cache *cache, struct slice credentials)
 {
     struct digest digest;
     assert(credentials.data != NULL);
     uint8_t *keyed = mem_alloc(KEY_BYTES + credentials.size);
-    memcpy(keyed, verdicts->key, KEY_BYTES);
+    memcpy(keyed, cache->key, KEY_BYTES);
     memcpy(keyed + KEY_BYTES, credentials.data, credentials.size);
     digest_sha256(slice_of(keyed, KEY_BYTES + credentials.size), digest.bytes);
     explicit_bzero(keyed, KEY_BYTES + credentials.size);
@@ -72,68 +72,68 @@ static struct digest digest_of(const struct auth_verdicts *verdicts, struct slic
     return digest;
 }
 
-struct auth_verdicts *auth_verdicts_create(void)
+struct auth_cache *auth_cache_create(void)
 {
-    struct auth_verdicts *verdicts = mem_zalloc(sizeof(*verdicts));
-    ssize_t got = getrandom(verdicts->key, KEY_BYTES, 0);
+    struct auth_cache *cache = mem_zalloc(sizeof(*cache));
+    ssize_t got = getrandom(cache->key, KEY_BYTES, 0);
     assert(got == KEY_BYTES);
     (void)got;
-    verdicts->right = circle_create(AUTH_RIGHT_KEPT_MAX);
-    verdicts->wrong = circle_create(AUTH_WRONG_KEPT_MAX);
-    verdicts->time_left_ns = AUTH_CHECK_BURST_NS;
-    verdicts->counted_ns = clock_now_ns();
-    return verdicts;
+    cache->right = circle_create(AUTH_RIGHT_KEPT_MAX);
+    cache->wrong = circle_create(AUTH_WRONG_KEPT_MAX);
+    cache->time_left_ns = AUTH_CHECK_BURST_NS;
+    cache->counted_ns = clock_now_ns();
+    return cache;
 }
 
-void auth_verdicts_destroy(struct auth_verdicts *verdicts)
+void auth_cache_destroy(struct auth_cache *cache)
 {
-    if (verdicts == NULL)
+    if (cache == NULL)
         return;
-    explicit_bzero(verdicts->key, KEY_BYTES);
-    mem_free(verdicts->right.digests);
-    mem_free(verdicts->wrong.digests);
-    mem_free(verdicts);
+    explicit_bzero(cache->key, KEY_BYTES);
+    mem_free(cache->right.digests);
+    mem_free(cache->wrong.digests);
+    mem_free(cache);
 }
 
-enum auth_memory auth_verdicts_find(struct auth_verdicts *verdicts, struct slice credentials)
+enum auth_cached auth_cache_find(struct auth_cache *cache, struct slice credentials)
 {
-    struct digest digest = digest_of(verdicts, credentials);
-    assert(verdicts->right.count <= verdicts->right.capacity);
-    if (circle_has(&verdicts->right, &digest))
+    struct digest digest = digest_of(cache, credentials);
+    assert(cache->right.count <= cache->right.capacity);
+    if (circle_has(&cache->right, &digest))
         return AUTH_WAS_RIGHT;
-    return circle_has(&verdicts->wrong, &digest) ? AUTH_WAS_WRONG : AUTH_UNKNOWN;
+    return circle_has(&cache->wrong, &digest) ? AUTH_WAS_WRONG : AUTH_UNKNOWN;
 }
 
-void auth_verdicts_keep(struct auth_verdicts *verdicts, struct slice credentials, bool is_right)
+void auth_cache_add(struct auth_cache *cache, struct slice credentials, bool is_right)
 {
-    struct digest digest = digest_of(verdicts, credentials);
-    assert(!circle_has(&verdicts->right, &digest));
-    circle_add(is_right ? &verdicts->right : &verdicts->wrong, &digest);
+    struct digest digest = digest_of(cache, credentials);
+    assert(!circle_has(&cache->right, &digest));
+    circle_add(is_right ? &cache->right : &cache->wrong, &digest);
 }
 
-void auth_verdicts_clear(struct auth_verdicts *verdicts)
+void auth_cache_clear(struct auth_cache *cache)
 {
-    assert(verdicts != NULL);
-    verdicts->right.count = verdicts->right.next = 0;
-    verdicts->wrong.count = verdicts->wrong.next = 0;
+    assert(cache != NULL);
+    cache->right.count = cache->right.next = 0;
+    cache->wrong.count = cache->wrong.next = 0;
 }
 
-bool auth_verdicts_may_check(struct auth_verdicts *verdicts)
+bool auth_cache_may_check(struct auth_cache *cache)
 {
     uint64_t now_ns = clock_now_ns();
-    uint64_t gained_ns = (now_ns - verdicts->counted_ns) / AUTH_CHECK_SHARE;
-    assert(now_ns >= verdicts->counted_ns);
-    verdicts->counted_ns = now_ns;
+    uint64_t gained_ns = (now_ns - cache->counted_ns) / AUTH_CHECK_SHARE;
+    assert(now_ns >= cache->counted_ns);
+    cache->counted_ns = now_ns;
     if (gained_ns > (uint64_t)AUTH_CHECK_BURST_NS)
         gained_ns = AUTH_CHECK_BURST_NS;
-    verdicts->time_left_ns += (int64_t)gained_ns;
-    if (verdicts->time_left_ns > AUTH_CHECK_BURST_NS)
-        verdicts->time_left_ns = AUTH_CHECK_BURST_NS;
-    return verdicts->time_left_ns > 0;
+    cache->time_left_ns += (int64_t)gained_ns;
+    if (cache->time_left_ns > AUTH_CHECK_BURST_NS)
+        cache->time_left_ns = AUTH_CHECK_BURST_NS;
+    return cache->time_left_ns > 0;
 }
 
-void auth_verdicts_spend(struct auth_verdicts *verdicts, uint64_t spent_ns)
+void auth_cache_spend(struct auth_cache *cache, uint64_t spent_ns)
 {
     assert(spent_ns < INT64_MAX);
-    verdicts->time_left_ns -= (int64_t)spent_ns;
+    cache->time_left_ns -= (int64_t)spent_ns;
 }
