@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts by digest. A flood of wrong passwords costs each lane AUTH_CHECK_SHARE of its time and
- * no more; who was let in before does not notice. On the owner's lane. */
+/* Two rings of digests. A flood of wrong passwords costs each lane AUTH_CHECK_SHARE of its time at
+ * most; clients that were let in before are not affected. Runs on the owner's lane. */
 #include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"
@@ -18,8 +18,8 @@ struct digest {
     uint8_t bytes[DIGEST_SHA256_BYTES];
 };
 
-/* The last few, in a circle. */
-struct circle {
+/* The newest ones. */
+struct digest_ring {
     struct digest *digests;
     size_t capacity;
     size_t count;
@@ -27,42 +27,31 @@ struct circle {
 };
 
 struct auth_cache {
-    uint8_t key[KEY_BYTES]; /* of this process: digests tell nothing outside of it */
-    struct circle right;
-    struct circle wrong;
-    int64_t time_left_ns; /* for checks; below 0 when the last one took long */
-    uint64_t counted_ns;  /* until then time was given */
+    uint8_t key[KEY_BYTES]; /* of this process, so digests are useless elsewhere */
+    struct digest_ring right;
+    struct digest_ring wrong;
+    int64_t time_left_ns; /* for checks; negative after one that took long */
+    uint64_t counted_ns;  /* when time_left_ns was last increased */
 };
 
-static struct circle circle_create(size_t capacity)
+static struct digest_ring digest_ring_create(size_t capacity)
 {
-    assert(capacity > 0);
-    return (struct circle){.digests = mem_alloc(capacity * sizeof(struct digest)),
-                           .capacity = capacity};
+    return (struct digest_ring){.digests = mem_alloc(capacity * sizeof(struct digest)),
+                                .capacity = capacity};
 }
 
-static bool circle_has(const struct circle *circle, const struct digest *digest)
+static bool digest_ring_has(const struct digest_ring *ring, const struct digest *digest)
 {
-    assert(circle->count <= circle->capacity);
-    for (size_t i = 0; i < circle->count; i++)
-        if (memcmp(&circle->digests[i], digest, sizeof(*digest)) == 0)
+    assert(ring->count <= ring->capacity);
+    for (size_t i = 0; i < ring->count; i++)
+        if (memcmp(&ring->digests[i], digest, sizeof(*digest)) == 0)
             return true;
     return false;
-}
-
-static void circle_add(struct circle *circle, const struct digest *digest)
-{
-    assert(circle->next < circle->capacity);
-    circle->digests[circle->next] = *digest;
-    circle->next = (circle->next + 1) % circle->capacity;
-    if (circle->count < circle->capacity)
-        circle->count++;
 }
 
 static struct digest digest_of(const struct auth_cache *cache, struct slice credentials)
 {
     struct digest digest;
-    assert(credentials.data != NULL);
     uint8_t *keyed = mem_alloc(KEY_BYTES + credentials.size);
     memcpy(keyed, cache->key, KEY_BYTES);
     memcpy(keyed + KEY_BYTES, credentials.data, credentials.size);
@@ -77,9 +66,8 @@ struct auth_cache *auth_cache_create(void)
     struct auth_cache *cache = mem_zalloc(sizeof(*cache));
     ssize_t got = getrandom(cache->key, KEY_BYTES, 0);
     assert(got == KEY_BYTES);
-    (void)got;
-    cache->right = circle_create(AUTH_RIGHT_KEPT_MAX);
-    cache->wrong = circle_create(AUTH_WRONG_KEPT_MAX);
+    cache->right = digest_ring_create(AUTH_RIGHT_KEPT_MAX);
+    cache->wrong = digest_ring_create(AUTH_WRONG_KEPT_MAX);
     cache->time_left_ns = AUTH_CHECK_BURST_NS;
     cache->counted_ns = clock_now_ns();
     return cache;
@@ -98,22 +86,24 @@ void auth_cache_destroy(struct auth_cache *cache)
 enum auth_cached auth_cache_find(struct auth_cache *cache, struct slice credentials)
 {
     struct digest digest = digest_of(cache, credentials);
-    assert(cache->right.count <= cache->right.capacity);
-    if (circle_has(&cache->right, &digest))
+    if (digest_ring_has(&cache->right, &digest))
         return AUTH_WAS_RIGHT;
-    return circle_has(&cache->wrong, &digest) ? AUTH_WAS_WRONG : AUTH_UNKNOWN;
+    return digest_ring_has(&cache->wrong, &digest) ? AUTH_WAS_WRONG : AUTH_UNKNOWN;
 }
 
 void auth_cache_add(struct auth_cache *cache, struct slice credentials, bool is_right)
 {
     struct digest digest = digest_of(cache, credentials);
-    assert(!circle_has(&cache->right, &digest));
-    circle_add(is_right ? &cache->right : &cache->wrong, &digest);
+    assert(!digest_ring_has(&cache->right, &digest));
+    struct digest_ring *ring = is_right ? &cache->right : &cache->wrong;
+    ring->digests[ring->next] = digest;
+    ring->next = (ring->next + 1) % ring->capacity;
+    if (ring->count < ring->capacity)
+        ring->count++;
 }
 
 void auth_cache_clear(struct auth_cache *cache)
 {
-    assert(cache != NULL);
     cache->right.count = cache->right.next = 0;
     cache->wrong.count = cache->wrong.next = 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of credentials that were checked before, by keyed digests of them, and how
- * much time a lane may spend on checking new ones. One owner, on its lane. */
+/* Remembers checked credentials by keyed digests, and bounds the time that a lane spends on
+ * checking new ones. One owner, on its lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,15 +12,16 @@ struct auth_cache;
 
 enum auth_cached { AUTH_UNKNOWN, AUTH_WAS_RIGHT, AUTH_WAS_WRONG };
 
-/* digest_prepare came before. */
+/* Call digest_prepare first. */
 struct auth_cache *auth_cache_create(void);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void auth_cache_destroy(struct auth_cache *cache);
 enum auth_cached auth_cache_find(struct auth_cache *cache, struct slice credentials);
-/* Of many, the oldest are forgotten; wrong ones do not push out right ones. */
+/* Adds credentials that are not in the cache. The oldest are evicted; wrong ones never evict right
+ * ones. */
 void auth_cache_add(struct auth_cache *cache, struct slice credentials, bool is_right);
-/* Forgets all: the passwords have changed. */
+/* To be called when the passwords change. */
 void auth_cache_clear(struct auth_cache *cache);
-/* Whether there is time left for another check; auth_cache_spend says how long it took. */
+/* Whether there is time for another check; tell auth_cache_spend how long it took. */
 bool auth_cache_may_check(struct auth_cache *cache);
 void auth_cache_spend(struct auth_cache *cache, uint64_t spent_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* basicauth (RFC 7617): servers look users up in htpasswd lines, clients send one user's name and
- * password. Files are read again when they change. Each user of the extension has an instance of
- * its own, on its lane. */
+/* basicauth (RFC 7617): servers check users against htpasswd lines, clients send a name and a
+ * password. Files are read again when they change. Each component that uses the extension has an
+ * instance of its own, on its lane. */
 #include "extensions/auth_cache.h"
 #include "extensions/htpasswd.h"
 #include "src/base/base64.h"
@@ -71,26 +71,24 @@ static const struct config_field basicauth_extension_fields[] = {
 
 struct basicauth {
     struct authenticator base;
-    struct htpasswd *htpasswd; /* servers; NULL: it is a client's */
+    struct htpasswd *htpasswd; /* servers; NULL: for a client */
     struct auth_cache *cache;
     struct watched_file file;
-    char *raw;     /* of the last request: what stood behind "Basic " */
-    char *decoded; /* user and password, each with a terminator */
+    char *raw;     /* of the last request: what follows "Basic " */
+    char *decoded; /* user and password, each NUL-terminated */
     struct watched_file username_file;
     struct watched_file password_file;
-    char *value; /* clients: of the header */
+    char *value; /* clients: the header's value */
 };
 
 static struct basicauth *basicauth_of(struct authenticator *base)
 {
-    assert(base != NULL);
     return (struct basicauth *)base;
 }
 
 static bool basicauth_extension_check(const void *section, struct error *error)
 {
     const struct basicauth_extension_config *config = section;
-    assert(config != NULL);
     if (config->has_htpasswd && config->has_client)
         return error_set(error, "only one of `htpasswd` or `client_auth` can be specified") ||
                error_at(error, "client_auth");
@@ -113,7 +111,6 @@ static void load_users(struct basicauth *self)
     const struct basicauth_extension_config *config = self->base.config;
     size_t broken = 0;
     struct error error;
-    assert(self->htpasswd != NULL);
     if (self->file.path != NULL &&
         !htpasswd_check(slice_of(self->file.text, self->file.size), &error)) {
         log_error(self->base.logger, "A file with credentials is refused; those before stay",
@@ -132,11 +129,10 @@ static void load_users(struct basicauth *self)
         log_warn(self->base.logger, "There are no users in htpasswd: nobody is let in");
 }
 
-/* Whether the file is another one now. */
+/* Whether the file has changed and was read again. */
 static bool has_changed(const struct basicauth *self, struct watched_file *file)
 {
     struct error error;
-    assert(self->base.logger != NULL);
     if (file->path == NULL)
         return false;
     enum watched_change change = watched_file_look(file, &error);
@@ -149,35 +145,9 @@ static bool has_changed(const struct basicauth *self, struct watched_file *file)
     return change == WATCHED_CHANGED;
 }
 
-/* "Basic " and base64 of "user:password", split into the buffers of self. */
-static bool parse(struct basicauth *self, struct slice header, const char **ret_reason)
-{
-    enum { PREFIX_BYTES = 6 };
-    assert(ret_reason != NULL);
-    *ret_reason = "invalid authorization scheme prefix";
-    if (header.size < PREFIX_BYTES ||
-        strncasecmp((const char *)header.data, "Basic ", PREFIX_BYTES) != 0)
-        return false;
-    *ret_reason = "invalid authorization format";
-    size_t size = header.size - PREFIX_BYTES;
-    secret_free(self->raw);
-    secret_free(self->decoded);
-    self->raw = mem_alloc(size + 1);
-    self->decoded = mem_zalloc(size + 1);
-    memcpy(self->raw, header.data + PREFIX_BYTES, size);
-    self->raw[size] = '\0';
-    size_t decoded = 0;
-    bool is_decoded = base64_decode(slice_of(self->raw, size), (uint8_t *)self->decoded, &decoded);
-    if (!is_decoded || memchr(self->decoded, '\0', decoded) != NULL)
-        return false;
-    self->decoded[decoded] = '\0';
-    return strchr(self->decoded, ':') != NULL;
-}
-
 static enum auth_verdict check(struct basicauth *self, const char *user, const char *password)
 {
     struct slice credentials = slice_of_text(self->raw);
-    assert(password != NULL);
     enum auth_cached memory = auth_cache_find(self->cache, credentials);
     if (memory != AUTH_UNKNOWN)
         return memory == AUTH_WAS_RIGHT ? AUTH_GRANTED : AUTH_DENIED;
@@ -194,15 +164,35 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
                                                 const struct auth_request *request,
                                                 struct auth_answer *ret_answer)
 {
+    static const char prefix[] = "Basic ";
+    const size_t prefix_bytes = sizeof(prefix) - 1;
     struct basicauth *self = basicauth_of(base);
     struct slice header = request->header(request, "authorization");
-    assert(self->htpasswd != NULL);
     if (has_changed(self, &self->file))
         load_users(self);
-    ret_answer->reason = "no basic auth provided";
-    if (header.size == 0 || !parse(self, header, &ret_answer->reason))
+    ret_answer->reason =
+        header.size == 0 ? "no basic auth provided" : "invalid authorization scheme prefix";
+    if (header.size < prefix_bytes ||
+        strncasecmp((const char *)header.data, prefix, prefix_bytes) != 0)
         return AUTH_DENIED;
+
+    /* base64 of "user:password". */
+    size_t size = header.size - prefix_bytes;
+    size_t decoded = 0;
+    secret_free(self->raw);
+    secret_free(self->decoded);
+    self->raw = mem_alloc(size + 1);
+    self->decoded = mem_zalloc(size + 1);
+    memcpy(self->raw, header.data + prefix_bytes, size);
+    self->raw[size] = '\0';
+    ret_answer->reason = "invalid authorization format";
+    if (!base64_decode(slice_of(self->raw, size), (uint8_t *)self->decoded, &decoded) ||
+        memchr(self->decoded, '\0', decoded) != NULL)
+        return AUTH_DENIED;
+    self->decoded[decoded] = '\0';
     char *password = strchr(self->decoded, ':');
+    if (password == NULL)
+        return AUTH_DENIED;
     *password++ = '\0';
     enum auth_verdict verdict = check(self, self->decoded, password);
     explicit_bzero(password, strlen(password));
@@ -216,14 +206,12 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
     return AUTH_GRANTED;
 }
 
-/* A file's content without the blanks around it, or what stands in the configuration. */
+/* The file's content without surrounding white space, or the text from the configuration. */
 static struct slice resolve(const struct watched_file *file, const char *text)
 {
-    struct slice found =
-        file->path != NULL ? slice_of(file->text, file->size) : slice_of_text(text);
     if (file->path == NULL)
-        return found;
-    assert(file->text != NULL);
+        return slice_of_text(text);
+    struct slice found = slice_of(file->text, file->size);
     while (found.size > 0 && isspace(found.data[0]))
         found = slice_of(found.data + 1, found.size - 1);
     while (found.size > 0 && isspace(found.data[found.size - 1]))
@@ -238,7 +226,6 @@ static void make_value(struct basicauth *self)
     struct slice user = resolve(&self->username_file, config->client.username);
     struct slice password = resolve(&self->password_file, config->client.password);
     size_t size = user.size + 1 + password.size;
-    assert(config->has_client);
     char *plain = mem_alloc(size + 1);
     snprintf(plain, size + 1, "%.*s:%.*s", (int)user.size, (const char *)user.data,
              (int)password.size, (const char *)password.data);
@@ -255,7 +242,6 @@ static void make_value(struct basicauth *self)
 static struct auth_header basicauth_credentials(struct authenticator *base)
 {
     struct basicauth *self = basicauth_of(base);
-    assert(self->value != NULL);
     bool is_new = has_changed(self, &self->username_file);
     is_new |= has_changed(self, &self->password_file);
     if (is_new)
@@ -266,7 +252,6 @@ static struct auth_header basicauth_credentials(struct authenticator *base)
 static bool open_file(struct watched_file *file, const char *path, size_t max_bytes,
                       struct error *error)
 {
-    assert(path != NULL);
     return path[0] == '\0' || watched_file_open(file, path, max_bytes, error);
 }
 
@@ -292,7 +277,6 @@ static bool prepare_server(struct basicauth *self, struct error *error)
 static bool prepare_client(struct basicauth *self, struct error *error)
 {
     const struct basicauth_extension_config *config = self->base.config;
-    assert(config->has_client);
     if (!open_file(&self->username_file, config->client.username_file, SECRET_FILE_BYTES_MAX,
                    error))
         return error_at(error, "username_file") || error_at(error, "client_auth");
@@ -333,7 +317,6 @@ static struct authenticator *basicauth_create(const void *section, const struct 
 static bool basicauth_serves(const void *section, enum auth_side side)
 {
     const struct basicauth_extension_config *config = section;
-    assert(config != NULL);
     return side == AUTH_SERVER ? config->has_htpasswd : config->has_client;
 }
 

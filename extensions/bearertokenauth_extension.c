@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bearertokenauth: one header that holds a token. Servers compare it with all tokens they know,
- * clients send the first. Tokens in a file are read again when it changes. Each user has an
- * instance of its own, on its lane. */
+/* bearertokenauth: a header with a token. Servers compare it with all configured tokens, clients
+ * send the first. Tokens in a file are read again when it changes. Each component that uses the
+ * extension has an instance of its own, on its lane. */
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
@@ -44,31 +44,19 @@ struct bearer_token {
     struct authenticator base;
     struct watched_file file; /* path NULL: none */
     char *name;               /* of the header, in lower case */
-    char *missing;            /* what is said when it is not there */
+    char *missing;            /* error for a request without it */
     size_t values_count;
-    char **values; /* the whole header: "Bearer x" */
+    char **values; /* of the header: "Bearer x" */
 };
 
 static struct bearer_token *bearer_token_of(struct authenticator *base)
 {
-    assert(base != NULL);
     return (struct bearer_token *)base;
 }
 
 static bool is_header_value(const char *text)
 {
-    assert(text != NULL);
     return http1_is_all(slice_of_text(text), HTTP1_VALUE);
-}
-
-/* What stands between blanks and line ends has to be fit for a header. */
-static bool is_token_text(const char *text)
-{
-    assert(text != NULL);
-    for (; *text != '\0'; text++)
-        if (!isspace((unsigned char)*text) && !http1_is_all(slice_of(text, 1), HTTP1_VALUE))
-            return false;
-    return true;
 }
 
 static bool refuse_control(struct error *error)
@@ -79,28 +67,9 @@ static bool refuse_control(struct error *error)
                      "filename, which tolerate it");
 }
 
-static bool check_tokens(const struct bearertokenauth_extension_config *config, struct error *error)
-{
-    assert(error != NULL);
-    if (!is_header_value(config->scheme))
-        return refuse_control(error) || error_at(error, "scheme");
-    if (!is_token_text(config->token))
-        return refuse_control(error) || error_at(error, "token");
-    for (size_t i = 0; i < config->tokens.count; i++) {
-        if (config->tokens.texts[i][0] == '\0')
-            return error_set(error, "found an empty token, which would let everybody in; is an "
-                                    "environment variable not set?") ||
-                   error_at_index(error, i) || error_at(error, "tokens");
-        if (!is_header_value(config->tokens.texts[i]))
-            return refuse_control(error) || error_at_index(error, i) || error_at(error, "tokens");
-    }
-    return true;
-}
-
 static bool bearertokenauth_extension_check(const void *section, struct error *error)
 {
     const struct bearertokenauth_extension_config *config = section;
-    assert(config != NULL);
     bool has_token = config->token[0] != '\0';
     if (!has_token && config->tokens.count == 0 && config->filename[0] == '\0')
         return error_set(error, "no bearer token provided: expected token, tokens or filename");
@@ -110,7 +79,20 @@ static bool bearertokenauth_extension_check(const void *section, struct error *e
     if (!http1_is_token(slice_of_text(config->header)))
         return error_set(error, "\"%s\" is no header name", config->header) ||
                error_at(error, "header");
-    return check_tokens(config, error);
+    if (!is_header_value(config->scheme))
+        return refuse_control(error) || error_at(error, "scheme");
+    for (const char *at = config->token; *at != '\0'; at++) /* words and line ends, as in a file */
+        if (!isspace((unsigned char)*at) && !http1_is_all(slice_of(at, 1), HTTP1_VALUE))
+            return refuse_control(error) || error_at(error, "token");
+    for (size_t i = 0; i < config->tokens.count; i++) {
+        if (config->tokens.texts[i][0] == '\0')
+            return error_set(error, "found an empty token, which would let everybody in; is an "
+                                    "environment variable not set?") ||
+                   error_at_index(error, i) || error_at(error, "tokens");
+        if (!is_header_value(config->tokens.texts[i]))
+            return refuse_control(error) || error_at_index(error, i) || error_at(error, "tokens");
+    }
+    return true;
 }
 
 static void clear_values(struct bearer_token *self)
@@ -127,7 +109,6 @@ static void add_value(struct bearer_token *self, struct slice token)
 {
     const struct bearertokenauth_extension_config *config = self->base.config;
     size_t size = strlen(config->scheme) + token.size + 2;
-    assert(token.data != NULL);
     char *value = mem_alloc(size);
     snprintf(value, size, "%s%s%.*s", config->scheme, config->scheme[0] != '\0' ? " " : "",
              (int)token.size, (const char *)token.data);
@@ -135,11 +116,10 @@ static void add_value(struct bearer_token *self, struct slice token)
     self->values[self->values_count++] = value;
 }
 
-/* The first word of each line that has one, as Go reads files and `token` alike. */
+/* Takes the first word of each line, which is how the Go collector reads files and `token`. */
 static void take_words(struct bearer_token *self, const char *text)
 {
     clear_values(self);
-    assert(text != NULL);
     for (const char *line = text; *line != '\0';) {
         size_t size = strcspn(line, "\n");
         const char *end = line + size;
@@ -160,7 +140,6 @@ static void look_at_file(struct bearer_token *self)
     struct error error;
     if (self->file.path == NULL)
         return;
-    assert(self->base.logger != NULL);
     switch (watched_file_look(&self->file, &error)) {
     case WATCHED_CHANGED:
         take_words(self, self->file.text);
@@ -175,15 +154,6 @@ static void look_at_file(struct bearer_token *self)
     }
 }
 
-static bool open_file(struct bearer_token *self, const char *path, struct error *error)
-{
-    assert(path[0] != '\0');
-    if (!watched_file_open(&self->file, path, SECRET_FILE_BYTES_MAX, error))
-        return error_prefix(error, "filename");
-    take_words(self, self->file.text);
-    return self->values_count > 0 || error_set(error, "filename: %s holds no token", path);
-}
-
 static void bearer_token_destroy(struct authenticator *base)
 {
     struct bearer_token *self = bearer_token_of(base);
@@ -194,33 +164,33 @@ static void bearer_token_destroy(struct authenticator *base)
     mem_free(self);
 }
 
-static void set_names(struct bearer_token *self, const char *header)
-{
-    static const char text[] = "missing or empty authorization header: ";
-    size_t size = sizeof(text) + strlen(header);
-    assert(header[0] != '\0');
-    self->missing = mem_alloc(size);
-    snprintf(self->missing, size, "%s%s", text, header);
-    self->name = mem_copy_text(header);
-    for (char *at = self->name; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-}
-
 static struct authenticator *bearer_token_create(const void *section, const struct logger *logger,
                                                  struct error *error)
 {
+    static const char missing[] = "missing or empty authorization header: ";
     const struct bearertokenauth_extension_config *config = section;
-    assert(config != NULL);
     struct bearer_token *self = mem_zalloc(sizeof(*self));
+    size_t missing_bytes = sizeof(missing) + strlen(config->header);
     self->base = (struct authenticator){.config = config, .logger = logger};
-    set_names(self, config->header);
+    self->missing = mem_alloc(missing_bytes);
+    snprintf(self->missing, missing_bytes, "%s%s", missing, config->header);
+    self->name = mem_copy_text(config->header);
+    for (char *at = self->name; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
     for (size_t i = 0; i < config->tokens.count; i++)
         add_value(self, slice_of_text(config->tokens.texts[i]));
     bool is_read = true;
-    if (self->values_count == 0 && config->filename[0] != '\0')
-        is_read = open_file(self, config->filename, error);
-    else if (self->values_count == 0)
+    if (self->values_count == 0 && config->filename[0] != '\0') {
+        is_read = watched_file_open(&self->file, config->filename, SECRET_FILE_BYTES_MAX, error);
+        if (is_read)
+            take_words(self, self->file.text);
+        else
+            error_prefix(error, "filename");
+        if (is_read && self->values_count == 0)
+            is_read = error_set(error, "filename: %s holds no token", config->filename);
+    } else if (self->values_count == 0) {
         take_words(self, config->token);
+    }
     if (is_read)
         return &self->base;
     bearer_token_destroy(&self->base);
@@ -229,7 +199,7 @@ static struct authenticator *bearer_token_create(const void *section, const stru
 
 static bool bearer_token_serves(const void *config, enum auth_side side)
 {
-    assert(config != NULL);
+    (void)config;
     return side == AUTH_SERVER || side == AUTH_CLIENT;
 }
 
@@ -239,7 +209,6 @@ static enum auth_verdict bearer_token_authenticate(struct authenticator *base,
 {
     struct bearer_token *self = bearer_token_of(base);
     struct slice presented = request->header(request, self->name);
-    assert(ret_answer != NULL);
     look_at_file(self);
     if (presented.data == NULL) {
         ret_answer->reason = self->missing;

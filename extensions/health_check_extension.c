@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* health_check: tells probes over HTTP whether the service is ready. Answers as the Go
- * collector's extension does: 200 once pipelines run, 503 before and while they stop. Runs on
- * lane 0. */
+/* health_check: responds to HTTP probes as the Go collector's extension does, with 200 while
+ * pipelines run, and 503 before and while they stop. Runs on lane 0. */
 #include "extensions/http_extension.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -17,17 +16,17 @@
 #include <string.h>
 #include <time.h>
 
-/* How often it looks whether the service has become ready; once it has, never again. */
+/* How often it checks whether the service is ready, until it is. */
 #define READY_CHECK_NS ((uint64_t)20 * NS_PER_MS)
 
-enum { TIME_TEXT_MAX = 64, ANSWER_TEXT_MAX = 256 };
+enum { TIME_TEXT_MAX = 64, STATUS_TEXT_MAX = 256 };
 
 struct health_check_body_config {
     const char *healthy;
     const char *unhealthy;
 };
 
-/* Of a section that only holds keys without effect. */
+/* For a section whose keys have no effect. */
 struct health_check_unused_config {
     bool unused;
 };
@@ -42,7 +41,7 @@ struct health_check_extension_config {
 };
 
 struct health_check_extension {
-    struct http_extension page;
+    struct http_extension http;
     struct timer ready_check;
     bool was_ready;
     bool is_stopping;
@@ -50,9 +49,9 @@ struct health_check_extension {
 
 static const struct config_field health_check_body_fields[] = {
     CONFIG_TEXT(struct health_check_body_config, healthy, "healthy", "",
-                "Body of the answer while the service is ready."),
+                "Body of the response while the service is ready."),
     CONFIG_TEXT(struct health_check_body_config, unhealthy, "unhealthy", "",
-                "Body of the answer while it is not."),
+                "Body of the response while it is not."),
     CONFIG_END,
 };
 
@@ -67,7 +66,7 @@ static const struct config_field health_check_pipeline_fields[] = {
 static const struct config_field health_check_extension_fields[] = {
     HTTP_EXTENSION_ROWS(OWNER, server, "localhost:13133", "false"),
     CONFIG_TEXT(OWNER, path, "path", "/",
-                "Path of the answer; one that ends in / stands for all paths below it."),
+                "Path of the status; one that ends in / stands for all paths below it."),
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
                     CONFIG_NULL_IS_OFF, "response_body", health_check_body_fields, NULL,
                     "Fixed bodies instead of the JSON status."),
@@ -89,38 +88,29 @@ static struct health_check_extension *health_check_extension_of(struct component
     return (struct health_check_extension *)base;
 }
 
-static const struct health_check_extension_config *config_of(
-    const struct health_check_extension *self)
-{
-    assert(self->page.base.config != NULL);
-    return self->page.base.config;
-}
-
 static bool is_ready(const struct health_check_extension *self)
 {
-    const struct service_view *service = self->page.base.service;
-    assert(service != NULL);
+    const struct service_view *service = self->http.base.service;
     return !self->is_stopping && service->is_ready(service);
 }
 
-/* Logs a change since the last look. */
+/* Logs a change of the state. */
 static void note_state(struct health_check_extension *self, bool is_now_ready)
 {
-    assert(lane_is_current(self->page.base.lane));
+    assert(lane_is_current(self->http.base.lane));
     if (is_now_ready == self->was_ready)
         return;
     self->was_ready = is_now_ready;
-    log_info(&self->page.base.logger, "Health Check state change",
+    log_info(&self->http.base.logger, "Health Check state change",
              log_text("status", is_now_ready ? "ready" : "unavailable"));
 }
 
 static void on_ready_check(struct timer *timer, void *arg)
 {
     struct health_check_extension *self = arg;
-    assert(timer == &self->ready_check);
     note_state(self, is_ready(self));
     if (!self->was_ready)
-        lane_timer_start(self->page.base.lane, timer, READY_CHECK_NS);
+        lane_timer_start(self->http.base.lane, timer, READY_CHECK_NS);
 }
 
 /* The fraction of a second as Go prints it: ".5", or nothing. */
@@ -138,7 +128,6 @@ static void print_fraction(char text[TIME_TEXT_MAX], uint64_t ns)
 /* RFC 3339 in UTC. */
 static void print_time(char text[TIME_TEXT_MAX], uint64_t wall_ns)
 {
-    assert(wall_ns > 0);
     time_t second = (time_t)(wall_ns / NS_PER_S);
     struct tm utc;
     char fraction[TIME_TEXT_MAX];
@@ -169,62 +158,49 @@ static void print_uptime(char text[TIME_TEXT_MAX], uint64_t ns)
              fraction);
 }
 
-static void print_status(const struct health_check_extension *self, bool is_now_ready,
-                         char text[ANSWER_TEXT_MAX])
-{
-    assert(text != NULL);
-    char since[TIME_TEXT_MAX] = "0001-01-01T00:00:00Z";
-    char uptime[TIME_TEXT_MAX] = "";
-    if (is_now_ready) {
-        const struct service_view *service = self->page.base.service;
-        uint64_t now_ns = clock_wall_ns();
-        uint64_t since_ns = service->ready_since_wall_ns(service);
-        print_time(since, since_ns);
-        print_uptime(uptime, now_ns > since_ns ? now_ns - since_ns : 0);
-    }
-    snprintf(text, ANSWER_TEXT_MAX, "{\"status\":\"%s\",\"upSince\":\"%s\",\"uptime\":\"%s\"}",
-             is_now_ready ? "Server available" : "Server not available", since, uptime);
-}
-
-/* As Go's mux: a path is itself, one that ends in "/" is all below it too. */
-static bool has_path(const struct http_request *request, const char *path)
-{
-    struct slice asked = http_request_path(request);
-    size_t size = strlen(path);
-    assert(size > 0);
-    if (path[size - 1] == '/' && asked.size > size)
-        asked.size = size;
-    return slice_equal_text(asked, path);
-}
-
-static void answer(struct component *base, struct http_request *request)
+static void respond(struct component *base, struct http_request *request)
 {
     struct health_check_extension *self = health_check_extension_of(base);
-    const struct health_check_extension_config *config = config_of(self);
+    const struct health_check_extension_config *config = base->config;
+    const struct service_view *service = base->service;
     bool is_now_ready = is_ready(self);
-    char status[ANSWER_TEXT_MAX];
-    const char *body = status;
-    struct http_response response = {.status = is_now_ready ? 200 : 503};
-    assert(request != NULL);
     note_state(self, is_now_ready);
-    if (!has_path(request, config->path)) {
+
+    /* As Go's mux: a path that ends in "/" also stands for all below it. */
+    struct slice path = http_request_path(request);
+    size_t path_bytes = strlen(config->path);
+    if (config->path[path_bytes - 1] == '/' && path.size > path_bytes)
+        path.size = path_bytes;
+    if (!slice_equal_text(path, config->path)) {
         http_extension_respond_text(base, request, 404, "404 page not found\n");
         return;
     }
+
+    struct http_response response = {.status = is_now_ready ? 200 : 503};
+    char status[STATUS_TEXT_MAX];
     response.headers[0] = (struct http_header){"content-type", "text/plain; charset=utf-8"};
     if (config->has_response_body) {
-        body = is_now_ready ? config->response_body.healthy : config->response_body.unhealthy;
+        response.body = slice_of_text(is_now_ready ? config->response_body.healthy
+                                                   : config->response_body.unhealthy);
     } else {
+        char since[TIME_TEXT_MAX] = "0001-01-01T00:00:00Z";
+        char uptime[TIME_TEXT_MAX] = "";
+        if (is_now_ready) {
+            uint64_t now_ns = clock_wall_ns();
+            uint64_t since_ns = service->ready_since_wall_ns(service);
+            print_time(since, since_ns);
+            print_uptime(uptime, now_ns > since_ns ? now_ns - since_ns : 0);
+        }
+        snprintf(status, sizeof(status), "{\"status\":\"%s\",\"upSince\":\"%s\",\"uptime\":\"%s\"}",
+                 is_now_ready ? "Server available" : "Server not available", since, uptime);
         response.headers[0].value = "application/json";
-        print_status(self, is_now_ready, status);
+        response.body = slice_of_text(status);
     }
-    response.body = slice_of_text(body);
     http_extension_respond(base, request, &response);
 }
 
 static bool health_check_extension_check(const void *config, struct error *error)
 {
-    assert(config != NULL);
     const struct health_check_extension_config *self = config;
     if (self->path[0] != '/')
         return error_set(error, "found \"%s\", expected a path that starts with /", self->path) ||
@@ -238,17 +214,14 @@ static bool health_check_extension_check(const void *config, struct error *error
 static bool health_check_extension_create(struct component *base, struct error *error)
 {
     struct health_check_extension *self = health_check_extension_of(base);
-    const struct health_check_extension_config *config = config_of(self);
-    assert(base->service != NULL);
-    assert(lane_is_current(base->lane));
+    const struct health_check_extension_config *config = base->config;
     timer_init(&self->ready_check, on_ready_check, self);
-    return http_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, respond, error);
 }
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
     struct health_check_extension *self = health_check_extension_of(base);
-    assert(error != NULL);
     if (!http_extension_listen(base, "Starting health_check extension", error))
         return false;
     lane_timer_start(base->lane, &self->ready_check, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* htpasswd files. bcrypt and the crypt forms are libcrypt's, which is loaded when it is first
- * needed; MD5 as Apache has it differs from crypt's in one word, so that it is ours. One thread. */
+/* htpasswd files. bcrypt and the crypt forms are done by libcrypt, which is loaded on first use;
+ * Apache's MD5 differs from crypt's in one word, so it is done here. One thread. */
 #include "extensions/htpasswd.h"
 
 #include "src/base/base64.h"
@@ -22,7 +22,7 @@ typedef bool (*matches_fn)(const struct entry *entry, const char *password);
 
 struct entry {
     char *user;
-    char *stored; /* as written, behind the colon */
+    char *stored; /* what follows the colon */
     matches_fn matches;
 };
 
@@ -56,17 +56,15 @@ static bool matches_plain(const struct entry *entry, const char *password)
     static const char prefix[] = "{PLAIN}"; /* nginx writes it */
     struct slice presented = slice_of_text(password);
     struct slice stored = slice_of_text(entry->stored);
-    assert(entry->matches == matches_plain);
     bool is_equal = secret_equal(presented, stored);
     if (strncmp(entry->stored, prefix, strlen(prefix)) == 0)
         is_equal |= secret_equal(presented, slice_of_text(entry->stored + strlen(prefix)));
     return is_equal;
 }
 
-/* The bytes behind a prefix: a SHA-1 digest, and what follows it. False: malformed. */
+/* Decodes what follows a prefix: a SHA-1 digest and perhaps a salt. False: malformed. */
 static bool decode_sha(const char *text, uint8_t *room, size_t *ret_size)
 {
-    assert(ret_size != NULL);
     return base64_decode(slice_of_text(text), room, ret_size) && *ret_size >= DIGEST_SHA1_BYTES;
 }
 
@@ -93,103 +91,96 @@ static bool matches_salted(const char *encoded, const char *password)
 
 static bool matches_sha(const struct entry *entry, const char *password)
 {
-    assert(entry->matches == matches_sha);
     return matches_salted(entry->stored + strlen("{SHA}"), password);
 }
 
 static bool matches_ssha(const struct entry *entry, const char *password)
 {
-    assert(entry->matches == matches_ssha);
     return matches_salted(entry->stored + strlen("{SSHA}"), password);
 }
 
-/* What is hashed in one step of Apache's MD5. */
-struct muddle {
+/* The input of one step of Apache's MD5. */
+struct md5_input {
     uint8_t bytes[3 * PASSWORD_BYTES_MAX];
     size_t size;
 };
 
-static void put(struct muddle *muddle, const void *data, size_t size)
+static void put(struct md5_input *input, const void *data, size_t size)
 {
-    assert(size <= sizeof(muddle->bytes) - muddle->size);
-    memcpy(muddle->bytes + muddle->size, data, size);
-    muddle->size += size;
+    assert(size <= sizeof(input->bytes) - input->size);
+    memcpy(input->bytes + input->size, data, size);
+    input->size += size;
 }
 
-static void hash(struct muddle *muddle, uint8_t digest[static DIGEST_MD5_BYTES])
+static void hash(struct md5_input *input, uint8_t digest[static DIGEST_MD5_BYTES])
 {
-    assert(muddle->size <= sizeof(muddle->bytes));
-    digest_md5(slice_of(muddle->bytes, muddle->size), digest);
-    muddle->size = 0;
+    assert(input->size <= sizeof(input->bytes));
+    digest_md5(slice_of(input->bytes, input->size), digest);
+    input->size = 0;
 }
 
 /* Apache's apr_md5_encode: crypt's MD5 with another magic word. */
 static void apr1_digest(struct slice password, struct slice salt, uint8_t digest[DIGEST_MD5_BYTES])
 {
-    struct muddle muddle = {.size = 0};
+    struct md5_input input = {.size = 0};
     assert(password.size <= PASSWORD_BYTES_MAX / 2);
-    put(&muddle, password.data, password.size);
-    put(&muddle, salt.data, salt.size);
-    put(&muddle, password.data, password.size);
-    hash(&muddle, digest);
-    put(&muddle, password.data, password.size);
-    put(&muddle, "$apr1$", strlen("$apr1$"));
-    put(&muddle, salt.data, salt.size);
+    put(&input, password.data, password.size);
+    put(&input, salt.data, salt.size);
+    put(&input, password.data, password.size);
+    hash(&input, digest);
+    put(&input, password.data, password.size);
+    put(&input, "$apr1$", strlen("$apr1$"));
+    put(&input, salt.data, salt.size);
     for (size_t left = password.size; left > 0; left -= left < 16 ? left : 16)
-        put(&muddle, digest, left < DIGEST_MD5_BYTES ? left : DIGEST_MD5_BYTES);
+        put(&input, digest, left < DIGEST_MD5_BYTES ? left : DIGEST_MD5_BYTES);
     for (size_t bits = password.size; bits > 0; bits >>= 1)
-        put(&muddle, (bits & 1) == 1 ? (const void *)"" : password.data, 1);
-    hash(&muddle, digest);
+        put(&input, (bits & 1) == 1 ? (const void *)"" : password.data, 1);
+    hash(&input, digest);
     for (unsigned round = 0; round < APR1_ROUNDS; round++) {
         bool is_odd = round % 2 == 1;
         if (is_odd)
-            put(&muddle, password.data, password.size);
+            put(&input, password.data, password.size);
         else
-            put(&muddle, digest, DIGEST_MD5_BYTES);
+            put(&input, digest, DIGEST_MD5_BYTES);
         if (round % 3 != 0)
-            put(&muddle, salt.data, salt.size);
+            put(&input, salt.data, salt.size);
         if (round % 7 != 0)
-            put(&muddle, password.data, password.size);
+            put(&input, password.data, password.size);
         if (is_odd)
-            put(&muddle, digest, DIGEST_MD5_BYTES);
+            put(&input, digest, DIGEST_MD5_BYTES);
         else
-            put(&muddle, password.data, password.size);
-        hash(&muddle, digest);
+            put(&input, password.data, password.size);
+        hash(&input, digest);
     }
-    explicit_bzero(&muddle, sizeof(muddle));
-}
-
-static void apr1_text(const uint8_t digest[DIGEST_MD5_BYTES], char text[static 24])
-{
-    static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    static const uint8_t order[5][3] = {{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}};
-    size_t used = 0;
-    for (size_t i = 0; i < 6; i++) {
-        uint32_t bits = i == 5 ? digest[11]
-                               : (uint32_t)digest[order[i][0]] << 16 |
-                                     (uint32_t)digest[order[i][1]] << 8 | digest[order[i][2]];
-        for (unsigned j = 0; j < (i == 5 ? 2u : 4u); j++, bits >>= 6)
-            text[used++] = digits[bits & 0x3f];
-    }
-    assert(used == 22);
-    text[used] = '\0';
+    explicit_bzero(&input, sizeof(input));
 }
 
 static bool matches_apr1(const struct entry *entry, const char *password)
 {
+    static const char digits[] = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    static const uint8_t order[5][3] = {{0, 6, 12}, {1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 5}};
+    enum { ENCODED_BYTES = 22 };
     uint8_t digest[DIGEST_MD5_BYTES];
-    char text[24];
+    char encoded[ENCODED_BYTES];
+    size_t used = 0;
     const char *salt = entry->stored + strlen("$apr1$");
     size_t salt_size = strcspn(salt, "$");
     assert(salt[salt_size] == '$');
     if (strlen(password) > PASSWORD_BYTES_MAX / 2)
         return false;
     apr1_digest(slice_of_text(password), slice_of(salt, salt_size), digest);
-    apr1_text(digest, text);
-    return secret_equal(slice_of_text(text), slice_of_text(salt + salt_size + 1));
+    for (size_t i = 0; i < 6; i++) {
+        uint32_t bits = i == 5 ? digest[11]
+                               : (uint32_t)digest[order[i][0]] << 16 |
+                                     (uint32_t)digest[order[i][1]] << 8 | digest[order[i][2]];
+        for (unsigned j = 0; j < (i == 5 ? 2u : 4u); j++, bits >>= 6)
+            encoded[used++] = digits[bits & 0x3f];
+    }
+    assert(used == ENCODED_BYTES);
+    return secret_equal(slice_of(encoded, used), slice_of_text(salt + salt_size + 1));
 }
 
-/* True when the form is known to be one of a prefix but broken: then it is no plain text either. */
+/* Whether the form has a known prefix but is malformed: then it is no plain text either. */
 static bool is_broken(const char *stored, matches_fn matches)
 {
     assert(matches != NULL);
@@ -217,14 +208,13 @@ static matches_fn form_of(const char *stored)
         {"$2x$", matches_crypt},  {"{SSHA}", matches_ssha}, {"$5$", matches_crypt},
         {"$6$", matches_crypt},
     };
-    assert(stored != NULL);
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
         if (strncmp(stored, forms[i].prefix, strlen(forms[i].prefix)) == 0)
             return forms[i].matches;
     return matches_plain;
 }
 
-/* A copy of the first line, without the blanks around it. */
+/* A copy of the first line without surrounding white space. */
 static char *take_line(struct slice text, struct slice *ret_rest)
 {
     assert(text.size > 0);
@@ -243,12 +233,11 @@ static char *take_line(struct slice text, struct slice *ret_rest)
     return line;
 }
 
-/* How many bytes of it name a scheme: "$y$", "{CRYPT}", all of a DES hash. 0: it is plain text. */
+/* The length of a scheme's name: "$y$", "{CRYPT}", or all of a DES hash. 0: it is plain text. */
 static size_t scheme_of(const char *stored)
 {
     static const char letters[] =
         "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
-    assert(stored != NULL);
     size_t name = stored[0] != '\0' ? strspn(stored + 1, letters) : 0;
     bool is_named = (stored[0] == '$' && stored[1 + name] == '$') ||
                     (stored[0] == '{' && stored[1 + name] == '}');
@@ -260,7 +249,7 @@ static size_t scheme_of(const char *stored)
     return is_des || is_extended_des ? size : 0;
 }
 
-/* The user and the scheme are named, the hash is not. */
+/* The error shows the user and the scheme, not the hash. */
 static bool check_line(const char *line, size_t number, struct error *error)
 {
     static const char plain[] = "{PLAIN}";
@@ -286,7 +275,6 @@ bool htpasswd_check(struct slice text, struct error *error)
 {
     size_t number = 0;
     bool is_fine = true;
-    assert(error != NULL);
     while (is_fine && text.size > 0) {
         struct slice rest;
         char *line = take_line(text, &rest);
@@ -299,7 +287,6 @@ bool htpasswd_check(struct slice text, struct error *error)
 
 struct htpasswd *htpasswd_create(struct error *error)
 {
-    assert(error != NULL);
     if (!dynlib_load(&libcrypt)) {
         error_set(error, "passwords need %s, which cannot be loaded; install the package libcrypt1",
                   libcrypt.name);
@@ -310,7 +297,6 @@ struct htpasswd *htpasswd_create(struct error *error)
 
 void htpasswd_clear(struct htpasswd *htpasswd)
 {
-    assert(htpasswd != NULL);
     for (size_t i = 0; i < htpasswd->count; i++) {
         mem_free(htpasswd->entries[i].user);
         secret_free(htpasswd->entries[i].stored);
@@ -330,33 +316,15 @@ void htpasswd_destroy(struct htpasswd *htpasswd)
 
 static struct entry *find(const struct htpasswd *htpasswd, const char *user)
 {
-    assert(user != NULL);
     for (size_t i = 0; i < htpasswd->count; i++)
         if (strcmp(htpasswd->entries[i].user, user) == 0)
             return &htpasswd->entries[i];
     return NULL;
 }
 
-static struct entry *find_or_add(struct htpasswd *htpasswd, const char *user)
-{
-    struct entry *entry = find(htpasswd, user);
-    if (entry != NULL) {
-        secret_free(entry->stored);
-        return entry;
-    }
-    /* A thousand users are many, so that growing one by one is cheap enough. */
-    htpasswd->entries =
-        mem_resize(htpasswd->entries, (htpasswd->count + 1) * sizeof(*htpasswd->entries));
-    entry = &htpasswd->entries[htpasswd->count++];
-    *entry = (struct entry){.user = mem_copy_text(user)};
-    assert(entry->user != NULL);
-    return entry;
-}
-
-/* False: not understood. line may be written to. */
+/* False: malformed. Writes to line. */
 static bool add_line(struct htpasswd *htpasswd, char *line)
 {
-    assert(line != NULL);
     if (line[0] == '\0')
         return true;
     char *stored = strchr(line, ':');
@@ -366,7 +334,16 @@ static bool add_line(struct htpasswd *htpasswd, char *line)
     matches_fn matches = form_of(stored);
     if (is_broken(stored, matches))
         return false;
-    struct entry *entry = find_or_add(htpasswd, line);
+    struct entry *entry = find(htpasswd, line);
+    if (entry != NULL) {
+        secret_free(entry->stored);
+    } else {
+        /* There are few users, so growing one by one is cheap enough. */
+        htpasswd->entries =
+            mem_resize(htpasswd->entries, (htpasswd->count + 1) * sizeof(*htpasswd->entries));
+        entry = &htpasswd->entries[htpasswd->count++];
+        *entry = (struct entry){.user = mem_copy_text(line)};
+    }
     entry->stored = mem_copy_text(stored);
     entry->matches = matches;
     return true;
@@ -375,7 +352,6 @@ static bool add_line(struct htpasswd *htpasswd, char *line)
 size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text)
 {
     size_t broken = 0;
-    assert(htpasswd != NULL);
     while (text.size > 0) {
         struct slice rest;
         char *line = take_line(text, &rest);
@@ -390,13 +366,11 @@ size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text)
 
 size_t htpasswd_users(const struct htpasswd *htpasswd)
 {
-    assert(htpasswd != NULL);
     return htpasswd->count;
 }
 
 bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const char *password)
 {
-    assert(password != NULL);
     const struct entry *entry = find(htpasswd, user);
     if (entry == NULL) {
         if (htpasswd->count > 0)

@@ -13,17 +13,17 @@ struct htpasswd;
 
 /* NULL: a library that hashing needs is missing. */
 struct htpasswd *htpasswd_create(struct error *error);
-/* NULL is tolerated. */
+/* NULL is a no-op. */
 void htpasswd_destroy(struct htpasswd *htpasswd);
-/* Forgets all users. */
+/* Removes all users. */
 void htpasswd_clear(struct htpasswd *htpasswd);
-/* False when a password is in a scheme that this cannot check, such as yescrypt, argon2 or DES: Go
- * takes these for plain text, and who knew the hash would get in. The error has line and user. */
+/* False: a password is in a scheme that cannot be checked, such as yescrypt, argon2 or DES. The Go
+ * collector takes these for plain text, so the hash itself would be accepted. The error has line
+ * and user. */
 bool htpasswd_check(struct slice text, struct error *error);
-/* Adds "user:password" lines; of a user who has several, the last one counts. Returns how many
- * lines could not be understood. */
+/* Adds "user:password" lines; a user's last line wins. Returns the number of malformed lines. */
 size_t htpasswd_add(struct htpasswd *htpasswd, struct slice text);
 size_t htpasswd_users(const struct htpasswd *htpasswd);
-/* Takes as long for a user who is not there as for the first one who is. Tens of milliseconds with
- * bcrypt. */
+/* Takes as long for an unknown user as for the first known one: tens of milliseconds with bcrypt.
+ */
 bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const char *password);

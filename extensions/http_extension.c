@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of an extension that answers requests, from create to destroy. Runs on lane 0. */
+/* The server of such an extension, from create to destroy. Runs on lane 0. */
 #include "extensions/http_extension.h"
 
 #include "src/base/error.h"
@@ -22,18 +22,16 @@ static struct http_extension *http_extension_of(struct component *base)
 bool http_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error)
 {
-    assert(example != NULL);
     if (config->listen.endpoint[0] == '\0')
         return error_set(error, "missing, expected host:port such as %s", example) ||
                error_at(error, "endpoint");
     return http_server_config_check(config, error);
 }
 
-/* The answer lacks only the headers that the user wants in all of them. */
+/* Adds the headers that are configured for all responses. */
 static void finish(struct http_extension *self, struct http_request *request,
                    struct http_response *response)
 {
-    assert(response->status >= 200);
     response->common = self->response_headers;
     http_respond(request, response);
 }
@@ -43,7 +41,6 @@ void http_extension_respond(struct component *base, struct http_request *request
 {
     struct http_extension *self = http_extension_of(base);
     struct server_cors_room room;
-    assert(request != NULL);
     server_cors_add(&self->cors, request, &room, response);
     finish(self, request, response);
 }
@@ -51,7 +48,6 @@ void http_extension_respond(struct component *base, struct http_request *request
 void http_extension_respond_body(struct component *base, struct http_request *request,
                                  unsigned status, const char *type, struct slice body)
 {
-    assert(type != NULL);
     http_extension_respond(
         base, request,
         &(struct http_response){
@@ -64,33 +60,24 @@ void http_extension_respond_body(struct component *base, struct http_request *re
 void http_extension_respond_text(struct component *base, struct http_request *request,
                                  unsigned status, const char *text)
 {
-    assert(text != NULL);
     http_extension_respond_body(base, request, status, "text/plain; charset=utf-8",
                                 slice_of_text(text));
-}
-
-/* Browsers ask first, without credentials. True: it has answered. */
-static bool answer_preflight(struct http_extension *self, struct http_request *request)
-{
-    struct server_cors_room room;
-    struct http_response response;
-    assert(self->config != NULL);
-    if (!server_cors_preflight(&self->cors, request, &room, &response))
-        return false;
-    finish(self, request, &response);
-    return true;
 }
 
 static void on_request(struct http_request *request, void *arg)
 {
     struct http_extension *self = arg;
+    struct server_cors_room room;
+    struct http_response response;
     struct auth_answer answer;
-    assert(self->answer != NULL);
-    if (answer_preflight(self, request))
+    /* Browsers send preflight requests without credentials. */
+    if (server_cors_preflight(&self->cors, request, &room, &response)) {
+        finish(self, request, &response);
         return;
+    }
     enum auth_verdict verdict = server_auth_ask(&self->auth, request, &answer);
     if (verdict == AUTH_GRANTED) {
-        self->answer(&self->base, request);
+        self->respond(&self->base, request);
         return;
     }
     char text[REASON_MAX];
@@ -98,16 +85,15 @@ static void on_request(struct http_request *request, void *arg)
     http_extension_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
 }
 
-/* Bodies are not read: nothing else can come. */
+/* Bodies are not read. */
 static const struct http_handler handler = {.on_request = on_request};
 
 bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn answer, struct error *error)
+                            http_extension_fn respond, struct error *error)
 {
     struct http_extension *self = http_extension_of(base);
-    assert(answer != NULL);
     self->config = config;
-    self->answer = answer;
+    self->respond = respond;
     self->tls.logger = &base->logger;
     if (!component_is_rehearsed(base) &&
         !server_tls_context_init(&self->tls, &config->listen, true, error))
@@ -129,7 +115,6 @@ bool http_extension_listen(struct component *base, const char *message, struct e
 {
     struct http_extension *self = http_extension_of(base);
     const struct server_config *listen = &self->config->listen;
-    assert(message != NULL);
     if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
         return error_prefix(error, "failed to bind to address %s", listen->endpoint);
     log_info(&base->logger, message, log_text("endpoint", http_server_address(self->server)));
@@ -138,7 +123,6 @@ bool http_extension_listen(struct component *base, const char *message, struct e
 
 static void on_stopped(void *arg)
 {
-    assert(arg != NULL);
     component_stopped(arg);
 }
 
@@ -156,4 +140,14 @@ void http_extension_destroy(struct component *base)
     server_auth_fini(&self->auth);
     server_cors_fini(&self->cors);
     http_server_config_free_headers(&self->response_headers);
+}
+
+size_t http_extension_read_command(char text[COMMAND_BYTES_MAX])
+{
+    FILE *file = fopen("/proc/self/cmdline", "re");
+    size_t size = file != NULL ? fread(text, 1, COMMAND_BYTES_MAX - 1, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    text[size] = '\0';
+    return size;
 }

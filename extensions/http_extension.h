@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What extensions that answer requests have in common: one HTTP server on lane 0 with the keys that
- * all HTTP servers have, whose requests have no bodies. It lets in whom it should and speaks CORS;
- * the extension writes the answers. An instance begins with struct http_extension. */
+/* The common part of extensions that respond to HTTP requests: one server on lane 0 with the keys
+ * that all HTTP servers have. It authenticates requests, which have no bodies, and handles CORS;
+ * the extension writes the responses. An instance begins with struct http_extension. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,14 +17,13 @@ struct http_request;
 struct http_response;
 struct http_server;
 
-/* Answers a request that may be answered, by http_extension_respond or http_extension_respond_text.
- */
+/* Responds to an authorized request. */
 typedef void (*http_extension_fn)(struct component *base, struct http_request *request);
 
 struct http_extension {
     struct component base;
     const struct http_server_config *config;
-    http_extension_fn answer;
+    http_extension_fn respond;
     struct http_server *server;
     struct server_tls_context tls;
     struct server_auth auth;
@@ -32,27 +31,31 @@ struct http_extension {
     struct http_common_headers response_headers;
 };
 
-/* Rows for a struct http_server_config that is the member of owner. */
+/* Option rows for the member of owner that is a struct http_server_config. */
 #define HTTP_EXTENSION_ROWS(owner, member, address, keep_alive)                                    \
     SERVER_ROWS(owner, member.listen, address), HTTP_SERVER_ROWS(owner, member, "0", keep_alive)
 
 /* Rules across the fields; example is an endpoint. */
 bool http_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error);
-/* In create; config lives as long as the component. */
+/* In create; config must outlive the component. */
 bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn answer, struct error *error);
+                            http_extension_fn respond, struct error *error);
 /* In start: listens, and logs message with the address. */
 bool http_extension_listen(struct component *base, const char *message, struct error *error);
 /* Slots of the factory. */
 void http_extension_stop(struct component *base);
 void http_extension_destroy(struct component *base);
-/* The answer, which is complete but for what every answer of the server has. */
+/* Sends the response with the headers that all responses of the server have. */
 void http_extension_respond(struct component *base, struct http_request *request,
                             struct http_response *response);
-/* A page whose type browsers are not to guess. */
+/* The same with a body whose type browsers must not guess. */
 void http_extension_respond_body(struct component *base, struct http_request *request,
                                  unsigned status, const char *type, struct slice body);
-/* A plain text. */
+/* The same with plain text. */
 void http_extension_respond_text(struct component *base, struct http_request *request,
                                  unsigned status, const char *text);
+/* The command line of the process with a NUL after each argument, in text. Returns its bytes; 0: it
+ * cannot be read. It has no secrets that `ps` would not show. */
+enum { COMMAND_BYTES_MAX = 4096 };
+size_t http_extension_read_command(char text[COMMAND_BYTES_MAX]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pprof: the daemon's own heap profile at /debug/pprof/heap, for `go tool pprof`. The allocator
- * samples only when the process was started with MALLOC_CONF=prof:true; else the answer says so.
+ * samples only when the process was started with MALLOC_CONF=prof:true; else the response says so.
  * Runs on lane 0. */
 #include "extensions/http_extension.h"
 #include "src/base/buffer.h"
@@ -14,7 +14,6 @@
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/pprof/heap_profile.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,92 +44,69 @@ static const char off_page[] =
 static const char other_page[] =
     "404 page not found; there are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
 
-/* The allocator's dump by way of a file that only memory holds. False: it does not sample. */
-static bool read_dump(char **ret_text, size_t *ret_size)
-{
-    char path[64];
-    int fd = memfd_create("heap-profile", MFD_CLOEXEC);
-    assert(ret_text != NULL);
-    if (fd < 0)
-        return false;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    bool is_fine = mem_stats_dump_profile(path) &&
-                   file_read_whole(path, PROFILE_FILE_BYTES_MAX, ret_text, ret_size) == 0;
-    close(fd);
-    return is_fine;
-}
-
 static void respond_heap(struct component *base, struct http_request *request)
 {
-    char *text;
-    size_t size;
-    struct error error;
-    assert(request != NULL);
-    if (!read_dump(&text, &size)) {
+    /* The allocator writes its dump to a file; this one is in memory. */
+    int fd = memfd_create("heap-profile", MFD_CLOEXEC);
+    char path[64];
+    char *text = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    bool has_dump = fd >= 0 && mem_stats_dump_profile(path) &&
+                    file_read_whole(path, PROFILE_FILE_BYTES_MAX, &text, &size) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!has_dump) {
         http_extension_respond_text(base, request, 501, off_page);
-        return;
-    }
-    if (slice_equal_text(http_request_query(request), "debug=1")) {
+    } else if (slice_equal_text(http_request_query(request), "debug=1")) {
         http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
                                     slice_of(text, size));
-        mem_free(text);
-        return;
+    } else {
+        struct error error;
+        struct buffer *profile =
+            heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
+        if (profile == NULL)
+            http_extension_respond_text(base, request, 500, error.text);
+        else
+            http_extension_respond_body(base, request, 200, "application/octet-stream",
+                                        buffer_slice(profile));
+        buffer_unref(profile);
     }
-    struct buffer *profile = heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
     mem_free(text);
-    if (profile == NULL)
-        http_extension_respond_text(base, request, 500, error.text);
-    else
-        http_extension_respond_body(base, request, 200, "application/octet-stream",
-                                    buffer_slice(profile));
-    buffer_unref(profile);
 }
 
-/* Arguments with a NUL between them, as Go's handler prints them. They hold no secrets that `ps`
- * would not show. */
-static void respond_command(struct component *base, struct http_request *request)
-{
-    char text[4096];
-    FILE *file = fopen("/proc/self/cmdline", "re");
-    size_t size = file != NULL ? fread(text, 1, sizeof(text), file) : 0;
-    assert(size <= sizeof(text));
-    if (file != NULL)
-        fclose(file);
-    http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
-                                slice_of(text, size > 0 ? size - 1 : 0));
-}
-
-static void answer(struct component *base, struct http_request *request)
+static void respond(struct component *base, struct http_request *request)
 {
     struct slice path = http_request_path(request);
-    assert(base != NULL);
-    if (slice_equal_text(path, "/debug/pprof/heap"))
+    if (slice_equal_text(path, "/debug/pprof/heap")) {
         respond_heap(base, request);
-    else if (slice_equal_text(path, "/debug/pprof/cmdline"))
-        respond_command(base, request);
-    else if (slice_equal_text(path, "/debug/pprof/"))
+    } else if (slice_equal_text(path, "/debug/pprof/cmdline")) {
+        /* Arguments with a NUL between them, as Go's handler prints them. */
+        char command[COMMAND_BYTES_MAX];
+        size_t size = http_extension_read_command(command);
+        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+                                    slice_of(command, size > 0 ? size - 1 : 0));
+    } else if (slice_equal_text(path, "/debug/pprof/")) {
         http_extension_respond_text(base, request, 200, index_page);
-    else
+    } else {
         http_extension_respond_text(base, request, 404, other_page);
+    }
 }
 
 static bool pprof_extension_check(const void *config, struct error *error)
 {
     const struct pprof_extension_config *self = config;
-    assert(self != NULL);
     return http_extension_check(&self->server, "localhost:1777", error);
 }
 
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
     const struct pprof_extension_config *config = base->config;
-    assert(base->service != NULL);
-    return http_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, respond, error);
 }
 
 static bool pprof_extension_start(struct component *base, struct error *error)
 {
-    assert(error != NULL);
     return http_extension_listen(base, "Starting net/http/pprof server", error);
 }
 

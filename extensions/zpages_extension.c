@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zpages: pages about the running service for a person with a browser: pipelines with their rings,
- * the budget, the last warnings and errors. The paths are the Go collector's. Runs on lane 0. */
+/* zpages: pages about the running service for a browser: pipelines with their rings, the budget,
+ * the last warnings and errors. The paths are those of the Go collector. Runs on lane 0. */
 #include "extensions/http_extension.h"
 #include "src/base/error.h"
 #include "src/base/mem_stats.h"
@@ -48,91 +48,67 @@ static const struct {
     {"/debug/featurez", STATUS_FEATURES},
 };
 
-/* As /debug/pprof/cmdline has it, and as the Go collector does. */
-static void print_command(FILE *out)
-{
-    char text[4096];
-    FILE *file = fopen("/proc/self/cmdline", "re");
-    size_t size = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
-    assert(size < sizeof(text));
-    if (file != NULL)
-        fclose(file);
-    text[size] = '\0';
-    for (size_t at = 0; at < size; at += strlen(text + at) + 1) {
-        fputs(at > 0 ? "," : "", out);
-        text_escape_json(out, slice_of_text(text + at));
-    }
-}
-
 /* Names are those of Go's runtime.MemStats, as far as they mean something here. */
-static void respond_variables(struct component *base, struct http_request *request)
+static void print_variables(FILE *out)
 {
     struct mem_stats stats = mem_stats_read();
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert(out != NULL);
+    char command[COMMAND_BYTES_MAX];
+    size_t size = http_extension_read_command(command);
     fputs("{\n\"cmdline\": [", out);
-    print_command(out);
+    for (size_t at = 0; at < size; at += strlen(command + at) + 1) {
+        fputs(at > 0 ? "," : "", out);
+        text_escape_json(out, slice_of_text(command + at));
+    }
     fprintf(out,
             "],\n\"memstats\": {\"Alloc\":%" PRIu64 ",\"Sys\":%" PRIu64 ",\"HeapAlloc\":%" PRIu64
             ",\"HeapSys\":%" PRIu64 "}\n}\n",
             stats.allocated_bytes, stats.mapped_bytes, stats.allocated_bytes, stats.resident_bytes);
-    fclose(out);
-    http_extension_respond_body(base, request, 200, "application/json; charset=utf-8",
-                                slice_of(text, size));
-    free(text);
 }
 
-static void respond_page(struct component *base, struct http_request *request,
-                         enum status_page page)
+static void respond(struct component *base, struct http_request *request)
 {
-    const struct service_view *service = base->service;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert(out != NULL);
-    service->print_page(service, page, out);
-    fclose(out);
-    http_extension_respond_body(base, request, 200, "text/html; charset=utf-8",
-                                slice_of(text, size));
-    free(text);
-}
-
-static void answer(struct component *base, struct http_request *request)
-{
-    struct slice path = http_request_path(request);
     const struct zpages_extension_config *config = base->config;
-    assert(base->service != NULL);
-    if (config->expvar.enabled && slice_equal_text(path, "/debug/expvarz")) {
-        respond_variables(base, request);
+    const struct service_view *service = base->service;
+    struct slice path = http_request_path(request);
+    bool is_variables = config->expvar.enabled && slice_equal_text(path, "/debug/expvarz");
+    size_t route = 0;
+    while (route < sizeof(routes) / sizeof(routes[0]) &&
+           !slice_equal_text(path, routes[route].path))
+        route++;
+    if (!is_variables && route == sizeof(routes) / sizeof(routes[0])) {
+        http_extension_respond_text(base, request, 404, "404 page not found\n");
         return;
     }
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-        if (slice_equal_text(path, routes[i].path)) {
-            respond_page(base, request, routes[i].page);
-            return;
-        }
-    http_extension_respond_text(base, request, 404, "404 page not found\n");
+    char *body = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&body, &size);
+    assert(out != NULL);
+    if (is_variables)
+        print_variables(out);
+    else
+        service->print_page(service, routes[route].page, out);
+    fclose(out);
+    http_extension_respond_body(base, request, 200,
+                                is_variables ? "application/json; charset=utf-8"
+                                             : "text/html; charset=utf-8",
+                                slice_of(body, size));
+    free(body);
 }
 
 static bool zpages_extension_check(const void *config, struct error *error)
 {
     const struct zpages_extension_config *self = config;
-    assert(self != NULL);
     return http_extension_check(&self->server, "localhost:55679", error);
 }
 
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
     const struct zpages_extension_config *config = base->config;
-    assert(base->service != NULL);
-    return http_extension_prepare(base, &config->server, answer, error);
+    return http_extension_prepare(base, &config->server, respond, error);
 }
 
 static bool zpages_extension_start(struct component *base, struct error *error)
 {
-    assert(error != NULL);
     return http_extension_listen(base, "Starting zPages extension", error);
 }
 
