@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch: merges the requests of one pipeline into larger ones, by size and time. It acknowledges
- * what it takes (unless wait_for_result is set), so it keeps a batch that the next stage refuses
- * for now, offers it again, and refuses new input once a full batch is waiting. While exports are
- * merely slow, no limit is met: input then waits without a response, as in the Go collector,
- * bounded by the budget. Runs on its pipeline's lane. */
+/* batch: merges the requests of one pipeline into larger ones, by size and time. It accepts
+ * requests at once (unless wait_for_result is set), so it keeps a batch that the next stage refuses
+ * for now, offers it again, and refuses new requests once a full batch is waiting. While exports
+ * are merely slow, requests wait without a response, as in the Go collector, bounded by the budget.
+ * Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "src/base/budget.h"
@@ -32,20 +32,20 @@ struct batch_processor_config {
 
 static const struct config_field batch_processor_fields[] = {
     CONFIG_DURATION(struct batch_processor_config, timeout_ns, "timeout", "200ms", 0, INT64_MAX,
-                    "Send what has gathered after this long, whatever its size. 0: at once."),
+                    "Send a batch after this long, whatever its size. 0: at once."),
     CONFIG_COUNT(struct batch_processor_config, send_batch_size, "send_batch_size", "8192", 0,
-                 UINT32_MAX, "Send as soon as this many items have gathered. 0: at once."),
+                 UINT32_MAX, "Send a batch as soon as it has this many items. 0: at once."),
     CONFIG_COUNT(struct batch_processor_config, send_batch_max_size, "send_batch_max_size", "0", 0,
-                 UINT32_MAX, "Split what is larger; 0: never split."),
+                 UINT32_MAX, "Split larger batches; 0: never split."),
     CONFIG_TEXTS(struct batch_processor_config, metadata_keys, "metadata_keys", NULL,
-                 "Gather apart by the values of these client metadata keys."),
+                 "Batch separately by the values of these client metadata keys."),
     CONFIG_COUNT(struct batch_processor_config, metadata_cardinality_limit,
                  "metadata_cardinality_limit", "1000", 0, UINT32_MAX,
                  "At most so many combinations of metadata values at a time; more are refused with "
                  "UNAVAILABLE. 0: no limit."),
     CONFIG_BOOL(struct batch_processor_config, wait_for_result, "wait_for_result", "false",
-                "Answer the sender with the result of the next stage instead of at once. Not a key "
-                "of the Go collector."),
+                "Respond to the client with the result of the next stage instead of at once. Not a "
+                "key of the Go collector."),
     CONFIG_END,
 };
 
@@ -92,14 +92,14 @@ struct batch_processor {
     struct partitions partitions;
     struct downstream_retry downstream;
     struct ring *waiting; /* struct waiting, oldest first */
-    struct batch *last;   /* cut last, when memory was short and more was to be cut; else NULL */
+    struct batch *last;   /* the last one sent, if memory was short and there is more; else NULL */
     bool is_stopping;
 };
 
-/* How long until a batch is cut while memory is short, if the one before has gone by then. */
+/* How often a partition checks, while memory is short, whether the batch before is gone. */
 #define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
 
-/* A request that is not gathered yet, since a full batch waits for its turn to be exported. */
+/* A request that is not batched yet, since a full batch is waiting. */
 struct waiting {
     struct batch *batch;
     struct receipt *receipt;
@@ -127,44 +127,37 @@ static void on_output_end(struct downstream_batch *offered, const struct outcome
     mem_free(output);
 }
 
-/* Each batch of profiles has a copy of its resources and of what it needs of the dictionary, so
- * that the batches that a request is cut into may take many times its bytes. Once the budget is
- * used up, they are under way one at a time. */
+/* Each batch of profiles has a copy of its resources and of its part of the dictionary, so the
+ * batches that a request is split into may take many times its bytes. Once the budget is used up,
+ * they are sent one at a time. */
 static bool is_short_of_memory(const struct batch_processor *self)
 {
     return self->last != NULL && batch_is_shared(self->last) &&
            budget_used(self->base.budget) >= budget_limit(self->base.budget);
 }
 
-static void note_cut(struct batch_processor *self, const struct partition *partition,
-                     struct batch *batch)
-{
-    bool is_short = batch->signal == PROFILES && partition->batcher.pending != NULL &&
-                    budget_used(self->base.budget) >= budget_limit(self->base.budget);
-    batch_unref(self->last);
-    self->last = is_short ? batch_ref(batch) : NULL;
-}
-
 static void send_on(struct batch_processor *self, struct partition *partition)
 {
-    assert(!downstream_is_blocked(&self->downstream));
     struct batch_processor_counters *counters = self->base.counters;
     struct output *output = mem_zalloc(sizeof(*output));
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
     output->cut = batcher_cut(&partition->batcher, limit);
-    /* The next tick counts from here. */
     partition->mark_ns = clock_now_ns();
     lane_timer_stop(self->base.lane, &partition->timer);
-    output->offered.batch = output->cut.batch;
-    note_cut(self, partition, output->cut.batch);
+    struct batch *batch = output->cut.batch;
+    bool is_short = batch->signal == PROFILES && partition->batcher.pending != NULL &&
+                    budget_used(self->base.budget) >= budget_limit(self->base.budget);
+    batch_unref(self->last);
+    self->last = is_short ? batch_ref(batch) : NULL;
+    output->offered.batch = batch;
     histogram_record(&counters->sizes, size_bounds, sizeof(size_bounds) / sizeof(size_bounds[0]),
-                     output->cut.batch->items);
+                     batch->items);
     histogram_record(&counters->byte_sizes, byte_bounds,
-                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), output->cut.batch->bytes);
+                     sizeof(byte_bounds) / sizeof(byte_bounds[0]), batch->bytes);
     downstream_offer(&self->downstream, &output->offered);
 }
 
-/* At once: nothing is awaited, as with timeout 0. */
+/* Whether batches are sent without waiting for more. */
 static bool sends_at_once(const struct batch_processor *self)
 {
     return self->config->timeout_ns == 0 || self->config->send_batch_size == 0 || self->is_stopping;
@@ -177,11 +170,10 @@ static bool is_full(const struct batch_processor *self, const struct partition *
             batcher_items(&partition->batcher) >= self->config->send_batch_size);
 }
 
-/* Ticks come every timeout since the last flush, as in the Go collector, but none while nothing has
- * gathered. */
+/* The timer ticks every timeout since the last flush, as in the Go collector, but not while the
+ * partition is empty. */
 static void arm(struct batch_processor *self, struct partition *partition)
 {
-    assert(partition->owner == self);
     uint64_t timeout_ns = self->config->timeout_ns;
     if (partition->batcher.pending == NULL || timer_is_running(&partition->timer))
         return;
@@ -197,7 +189,6 @@ static void arm(struct batch_processor *self, struct partition *partition)
 
 static void flush_full(struct batch_processor *self, struct partition *partition)
 {
-    assert(partition->owner == self);
     struct batch_processor_counters *counters = self->base.counters;
     while (!downstream_is_blocked(&self->downstream) && is_full(self, partition) &&
            !is_short_of_memory(self)) {
@@ -208,7 +199,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
     partition_settle(partition, is_full(self, partition));
 }
 
-/* While an output waits for the next stage, one full batch more is gathered and then no more. */
+/* While a batch waits for the next stage, one more is filled and then no more. */
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
     return !downstream_is_blocked(&self->downstream) ||
@@ -216,7 +207,7 @@ static bool has_room(const struct batch_processor *self, const struct partition 
             batcher_items(&partition->batcher) < self->config->send_batch_size);
 }
 
-/* Gathers the request, keeps it waiting, or refuses it. */
+/* Adds the request to a batch, keeps it waiting, or refuses it. */
 static void take(struct batch_processor *self, struct batch *batch, struct receipt *receipt)
 {
     struct batch_processor_counters *counters = self->base.counters;
@@ -250,33 +241,28 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
         receipt_resolve(receipt, &outcome_accepted);
 }
 
-/* Gathers what waits, as far as there is room. */
-static void take_waiting(struct batch_processor *self)
+static void flush_due(struct batch_processor *self)
 {
+    struct partition *partition;
     struct waiting *waiting;
+    assert(lane_is_current(self->base.lane));
+    while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
+           (partition = partitions_due(&self->partitions)) != NULL)
+        flush_full(self, partition);
+    /* Waiting requests, as far as there is room. */
     while (!downstream_is_refusing(&self->downstream) &&
            (waiting = ring_first(self->waiting)) != NULL) {
-        struct partition *partition = partitions_of(&self->partitions, waiting->batch->client);
+        partition = partitions_of(&self->partitions, waiting->batch->client);
         bool has_place = partition == NULL || has_room(self, partition);
         if (partition != NULL)
             partition_settle(partition, is_full(self, partition));
         if (!has_place)
-            return;
+            break;
         ring_pop(self->waiting);
         take(self, waiting->batch, waiting->receipt);
         batch_unref(waiting->batch);
         mem_free(waiting);
     }
-}
-
-static void flush_due(struct batch_processor *self)
-{
-    struct partition *partition;
-    assert(lane_is_current(self->base.lane));
-    while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
-           (partition = partitions_due(&self->partitions)) != NULL)
-        flush_full(self, partition);
-    take_waiting(self);
     bool is_pending = ring_depth(self->waiting) > 0 || partitions_have_pending(&self->partitions);
     if (self->is_stopping && !is_pending && self->downstream.count == 0) {
         downstream_end(&self->downstream);
@@ -329,7 +315,7 @@ static bool batch_processor_create(struct component *component, struct error *er
     return true;
 }
 
-/* Without keys there is one combination, before anything comes and on all lanes together. */
+/* Without keys there is one combination from the start, on all lanes together. */
 static bool batch_processor_start(struct component *component, struct error *error)
 {
     struct batch_processor *self = batch_processor_of(component);

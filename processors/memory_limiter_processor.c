@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_limiter: refuses requests while the byte budget is above its soft limit, and makes its
- * hard limit the budget's. Every byte that waits anywhere is charged to the budget before it is
- * read, so the figure is exact at each request and needs no polling. Runs on its pipeline's lane.
- */
+/* memory_limiter: refuses requests while the byte budget is above its soft limit, and lowers the
+ * budget to its hard limit. Every byte is charged to the budget before it is read, so the figure is
+ * exact at each request and needs no polling. Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "src/base/budget.h"
@@ -97,7 +96,6 @@ static struct memory_limiter *memory_limiter_of(struct component *component)
 
 static bool memory_limiter_check(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct memory_limiter_config *config = section;
     if (config->check_interval_ns == 0)
         return error_set(error, "'check_interval' must be greater than zero") ||
@@ -126,7 +124,6 @@ struct limits {
 
 static struct limits limits_of(const struct memory_limiter_config *config)
 {
-    assert(config->limit_mib > 0 || config->limit_percentage > 0);
     struct limits limits = {.hard_bytes = config->limit_mib * MIB,
                             .spike_bytes = config->spike_limit_mib * MIB};
     if (config->limit_mib == 0) {
@@ -143,7 +140,7 @@ static bool memory_limiter_create(struct component *component, struct error *err
 {
     struct memory_limiter *self = memory_limiter_of(component);
     struct limits limits = limits_of(component->config);
-    assert(error != NULL);
+    (void)error;
     assert(limits.hard_bytes > limits.spike_bytes);
     self->soft_limit_bytes = limits.hard_bytes - limits.spike_bytes;
     budget_lower(component->budget, limits.hard_bytes);
@@ -154,27 +151,12 @@ static bool memory_limiter_start(struct component *component, struct error *erro
 {
     const struct memory_limiter_config *config = component->config;
     struct limits limits = limits_of(config);
-    assert(error != NULL);
+    (void)error;
     log_info(&component->logger, "Memory limiter configured",
              log_int("limit_mib", (int64_t)(limits.hard_bytes / MIB)),
              log_int("spike_limit_mib", (int64_t)(limits.spike_bytes / MIB)),
              log_double("check_interval", (double)config->check_interval_ns / NS_PER_S));
     return true;
-}
-
-static void watch(struct memory_limiter *self, uint64_t used_bytes)
-{
-    assert(self->soft_limit_bytes > 0);
-    bool is_above = used_bytes > self->soft_limit_bytes;
-    if (is_above == self->is_refusing)
-        return;
-    self->is_refusing = is_above;
-    if (is_above)
-        log_warn(&self->base.logger, "Memory usage is above soft limit. Refusing data.",
-                 log_int("cur_mem_mib", (int64_t)(used_bytes / MIB)));
-    else
-        log_info(&self->base.logger, "Memory usage back within limits. Resuming normal operation.",
-                 log_int("cur_mem_mib", (int64_t)(used_bytes / MIB)));
 }
 
 static void memory_limiter_consume(struct component *component, struct batch *batch,
@@ -183,23 +165,30 @@ static void memory_limiter_consume(struct component *component, struct batch *ba
     assert(batch->signal == component->signal);
     struct memory_limiter *self = memory_limiter_of(component);
     struct memory_limiter_counters *counters = component->counters;
-    watch(self, budget_used(component->budget));
+    uint64_t used_bytes = budget_used(component->budget);
+    bool is_above = used_bytes > self->soft_limit_bytes;
+    if (is_above && !self->is_refusing)
+        log_warn(&component->logger, "Memory usage is above soft limit. Refusing data.",
+                 log_int("cur_mem_mib", (int64_t)(used_bytes / MIB)));
+    if (!is_above && self->is_refusing)
+        log_info(&component->logger, "Memory usage back within limits. Resuming normal operation.",
+                 log_int("cur_mem_mib", (int64_t)(used_bytes / MIB)));
+    self->is_refusing = is_above;
     counter_add(&counters->incoming[batch->signal], batch->items);
-    if (!self->is_refusing) {
-        counter_add(&counters->accepted[batch->signal], batch->items);
-        counter_add(&counters->outgoing[batch->signal], batch->items);
-        component_consume(component->next, batch, receipt);
+    if (is_above) {
+        struct outcome outcome = outcome_busy("data refused due to high memory usage");
+        outcome.reason = LOSS_MEMORY;
+        counter_add(&counters->refused[batch->signal], batch->items);
+        receipt_resolve(receipt, &outcome);
         return;
     }
-    struct outcome outcome = outcome_busy("data refused due to high memory usage");
-    outcome.reason = LOSS_MEMORY;
-    counter_add(&counters->refused[batch->signal], batch->items);
-    receipt_resolve(receipt, &outcome);
+    counter_add(&counters->accepted[batch->signal], batch->items);
+    counter_add(&counters->outgoing[batch->signal], batch->items);
+    component_consume(component->next, batch, receipt);
 }
 
 static void memory_limiter_destroy(struct component *component)
 {
-    assert(component != NULL);
     (void)component;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_limits: keeps profiles within limits and takes names out of them that must not leave the
- * host. What it leaves out is counted, in its own counters and in the books, once the rest is
- * accepted: a request that is refused comes again as it was. Runs on its pipeline's lane; the
- * lane's helper does large requests. */
+/* profile_limits: keeps profiles within limits and removes names that must not leave the host. What
+ * it drops is counted, in its own counters and in the ledger, once the rest has its result: a
+ * request that is refused comes again as it was. Runs on its pipeline's lane; the lane's helper
+ * does large requests. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -110,7 +110,7 @@ struct profile_limits {
     bool is_stopping;
 };
 
-/* A request while it is brought within limits. */
+/* A request being shaped. */
 struct shaping_request {
     struct profile_limits *self;
     struct batch *batch;
@@ -120,18 +120,18 @@ struct shaping_request {
     struct profile_limit_figures figures;
 };
 
-/* A large one, which the lane's helper does; it has a reference to the batch. */
+/* A large one, which the lane's helper does; has a reference to the batch. */
 struct helped_request {
     struct helper_work work; /* first */
     struct shaping_request shaping;
 };
 
-/* A request on its way to the next stage, and what is not in it any more. */
+/* A shaped request in the next stage. */
 struct shaped {
     struct receipt receipt;
-    struct receipt *outer; /* who waits for the whole */
+    struct receipt *outer;
     struct profile_limits *owner;
-    struct batch *lost; /* its items are the samples that were left out */
+    struct batch *lost; /* has the dropped samples as items, for the ledger */
     struct profile_limit_figures figures;
 };
 
@@ -145,7 +145,6 @@ static struct profile_limits *profile_limits_of(struct component *component)
 
 static void free_rules(struct profile_limits *self)
 {
-    assert(self->renames != NULL || self->rules.renames_count == 0);
     for (size_t i = 0; i < self->rules.renames_count; i++) {
         pattern_replacement_destroy(self->renames[i].replacement);
         pattern_destroy(self->renames[i].pattern);
@@ -156,14 +155,13 @@ static void free_rules(struct profile_limits *self)
     mem_free((void *)self->drops);
 }
 
-/* What is made before an error is counted, so that free_rules finds it. */
+/* Counts what it creates before an error, so that free_rules frees it. */
 static bool make_renames(struct profile_limits *self, const struct profile_limits_config *config,
                          struct error *error)
 {
     const struct rename_config *rows = config->rename.items;
     self->renames = mem_zalloc(config->rename.count * sizeof(self->renames[0]));
     self->rules.renames = self->renames;
-    assert(self->rules.renames_count == 0);
     for (size_t i = 0; i < config->rename.count; i++) {
         struct profile_rename *rename = &self->renames[i];
         if (rows[i].pattern[0] == '\0')
@@ -185,7 +183,6 @@ static bool make_renames(struct profile_limits *self, const struct profile_limit
 static bool make_drops(struct profile_limits *self, const struct profile_limits_config *config,
                        struct error *error)
 {
-    assert(self->rules.drops_count == 0);
     self->drops = mem_zalloc(config->drop_frames.count * sizeof(self->drops[0]));
     self->rules.drops = self->drops;
     for (size_t i = 0; i < config->drop_frames.count; i++) {
@@ -201,7 +198,6 @@ static bool profile_limits_check(const void *section, struct error *error)
 {
     const struct profile_limits_config *config = section;
     struct profile_limits patterns = {.rules = {.renames_count = 0}};
-    assert(config != NULL);
     if (config->max_stack_depth == 0 && config->max_samples == 0 && config->max_bytes == 0 &&
         config->max_label_values == 0 && config->rename.count == 0 &&
         config->drop_frames.count == 0)
@@ -216,7 +212,6 @@ static bool profile_limits_create(struct component *component, struct error *err
 {
     struct profile_limits *self = profile_limits_of(component);
     const struct profile_limits_config *config = component->config;
-    assert(error != NULL);
     self->rules.depth_max = config->max_stack_depth;
     self->rules.samples_max = config->max_samples;
     self->rules.bytes_max = config->max_bytes;
@@ -224,81 +219,34 @@ static bool profile_limits_create(struct component *component, struct error *err
     return make_renames(self, config, error) && make_drops(self, config, error);
 }
 
-/* Too large for the budget for now, or for good. */
-static void refuse(const struct component *component, const struct batch *batch,
-                   struct receipt *receipt, enum budget_answer answer)
-{
-    char text[200];
-    struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
-    outcome.reason = LOSS_MEMORY;
-    assert(answer != BUDGET_GIVEN);
-    (void)component;
-    if (answer == BUDGET_TOO_SMALL) {
-        snprintf(text, sizeof(text),
-                 "profiles of %llu bytes take more than the whole memory budget "
-                 "(service::budget_mib) to limit them; send less at a time",
-                 (unsigned long long)batch->bytes);
-        outcome = outcome_too_large(text);
-    }
-    receipt_resolve(receipt, &outcome);
-}
-
-/* What was left out goes the way of the rest: its sender was told OK, or was not. */
-static void book_lost(const struct shaped *shaped, const struct outcome *outcome)
-{
-    const struct component *component = &shaped->owner->base;
-    const struct batch *lost = shaped->lost;
-    assert(outcome->verdict != REFUSED);
-    if (lost->items == 0)
-        return;
-    if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
-        ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
-    else
-        ledger_reject(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
-}
-
-/* Nothing is counted for what will come again. */
+/* A refused request comes again: nothing is counted for it. */
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct shaped *shaped = arg;
     struct component *component = &shaped->owner->base;
     struct profile_limits_counters *counters = component->counters;
+    struct batch *lost = shaped->lost;
     assert(receipt == &shaped->receipt);
-    (void)receipt;
     if (outcome->verdict != REFUSED) {
         counter_add(&counters->cut_stacks, shaped->figures.cut_stacks);
         counter_add(&counters->dropped_frames, shaped->figures.dropped_frames);
         counter_add(&counters->other_values, shaped->figures.other_values);
         counter_add(&counters->renamed, shaped->figures.renamed);
-        counter_add(&counters->dropped_samples, shaped->lost->items);
-        book_lost(shaped, outcome);
+        counter_add(&counters->dropped_samples, lost->items);
+    }
+    /* Dropped samples count as accepted if the client was told so. */
+    if (outcome->verdict != REFUSED && lost->items > 0) {
+        if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
+            ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
+        else
+            ledger_reject(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
     }
     receipt_resolve(shaped->outer, outcome);
-    batch_unref(shaped->lost);
+    batch_unref(lost);
     mem_free(shaped);
 }
 
-static void pass_on(struct profile_limits *self, struct batch *batch, struct receipt *receipt,
-                    struct buffer *request, const struct profile_limit_figures *figures)
-{
-    struct profile_limits_counters *counters = self->base.counters;
-    struct shaped *shaped = mem_zalloc(sizeof(*shaped));
-    struct batch *edited = batch_create_like(batch, 1);
-    assert(figures->samples <= batch->items);
-    receipt_init(&shaped->receipt, on_resolved, shaped);
-    shaped->outer = receipt;
-    shaped->owner = self;
-    shaped->figures = *figures;
-    shaped->lost = batch_create_like(batch, 1);
-    shaped->lost->items = batch->items - figures->samples;
-    batch_append(edited, request, buffer_slice(request));
-    edited->items = figures->samples;
-    counter_add(&counters->outgoing[batch->signal], edited->items);
-    component_consume(self->base.next, edited, &shaped->receipt);
-    batch_unref(edited);
-}
-
-/* The part that takes long, and touches nothing of the lane's. */
+/* The expensive part; may run on the helper's thread. */
 static void shape(struct shaping_request *shaping)
 {
     struct budget_reserve reserve;
@@ -314,21 +262,49 @@ static void shape(struct shaping_request *shaping)
     batch_unref(whole);
 }
 
+/* Passes the shaped request on, or refuses it. */
 static void conclude(const struct shaping_request *shaping)
 {
+    struct profile_limits *self = shaping->self;
     struct batch *batch = shaping->batch;
     if (shaping->answer != BUDGET_GIVEN && !batch->is_acknowledged) {
-        refuse(&shaping->self->base, batch, shaping->receipt, shaping->answer);
-    } else if (shaping->shaped == NULL) {
+        char text[200];
+        struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
+        outcome.reason = LOSS_MEMORY;
+        if (shaping->answer == BUDGET_TOO_SMALL) {
+            snprintf(text, sizeof(text),
+                     "profiles of %llu bytes take more than the whole memory budget "
+                     "(service::budget_mib) to limit them; send less at a time",
+                     (unsigned long long)batch->bytes);
+            outcome = outcome_too_large(text);
+        }
+        receipt_resolve(shaping->receipt, &outcome);
+        return;
+    }
+    if (shaping->shaped == NULL) {
         struct outcome outcome = outcome_refused(
             STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "
                                      "be indexed, or names that grow by more "
                                      "than 64 MiB as they are replaced; send less at a time");
         receipt_resolve(shaping->receipt, &outcome);
-    } else {
-        pass_on(shaping->self, batch, shaping->receipt, shaping->shaped, &shaping->figures);
-        buffer_unref(shaping->shaped);
+        return;
     }
+    struct profile_limits_counters *counters = self->base.counters;
+    struct shaped *shaped = mem_zalloc(sizeof(*shaped));
+    struct batch *edited = batch_create_like(batch, 1);
+    assert(shaping->figures.samples <= batch->items);
+    receipt_init(&shaped->receipt, on_resolved, shaped);
+    shaped->outer = shaping->receipt;
+    shaped->owner = self;
+    shaped->figures = shaping->figures;
+    shaped->lost = batch_create_like(batch, 1);
+    shaped->lost->items = batch->items - shaping->figures.samples;
+    batch_append(edited, shaping->shaped, buffer_slice(shaping->shaped));
+    buffer_unref(shaping->shaped);
+    edited->items = shaping->figures.samples;
+    counter_add(&counters->outgoing[batch->signal], edited->items);
+    component_consume(self->base.next, edited, &shaped->receipt);
+    batch_unref(edited);
 }
 
 static void on_help(struct helper_work *work)
@@ -363,10 +339,11 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         receipt_resolve(receipt, &outcome);
         return;
     }
-    /* What has been acknowledged goes on in any case. */
+    /* An acknowledged batch goes on in any case. */
     if (!batch->is_acknowledged && batch->parts_count > 1 &&
         !budget_has_room(component->budget, batch->bytes)) {
-        refuse(component, batch, receipt, BUDGET_FULL);
+        shaping.answer = BUDGET_FULL;
+        conclude(&shaping);
         return;
     }
     if (batch->bytes < HELPED_PROFILES_BYTES_MIN) {
@@ -393,7 +370,6 @@ static void profile_limits_stop(struct component *component)
 
 static void profile_limits_destroy(struct component *component)
 {
-    assert(component != NULL);
     free_rules(profile_limits_of(component));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resource: edits the attributes of every Resource, by a list of actions that are applied in order.
- * A batch that changes is replaced by one that shares all bytes outside its Resources. Runs on its
+/* resource: edits the attributes of every Resource by a list of actions, applied in order. A
+ * changed batch shares all bytes outside its Resources with the one that arrived. Runs on its
  * pipeline's lane; the lane's helper edits large requests. */
 #include <assert.h>
 
@@ -48,19 +48,19 @@ struct resource_processor {
     struct component base;
     struct attribute_actions *actions;
     struct resource_editor editor;
-    struct resource_editor helper_editor; /* for large requests, of the lane's helper */
+    struct resource_editor helper_editor; /* for the lane's helper */
     unsigned helped;                      /* requests that the helper has */
     bool is_stopping;
 };
 
-/* A large request while the helper edits it: a Resource may have millions of attributes. */
+/* A large request, which the helper edits: a Resource may have millions of attributes. */
 struct helped_edit {
     struct helper_work work; /* first */
     struct resource_processor *self;
     struct batch *batch; /* a reference */
     struct receipt *receipt;
     struct batch *edited; /* NULL: the budget has no room */
-    bool is_hopeless;     /* and never will */
+    bool is_hopeless;     /* and its limit is too low */
 };
 
 extern const struct component_factory resource_processor_factory;
@@ -73,7 +73,6 @@ static struct resource_processor *resource_processor_of(struct component *compon
 
 static bool resource_check(const void *section, struct error *error)
 {
-    assert(section != NULL);
     const struct resource_config *config = section;
     if (config->attributes.count == 0)
         return error_set(error, "missing required field \"attributes\": a list of actions, "
@@ -86,7 +85,6 @@ static bool resource_create(struct component *component, struct error *error)
 {
     struct resource_processor *self = resource_processor_of(component);
     const struct resource_config *config = component->config;
-    assert(error != NULL);
     self->actions =
         attribute_actions_create(config->attributes.items, config->attributes.count, error);
     if (self->actions == NULL)
@@ -102,7 +100,7 @@ static void pass_on(struct resource_processor *self, const struct batch *batch,
 {
     struct resource_counters *counters = self->base.counters;
     if (edited == NULL) {
-        /* Passed on unedited it would say what an action was to take out. */
+        /* Unedited, it would still have what an action is to remove. */
         struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
         outcome.reason = LOSS_MEMORY;
         if (is_hopeless)
@@ -138,19 +136,6 @@ static void on_helped(struct helper_work *work)
         component_stopped(&self->base);
 }
 
-static void edit_beside(struct resource_processor *self, struct batch *batch,
-                        struct receipt *receipt)
-{
-    struct helped_edit *helped = mem_zalloc(sizeof(*helped));
-    assert(!self->is_stopping);
-    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
-    helped->self = self;
-    helped->batch = batch_ref(batch);
-    helped->receipt = receipt;
-    self->helped++;
-    lane_help(self->base.lane, &helped->work);
-}
-
 static void resource_consume(struct component *component, struct batch *batch,
                              struct receipt *receipt)
 {
@@ -159,7 +144,13 @@ static void resource_consume(struct component *component, struct batch *batch,
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
     if (batch->bytes >= HELPED_BYTES_MIN) {
-        edit_beside(self, batch, receipt);
+        struct helped_edit *helped = mem_zalloc(sizeof(*helped));
+        helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+        helped->self = self;
+        helped->batch = batch_ref(batch);
+        helped->receipt = receipt;
+        self->helped++;
+        lane_help(component->lane, &helped->work);
         return;
     }
     struct batch *edited = resource_edit(&self->editor, batch);
@@ -177,7 +168,6 @@ static void resource_stop(struct component *component)
 
 static void resource_destroy(struct component *component)
 {
-    assert(component->factory != NULL);
     struct resource_processor *self = resource_processor_of(component);
     assert(self->helped == 0);
     if (self->actions != NULL) {
