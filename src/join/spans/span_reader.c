@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading spans. The bytes have passed otlp_check. Resources and scopes are looked for across the
- * parts of the batch; below a scope everything is read in place, unless an edit before us has cut
- * it, which only happens to short ones. Runs on the reader's lane. */
+/* Reading spans. The bytes have passed otlp_check. Resources and scopes are read across the parts
+ * of the batch; a scope is copied into one piece if an earlier edit has cut it, which happens to
+ * short ones only. A span keeps marks that it has, and its URL leads to the profile of its own id.
+ * Runs on the reader's lane. */
 #include "src/join/spans/span_reader.h"
 
 #include <assert.h>
 
 #include "src/base/budget.h"
+#include "src/base/hex.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 #include "src/join/key_value.h"
-#include "src/join/spans/span_mark.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/value.h"
 
-enum { RESOURCES = 1, RESOURCE = 1, SCOPES = 2, SPANS = 2, ATTRIBUTES = 1 };
+enum {
+    RESOURCES = 1,
+    RESOURCE = 1,
+    SCOPES = 2,
+    SPANS = 2,
+    RESOURCE_ATTRIBUTES = 1,
+    SPAN_ATTRIBUTES_FIELD = 9,
+    ATTRIBUTE_KEY = 1,
+    ATTRIBUTE_VALUE = 2,
+    STRING_VALUE = 1,
+};
 
-/* Numbers of OTLP. */
+/* OTLP's flags of a span. */
 enum {
     FLAG_HAS_REMOTE = 0x100,
     FLAG_IS_REMOTE = 0x200,
@@ -25,9 +36,16 @@ enum {
 /* A URL, an id, their keys and headers. */
 enum { MARK_BYTES_MAX = URL_BYTES_MAX + 256 };
 
-static void want_attributes(struct span_keys *keys, const struct join_settings *settings)
+void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
+                      struct budget *budget)
 {
-    assert(settings->attributes_count <= JOIN_ATTRIBUTES_MAX);
+    const struct join_settings *settings = &store->settings;
+    struct span_keys *keys = &reader->keys;
+    assert(shard < store->index.shards_count);
+    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
+    reader->gathered[0].budget = budget;
+    reader->gathered[1].budget = budget;
+    splice_list_init(&reader->splices, budget);
     for (unsigned i = 0; i < settings->attributes_count; i++) {
         const struct join_attribute *attribute = &settings->attributes[i];
         if (attribute->source == JOIN_OF_SPAN)
@@ -47,22 +65,9 @@ static void want_attributes(struct span_keys *keys, const struct join_settings *
     }
 }
 
-void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
-                      struct budget *budget)
-{
-    assert(store != NULL);
-    assert(shard < store->index.shards_count);
-    *reader = (struct span_reader){.store = store, .budget = budget, .shard = shard};
-    want_attributes(&reader->keys, &store->settings);
-    reader->gathered[0].budget = budget;
-    reader->gathered[1].budget = budget;
-    splice_list_init(&reader->splices, budget);
-}
-
-/* What is charged to the budget goes with the batch that it was for. */
+/* Frees what is charged to the budget, at the end of each batch. */
 static void forget(struct span_reader *reader)
 {
-    assert(reader != NULL);
     profile_bytes_fini(&reader->gathered[0]);
     profile_bytes_fini(&reader->gathered[1]);
     splice_list_forget(&reader->splices);
@@ -72,10 +77,9 @@ void span_reader_fini(struct span_reader *reader)
 {
     forget(reader);
     splice_list_fini(&reader->splices);
-    assert(reader->splices.items == NULL);
 }
 
-/* The field's content in one piece, appended to `gathered` if it is not. */
+/* The field's content; copied to the end of `gathered` if it is in several parts. */
 static struct slice in_one_piece(const struct rope_field *field, struct profile_bytes *gathered)
 {
     struct slice content = rope_contiguous(&field->content, field->content_bytes);
@@ -88,105 +92,66 @@ static struct slice in_one_piece(const struct rope_field *field, struct profile_
     return slice_of(room, (size_t)field->content_bytes);
 }
 
-/* Of the Resource… message; several `resource` fields are one Resource. */
-static struct slice find_resource(struct span_reader *reader, const struct rope_field *message)
-{
-    struct profile_bytes *gathered = &reader->gathered[0];
-    struct rope rope = message->content;
-    struct rope_field field;
-    struct slice content = {0};
-    gathered->size = 0;
-    assert(message->number == RESOURCES);
-    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
-        if (field.number != RESOURCE)
-            continue;
-        if (content.size > 0 && gathered->size == 0)
-            profile_bytes_add(gathered, content);
-        size_t before = gathered->size;
-        content = in_one_piece(&field, gathered);
-        if (before > 0 && gathered->size == before)
-            profile_bytes_add(gathered, content);
-        if (gathered->size > 0)
-            content = slice_of(gathered->data, gathered->size);
-    }
-    return content;
-}
-
-/* No data: it has another key, or no value. */
-static struct slice attribute_value(struct slice encoded, struct slice key)
-{
-    struct key_value attribute = key_value_of(encoded);
-    assert(key.size > 0);
-    return slice_equal(attribute.key, key) ? attribute.value : (struct slice){0};
-}
-
-static void add_text_of(struct string_record *text, struct slice value)
+static void add_value(struct string_record *record, struct slice value)
 {
     char room[VALUE_TEXT_BYTES];
-    struct slice found;
-    assert(text != NULL);
-    if (value.data != NULL && value_text_of(value, room, &found))
-        string_record_add(text, found.data, found.size, JOIN_VALUE_BYTES_MAX);
+    struct slice string;
+    if (value.data != NULL && value_text_of(value, room, &string))
+        string_record_add(record, string.data, string.size, JOIN_VALUE_BYTES_MAX);
     else
-        string_record_add_absent(text);
+        string_record_add_absent(record);
 }
 
-/* What spans of the resource have in common goes into the log once: the hash of their service,
- * then attributes. */
-static uint32_t put_resource_texts(struct span_reader *reader, struct slice content)
+/* content: of the encoded Resource whose spans follow. */
+static void begin_resource(struct span_reader *reader, struct slice content)
 {
-    const struct join_settings *settings = &reader->store->settings;
-    struct string_record *text = &reader->text;
-    string_record_begin(text);
-    string_record_add_hash(text, reader->resource.service);
+    struct join_store *store = reader->store;
+    const struct join_settings *settings = &store->settings;
+    uint64_t now_ns = reader->now_ns;
+    reader->resource = resource_facts_of(content);
+    uint64_t service = reader->resource.service;
+    service_set_match(&store->services, service);
+    bool may_have_profiles =
+        service_set_may_have(&store->services, service) ||
+        (service != 0 && recent_services_has(&store->recent_services, service, now_ns));
+    reader->is_indexed = may_have_profiles || !service_set_is_warm(&store->services, now_ns);
+    reader->is_marked = may_have_profiles && settings->mark != JOIN_MARK_OFF;
+    if (settings->repairs_identity)
+        process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
+    reader->process_keys.count = 0;
+    if (settings->finds_single_traces)
+        reader->process_keys =
+            single_traces_begin(&store->single_traces, &reader->resource, now_ns);
+    if (!reader->is_indexed)
+        return;
+
+    /* The record that all spans of the resource refer to: the hash of the service, then attributes.
+     */
+    struct string_record *record = &reader->record;
+    string_record_begin(record);
+    string_record_add_hash(record, service);
     for (size_t i = 0; i < settings->attributes_count; i++) {
         if (settings->attributes[i].source != JOIN_OF_RESOURCE)
             continue;
         struct wire_reader fields = wire_reader_of(content);
         struct wire_field field;
         struct slice value = {0};
-        while (value.data == NULL && wire_next_field(&fields, &field))
-            if (field.number == ATTRIBUTES)
-                value = attribute_value(field.bytes, settings->attributes[i].name);
-        add_text_of(text, value);
+        while (value.data == NULL && wire_next_field(&fields, &field)) {
+            if (field.number != RESOURCE_ATTRIBUTES)
+                continue;
+            struct key_value attribute = key_value_of(field.bytes);
+            if (slice_equal(attribute.key, settings->attributes[i].name))
+                value = attribute.value;
+        }
+        add_value(record, value);
     }
-    assert(text->bytes <= sizeof(text->words));
-    return string_ring_put(span_index_log(&reader->store->index, reader->shard), text,
-                           STRING_KEEP_THREE_QUARTERS);
-}
-
-/* Whether spans of the resource may have profiles, as far as one knows. */
-static bool may_have_profiles(const struct span_reader *reader, uint64_t now_ns)
-{
-    struct join_store *store = reader->store;
-    uint64_t service = reader->resource.service;
-    assert(now_ns > 0);
-    return service_set_may_have(&store->services, service) ||
-           (service != 0 && recent_services_has(&store->recent_services, service, now_ns));
-}
-
-static void begin_resource(struct span_reader *reader, struct slice content)
-{
-    struct join_store *store = reader->store;
-    uint64_t now_ns = reader->now_ns;
-    reader->resource = resource_facts_of(content);
-    service_set_match(&store->services, reader->resource.service);
-    bool may_have = may_have_profiles(reader, now_ns);
-    reader->is_indexed = may_have || !service_set_is_warm(&store->services, now_ns);
-    reader->is_marked = may_have && store->settings.mark != JOIN_MARK_OFF;
-    if (store->settings.repairs_identity)
-        process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
-    if (reader->is_indexed)
-        reader->resource_texts = put_resource_texts(reader, content);
-    if (reader->is_indexed && store->settings.uses_window)
+    reader->resource_place = string_ring_put(span_index_log(&store->index, reader->shard), record,
+                                             STRING_KEEP_THREE_QUARTERS);
+    if (settings->uses_window)
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
-    reader->process_keys.count = 0;
-    if (store->settings.finds_single_traces)
-        reader->process_keys =
-            single_traces_begin(&store->single_traces, &reader->resource, now_ns);
 }
 
-/* The first digit of an HTTP status; 0: it is none. */
+/* The first digit of an HTTP status; 0: the value is none. */
 static uint16_t class_of(struct slice encoded)
 {
     char room[VALUE_TEXT_BYTES];
@@ -198,82 +163,67 @@ static uint16_t class_of(struct slice encoded)
         return (uint16_t)(value.integer >= 100 && value.integer < 600 ? value.integer / 100 : 0);
     if (!value_text_of(encoded, room, &text) || text.size != 3)
         return 0;
-    assert(text.data != NULL);
     return text.data[0] >= '1' && text.data[0] <= '5' ? (uint16_t)(text.data[0] - '0') : 0;
-}
-
-/* A span whose parent is in another process. SDKs that do not say so yet are guessed by the kind:
- * servers and consumers are called from outside. */
-static bool is_local_root(const struct span_view *span)
-{
-    assert(span->facts.span != 0);
-    if (span->facts.parent == 0)
-        return true;
-    if ((span->flags & FLAG_HAS_REMOTE) != 0)
-        return (span->flags & FLAG_IS_REMOTE) != 0;
-    return span->kind == SPAN_KIND_SERVER || span->kind == SPAN_KIND_CONSUMER;
 }
 
 static void finish_flags(const struct join_settings *settings, struct span_view *span)
 {
     struct span_facts *facts = &span->facts;
-    assert(facts->span != 0);
+    /* Without the flag of newer SDKs the kind tells: servers and consumers are called from outside.
+     */
+    bool tells_root = (span->flags & FLAG_HAS_REMOTE) != 0;
+    bool has_remote_parent =
+        tells_root ? (span->flags & FLAG_IS_REMOTE) != 0
+                   : span->kind == SPAN_KIND_SERVER || span->kind == SPAN_KIND_CONSUMER;
     facts->flags |= (uint16_t)(span->kind & SPAN_KIND_MASK);
-    if ((span->flags & FLAG_HAS_REMOTE) != 0)
+    if (tells_root)
         facts->flags |= SPAN_TELLS_ROOT;
-    if (is_local_root(span))
+    if (facts->parent == 0 || has_remote_parent)
         facts->flags |= SPAN_IS_LOCAL_ROOT;
     for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_STATUS_CLASS)
             facts->flags |= (uint16_t)(class_of(span_view_value(span, i)) << SPAN_CLASS_SHIFT);
 }
 
-/* For samples that say when they were taken, but not in which span. */
-static void add_to_window(struct span_reader *reader, const struct span_view *span)
-{
-    const struct span_facts *facts = &span->facts;
-    struct window_span found = {
-        .trace = {facts->trace[0], facts->trace[1]},
-        .span = facts->span,
-        .parent = facts->parent,
-        .start_ns = facts->start_ns,
-        .end_ns = facts->end_ns,
-        .resource = facts->resource,
-    };
-    assert(facts->span != 0);
-    thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
-                      span_view_value(span, SPAN_THREAD_NAME));
-    thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
-                      span_view_value(span, SPAN_THREAD_ID));
-    span_window_add(&reader->store->window, reader->shard, &found);
-}
-
 static void index_span(struct span_reader *reader, struct span_view *span)
 {
-    const struct join_settings *settings = &reader->store->settings;
-    struct string_record *text = &reader->text;
-    assert(span->facts.span != 0);
+    struct join_store *store = reader->store;
+    const struct join_settings *settings = &store->settings;
+    struct string_record *record = &reader->record;
+    struct span_facts *facts = &span->facts;
     finish_flags(settings, span);
-    span->facts.resource = reader->resource.hash;
-    string_record_begin(text);
-    string_record_add_number(text, reader->resource_texts);
-    string_record_add(text, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
+    facts->resource = reader->resource.hash;
+    string_record_begin(record);
+    string_record_add_number(record, reader->resource_place);
+    string_record_add(record, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
     for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_OF_SPAN)
-            add_text_of(text, span_view_value(span, i));
-    span->facts.texts = string_ring_put(span_index_log(&reader->store->index, reader->shard), text,
-                                        STRING_KEEP_HALF);
-    span_index_add(&reader->store->index, reader->shard, &span->facts);
-    if (settings->uses_window)
-        add_to_window(reader, span);
+            add_value(record, span_view_value(span, i));
+    facts->texts =
+        string_ring_put(span_index_log(&store->index, reader->shard), record, STRING_KEEP_HALF);
+    span_index_add(&store->index, reader->shard, facts);
+    if (settings->uses_window) {
+        struct window_span found = {
+            .trace = {facts->trace[0], facts->trace[1]},
+            .span = facts->span,
+            .parent = facts->parent,
+            .start_ns = facts->start_ns,
+            .end_ns = facts->end_ns,
+            .resource = facts->resource,
+        };
+        thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
+                          span_view_value(span, SPAN_THREAD_NAME));
+        thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
+                          span_view_value(span, SPAN_THREAD_ID));
+        span_window_add(&store->window, reader->shard, &found);
+    }
     reader->figures.indexed++;
-    reader->figures.late += id_set_take(&reader->store->missed, span->facts.span);
+    reader->figures.late += id_set_take(&store->missed, facts->span);
 }
 
 static bool wants_mark(const struct span_reader *reader, const struct span_view *span)
 {
     const struct join_store *store = reader->store;
-    assert(span->facts.span != 0);
     if (!reader->is_marked)
         return false;
     switch (store->settings.mark) {
@@ -289,80 +239,86 @@ static bool wants_mark(const struct span_reader *reader, const struct span_view 
     }
 }
 
+/* Appends to the span the attributes by which its profile is found, as far as it lacks them. */
 static void mark(struct span_reader *reader, const struct span_in_run *span)
 {
+    static const char id_begin[] = "\x4a\x2a\x0a\x14" SPAN_MARK_ID_KEY "\x12\x12\x0a\x10";
+    enum { ID_BEGIN_BYTES = sizeof(id_begin) - 1, ID_HEX = 16, TRACE_HEX = 32 };
     struct splice_list *splices = &reader->splices;
-    const struct span_mark wanted = {
-        .url = &reader->store->settings.profile_url,
-        .resource = &reader->resource,
-        .facts = &span->view.facts,
-        .own_id = span_view_value(&span->view, SPAN_MARK_ID),
-        .own_url = span_view_value(&span->view, SPAN_MARK_URL),
-    };
-    assert(span->content > span->begin);
+    struct profile_bytes *out = &splices->inserts;
+    const struct url_template *template = &reader->store->settings.profile_url;
+    const struct span_facts *facts = &span->view.facts;
+    struct slice own_id = span_view_value(&span->view, SPAN_MARK_ID);
+    bool has_id = own_id.data != NULL;
+    bool has_url = span_view_value(&span->view, SPAN_MARK_URL).data != NULL;
     size_t opened = splice_open(splices, span->begin, span->content);
-    size_t begin = splices->inserts.size;
-    reader->figures.marked += span_mark_write(&wanted, &splices->inserts);
-    if (splices->inserts.size > begin)
+    size_t begin = out->size;
+    char id_room[VALUE_TEXT_BYTES];
+    struct slice id = hex_write(&facts->span, sizeof(facts->span), id_room);
+    if (!has_id) {
+        uint8_t *room = profile_bytes_room(out, ID_BEGIN_BYTES + ID_HEX);
+        memcpy(room, id_begin, ID_BEGIN_BYTES);
+        memcpy(room + ID_BEGIN_BYTES, id.data, ID_HEX);
+        out->size += ID_BEGIN_BYTES + ID_HEX;
+    }
+    if (template->count > 0 && !has_url) {
+        if (has_id && (!value_text_of(own_id, id_room, &id) || id.size == 0))
+            id = (struct slice){.data = NULL};
+        /* With half a minute before and after, as Grafana looks for a span's profile. */
+        const struct resource_facts *resource = &reader->resource;
+        uint64_t from_ns = facts->start_ns > JOIN_VIEW_NS ? facts->start_ns - JOIN_VIEW_NS : 0;
+        char trace[TRACE_HEX];
+        char times[2][URL_MS_BYTES];
+        uint8_t room[URL_BYTES_MAX];
+        const struct url_values values = {
+            .texts = {
+                [URL_SERVICE_NAME] = value_text_or_empty(resource->values[RESOURCE_SERVICE_NAME]),
+                [URL_SERVICE_NAMESPACE] =
+                    value_text_or_empty(resource->values[RESOURCE_SERVICE_NAMESPACE]),
+                [URL_TRACE_ID] = hex_write(facts->trace, sizeof(facts->trace), trace),
+                [URL_SPAN_ID] = id,
+                [URL_FROM_MS] = url_ms(from_ns, times[0]),
+                [URL_UNTIL_MS] = url_ms(facts->end_ns + JOIN_VIEW_NS, times[1]),
+            }};
+        struct slice url = url_template_write(template, &values, room);
+        if (url.data != NULL) {
+            size_t attribute = out->size;
+            profile_bytes_add(out, slice_of_text(SPAN_MARK_URL_KEY));
+            profile_bytes_wrap(out, attribute, ATTRIBUTE_KEY);
+            size_t value = out->size;
+            profile_bytes_add(out, url);
+            profile_bytes_wrap(out, value, STRING_VALUE);
+            profile_bytes_wrap(out, value, ATTRIBUTE_VALUE);
+            profile_bytes_wrap(out, attribute, SPAN_ATTRIBUTES_FIELD);
+        }
+    }
+    reader->figures.marked += !has_id;
+    if (out->size > begin)
         splice_add_from(splices, span->content + span->content_bytes, 0, begin);
     splice_close(splices, opened, SPANS, span->content_bytes);
 }
 
-/* Whether the budget has room for one more mark, and for the batch with all of them. */
-static bool has_room(const struct span_reader *reader)
-{
-    const struct splice_list *splices = &reader->splices;
-    return budget_has_room(reader->budget, splice_list_growth(splices, 2, MARK_BYTES_MAX) +
-                                               splices->inserts.size + reader->batch_bytes +
-                                               MARK_BYTES_MAX);
-}
-
-/* Indexes and marks those of the run. What they need of the index has been fetched meanwhile. */
+/* Indexes and marks the spans of the run, for which memory was prefetched meanwhile. */
 static void finish_run(struct span_reader *reader)
 {
-    assert(reader->run_count <= SPAN_RUN_MAX);
+    const struct splice_list *splices = &reader->splices;
     for (unsigned i = 0; i < reader->run_count; i++) {
-        index_span(reader, &reader->run[i].view);
+        struct span_view *span = &reader->run[i].view;
+        index_span(reader, span);
         if (reader->process_keys.count > 0)
-            single_traces_note(&reader->store->single_traces, &reader->process_keys,
-                               &reader->run[i].view.facts, reader->now_ns);
-        if (!wants_mark(reader, &reader->run[i].view))
+            single_traces_note(&reader->store->single_traces, &reader->process_keys, &span->facts,
+                               reader->now_ns);
+        if (!wants_mark(reader, span))
             continue;
-        if (has_room(reader))
+        /* For this mark, and for the batch with all marks. */
+        uint64_t bytes = splice_list_growth(splices, 2, MARK_BYTES_MAX) + splices->inserts.size +
+                         reader->batch_bytes + MARK_BYTES_MAX;
+        if (budget_has_room(reader->budget, bytes))
             mark(reader, &reader->run[i]);
         else
             reader->figures.unmarked++;
     }
     reader->run_count = 0;
-}
-
-static void read_span(struct span_reader *reader, const struct wire_field *field, uint64_t begin)
-{
-    struct join_store *store = reader->store;
-    struct span_in_run *span = &reader->run[reader->run_count];
-    assert(reader->run_count < SPAN_RUN_MAX);
-    if (!span_view_read(&reader->keys, field->bytes, &span->view))
-        return;
-    span_index_expect(&store->index, reader->shard, span->view.facts.span, reader->run_count);
-    id_set_expect(&store->missed, span->view.facts.span);
-    span->begin = begin;
-    span->content = begin + (uint64_t)(field->bytes.data - field->whole.data);
-    span->content_bytes = field->bytes.size;
-    if (++reader->run_count == SPAN_RUN_MAX)
-        finish_run(reader);
-}
-
-/* A span of a service without profiles. That of a batch job may come when the job ends. */
-static void skip_span(struct span_reader *reader, const struct wire_field *field)
-{
-    struct span_view *view = &reader->run[0].view;
-    assert(reader->run_count == 0);
-    reader->figures.skipped++;
-    if (reader->process_keys.count == 0 || !span_view_read(&reader->keys, field->bytes, view))
-        return;
-    finish_flags(&reader->store->settings, view);
-    single_traces_note(&reader->store->single_traces, &reader->process_keys, &view->facts,
-                       reader->now_ns);
 }
 
 void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns)
@@ -387,8 +343,27 @@ static bool enter_resource(struct span_reader *reader)
     while (message->number != RESOURCES);
     walk->opened[0] = splice_open(&reader->splices, message->begin.at, message->content.at);
     walk->scopes = message->content;
-    walk->resource_content = find_resource(reader, message);
-    begin_resource(reader, walk->resource_content);
+
+    /* Several `resource` fields are one Resource. */
+    struct profile_bytes *gathered = &reader->gathered[0];
+    struct rope rope = message->content;
+    struct rope_field field;
+    struct slice content = {0};
+    gathered->size = 0;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        if (content.size > 0 && gathered->size == 0)
+            profile_bytes_add(gathered, content);
+        size_t before = gathered->size;
+        content = in_one_piece(&field, gathered);
+        if (before > 0 && gathered->size == before)
+            profile_bytes_add(gathered, content);
+        if (gathered->size > 0)
+            content = slice_of(gathered->data, gathered->size);
+    }
+    walk->resource_content = content;
+    begin_resource(reader, content);
     return true;
 }
 
@@ -408,10 +383,11 @@ static bool enter_scope(struct span_reader *reader)
     return true;
 }
 
-/* As many spans of the scope as *left says. False: there are no more. */
+/* At most *left spans of the scope. False: there are no more. */
 static bool read_spans(struct span_reader *reader, uint64_t *left)
 {
     struct span_walk *walk = &reader->walk;
+    struct join_store *store = reader->store;
     uint64_t at = walk->scope.content.at;
     struct wire_field field;
     bool is_more = true;
@@ -420,10 +396,27 @@ static bool read_spans(struct span_reader *reader, uint64_t *left)
         if (field.number != SPANS || field.type != WIRE_BYTES)
             continue;
         --*left;
-        if (reader->is_indexed)
-            read_span(reader, &field, at + (uint64_t)(field.whole.data - walk->scope_content.data));
-        else
-            skip_span(reader, &field);
+        struct span_in_run *span = &reader->run[reader->run_count];
+        struct span_facts *facts = &span->view.facts;
+        if (!reader->is_indexed) {
+            /* Of a service without profiles; that of a batch job may come when the job ends. */
+            reader->figures.skipped++;
+            if (reader->process_keys.count == 0 ||
+                !span_view_read(&reader->keys, field.bytes, &span->view))
+                continue;
+            finish_flags(&store->settings, &span->view);
+            single_traces_note(&store->single_traces, &reader->process_keys, facts, reader->now_ns);
+            continue;
+        }
+        if (!span_view_read(&reader->keys, field.bytes, &span->view))
+            continue;
+        span_index_expect(&store->index, reader->shard, facts->span, reader->run_count);
+        id_set_expect(&store->missed, facts->span);
+        span->begin = at + (uint64_t)(field.whole.data - walk->scope_content.data);
+        span->content = at + (uint64_t)(field.bytes.data - walk->scope_content.data);
+        span->content_bytes = field.bytes.size;
+        if (++reader->run_count == SPAN_RUN_MAX)
+            finish_run(reader);
     }
     finish_run(reader);
     assert(walk->spans.failure == NULL);
@@ -434,7 +427,7 @@ bool span_reader_step(struct span_reader *reader, uint64_t spans_max)
 {
     struct span_walk *walk = &reader->walk;
     uint64_t left = spans_max;
-    /* Other readers may have had another resource in hand meanwhile. */
+    /* Other readers may have begun another resource meanwhile. */
     if (walk->is_in_resource)
         begin_resource(reader, walk->resource_content);
     while (left > 0) {

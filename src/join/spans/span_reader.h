@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The traces side of the join: copies what profiles may want to know of spans into the index while
- * they pass, and marks those that lead to a profile. One per lane and pipeline; runs on its lane.
- */
+/* The traces side of the join: copies what profiles may need of passing spans into the index, and
+ * marks spans that lead to a profile. One per lane and pipeline; runs on its lane. */
 #pragma once
 
 #include <stdint.h>
@@ -17,22 +16,25 @@ struct batch;
 struct budget;
 struct join_store;
 
+/* Attributes of marked spans. */
+#define SPAN_MARK_ID_KEY  "pyroscope.profile.id"
+#define SPAN_MARK_URL_KEY "pyroscope.profile.url"
+
 struct span_figures {
     uint64_t indexed;
     uint64_t skipped; /* of services without profiles */
     uint64_t marked;
-    uint64_t unmarked; /* for want of budget */
-    uint64_t late;     /* a profile waited for it, but not long enough */
+    uint64_t unmarked; /* the budget had no room */
+    uint64_t late;     /* a profile had looked for it before */
 };
 
-/* Spans that are read before any of them is indexed: the memory that the index has to look at is
- * fetched meanwhile. */
+/* Spans that are read before the first of them is indexed, while the index prefetches memory. */
 enum { SPAN_RUN_MAX = 8 };
 
 struct span_in_run {
     struct span_view view;
-    uint64_t begin; /* in the batch: of its tag, of its content */
-    uint64_t content;
+    uint64_t begin;   /* of its tag in the batch */
+    uint64_t content; /* of its content in the batch */
     uint64_t content_bytes;
 };
 
@@ -55,32 +57,34 @@ struct span_reader {
     struct join_store *store;
     struct budget *budget;
     unsigned shard;
-    struct profile_bytes gathered[2]; /* a resource, a scope, where a batch has them in pieces */
+    struct profile_bytes gathered[2]; /* a resource and a scope that a batch has in several parts */
     struct splice_list splices;
-    struct span_keys keys; /* attributes of spans that are wanted */
+    struct span_keys keys; /* wanted attributes of spans */
     struct span_in_run run[SPAN_RUN_MAX];
     unsigned run_count;
-    struct span_figures figures; /* of the batch at hand */
-    struct resource_facts resource;
-    struct process_keys process_keys; /* names of its process that may have one trace */
     uint64_t now_ns;
     struct span_walk walk;
-    struct string_record text; /* of the span at hand */
-    uint32_t resource_texts;   /* their place in the log */
-    uint64_t batch_bytes;      /* of the batch at hand */
-    bool is_indexed;           /* the resource at hand */
+    struct span_figures figures; /* of the batch */
+    uint64_t batch_bytes;
+    struct string_record record; /* of the resource or span at hand */
+
+    /* The resource at hand. */
+    struct resource_facts resource;
+    struct process_keys process_keys; /* names of its process that may have one trace */
+    uint32_t resource_place;          /* of its record in the string ring */
+    bool is_indexed;
     bool is_marked;
 };
 
 void span_reader_init(struct span_reader *reader, struct join_store *store, unsigned shard,
                       struct budget *budget);
 void span_reader_fini(struct span_reader *reader);
-/* Reads a batch in one go. Returns a new reference: to the batch itself, or to a copy with marks
- * that shares all else. */
+/* Reads a batch in one go. Returns a new reference: to the batch, or to one with marks that shares
+ * all other bytes. */
 struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
                                struct span_figures *ret_figures);
 
-/* The same in steps, between which the lane does other work, also with other readers. Begin once,
+/* The same in steps, between which the lane may do other work, also with other readers: begin once,
  * step until the batch is read, then end. */
 void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns);
 /* Reads about so many spans. True: the whole batch is read. */

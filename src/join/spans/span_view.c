@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a span. Most of its bytes are attributes that nobody wants: they are stepped over by
- * their lengths, and where a key stands first, as every SDK writes it, its length alone tells most
- * of them apart. Fields that lie as usual are read in place; all others, in whatever order and
- * spelling, by the common reader. Pure functions; any thread. */
+/* Reading a span. Most of its bytes are unwanted attributes: they are skipped by their lengths, and
+ * where the key comes first, as every SDK writes it, its length alone rules most of them out.
+ * Fields in the usual layout are read in place; all others by the generic reader. Pure functions;
+ * any thread. */
 #include "src/join/spans/span_view.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ enum span_field {
     STATUS_CODE_FIELD = 3,
 };
 
-/* Numbers of OTLP. */
+/* OTLP's numbers. */
 enum { STATUS_OK_CODE = 1, STATUS_ERROR_CODE = 2, TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8 };
 
 /* Tags of one byte; that of the flags takes two. */
@@ -51,20 +51,18 @@ void span_keys_add(struct span_keys *keys, struct slice name, unsigned value)
 static uint64_t read_id(const uint8_t *data)
 {
     uint64_t id;
-    assert(data != NULL);
     memcpy(&id, data, sizeof(id));
     return id;
 }
 
-/* Whether it is too short to be wanted; or key and value lie as usual, each in a field of less than
- * 128 bytes and nothing else, and the key has a length that no wanted one has. */
+/* Whether it is too short to be wanted; or has the usual layout, key and value in fields of less
+ * than 128 bytes and nothing else, and no wanted key has its key's length. */
 static inline bool is_unwanted(const struct span_keys *keys, struct slice attribute)
 {
     enum { HEADERS_BYTES = 4 };
     const uint8_t *at = attribute.data;
-    assert(keys->count > 0);
     if (attribute.size <= HEADERS_BYTES)
-        return true; /* no room for a key that has a text */
+        return true; /* no room for a key that is not empty */
     if (at[0] != TAG_KEY)
         return false;
     size_t left = attribute.size - HEADERS_BYTES;
@@ -88,13 +86,12 @@ read_attribute(const struct span_keys *keys, struct slice attribute, struct span
     assert(view->has_values >> SPAN_VALUES == 0);
 }
 
-/* Attributes that follow one another, with lengths of one or two bytes. Where something else
+/* Reads consecutive attributes with lengths of one or two bytes. Returns where something else
  * begins. */
 static const uint8_t *read_attributes(const struct span_keys *keys, const uint8_t *at,
                                       const uint8_t *end, struct span_view *view)
 {
     enum { HEADER_BYTES_MAX = 3 };
-    assert(at < end);
     while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
         const uint8_t *content = at + 2;
         size_t size = at[1];
@@ -132,7 +129,6 @@ static void read_field(const struct span_keys *keys, const struct wire_field *fi
                        struct span_view *view)
 {
     struct span_facts *facts = &view->facts;
-    assert(field->number > 0);
     switch ((enum span_field)field->number) {
     case SPAN_TRACE_ID:
         if (field->bytes.size == TRACE_ID_BYTES) {
@@ -173,11 +169,10 @@ static void read_field(const struct span_keys *keys, const struct wire_field *fi
     }
 }
 
-/* Both ids, where they stand first. Where reading goes on. */
+/* Reads both ids if they come first. Returns where reading continues. */
 static const uint8_t *read_ids(const uint8_t *at, const uint8_t *end, struct span_facts *facts)
 {
     enum { ID = 2 + TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
-    assert(at <= end);
     if (end - at < IDS_BYTES || at[0] != TAG_TRACE_ID || at[1] != TRACE_ID_BYTES ||
         at[ID] != TAG_ID || at[ID + 1] != SPAN_ID_BYTES)
         return at;
@@ -187,13 +182,12 @@ static const uint8_t *read_ids(const uint8_t *at, const uint8_t *end, struct spa
     return at + IDS_BYTES;
 }
 
-/* One field, or a run of attributes, if it is among those that the common reader would be slow
- * with. Where reading goes on. */
+/* Reads a field, or consecutive attributes, that the generic reader would be slow with. Returns
+ * where reading continues. */
 static const uint8_t *read_usual(const struct span_keys *keys, const uint8_t *at,
                                  const uint8_t *end, struct span_view *view)
 {
     enum { FIXED64_BYTES = 1 + 8 };
-    assert(at < end);
     if (*at == TAG_ATTRIBUTES)
         return read_attributes(keys, at, end, view);
     if (end - at < FIXED64_BYTES)
