@@ -43,11 +43,6 @@ static bool is_value_byte(uint8_t byte)
     return byte != ',' && byte != '}';
 }
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || (byte >= '\t' && byte <= '\r');
-}
-
 static void put_text(struct writing *writing, const char *text)
 {
     struct buffer *out = writing->out;
@@ -82,16 +77,6 @@ static void put_allowed(struct writing *writing, struct slice text, bool (*is_al
         is_changed |= !is_fine;
     }
     writing->changed += is_changed;
-}
-
-static struct slice trimmed(struct slice value)
-{
-    assert(value.data != NULL || value.size == 0);
-    while (value.size > 0 && is_blank(value.data[0]))
-        value = slice_of(value.data + 1, value.size - 1);
-    while (value.size > 0 && is_blank(value.data[value.size - 1]))
-        value.size--;
-    return value;
 }
 
 /* LabelPair { name 1, value 2 }; false at the end. */
@@ -138,7 +123,7 @@ static bool is_own(struct slice name)
 /* One of blanks alone is left out. */
 static void put_label(struct writing *writing, const char *before, const struct label *label)
 {
-    struct slice value = trimmed(label->value);
+    struct slice value = slice_trim(label->value);
     assert(label->name.size > 0);
     writing->changed += value.size < label->value.size;
     if (value.size == 0)

@@ -344,12 +344,6 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
 
 /* ---- Requests ---- */
 
-static bool begins_with(struct slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    return text.size >= size && memcmp(text.data, prefix, size) == 0;
-}
-
 /* Reads the size of a gRPC or gRPC-web message. */
 static uint64_t on_peek(struct http_request *request, const uint8_t *data, void *arg)
 {
@@ -417,9 +411,9 @@ static void push_request(struct pyroscope_receiver *receiver, struct http_reques
     if (media_type_is(type, "application/grpc-web") ||
         media_type_is(type, "application/grpc-web+proto")) {
         protocol = PYROSCOPE_GRPC_WEB;
-    } else if (begins_with(type, "application/grpc") && http_request_is_http2(request)) {
+    } else if (slice_begins_with(type, "application/grpc") && http_request_is_http2(request)) {
         protocol = PYROSCOPE_GRPC;
-        is_json = begins_with(type, "application/grpc+json");
+        is_json = slice_begins_with(type, "application/grpc+json");
         if (!grpc_accept(request, &call))
             return;
     } else if (!is_json && !media_type_is(type, "application/proto")) {
@@ -502,7 +496,8 @@ static void on_request(struct http_request *request, void *arg)
     struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
     if (verdict != AUTH_GRANTED || tenant.size > CLIENT_TENANT_BYTES_MAX) {
         struct slice type = http_request_header(request, "content-type");
-        bool is_grpc = http_request_is_http2(request) && begins_with(type, "application/grpc");
+        bool is_grpc =
+            http_request_is_http2(request) && slice_begins_with(type, "application/grpc");
         struct outcome outcome =
             outcome_refused(STATUS_UNAUTHENTICATED, "tenant ID is too long: max 150 characters");
         if (verdict != AUTH_GRANTED)

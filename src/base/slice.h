@@ -34,6 +34,24 @@ static inline bool slice_equal_text(struct slice a, const char *text)
     return slice_equal(a, slice_of_text(text));
 }
 
+static inline bool slice_begins_with(struct slice slice, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return slice.size >= size && memcmp(slice.data, prefix, size) == 0;
+}
+
+/* Removes leading and trailing white space: blanks, tabs, line ends, \v and \f. */
+static inline struct slice slice_trim(struct slice slice)
+{
+    static const char space[] = " \t\n\v\f\r";
+    enum { SPACES = sizeof(space) - 1 };
+    while (slice.size > 0 && memchr(space, slice.data[0], SPACES) != NULL)
+        slice = slice_of(slice.data + 1, slice.size - 1);
+    while (slice.size > 0 && memchr(space, slice.data[slice.size - 1], SPACES) != NULL)
+        slice.size--;
+    return slice;
+}
+
 /* Without regard to the case of ASCII letters. */
 static inline bool slice_equal_nocase(struct slice slice, const char *text)
 {

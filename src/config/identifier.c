@@ -89,17 +89,6 @@ static bool is_type(struct slice type)
     return true;
 }
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && isspace(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && isspace(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* Identifiers in messages are cut: they come from outside and have no bound yet. */
 static bool check_name(const char *text, struct slice name, struct error *error)
 {
@@ -119,8 +108,9 @@ static bool check_name(const char *text, struct slice name, struct error *error)
 bool text_to_identifier(const char *text, struct identifier *ret_identifier, struct error *error)
 {
     const char *slash = strchr(text, '/');
-    struct slice type = trim(slice_of(text, slash != NULL ? (size_t)(slash - text) : strlen(text)));
-    struct slice name = trim(slice_of_text(slash != NULL ? slash + 1 : ""));
+    struct slice type =
+        slice_trim(slice_of(text, slash != NULL ? (size_t)(slash - text) : strlen(text)));
+    struct slice name = slice_trim(slice_of_text(slash != NULL ? slash + 1 : ""));
     if (type.size == 0 && slash == NULL)
         return error_set(error, "id must not be empty");
     if (type.size == 0)

@@ -13,6 +13,7 @@
 
 #include "src/base/base64.h"
 #include "src/base/buffer.h"
+#include "src/base/hex.h"
 #include "src/otlp/json/json_scan.h"
 #include "src/otlp/json/value_text.h"
 #include "src/otlp/otlp_limits.h"
@@ -397,8 +398,8 @@ static bool decode_hex(struct slice digits, uint8_t *room)
     unsigned all = 0;
     assert(digits.size % 2 == 0);
     for (size_t i = 0; i < digits.size; i += 2) {
-        unsigned high = json_hex_digit(digits.data[i]);
-        unsigned low = json_hex_digit(digits.data[i + 1]);
+        unsigned high = hex_digit(digits.data[i]);
+        unsigned low = hex_digit(digits.data[i + 1]);
         all |= high | low;
         room[i / 2] = (uint8_t)(high << 4 | low);
     }

@@ -6,6 +6,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include "src/base/hex.h"
+
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
 enum { REPLACEMENT = 0xfffd };
@@ -66,7 +68,7 @@ static size_t escape_size(const uint8_t *at, const uint8_t *end)
     if (end - at < 6)
         return 0;
     for (size_t i = 2; i < 6; i++)
-        if (json_hex_digit(at[i]) > 15)
+        if (hex_digit(at[i]) > 15)
             return 0;
     return 6;
 }
@@ -164,7 +166,7 @@ static uint32_t code_unit(const uint8_t *at)
     assert(at[0] == '\\' && at[1] == 'u');
     uint32_t unit = 0;
     for (size_t i = 2; i < 6; i++)
-        unit = unit << 4 | json_hex_digit(at[i]);
+        unit = unit << 4 | hex_digit(at[i]);
     return unit;
 }
 

@@ -40,15 +40,6 @@ bool json_scan_word(struct json_scan *scan, const char *word);
  * become U+FFFD. Returns the size. */
 size_t json_unescape(const struct json_string *string, uint8_t *room);
 
-/* 16: not a hexadecimal digit. */
-static inline unsigned json_hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    unsigned letter = (byte | 0x20u) - 'a';
-    return letter < 6 ? letter + 10 : 16;
-}
-
 /* The byte here; 0, which JSON cannot contain, at the end. */
 static inline uint8_t json_scan_peek(const struct json_scan *scan)
 {

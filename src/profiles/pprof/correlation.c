@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "src/base/hex.h"
 #include "src/otlp/value.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 
@@ -34,23 +35,15 @@ static const struct id_name names[] = {
     {"profile_id", SPAN_HEX, RANK_PROFILE},  {"local root span id", SPAN_DECIMAL, RANK_ROOT},
 };
 
-static int digit_of(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 static bool read_hex(struct slice text, uint8_t *ret_id, size_t bytes)
 {
     uint8_t any = 0;
     if (text.size != 2 * bytes)
         return false;
     for (size_t i = 0; i < bytes; i++) {
-        int high = digit_of(text.data[2 * i]);
-        int low = digit_of(text.data[2 * i + 1]);
-        if (high < 0 || low < 0)
+        unsigned high = hex_digit(text.data[2 * i]);
+        unsigned low = hex_digit(text.data[2 * i + 1]);
+        if (high > 15 || low > 15)
             return false;
         ret_id[i] = (uint8_t)(high << 4 | low);
         any |= ret_id[i];

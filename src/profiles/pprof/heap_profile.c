@@ -46,13 +46,6 @@ static bool next_line(struct slice *rest, struct slice *ret_line)
     return true;
 }
 
-static bool starts_with(struct slice line, const char *text)
-{
-    size_t size = strlen(text);
-    assert(size > 0);
-    return line.size >= size && memcmp(line.data, text, size) == 0;
-}
-
 static void skip(struct slice *line, size_t size)
 {
     assert(size <= line->size);
@@ -84,7 +77,7 @@ static bool take_number(struct slice *line, unsigned base, uint64_t *ret_number)
 
 static bool take_text(struct slice *line, const char *text)
 {
-    if (!starts_with(*line, text))
+    if (!slice_begins_with(*line, text))
         return false;
     skip(line, strlen(text));
     return true;
@@ -138,7 +131,7 @@ static bool read_tables(struct heap_dump *dump, struct error *error)
     while (next_line(&rest, &line)) {
         struct library library;
         if (!is_in_libraries) {
-            is_in_libraries = starts_with(line, "MAPPED_LIBRARIES:");
+            is_in_libraries = slice_begins_with(line, "MAPPED_LIBRARIES:");
             if (take_text(&line, "@") && !add_addresses(dump, line))
                 return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
             continue;
@@ -209,7 +202,7 @@ static void write_samples(const struct heap_dump *dump, struct pprof_writer *wri
     uint64_t address;
     uint64_t objects;
     uint64_t bytes;
-    while (next_line(&rest, &line) && !starts_with(line, "MAPPED_LIBRARIES:")) {
+    while (next_line(&rest, &line) && !slice_begins_with(line, "MAPPED_LIBRARIES:")) {
         if (take_text(&line, "@")) {
             for (depth = 0; depth < HEAP_PROFILE_DEPTH_MAX && take_address(&line, &address);
                  depth++) {

@@ -5,6 +5,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/hex.h"
 #include "src/base/mem.h"
 #include "src/profiles/pprof/otlp_text.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
@@ -44,15 +45,6 @@ const char *ingest_parameter_name(enum ingest_parameter parameter)
 /* ---- name: app{key=value,…} by the server's grammar. A '}' in place of a key ends it; a value
  * that nothing ends is ignored. ---- */
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && isspace(text.data[0]))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && isspace(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* Allows letters, digits, '_', '.' and the characters in more. */
 static bool check_characters(struct slice text, const char *more, const char *what,
                              struct error *error)
@@ -82,7 +74,7 @@ static bool cut(struct slice *rest, const char *stops, struct slice *ret_text, c
         char c = (char)rest->data[i];
         if (c == '\0' || strchr(stops, c) == NULL)
             continue;
-        *ret_text = trim(slice_of(rest->data, i));
+        *ret_text = slice_trim(slice_of(rest->data, i));
         *ret_stop = c;
         *rest = slice_of(rest->data + i + 1, rest->size - i - 1);
         return true;
@@ -98,7 +90,7 @@ bool ingest_name_parse(struct slice text, struct ingest_name *ret_name, struct e
     struct series *labels = &ret_name->labels;
     labels->count = 0;
     if (!cut(&text, "{", &ret_name->app, &stop)) {
-        ret_name->app = trim(text);
+        ret_name->app = slice_trim(text);
         return check_app(ret_name->app, error);
     }
     if (!check_app(ret_name->app, error))
@@ -223,14 +215,6 @@ bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
 
 /* ---- the query ---- */
 
-static int digit_of(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes percent-encoding and '+' to *to, which it advances. False: a broken escape. */
 static bool decode(struct slice text, char **to, struct slice *ret_text)
 {
@@ -238,12 +222,13 @@ static bool decode(struct slice text, char **to, struct slice *ret_text)
     for (size_t i = 0; i < text.size; i++) {
         int c = text.data[i] == '+' ? ' ' : text.data[i];
         if (c == '%') {
-            bool is_whole = text.size - i > 2;
-            int high = is_whole ? digit_of(text.data[i + 1]) : -1;
-            int low = is_whole ? digit_of(text.data[i + 2]) : -1;
-            if (high < 0 || low < 0)
+            if (text.size - i <= 2)
                 return false;
-            c = high << 4 | low;
+            unsigned high = hex_digit(text.data[i + 1]);
+            unsigned low = hex_digit(text.data[i + 2]);
+            if (high > 15 || low > 15)
+                return false;
+            c = (int)(high << 4 | low);
             i += 2;
         }
         *(*to)++ = (char)c;
