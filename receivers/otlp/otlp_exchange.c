@@ -198,19 +198,6 @@ static struct batch *batch_of(enum signal_kind signal, uint64_t items, struct bu
     return batch;
 }
 
-static void offer(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
-{
-    assert(!exchange->is_pending);
-    struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
-    struct batch *batch = batch_of(exchange->signal, exchange->items, owner, message);
-    batch->client =
-        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
-    exchange->is_pending = true;
-    receipt_init(&exchange->receipt, on_receipt, exchange);
-    outlet_offer(outlet, batch, &exchange->receipt);
-    batch_unref(batch);
-}
-
 /* The pieces of a request that would hold the lane. */
 struct otlp_pieces {
     struct otlp_exchange *exchange;
@@ -285,21 +272,6 @@ static void offer_piece(struct timer *timer, void *arg)
     }
     outlet_offer(outlet, piece, &exchange->receipt);
     batch_unref(piece);
-}
-
-static void offer_pieces(struct otlp_exchange *exchange, struct otlp_pieces *pieces)
-{
-    assert(!exchange->is_pending);
-    assert(pieces->count > 0);
-    pieces->exchange = exchange;
-    pieces->client =
-        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
-    timer_init(&pieces->turn, offer_piece, pieces);
-    exchange->pieces = pieces;
-    exchange->is_pending = true;
-    receipt_init(&exchange->receipt, on_receipt, exchange);
-    receipt_expect(&exchange->receipt, (unsigned)pieces->count - 1);
-    offer_piece(&pieces->turn, pieces);
 }
 
 static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
@@ -463,11 +435,27 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
     if (reading->signal != PROFILES &&
         !charge_messages(exchange, owner, message, &reading->figures))
         return;
-    if (reading->pieces != NULL)
-        offer_pieces(exchange, reading->pieces);
-    else
-        offer(exchange, owner, message);
+    assert(!exchange->is_pending);
+    exchange->is_pending = true;
+    receipt_init(&exchange->receipt, on_receipt, exchange);
+    struct client_info *client =
+        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
+    struct otlp_pieces *pieces = reading->pieces;
+    if (pieces == NULL) {
+        struct batch *batch = batch_of(exchange->signal, exchange->items, owner, message);
+        batch->client = client;
+        outlet_offer(exchange->receiver->base.outlets[exchange->signal], batch, &exchange->receipt);
+        batch_unref(batch);
+        return;
+    }
+    assert(pieces->count > 0);
     reading->pieces = NULL;
+    exchange->pieces = pieces;
+    pieces->exchange = exchange;
+    pieces->client = client;
+    timer_init(&pieces->turn, offer_piece, pieces);
+    receipt_expect(&exchange->receipt, (unsigned)pieces->count - 1);
+    offer_piece(&pieces->turn, pieces);
 }
 
 /* Offers or refuses what was read, and frees the reading, which may have outlived its request. */

@@ -31,14 +31,14 @@ struct pipeline {
 };
 
 /* Which refusals the pipeline counts itself; the caller counts the others. */
-enum booking { BOOKS_ALL, BOOKS_PERMANENT, BOOKS_NONE };
+enum counting { COUNTS_ALL, COUNTS_PERMANENT, COUNTS_NONE };
 
 struct entry {
     struct receipt receipt;
     struct receipt *upstream;
     struct pipeline *pipeline;
     struct batch *batch;
-    enum booking booking;
+    enum counting counting;
 };
 
 /* Bytes charged for an entry: itself, and at most two slots of a growing ring. */
@@ -56,8 +56,8 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     struct pipeline *pipeline = entry->pipeline;
     assert(receipt == &entry->receipt);
     if (outcome->verdict == REFUSED &&
-        (entry->booking == BOOKS_ALL ||
-         (entry->booking == BOOKS_PERMANENT && outcome->is_permanent)))
+        (entry->counting == COUNTS_ALL ||
+         (entry->counting == COUNTS_PERMANENT && outcome->is_permanent)))
         ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
     receipt_resolve(entry->upstream, outcome);
     batch_unref(entry->batch);
@@ -139,14 +139,14 @@ void pipeline_destroy(struct pipeline *pipeline)
 
 /* The entry is charged already. */
 static void enter(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
-                  enum booking booking)
+                  enum counting counting)
 {
     struct entry *entry = mem_alloc(sizeof(*entry));
     receipt_init(&entry->receipt, on_entry_resolved, entry);
     entry->upstream = receipt;
     entry->pipeline = pipeline;
     entry->batch = batch_ref(batch);
-    entry->booking = booking;
+    entry->counting = counting;
     ring_push(pipeline->ring, entry);
     lane_defer(pipeline->lane, &pipeline->job);
     if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
@@ -154,26 +154,26 @@ static void enter(struct pipeline *pipeline, struct batch *batch, struct receipt
 }
 
 static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
-                    enum booking booking)
+                    enum counting counting)
 {
     assert(lane_is_current(pipeline->lane));
     if (!budget_try_take(pipeline->budget, ENTRY_BYTES)) {
         struct outcome busy = outcome_busy("the memory budget is used up, try again later");
         busy.reason = LOSS_MEMORY;
         counter_add(&pipeline->refusals, 1);
-        if (booking == BOOKS_ALL)
+        if (counting == COUNTS_ALL)
             ledger_reject(pipeline->ledger, batch, busy.reason, pipeline->exporters);
         receipt_resolve(receipt, &busy);
         return;
     }
-    enter(pipeline, batch, receipt, booking);
+    enter(pipeline, batch, receipt, counting);
 }
 
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
 {
     assert(batch->signal < SIGNAL_KINDS);
     ledger_receive(pipeline->ledger, batch, pipeline->exporters);
-    take_in(pipeline, batch, receipt, BOOKS_ALL);
+    take_in(pipeline, batch, receipt, COUNTS_ALL);
 }
 
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg)
@@ -227,7 +227,7 @@ void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *ba
     struct pipeline *pipeline = outlet->pipelines[place];
     if (!is_again)
         ledger_receive(pipeline->ledger, batch, pipeline->exporters);
-    take_in(pipeline, batch, receipt, BOOKS_PERMANENT);
+    take_in(pipeline, batch, receipt, COUNTS_PERMANENT);
 }
 
 void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *batch,
@@ -252,7 +252,7 @@ static void pass(struct pipeline *pipeline, struct batch *batch, struct receipt 
 {
     assert(lane_is_current(pipeline->lane));
     budget_take(pipeline->budget, ENTRY_BYTES);
-    enter(pipeline, batch, receipt, BOOKS_NONE);
+    enter(pipeline, batch, receipt, COUNTS_NONE);
 }
 
 void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *receipt)

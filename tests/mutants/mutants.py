@@ -511,8 +511,8 @@ MUTANTS = [
            "joint->is_taken |= !way->is_refused;", "joint->is_taken = true;",
            ("test_connector_pipeline",)),
     Mutant("connectors: a pipeline behind books no refusal", "src/pipeline/pipeline.c",
-           "enter(pipeline, batch, receipt, BOOKS_NONE);",
-           "enter(pipeline, batch, receipt, BOOKS_ALL);", ("test_connector_pipeline",)),
+           "enter(pipeline, batch, receipt, COUNTS_NONE);",
+           "enter(pipeline, batch, receipt, COUNTS_ALL);", ("test_connector_pipeline",)),
     Mutant("connectors: items are owed to the exporters behind", "src/config/graph.c",
            "!graph->connectors[(number - graph->pipelines_count) / PAIRS]\n"
            "                 .component->factory->passes_on)",

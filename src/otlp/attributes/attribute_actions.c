@@ -248,24 +248,6 @@ static bool compile_convert(const struct draft *draft)
     return true;
 }
 
-static bool check_key(const struct draft *draft)
-{
-    bool is_match = draft->action->verb == ACTION_DELETE || draft->action->verb == ACTION_HASH;
-    if (is_set(draft->config->key) || (is_match && is_set(draft->config->pattern)))
-        return true;
-    if (is_match)
-        return error_set(draft->error,
-                         "error creating AttrProc due to missing required field (at least one of "
-                         "\"key\" and \"pattern\" have to be used) at the %zu-th action",
-                         draft->index) ||
-               error_at(draft->error, "key");
-    return error_set(draft->error,
-                     "error creating AttrProc due to missing required field \"key\" at the %zu-th "
-                     "action",
-                     draft->index) ||
-           error_at(draft->error, "key");
-}
-
 static bool compile(struct draft *draft)
 {
     snprintf(draft->verb, sizeof(draft->verb), "%s", draft->config->action);
@@ -276,8 +258,16 @@ static bool compile(struct draft *draft)
         verb++;
     draft->action->verb = verb;
     draft->action->key = slice_of_text(draft->config->key);
-    if (!check_key(draft))
-        return false;
+    bool is_match = verb == ACTION_DELETE || verb == ACTION_HASH;
+    if (!is_set(draft->config->key) && !(is_match && is_set(draft->config->pattern)))
+        return error_set(draft->error,
+                         is_match ? "error creating AttrProc due to missing required field (at "
+                                    "least one of \"key\" and \"pattern\" have to be used) at the "
+                                    "%zu-th action"
+                                  : "error creating AttrProc due to missing required field "
+                                    "\"key\" at the %zu-th action",
+                         draft->index) ||
+               error_at(draft->error, "key");
     switch (draft->action->verb) {
     case ACTION_INSERT:
     case ACTION_UPDATE:
@@ -450,17 +440,6 @@ static void hash(struct attribute_list *list, struct attribute *attribute)
         attribute_list_set(list, attribute, hashed);
 }
 
-static void hash_matching(const struct action *action, struct attribute_list *list)
-{
-    assert(action->verb == ACTION_HASH);
-    struct attribute *first = attribute_list_find(list, action->key);
-    if (first != NULL)
-        hash(list, first);
-    for (size_t i = 0; action->pattern != NULL && i < list->count; i++)
-        if (pattern_matches(action->pattern, list->items[i].key))
-            hash(list, &list->items[i]);
-}
-
 /* Each group becomes an attribute of its name. */
 static void extract(const struct action *action, struct attribute_list *list)
 {
@@ -534,6 +513,7 @@ void attribute_actions_apply(const struct attribute_actions *actions,
 {
     for (size_t i = 0; i < actions->count; i++) {
         const struct action *action = &actions->items[i];
+        struct attribute *first;
         switch (action->verb) {
         case ACTION_INSERT:
         case ACTION_UPDATE:
@@ -546,7 +526,12 @@ void attribute_actions_apply(const struct attribute_actions *actions,
                 attribute_list_remove_matching(list, action->pattern);
             break;
         case ACTION_HASH:
-            hash_matching(action, list);
+            first = attribute_list_find(list, action->key);
+            if (first != NULL)
+                hash(list, first);
+            for (size_t k = 0; action->pattern != NULL && k < list->count; k++)
+                if (pattern_matches(action->pattern, list->items[k].key))
+                    hash(list, &list->items[k]);
             break;
         case ACTION_EXTRACT:
             extract(action, list);

@@ -843,7 +843,7 @@ static bool read_document(struct reader *reader, const struct otlp_message *mess
     }
     json_scan_space(&reader->scan);
     return reader->scan.at == reader->scan.end ||
-           fail(reader, reader->scan.at, "nothing behind the first value");
+           fail(reader, reader->scan.at, "nothing after the first value");
 }
 
 enum json_result json_read(const struct otlp_message *message, struct slice text,

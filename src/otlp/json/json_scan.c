@@ -189,24 +189,6 @@ static const uint8_t *read_unicode(const uint8_t *at, const uint8_t *end, uint32
     return at + 6;
 }
 
-static uint8_t unescape_short(uint8_t letter)
-{
-    switch (letter) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return letter;
-    }
-}
-
 size_t json_unescape(const struct json_string *string, uint8_t *room)
 {
     const uint8_t *at = string->raw.data;
@@ -220,9 +202,17 @@ size_t json_unescape(const struct json_string *string, uint8_t *room)
         if (at == end)
             break;
         assert(*at == '\\');
-        uint32_t character = unescape_short(at[1]);
-        at = at[1] == 'u' ? read_unicode(at, end, &character) : at + 2;
-        out = put_character(out, character);
+        if (at[1] == 'u') {
+            uint32_t character;
+            at = read_unicode(at, end, &character);
+            out = put_character(out, character);
+            continue;
+        }
+        static const char from[] = "bfnrt";
+        static const char to[] = "\b\f\n\r\t";
+        const char *found = strchr(from, at[1]);
+        *out++ = found != NULL ? (uint8_t)to[found - from] : at[1];
+        at += 2;
     }
     return (size_t)(out - room);
 }

@@ -106,20 +106,6 @@ static size_t plain_size(struct slice text)
     return at;
 }
 
-/* Writes one character that is not plain; returns its size in text. */
-static size_t put_character(uint8_t **at, struct slice text)
-{
-    assert(text.size > 0);
-    size_t size = utf8_size(text);
-    if (size == 1) {
-        *at += json_escape_byte(text.data[0], *at);
-        return 1;
-    }
-    memcpy(*at, size == 0 ? (const uint8_t *)"\xef\xbf\xbd" : text.data, size == 0 ? 3 : size);
-    *at += size == 0 ? 3 : size;
-    return size == 0 ? 1 : size;
-}
-
 /* Quoted; invalid UTF-8 becomes U+FFFD. */
 static void put_string(struct writer *writer, struct slice text)
 {
@@ -134,8 +120,17 @@ static void put_string(struct writer *writer, struct slice text)
         at += plain;
         text = slice_of(text.data + plain, text.size - plain);
         if (text.size > 0) {
-            size_t used = put_character(&at, text);
-            text = slice_of(text.data + used, text.size - used);
+            /* One character that is not plain. */
+            size_t size = utf8_size(text);
+            if (size == 1) {
+                at += json_escape_byte(text.data[0], at);
+            } else {
+                memcpy(at, size == 0 ? (const uint8_t *)"\xef\xbf\xbd" : text.data,
+                       size == 0 ? 3 : size);
+                at += size == 0 ? 3 : size;
+            }
+            size = size == 0 ? 1 : size;
+            text = slice_of(text.data + size, text.size - size);
         }
         writer->out->size = (size_t)(at - writer->out->data);
     }
@@ -188,22 +183,12 @@ static void put_signed(struct writer *writer, int64_t number)
     put_unsigned(writer, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
-/* NaN and infinities as strings. */
-static void put_double(struct writer *writer, double real)
-{
-    char text[DOUBLE_TEXT_BYTES_MAX];
-    size_t size = double_to_text(real, text);
-    assert(size < sizeof(text));
-    if (isfinite(real))
-        put(writer, text, size);
-    else
-        put_string(writer, slice_of(text, size));
-}
-
 /* bits: as in struct wire_field. */
 static void write_number(struct writer *writer, const struct otlp_field *field, uint64_t bits)
 {
     double real;
+    char digits[DOUBLE_TEXT_BYTES_MAX];
+    size_t size;
     switch (field->kind) {
     case OTLP_BOOL:
         put(writer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
@@ -211,7 +196,11 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
     case OTLP_DOUBLE:
     case OTLP_PACKED_DOUBLE:
         memcpy(&real, &bits, sizeof(real));
-        put_double(writer, real);
+        size = double_to_text(real, digits);
+        if (isfinite(real))
+            put(writer, digits, size);
+        else
+            put_string(writer, slice_of(digits, size));
         return;
     case OTLP_UINT32:
     case OTLP_FIXED32:

@@ -254,40 +254,32 @@ static void json_text_base64(struct json_text *json, struct slice bytes)
     json->size += size;
 }
 
-static void write_character(struct json_text *json, struct slice character)
-{
-    assert(character.size <= 4);
-    if (character.size == 0) {
-        write_text(json, "\\ufffd");
-        return;
-    }
-    uint8_t byte = character.data[0];
-    /* Line and paragraph separator, which JavaScript took for line ends. */
-    if (character.size == 3 && memcmp(character.data, "\xe2\x80\xa8", 3) == 0)
-        write_text(json, "\\u2028");
-    else if (character.size == 3 && memcmp(character.data, "\xe2\x80\xa9", 3) == 0)
-        write_text(json, "\\u2029");
-    else if (character.size > 1 || (byte >= 0x20 && byte != '"' && byte != '\\'))
-        json_text_raw(json, character);
-    else {
-        static const char from[] = "\"\\\b\f\n\r\t";
-        static const char to[] = "\"\\bfnrt";
-        char escape[8];
-        const char *found = byte != 0 ? strchr(from, byte) : NULL;
-        if (found != NULL)
-            snprintf(escape, sizeof(escape), "\\%c", to[found - from]);
-        else
-            snprintf(escape, sizeof(escape), "\\u%04x", byte);
-        write_text(json, escape);
-    }
-}
-
 static void write_quoted(struct json_text *json, struct slice text)
 {
+    static const char from[] = "\"\\\b\f\n\r\t";
+    static const char to[] = "\"\\bfnrt";
     write_text(json, "\"");
     while (text.size > 0 && !json->has_failed) {
         size_t size = utf8_size(text);
-        write_character(json, slice_of(text.data, size));
+        uint8_t byte = text.data[0];
+        if (size == 0) {
+            write_text(json, "\\ufffd");
+        } else if (size == 3 && memcmp(text.data, "\xe2\x80\xa8", 3) == 0) {
+            /* Line and paragraph separator, which JavaScript took for line ends. */
+            write_text(json, "\\u2028");
+        } else if (size == 3 && memcmp(text.data, "\xe2\x80\xa9", 3) == 0) {
+            write_text(json, "\\u2029");
+        } else if (size > 1 || (byte >= 0x20 && byte != '"' && byte != '\\')) {
+            json_text_raw(json, slice_of(text.data, size));
+        } else {
+            char escape[8];
+            const char *found = byte != 0 ? strchr(from, byte) : NULL;
+            if (found != NULL)
+                snprintf(escape, sizeof(escape), "\\%c", to[found - from]);
+            else
+                snprintf(escape, sizeof(escape), "\\u%04x", byte);
+            write_text(json, escape);
+        }
         size = size > 0 ? size : 1;
         text = slice_of(text.data + size, text.size - size);
     }
@@ -413,15 +405,6 @@ static void json_text_value(struct json_text *json, struct slice encoded)
     write_text(json, separator[0] == '[' ? "[]" : "]");
 }
 
-static bool json_text_finish(struct json_text *json, struct slice *ret_text)
-{
-    assert(json->has_failed || json->size <= json->capacity);
-    if (json->has_failed)
-        return false;
-    *ret_text = slice_of(json->data, json->has_no_text ? 0 : json->size);
-    return true;
-}
-
 bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
 {
     struct value value = value_read(encoded);
@@ -447,5 +430,8 @@ bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_
     default:
         break;
     }
-    return json_text_finish(&json, ret_text);
+    if (json.has_failed)
+        return false;
+    *ret_text = slice_of(json.data, json.has_no_text ? 0 : json.size);
+    return true;
 }

@@ -104,19 +104,6 @@ static uint32_t name_attribute(struct rows *rows, const struct profile_sample *s
     return 0;
 }
 
-/* The sum of its values; a sample without values counts once for each timestamp. */
-static uint64_t value_of(const struct profile_sample *sample)
-{
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
-    uint64_t total = 0;
-    uint64_t value;
-    if (profile_numbers_count(&sample->values) == 0)
-        return profile_numbers_count(&sample->timestamps);
-    while (profile_numbers_next(&reader, &value))
-        total = add_capped(total, (int64_t)value > 0 ? value : 0);
-    return total;
-}
-
 /* NULL: no memory. Both lists are charged while items are copied. */
 static void *grown(struct rows *rows, void *items, size_t before, size_t capacity,
                    size_t item_bytes)
@@ -200,13 +187,21 @@ static void add_sample(struct rows *rows, const struct profile *profile,
         rows->items = items;
         rows->capacity = capacity;
     }
+    /* The sum of its values; a sample without values counts once for each timestamp. */
+    struct profile_numbers_reader values = profile_numbers_read(&sample->values);
+    uint64_t total = 0;
+    uint64_t value;
+    if (profile_numbers_count(&sample->values) == 0)
+        total = profile_numbers_count(&sample->timestamps);
+    while (profile_numbers_next(&values, &value))
+        total = add_capped(total, (int64_t)value > 0 ? value : 0);
     struct row row = {
         .link = profile_place(from, PROFILE_LINKS, sample->link),
         .type = profile_place(from, PROFILE_STRINGS, profile->sample_type.type),
         .unit = profile_place(from, PROFILE_STRINGS, profile->sample_type.unit),
         .function = leaf_name(rows, sample->stack),
         .attribute = name_attribute(rows, sample),
-        .value = value_of(sample),
+        .value = total,
     };
     if (stands_for_time(rows->dictionary, profile)) {
         row.type = profile_place(from, PROFILE_STRINGS, profile->period_type.type);

@@ -346,7 +346,7 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
         {"\xef\xbb\xbf{}", "found the byte 0xef, expected a JSON object in UTF-8, without a byte"},
         {"\xff\xfe{", "found the byte 0xff"},
         {"\n\x18\n\x16", "found the byte 0x18"},
-        {"{} {}", "byte 3: found {, expected nothing behind the first value"},
+        {"{} {}", "byte 3: found {, expected nothing after the first value"},
         {"{}x", "byte 2: found x"},
         {"nullnull", "byte 4: found null"},
         {"{", "found the end of the text, expected a name as a string"},

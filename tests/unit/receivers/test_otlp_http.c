@@ -138,7 +138,7 @@ static const struct {
     {"POST /v1/traces", "Content-Type: application/json\r\n", "", 0, "400",
      "{\"code\":3,\"message\":\"JSON at byte 0: found the end of the text, expected"},
     {"POST /v1/traces", "Content-Type: application/json\r\n", "{}{}", 4, "400",
-     "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing behind"},
+     "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing after"},
     {"POST /v1/traces", "Content-Type: application/json\r\n", "\n\x02\n\0", 4, "400",
      "content-type: application/json\r\n"},
     {"POST /v1/logs", "Content-Type: application/x-protobuf\r\n", "", 0, "404",

@@ -114,7 +114,7 @@ static void refusals_are_json(void **state)
         const char *answer;
     } rows[] = {
         {"", "{\"code\":3,\"message\":\"JSON at byte 0: found the end of the text, expected"},
-        {"{}{}", "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing behind"},
+        {"{}{}", "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing after"},
         {"\n\x02\n\x01", "{\"code\":3,\"message\":\"JSON at byte 1: found the byte 0x02"},
         {"{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceId\":\"00ff\"}]}]}]}",
          "{\"code\":3,\"message\":\"JSON at byte 54, in Span.traceId: found \\\"00ff\\\", expected "
