@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splitting: finds the cut, a path from the request down to the message that is cut between two of
- * its children, then writes both sides. Along the path everything that is not a child (Resource,
- * scope, schema_url, a metric's name, unknown fields) goes into both sides, before the children;
- * outside of the path and at the top each byte goes to one side. Pure functions; any thread. */
+ * its children, then writes both sides. Along the path all other fields (Resource, scope,
+ * schema_url, a metric's name, unknown ones) go into both sides, before the children; outside of
+ * the path and at the top each byte goes to one side. Pure functions; any thread. */
 #include "src/otlp/split.h"
 
 #include <assert.h>
@@ -17,17 +17,17 @@
 /* request, resource, scope, metric, gauge */
 enum { LEVELS_MAX = 1 + BATCH_SORTED_LEVELS_MAX };
 
-/* A message on the path. Offsets count from the begin of its content. */
+/* A message on the path. Offsets count from the start of its content. */
 struct level {
     const struct otlp_message *message;
     uint32_t number; /* its field number in the level above */
-    bool is_sorted;  /* everything else stands before the children */
+    bool is_sorted;  /* all other fields precede the children */
     struct rope body;
     uint64_t size;
-    uint64_t other_bytes; /* of everything that is not a child; at the top nothing counts as such */
+    uint64_t other_bytes;  /* of all fields that are not children; 0 at the top */
     uint64_t before_bytes; /* of the children that go into the head whole */
-    uint64_t cut;          /* where the head ends */
-    uint64_t cut_end;      /* where the tail goes on: behind a child that is cut itself, or cut */
+    uint64_t cut;          /* the end of the head */
+    uint64_t cut_end;      /* the start of the tail: after a child that is cut itself, or cut */
 };
 
 struct cut {
@@ -44,8 +44,8 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
     return field != NULL && field->kind >= OTLP_HOLDER ? field : NULL;
 }
 
-/* Where the children of a message begin, as far as that is known: at depth `sorted` of the path
- * that the last cut left, behind everything else. 0: not on that path. */
+/* The start of a message's children, as far as it is known: at depth `sorted` of the path that the
+ * last cut left, after all other fields. 0: not on that path. */
 static struct rope children_of(const struct rope_field *found, unsigned sorted)
 {
     struct rope rope = found->content;
@@ -54,13 +54,7 @@ static struct rope children_of(const struct rope_field *found, unsigned sorted)
     return rope;
 }
 
-/* The depth of the first child of a message at that depth. */
-static unsigned next_sorted(const struct rope *rope, unsigned sorted)
-{
-    return sorted > 0 && sorted < rope->batch->sorted_levels ? sorted + 1 : 0;
-}
-
-/* Items in a field, or more than `enough` of them: it stops there. Recursion is bounded by the
+/* Counts the items in a field, until there are more than `enough`. Recursion is bounded by the
  * tables, LEVELS_MAX deep. */
 static uint64_t count_items(const struct otlp_field *field, const struct rope_field *found,
                             unsigned sorted, uint64_t enough)
@@ -72,7 +66,8 @@ static uint64_t count_items(const struct otlp_field *field, const struct rope_fi
     uint64_t end = found->content.at + found->content_bytes;
     uint64_t items = 0;
     struct rope_field inner;
-    sorted = next_sorted(&rope, sorted);
+    /* The first child is on the path, too. */
+    sorted = sorted > 0 && sorted < rope.batch->sorted_levels ? sorted + 1 : 0;
     while (items <= enough && rope_read_field(&rope, end, &inner)) {
         const struct otlp_field *child = child_of(field->message, &inner);
         if (child == NULL)
@@ -83,7 +78,7 @@ static uint64_t count_items(const struct otlp_field *field, const struct rope_fi
     return items;
 }
 
-/* Whether a message that holds others holds any. */
+/* Whether a field contains items that it can be cut between. */
 static bool has_children(const struct otlp_field *field, const struct rope_field *found,
                          unsigned sorted)
 {
@@ -103,44 +98,18 @@ static uint64_t items_left(const struct cut *cut)
     return cut->limit.items_max == 0 ? UINT64_MAX - 1 : cut->limit.items_max - cut->items;
 }
 
-/* Size of the head if the deepest level gets `more` bytes of children. */
-static uint64_t head_bytes(const struct cut *cut, uint64_t more)
+/* Whether the head keeps the limit if the deepest level gets `more` bytes of children. */
+static bool fits(const struct cut *cut, uint64_t more)
 {
-    assert(cut->depth < LEVELS_MAX);
     uint64_t size = more;
+    if (cut->limit.bytes_max == 0)
+        return true;
     for (unsigned i = cut->depth; i > 0; i--) {
         const struct level *level = &cut->levels[i];
         size += level->other_bytes + level->before_bytes;
         size = wire_field_size(level->number, (size_t)size);
     }
-    return size + cut->levels[0].before_bytes;
-}
-
-static bool fits(const struct cut *cut, uint64_t bytes)
-{
-    return cut->limit.bytes_max == 0 || head_bytes(cut, bytes) <= cut->limit.bytes_max;
-}
-
-/* Whether the head has any children yet. */
-static bool is_begun(const struct cut *cut)
-{
-    for (unsigned i = 0; i <= cut->depth; i++)
-        if (cut->levels[i].before_bytes > 0)
-            return true;
-    return false;
-}
-
-/* Sums what is not a child. */
-static void measure_others(struct level *level)
-{
-    assert(level->other_bytes == 0);
-    assert(!level->is_sorted);
-    struct rope rope = level->body;
-    uint64_t end = rope.at + level->size;
-    struct rope_field found;
-    while (rope_read_field(&rope, end, &found))
-        if (child_of(level->message, &found) == NULL)
-            level->other_bytes += found.size;
+    return size + cut->levels[0].before_bytes <= cut->limit.bytes_max;
 }
 
 /* Makes a child that does not fit whole the next level of the path. */
@@ -160,15 +129,21 @@ static void descend(struct cut *cut, const struct otlp_field *field, const struc
         .body = found->content,
         .size = found->content_bytes,
     };
-    if (level->is_sorted)
+    if (level->is_sorted) {
         level->other_bytes = found->begin.batch->sorted_bytes[cut->depth];
-    else
-        measure_others(level);
+        return;
+    }
+    struct rope rope = level->body;
+    uint64_t end = rope.at + level->size;
+    struct rope_field other;
+    while (rope_read_field(&rope, end, &other))
+        if (child_of(level->message, &other) == NULL)
+            level->other_bytes += other.size;
 }
 
-/* Takes children of the deepest level for as long as they fit whole. True when the one at the cut
- * has to be cut itself; *ret_field and *ret_found are it. Looks at no more bytes than it takes, but
- * for those of the level's other fields and the first that do not fit. */
+/* Takes children of the deepest level while they fit whole. True when the one at the cut has to be
+ * cut itself; *ret_field and *ret_found are it. Reads no more bytes than it takes, except the
+ * level's other fields and the first child that does not fit. */
 static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
                           struct rope_field *ret_found)
 {
@@ -188,7 +163,10 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
         if (!fits(cut, ret_found->size)) {
             if (field != NULL && has_children(field, ret_found, sorted))
                 return true;
-            if (cut->items > 0 || (cut->limit.cuts_anywhere && is_begun(cut)))
+            bool has_begun = cut->items > 0;
+            for (unsigned i = 0; cut->limit.cuts_anywhere && i <= cut->depth; i++)
+                has_begun |= cut->levels[i].before_bytes > 0;
+            if (has_begun)
                 return false;
         }
         uint64_t items = field != NULL ? count_items(field, ret_found, sorted, items_left(cut)) : 0;
@@ -200,14 +178,14 @@ static bool take_children(struct cut *cut, const struct otlp_field **ret_field,
     return false;
 }
 
-/* Bytes of the children that come whole after the cut. */
+/* Bytes of the children that go into the tail whole. */
 static uint64_t after_bytes(const struct level *level)
 {
     assert(level->cut_end >= level->cut);
     return level->size - level->other_bytes - level->before_bytes - (level->cut_end - level->cut);
 }
 
-/* Leaves the deepest level; its message then goes to one side whole. */
+/* Leaves the deepest level: its message goes to one side whole. */
 static void ascend(struct cut *cut, bool goes_into_head)
 {
     assert(cut->depth > 0);
@@ -240,7 +218,7 @@ static void find_cut(struct cut *cut, struct batch *batch)
         ascend(cut, false);
 }
 
-/* Writes the fields between two offsets of a level that are children, or all that are not. */
+/* Writes the fields between two offsets of a level that are children, or those that are not. */
 static void write_fields(struct batch_writer *writer, const struct level *level, uint64_t from,
                          uint64_t to, bool are_children)
 {
@@ -248,7 +226,7 @@ static void write_fields(struct batch_writer *writer, const struct level *level,
     assert(!level->is_sorted);
     struct rope rope = level->body;
     rope_skip(&rope, from);
-    struct rope run = rope; /* what is wanted and not yet written begins here */
+    struct rope run = rope; /* of wanted fields that are not yet written */
     uint64_t run_bytes = 0;
     struct rope_field found;
     while (rope_read_field(&rope, level->body.at + to, &found)) {
@@ -348,7 +326,7 @@ void otlp_split(struct batch *batch, struct otlp_limit limit, struct budget *bud
     bool keeps_bytes = limit.bytes_max == 0 || batch->bytes <= limit.bytes_max;
     if (!keeps_items || !keeps_bytes)
         find_cut(&cut, batch);
-    /* What has no items travels alone only when it does not fit. */
+    /* Messages without items are split off only when they do not fit. */
     bool is_whole =
         cut.levels[0].cut == batch->bytes || (limit.bytes_max == 0 && cut.items == batch->items);
     if ((keeps_items && keeps_bytes) || is_whole) {

@@ -13,14 +13,13 @@ struct budget;
 struct otlp_limit {
     uint64_t items_max; /* 0: none */
     uint64_t bytes_max; /* 0: none */
-    /* bytes_max also cuts before the first item, so that a part may have none; otherwise what has
-     * no items goes with the next item. */
+    /* bytes_max also cuts before the first item, so a part may have none; otherwise messages
+     * without items go with the next item. */
     bool cuts_anywhere;
 };
 
-/* Splits off the first part of batch that keeps the limit: *ret_head, and *ret_tail what is left
- * (NULL: nothing). Both are new references. A single item above bytes_max becomes a head of its
- * own. New bytes are charged to budget, beyond its limit if need be (they finish what was taken).
- */
+/* Splits off the first part of batch that keeps the limit, *ret_head; *ret_tail is the rest (NULL:
+ * none). Both are new references. A single item above bytes_max becomes a head of its own. New
+ * bytes are charged to budget, beyond its limit if need be: they finish what was accepted. */
 void otlp_split(struct batch *batch, struct otlp_limit limit, struct budget *budget,
                 struct batch **ret_head, struct batch **ret_tail);

@@ -575,8 +575,8 @@ MUTANTS = [
            "count_delivery(queue, batch, batch->items);",
            ("test_retry_pipeline", "test_queue_pipeline")),
     Mutant("batch: fields that are not known survive a cut", "src/otlp/split.c",
-           "        if (child_of(level->message, &found) == NULL)\n            level->other_bytes +=",
-           "        if (child_of(level->message, &found) == level->message->fields)\n"
+           "        if (child_of(level->message, &other) == NULL)\n            level->other_bytes +=",
+           "        if (child_of(level->message, &other) == level->message->fields)\n"
            "            level->other_bytes +=", ("test_split",)),
     Mutant("log: a refused export says what the back-end said", "exporters/shared/http_outcome.c",
            "    else if (room > 0 && words[0] != '\\0')",
