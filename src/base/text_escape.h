@@ -10,7 +10,7 @@
 enum { JSON_ESCAPE_BYTES_MAX = 6 };
 
 /* Writes the escape of a byte that a JSON string cannot hold as it is: a quote, a backslash, a
- * control character. Returns its size. All JSON but Go's (src/otlp/json/value_text.c) uses it. */
+ * control character. Returns its size. All JSON but Go's (src/otlp/json/value_string.c) uses it. */
 size_t json_escape_byte(uint8_t byte, void *room);
 /* Writes the string with its quotes. */
 void text_escape_json(FILE *out, struct slice text);

@@ -30,7 +30,7 @@ struct value value_read(struct slice encoded)
     while (wire_next_field(&reader, &field)) {
         switch (field.number) {
         case TEXT:
-            value = (struct value){.type = VALUE_TEXT, .bytes = field.bytes};
+            value = (struct value){.type = VALUE_STRING, .bytes = field.bytes};
             break;
         case BOOL:
             value = (struct value){.type = VALUE_BOOL, .boolean = field.number_value != 0};
@@ -98,7 +98,7 @@ static void write_value(struct wire_writer *writer, const struct value *value)
         memcpy(&bits, &value->real, sizeof(bits));
         wire_write_fixed64(writer, DOUBLE, bits);
         return;
-    case VALUE_TEXT:
+    case VALUE_STRING:
         wire_write_bytes(writer, TEXT, value->bytes);
         return;
     case VALUE_LIST:
@@ -127,9 +127,9 @@ bool value_write(struct arena *arena, const struct value *value, struct slice *r
     return true;
 }
 
-bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_encoded)
+bool value_write_string(struct arena *arena, struct slice text, struct slice *ret_encoded)
 {
-    struct value value = {.type = VALUE_TEXT, .bytes = text};
+    struct value value = {.type = VALUE_STRING, .bytes = text};
     return value_write(arena, &value, ret_encoded);
 }
 
@@ -158,7 +158,7 @@ static struct value value_of_config(const struct config_value *config)
     case CONFIG_VALUE_DOUBLE:
         return (struct value){.type = VALUE_DOUBLE, .real = config->real};
     case CONFIG_VALUE_TEXT:
-        return (struct value){.type = VALUE_TEXT, .bytes = slice_of_text(config->text)};
+        return (struct value){.type = VALUE_STRING, .bytes = slice_of_text(config->text)};
     case CONFIG_VALUE_LIST:
         return (struct value){.type = VALUE_LIST};
     case CONFIG_VALUE_MAP:

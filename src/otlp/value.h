@@ -13,7 +13,7 @@ struct config_value;
 
 enum value_type {
     VALUE_EMPTY,
-    VALUE_TEXT,
+    VALUE_STRING,
     VALUE_BOOL,
     VALUE_INT,
     VALUE_DOUBLE,
@@ -38,6 +38,6 @@ struct value value_read_single(struct slice encoded);
 /* Encodes value into arena; false when it is full. The bytes of LIST and MAP are used as they are.
  */
 bool value_write(struct arena *arena, const struct value *value, struct slice *ret_encoded);
-bool value_write_text(struct arena *arena, struct slice text, struct slice *ret_encoded);
+bool value_write_string(struct arena *arena, struct slice text, struct slice *ret_encoded);
 /* Encodes a value of the configuration with its YAML type. The caller frees the data. */
 struct slice value_from_config(const struct config_value *config);

@@ -116,9 +116,9 @@ MUTANTS = [
            "if (action->verb == ACTION_UPDATE && !is_present)\n        return;",
            "if (false)\n        return;", ("test_resource_edit",)),
     Mutant("resource: what is no number is not converted", "src/otlp/attributes/attribute_actions.c",
-           "else if (value->type == VALUE_TEXT && !text_to_int(value->bytes, &converted.integer))\n"
+           "else if (value->type == VALUE_STRING && !string_to_int(value->bytes, &converted.integer))\n"
            "        return false;",
-           "else if (value->type == VALUE_TEXT && !text_to_int(value->bytes, &converted.integer))\n"
+           "else if (value->type == VALUE_STRING && !string_to_int(value->bytes, &converted.integer))\n"
            "        converted.integer = 0;", ("test_resource_edit",)),
     # Who may send
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",

@@ -56,7 +56,7 @@ bool value_text_of(struct slice encoded, char room[VALUE_TEXT_BYTES], struct sli
 {
     struct value value = value_read_single(encoded);
     int bytes = 0;
-    if (value.type == VALUE_TEXT) {
+    if (value.type == VALUE_STRING) {
         *ret_text = value.bytes;
         return true;
     }
@@ -86,7 +86,7 @@ struct slice value_text_or_empty(struct slice encoded)
     struct value value = {.type = VALUE_EMPTY};
     if (encoded.data != NULL)
         value = value_read(encoded);
-    return value.type == VALUE_TEXT ? value.bytes : slice_of_text("");
+    return value.type == VALUE_STRING ? value.bytes : slice_of_text("");
 }
 
 /* Drawn once: without it a client could choose a service that collides with another, or names that

@@ -107,7 +107,7 @@ void profile_additions_begin(struct profile_additions *additions)
             attribute.value.data == NULL)
             continue;
         struct value value = value_read(attribute.value);
-        if (value.type != VALUE_TEXT)
+        if (value.type != VALUE_STRING)
             continue;
         size_t key = fills != 0 ? (size_t)__builtin_ctz(fills) : ADDED_TRACE_URL;
         uint32_t place = value_place(additions, key, value.bytes);

@@ -17,7 +17,7 @@
 #include "src/base/pattern.h"
 #include "src/core/client_info.h"
 #include "src/otlp/attributes/attribute_list.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
 
 enum { ACTION_GROUPS_MAX = 64 };
@@ -236,7 +236,7 @@ static bool compile_convert(const struct draft *draft)
                       " due to missing required field \"converted_type\" for action \"%s\"",
                       draft->verb);
     if (strcmp(type, "string") == 0)
-        draft->action->converted_type = VALUE_TEXT;
+        draft->action->converted_type = VALUE_STRING;
     else if (strcmp(type, "int") == 0)
         draft->action->converted_type = VALUE_INT;
     else if (strcmp(type, "double") == 0)
@@ -341,7 +341,7 @@ static bool metadata_value(const struct client_info *client, const char *key, st
         memcpy(joined + used, client->metadata[i].value, length);
         used += length;
     }
-    return value_write_text(arena, slice_of(joined, used), ret_value);
+    return value_write_string(arena, slice_of(joined, used), ret_value);
 }
 
 /* client.address, metadata.<key>, auth.<attribute>, or a bare metadata key. */
@@ -352,14 +352,14 @@ static bool context_value(const struct client_info *client, const char *name, st
     static const char auth[] = "auth.";
     if (strcmp(name, "client.address") == 0) {
         const char *address = client != NULL && client->address != NULL ? client->address : "";
-        return value_write_text(arena, slice_of_text(address), ret_value);
+        return value_write_string(arena, slice_of_text(address), ret_value);
     }
     if (client == NULL)
         return false;
     if (strncmp(name, auth, strlen(auth)) == 0) {
         for (size_t i = 0; i < client->auth_count; i++)
             if (strcmp(client->auth[i].key, name + strlen(auth)) == 0)
-                return value_write_text(arena, slice_of_text(client->auth[i].value), ret_value);
+                return value_write_string(arena, slice_of_text(client->auth[i].value), ret_value);
         return false;
     }
     if (strncmp(name, metadata, strlen(metadata)) == 0)
@@ -411,7 +411,7 @@ static void hash(struct attribute_list *list, struct attribute *attribute)
     uint64_t bits;
     struct value value = value_read(attribute->value);
     switch (value.type) {
-    case VALUE_TEXT:
+    case VALUE_STRING:
         input = value.bytes;
         break;
     case VALUE_BOOL:
@@ -436,7 +436,7 @@ static void hash(struct attribute_list *list, struct attribute *attribute)
         digest_sha256(input, sum);
         digits = hex_write(sum, sizeof(sum), text);
     }
-    if (value_write_text(&list->arena, digits, &hashed))
+    if (value_write_string(&list->arena, digits, &hashed))
         attribute_list_set(list, attribute, hashed);
 }
 
@@ -449,11 +449,11 @@ static void extract(const struct action *action, struct attribute_list *list)
     if (source == NULL)
         return;
     struct value value = value_read(source->value);
-    if (value.type != VALUE_TEXT || !pattern_find(action->pattern, value.bytes, groups, count))
+    if (value.type != VALUE_STRING || !pattern_find(action->pattern, value.bytes, groups, count))
         return;
     for (size_t i = 0; i < count; i++) {
         struct slice encoded;
-        if (value_write_text(&list->arena, groups[i], &encoded))
+        if (value_write_string(&list->arena, groups[i], &encoded))
             attribute_list_put(list, slice_of_text(pattern_group_name(action->pattern, i + 1)),
                                encoded);
     }
@@ -466,9 +466,9 @@ static bool to_int(const struct value *value, struct value *ret_converted)
         /* Out of range and NaN as in Go's conversion on amd64. */
         converted.integer =
             value->real >= -0x1p63 && value->real < 0x1p63 ? (int64_t)value->real : INT64_MIN;
-    else if (value->type == VALUE_TEXT && !text_to_int(value->bytes, &converted.integer))
+    else if (value->type == VALUE_STRING && !string_to_int(value->bytes, &converted.integer))
         return false;
-    else if (value->type != VALUE_TEXT && value->type != VALUE_BOOL)
+    else if (value->type != VALUE_STRING && value->type != VALUE_BOOL)
         return false;
     *ret_converted = converted;
     return true;
@@ -479,9 +479,9 @@ static bool to_double(const struct value *value, struct value *ret_converted)
     struct value converted = {.type = VALUE_DOUBLE, .real = value->boolean};
     if (value->type == VALUE_INT)
         converted.real = (double)value->integer;
-    else if (value->type == VALUE_TEXT && !text_to_double(value->bytes, &converted.real))
+    else if (value->type == VALUE_STRING && !string_to_double(value->bytes, &converted.real))
         return false;
-    else if (value->type != VALUE_TEXT && value->type != VALUE_BOOL)
+    else if (value->type != VALUE_STRING && value->type != VALUE_BOOL)
         return false;
     *ret_converted = converted;
     return true;
@@ -495,11 +495,11 @@ static void convert(const struct action *action, struct attribute_list *list)
     if (attribute == NULL)
         return;
     struct value value = value_read(attribute->value);
-    struct value converted = {.type = VALUE_TEXT};
+    struct value converted = {.type = VALUE_STRING};
     struct slice encoded;
     bool is_convertible = value.type != action->converted_type;
-    if (is_convertible && action->converted_type == VALUE_TEXT)
-        is_convertible = value_to_text(&list->arena, attribute->value, &converted.bytes);
+    if (is_convertible && action->converted_type == VALUE_STRING)
+        is_convertible = value_to_string(&list->arena, attribute->value, &converted.bytes);
     else if (is_convertible && action->converted_type == VALUE_INT)
         is_convertible = to_int(&value, &converted);
     else if (is_convertible)

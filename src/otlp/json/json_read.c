@@ -15,7 +15,7 @@
 #include "src/base/buffer.h"
 #include "src/base/hex.h"
 #include "src/otlp/json/json_scan.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 
@@ -224,7 +224,7 @@ static bool parse_double(struct slice text, double *ret_real)
     bool is_exact = count <= EXACT_DIGITS_MAX && digits <= UINT64_C(1) << 53 &&
                     exponent >= -EXACT_POWER_MAX && exponent <= EXACT_POWER_MAX;
     if (!is_exact)
-        return text_to_double(text, ret_real);
+        return string_to_double(text, ret_real);
     double real = (double)digits;
     real = exponent < 0 ? real / powers[-exponent] : real * powers[exponent];
     *ret_real = is_negative ? -real : real;
@@ -539,7 +539,7 @@ static bool read_double(struct reader *reader, const struct otlp_field *field)
     if (!scan_number(reader, expected, &number))
         return false;
     bool is_read =
-        *begin == '"' ? text_to_double(number.text, &real) : parse_double(number.text, &real);
+        *begin == '"' ? string_to_double(number.text, &real) : parse_double(number.text, &real);
     if (!is_read)
         return fail(reader, begin, expected);
     memcpy(&bits, &real, sizeof(bits));

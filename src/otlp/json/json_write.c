@@ -19,7 +19,7 @@
 #include "src/base/text_escape.h"
 #include "src/base/utf8.h"
 #include "src/core/batch.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
@@ -187,7 +187,7 @@ static void put_signed(struct writer *writer, int64_t number)
 static void write_number(struct writer *writer, const struct otlp_field *field, uint64_t bits)
 {
     double real;
-    char digits[DOUBLE_TEXT_BYTES_MAX];
+    char digits[DOUBLE_STRING_BYTES_MAX];
     size_t size;
     switch (field->kind) {
     case OTLP_BOOL:
@@ -196,7 +196,7 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
     case OTLP_DOUBLE:
     case OTLP_PACKED_DOUBLE:
         memcpy(&real, &bits, sizeof(real));
-        size = double_to_text(real, digits);
+        size = double_to_string(real, digits);
         if (isfinite(real))
             put(writer, digits, size);
         else

@@ -5,7 +5,7 @@
 
 #include "src/base/arena.h"
 #include "src/base/clock.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -203,7 +203,7 @@ static void add_value(struct text *text, const struct message *value, uint32_t k
         return;
     }
     arena_init_charged(&arena, TEXT_BYTES_MAX, text->budget);
-    if (value_to_text(&arena, value->bytes, &words))
+    if (value_to_string(&arena, value->bytes, &words))
         text_add_slice(text, words);
     else
         text_add(text, "…");

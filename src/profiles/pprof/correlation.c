@@ -160,7 +160,7 @@ bool correlation_take_attribute(struct correlation *correlation,
         return correlation_take_number(correlation, key, value.integer);
     if (value.type == VALUE_BYTES)
         return correlation_take_bytes(correlation, key, value.bytes);
-    return value.type == VALUE_TEXT && correlation_take(correlation, key, value.bytes);
+    return value.type == VALUE_STRING && correlation_take(correlation, key, value.bytes);
 }
 
 void correlation_take_link(struct correlation *correlation,

@@ -103,7 +103,7 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
         slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
     if (is_service && !rules->keeps_service) {
         struct value value = value_read(attribute.value);
-        bool is_name = value.type == VALUE_TEXT && value.bytes.size > 0 &&
+        bool is_name = value.type == VALUE_STRING && value.bytes.size > 0 &&
                        otlp_text_valid(value.bytes) == value.bytes.size;
         return is_name ? KIND_SERVICE : KIND_SKIPPED;
     }
@@ -162,7 +162,7 @@ static struct slice least_of(struct slice encoded)
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
         struct value value = value_read(field.type == WIRE_BYTES ? field.bytes : text);
-        if (value.type != VALUE_TEXT || value.bytes.size == 0)
+        if (value.type != VALUE_STRING || value.bytes.size == 0)
             continue;
         size_t shared = value.bytes.size < text.size ? value.bytes.size : text.size;
         int order = shared > 0 ? memcmp(value.bytes.data, text.data, shared) : 0;

@@ -155,7 +155,7 @@ static void read_mapping_attributes(struct otlp_symbols *symbols,
         size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
         while (rank > 0 && !slice_equal_text(key, build_ids[rank - 1]))
             rank--;
-        if (rank > best && value.type == VALUE_TEXT &&
+        if (rank > best && value.type == VALUE_STRING &&
             otlp_text_valid(value.bytes) == value.bytes.size) {
             mapping->build_id = pprof_writer_string(symbols->writer, value.bytes);
             best = rank;

@@ -6,7 +6,7 @@
 
 #include "src/base/arena.h"
 #include "src/base/utf8.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_dictionary.h"
@@ -73,7 +73,7 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
         encoded = element;
         value = value_read(encoded);
     }
-    if (value.type == VALUE_TEXT) {
+    if (value.type == VALUE_STRING) {
         text = value.bytes;
     } else if (value.type == VALUE_EMPTY) { /* it may refer to a string of the dictionary */
         struct wire_reader reader = wire_reader_of(encoded);
@@ -87,7 +87,7 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
         }
         if (!is_found)
             return false;
-    } else if (!value_to_text(arena, encoded, &text)) {
+    } else if (!value_to_string(arena, encoded, &text)) {
         return false;
     }
     uint8_t *room = otlp_text_valid(text) < text.size ? arena_try_alloc(arena, text.size) : NULL;

@@ -363,7 +363,7 @@ bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
 static void write_profile_text(struct otlp_to_pprof *conversion, enum pprof_field field,
                                const struct value *value)
 {
-    if (value->type == VALUE_TEXT && otlp_text_valid(value->bytes) == value->bytes.size)
+    if (value->type == VALUE_STRING && otlp_text_valid(value->bytes) == value->bytes.size)
         pprof_writer_number(&conversion->writer, field,
                             pprof_writer_string(&conversion->writer, value->bytes));
 }

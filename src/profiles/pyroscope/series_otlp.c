@@ -20,8 +20,8 @@ enum {
     RESOURCE_ATTRIBUTES = 1,
     PAIR_KEY = 1,
     PAIR_VALUE = 2,
-    VALUE_STRING = 1,
-    VALUE_ARRAY = 5,
+    ANY_STRING = 1,
+    ANY_ARRAY = 5,
     ARRAY_VALUES = 1,
 };
 
@@ -65,7 +65,7 @@ static void add_label(struct conversion *conversion, const struct series *series
             !byte_run_append(&conversion->keys, conversion->budget,
                              slice_of_text(SERIES_PRIVATE_PREFIX)) ||
             !byte_run_append(&conversion->keys, conversion->budget, label->name);
-        append(conversion, &conversion->values, VALUE_STRING, label->value);
+        append(conversion, &conversion->values, ANY_STRING, label->value);
         conversion->attributes[conversion->count++] = (struct pprof_to_otlp_attribute){
             .key.size = conversion->keys.size - keys_before,
             .value.size = conversion->values.size - values_before,
@@ -75,11 +75,11 @@ static void add_label(struct conversion *conversion, const struct series *series
     struct byte_run value = {.size = 0};
     struct byte_run pair = {.size = 0};
     struct byte_run name = {.size = 0};
-    append(conversion, &value, VALUE_STRING, label->value);
+    append(conversion, &value, ANY_STRING, label->value);
     append(conversion, &pair, PAIR_KEY, key);
     append(conversion, &pair, PAIR_VALUE, byte_run_slice(&value));
     append(conversion, &conversion->resource, RESOURCE_ATTRIBUTES, byte_run_slice(&pair));
-    append(conversion, &name, VALUE_STRING, key);
+    append(conversion, &name, ANY_STRING, key);
     append(conversion, &conversion->names, ARRAY_VALUES, byte_run_slice(&name));
     scratch_fini(&value.scratch, conversion->budget);
     scratch_fini(&pair.scratch, conversion->budget);
@@ -104,7 +104,7 @@ bool series_to_otlp(const struct series *series, const struct pprof *pprof, stru
     }
     /* One more attribute names the labels that are in the resource. */
     assert(conversion.count < ATTRIBUTES_MAX);
-    append(&conversion, &array, VALUE_ARRAY, byte_run_slice(&conversion.names));
+    append(&conversion, &array, ANY_ARRAY, byte_run_slice(&conversion.names));
     conversion.attributes[conversion.count++] = (struct pprof_to_otlp_attribute){
         .key = slice_of_text(PROFILE_LABEL_NAMES),
         .value = byte_run_slice(&array),
@@ -138,7 +138,7 @@ bool series_next_private(const struct profile_dictionary *dictionary,
         struct slice key = profile_string_at(dictionary, attribute.key);
         struct value value = value_read(attribute.value);
         if (key.size <= prefix || memcmp(key.data, SERIES_PRIVATE_PREFIX, prefix) != 0 ||
-            value.type != VALUE_TEXT || otlp_text_valid(key) < key.size ||
+            value.type != VALUE_STRING || otlp_text_valid(key) < key.size ||
             otlp_text_valid(value.bytes) < value.bytes.size)
             continue;
         *ret_label = (struct series_label){.name = slice_of(key.data + prefix, key.size - prefix),

@@ -35,7 +35,7 @@ static struct value parse_value(char type, const char *text)
 {
     switch (type) {
     case 's':
-        return (struct value){.type = VALUE_TEXT, .bytes = slice_of_text(text)};
+        return (struct value){.type = VALUE_STRING, .bytes = slice_of_text(text)};
     case 'i':
         return (struct value){.type = VALUE_INT, .integer = strtoll(text, NULL, 10)};
     case 'd':
@@ -76,7 +76,7 @@ static size_t print_value(char *out, size_t room, struct slice encoded)
 {
     struct value value = value_read(encoded);
     switch (value.type) {
-    case VALUE_TEXT:
+    case VALUE_STRING:
         return (size_t)snprintf(out, room, "s:%.*s", (int)value.bytes.size,
                                 (const char *)value.bytes.data);
     case VALUE_INT:

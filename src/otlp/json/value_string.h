@@ -11,14 +11,14 @@
 
 struct arena;
 
-enum { DOUBLE_TEXT_BYTES_MAX = 400 };
+enum { DOUBLE_STRING_BYTES_MAX = 400 };
 
 /* strconv.ParseInt(text, 10, 64): optional sign, digits, nothing else; in range. */
-bool text_to_int(struct slice text, int64_t *ret_number);
+bool string_to_int(struct slice text, int64_t *ret_number);
 /* strconv.ParseFloat(text, 64): decimal or hexadecimal with exponent, underscores between digits,
  * inf, infinity, nan in any case; in range. */
-bool text_to_double(struct slice text, double *ret_real);
+bool string_to_double(struct slice text, double *ret_real);
 /* As encoding/json writes numbers, and NaN, Infinity, -Infinity. Returns the length. */
-size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX]);
+size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX]);
 /* Lists and maps become JSON with sorted keys, bytes base64. False when the arena is full. */
-bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text);
+bool value_to_string(struct arena *arena, struct slice encoded, struct slice *ret_text);

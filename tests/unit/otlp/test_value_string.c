@@ -14,7 +14,7 @@
 #include "src/base/arena.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
 #include "tests/support/random_otlp.h"
 
@@ -45,7 +45,7 @@ static void texts_become_integers_as_strconv_parses_them(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t number = 0;
-        if (text_to_int(slice_of_text(rows[i].text), &number) != rows[i].is_number)
+        if (string_to_int(slice_of_text(rows[i].text), &number) != rows[i].is_number)
             fail_msg("\"%s\"", rows[i].text);
         assert_true(number == rows[i].number);
     }
@@ -102,13 +102,13 @@ static void texts_become_doubles_as_strconv_parses_them(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         double real = 0;
-        if (text_to_double(slice_of_text(rows[i].text), &real) != rows[i].is_number)
+        if (string_to_double(slice_of_text(rows[i].text), &real) != rows[i].is_number)
             fail_msg("\"%s\"", rows[i].text);
         assert_true(real == rows[i].real);
     }
     double real = 0;
-    assert_true(text_to_double(slice_of_text("NaN"), &real) && isnan(real));
-    assert_false(text_to_double(slice_of("1\0", 2), &real));
+    assert_true(string_to_double(slice_of_text("NaN"), &real) && isnan(real));
+    assert_false(string_to_double(slice_of("1\0", 2), &real));
 }
 
 static void doubles_are_written_with_the_fewest_digits(void **state)
@@ -138,8 +138,8 @@ static void doubles_are_written_with_the_fewest_digits(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char text[DOUBLE_TEXT_BYTES_MAX] = {0};
-        text[double_to_text(rows[i].real, text)] = '\0';
+        char text[DOUBLE_STRING_BYTES_MAX] = {0};
+        text[double_to_string(rows[i].real, text)] = '\0';
         assert_string_equal(text, rows[i].text);
     }
 }
@@ -173,7 +173,7 @@ static void doubles_of_every_size_have_the_fewest_digits(void **state)
     struct random_source random = {.state = 1};
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
-        char text[DOUBLE_TEXT_BYTES_MAX];
+        char text[DOUBLE_STRING_BYTES_MAX];
         double real;
         uint64_t bits = random_below(&random, UINT64_MAX);
         memcpy(&real, &bits, sizeof(real));
@@ -185,7 +185,7 @@ static void doubles_of_every_size_have_the_fewest_digits(void **state)
             real = (double)random_below(&random, UINT64_C(1) << 60) / 1e14;
         if (!isfinite(real))
             continue;
-        text[double_to_text(real, text)] = '\0';
+        text[double_to_string(real, text)] = '\0';
         if (strtod(text, NULL) != real || digits_of(text) != digits_needed(real))
             fail_msg("%.17g became %s", real, text);
     }
@@ -216,7 +216,7 @@ static void lists_and_maps_become_json_with_sorted_keys(void **state)
     (void)state;
     arena_init(&arena, 1 << 20);
     struct slice encoded = value_from_config(&map);
-    assert_true(value_to_text(&arena, encoded, &text));
+    assert_true(value_to_string(&arena, encoded, &text));
     static const char expected[] = "{\"a\":[1e+21,-3,null,true,[],{}],\"aa\":\"\",\"b\":\"<>&"
                                    "\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\x7f"
                                    "\\ufffd\\u2028\xc3\xa9\\ufffd\\ufffd\\ufffd\"}";
@@ -231,7 +231,7 @@ static void check_text(const char *encoded, size_t size, const char *expected)
     struct arena arena;
     struct slice text;
     arena_init(&arena, 1 << 20);
-    assert_true(value_to_text(&arena, slice_of(encoded, size), &text));
+    assert_true(value_to_string(&arena, slice_of(encoded, size), &text));
     assert_int_equal(text.size, strlen(expected));
     if (text.size > 0)
         assert_memory_equal(text.data, expected, text.size);
@@ -275,7 +275,7 @@ static void a_text_that_is_too_long_for_the_arena_is_refused(void **state)
     for (size_t i = 0; i < 60; i++)
         list[2 + 2 * i] = 0x0a;
     arena_init(&arena, 256);
-    assert_false(value_to_text(&arena, slice_of(list, 122), &text));
+    assert_false(value_to_string(&arena, slice_of(list, 122), &text));
     arena_clear(&arena);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversions between values and strings. Pure functions; any thread. */
-#include "src/otlp/json/value_text.h"
+#include "src/otlp/json/value_string.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -20,7 +20,7 @@
 
 enum { NUMBER_BYTES_MAX = 1024, DOUBLE_DIGITS_MAX = 17, TEXT_BYTES_FIRST = 256 };
 
-bool text_to_int(struct slice text, int64_t *ret_number)
+bool string_to_int(struct slice text, int64_t *ret_number)
 {
     size_t at = text.size > 0 && (text.data[0] == '+' || text.data[0] == '-');
     bool is_negative = at == 1 && text.data[0] == '-';
@@ -79,7 +79,7 @@ static bool is_special(const char *text)
            strcasecmp(text, "nan") == 0;
 }
 
-bool text_to_double(struct slice text, double *ret_real)
+bool string_to_double(struct slice text, double *ret_real)
 {
     char number[NUMBER_BYTES_MAX + 1];
     if (text.size == 0 || text.size > NUMBER_BYTES_MAX ||
@@ -175,13 +175,13 @@ static size_t write_plain(char *text, const char *digits, int exponent)
     return used;
 }
 
-size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
+size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
 {
     char digits[DOUBLE_DIGITS_MAX + 1];
     if (isnan(real))
-        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, "NaN");
+        return (size_t)snprintf(text, DOUBLE_STRING_BYTES_MAX, "NaN");
     if (isinf(real))
-        return (size_t)snprintf(text, DOUBLE_TEXT_BYTES_MAX, real < 0 ? "-Infinity" : "Infinity");
+        return (size_t)snprintf(text, DOUBLE_STRING_BYTES_MAX, real < 0 ? "-Infinity" : "Infinity");
     double size = fabs(real);
     size_t used = 0;
     if (signbit(real))
@@ -189,7 +189,7 @@ size_t double_to_text(double real, char text[DOUBLE_TEXT_BYTES_MAX])
     int exponent = shortest_digits(size, digits);
     if (size == 0 || (size >= 1e-6 && size < 1e21))
         return used + write_plain(text + used, digits, exponent);
-    used += (size_t)snprintf(text + used, DOUBLE_TEXT_BYTES_MAX - used, "%c%s%se%+03d", digits[0],
+    used += (size_t)snprintf(text + used, DOUBLE_STRING_BYTES_MAX - used, "%c%s%se%+03d", digits[0],
                              digits[1] != '\0' ? "." : "", digits + 1, exponent);
     /* e-09 is written e-9; e+21 has two digits anyway. */
     if (text[used - 4] == 'e' && text[used - 3] == '-' && text[used - 2] == '0') {
@@ -289,9 +289,9 @@ static void write_quoted(struct json_text *json, struct slice text)
 static void write_scalar(struct json_text *json, const struct value *value)
 {
     assert(value->type != VALUE_LIST && value->type != VALUE_MAP);
-    char number[DOUBLE_TEXT_BYTES_MAX];
+    char number[DOUBLE_STRING_BYTES_MAX];
     switch (value->type) {
-    case VALUE_TEXT:
+    case VALUE_STRING:
         write_quoted(json, value->bytes);
         return;
     case VALUE_BOOL:
@@ -303,7 +303,7 @@ static void write_scalar(struct json_text *json, const struct value *value)
         return;
     case VALUE_DOUBLE:
         json->has_no_text |= !isfinite(value->real);
-        json_text_raw(json, slice_of(number, double_to_text(value->real, number)));
+        json_text_raw(json, slice_of(number, double_to_string(value->real, number)));
         return;
     case VALUE_BYTES:
         write_text(json, "\"");
@@ -405,17 +405,17 @@ static void json_text_value(struct json_text *json, struct slice encoded)
     write_text(json, separator[0] == '[' ? "[]" : "]");
 }
 
-bool value_to_text(struct arena *arena, struct slice encoded, struct slice *ret_text)
+bool value_to_string(struct arena *arena, struct slice encoded, struct slice *ret_text)
 {
     struct value value = value_read(encoded);
     struct json_text json = {.arena = arena};
-    char number[DOUBLE_TEXT_BYTES_MAX];
+    char number[DOUBLE_STRING_BYTES_MAX];
     switch (value.type) {
-    case VALUE_TEXT:
+    case VALUE_STRING:
         *ret_text = value.bytes;
         return true;
     case VALUE_DOUBLE:
-        json_text_raw(&json, slice_of(number, double_to_text(value.real, number)));
+        json_text_raw(&json, slice_of(number, double_to_string(value.real, number)));
         break;
     case VALUE_BYTES:
         json_text_base64(&json, value.bytes);
