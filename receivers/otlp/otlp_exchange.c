@@ -258,7 +258,6 @@ static void offer_piece(struct timer *timer, void *arg)
 {
     struct otlp_pieces *pieces = arg;
     assert(!timer_is_running(timer));
-    (void)timer;
     struct otlp_exchange *exchange = pieces->exchange;
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
     struct batch *piece = pieces->batches[pieces->offered++];

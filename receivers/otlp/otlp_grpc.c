@@ -127,7 +127,6 @@ static void on_body(struct http_request *request, void *arg)
     struct buffer *body = http_request_body(request);
     struct grpc_message message;
     assert(exchange->receiver == arg);
-    (void)arg;
     if (grpc_unframe(request, &exchange->call, buffer_slice(body), &message)) {
         enum codec codec = message.is_compressed ? exchange->call.codec : CODEC_NONE;
         otlp_exchange_take(exchange, body, message.bytes, codec, message_bytes_max(exchange));

@@ -241,7 +241,6 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
     struct otlp_exchange *exchange = http_request_context(request);
     assert(exchange->receiver == arg);
     struct outcome outcome = otlp_body_failure(failure, "http: request body too large");
-    (void)arg;
     if (failure == HTTP_BODY_TOO_LARGE)
         exchange->http_status = OTLP_HTTP_TOO_LARGE;
     else if (failure == HTTP_BODY_TOO_SLOW)

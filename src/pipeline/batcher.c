@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP requests concatenate, so a pending batch is a list of slices, with small requests copied
- * into one buffer. Profiles must be merged; that happens when they are cut. Runs on its owner's
- * lane. */
+/* OTLP requests concatenate, so a pending batch is a list of slices; small requests are copied into
+ * one buffer. Profiles have to be merged, which happens when they are cut. Runs on its owner's
+ * lane.
+ */
 #include "src/pipeline/batcher.h"
 
 #include <assert.h>
@@ -16,12 +17,11 @@
 enum {
     BATCHER_ENTRIES_FIRST = 16,
     BATCHER_PARTS_FIRST = 16,
-    /* Up to this size a copy costs less than a buffer that lives on, a part, and later its way back
-     * through the caches. */
+    /* Up to this size a copy is cheaper than keeping the buffer alive in a part of its own. */
     BATCHER_COPY_BYTES_MAX = 2048,
     BATCHER_SPLIT_PARTS_MAX = 64,
     BATCHER_COPIES_BYTES_MIN = 4096,
-    BATCHER_COPIES_BYTES_MAX = 64 * 1024 - sizeof(struct buffer), /* 64 KiB are allocated */
+    BATCHER_COPIES_BYTES_MAX = 64 * 1024 - sizeof(struct buffer), /* allocates 64 KiB */
 };
 
 static void drop_copies(struct batcher *batcher)

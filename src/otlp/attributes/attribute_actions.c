@@ -52,6 +52,8 @@ struct attribute_actions {
     struct action items[];
 };
 
+/* ---- Compiling ---- */
+
 const struct config_field attribute_action_fields[] = {
     CONFIG_TEXT(struct attribute_action_config, key, "key", "", "The attribute to act upon."),
     CONFIG_TEXT(struct attribute_action_config, action, "action", "",
@@ -317,6 +319,8 @@ void attribute_actions_destroy(struct attribute_actions *actions)
     }
     mem_free(actions);
 }
+
+/* ---- Applying ---- */
 
 /* Values of one metadata key, joined by ";" as Go does. */
 static bool metadata_value(const struct client_info *client, const char *key, struct arena *arena,

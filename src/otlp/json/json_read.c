@@ -68,6 +68,8 @@ struct range {
     uint64_t max;
 };
 
+/* ---- Output and errors ---- */
+
 /* Makes room for so many more bytes. False: no memory. */
 static bool grow(struct reader *reader, size_t bytes)
 {
@@ -158,6 +160,8 @@ static bool fail_limit(struct reader *reader, const char *what, unsigned limit)
     return fail(reader, reader->scan.at, expected);
 }
 
+/* ---- Numbers, as Go's strconv reads them ---- */
+
 /* Decimal digits, with a sign if the range has negative numbers; leading zeros are fine. False when
  * it is something else, or out of range. */
 static bool parse_integer(struct slice text, struct range range, uint64_t *ret_bits)
@@ -230,6 +234,8 @@ static bool parse_double(struct slice text, double *ret_real)
     *ret_real = is_negative ? -real : real;
     return true;
 }
+
+/* ---- Scalars ---- */
 
 /* Removes the earlier member of a oneof before another is written. */
 static void begin_member(struct frame *frame, const struct otlp_field *field, struct buffer *out)
@@ -579,6 +585,8 @@ static bool read_scalar(struct reader *reader, const struct otlp_field *field)
         return read_integer(reader, field);
     }
 }
+
+/* ---- Objects and lists ---- */
 
 static uint8_t next_byte(struct reader *reader)
 {

@@ -41,6 +41,8 @@ struct writer {
     unsigned depth;
 };
 
+/* ---- Output ---- */
+
 /* Makes room for so many more bytes, which the caller then counts in out->size. NULL: failed. */
 static uint8_t *grow(struct writer *writer, size_t bytes)
 {
@@ -183,6 +185,8 @@ static void put_signed(struct writer *writer, int64_t number)
     put_unsigned(writer, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
+/* ---- Values of fields ---- */
+
 /* bits: as in struct wire_field. */
 static void write_number(struct writer *writer, const struct otlp_field *field, uint64_t bits)
 {
@@ -241,6 +245,8 @@ static void write_bytes(struct writer *writer, const struct otlp_field *field, s
         put_hex(writer, bytes);
     }
 }
+
+/* ---- Messages ---- */
 
 /* Where the fields of a message are in its content. */
 struct places {

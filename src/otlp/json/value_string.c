@@ -20,6 +20,8 @@
 
 enum { NUMBER_BYTES_MAX = 1024, DOUBLE_DIGITS_MAX = 17, TEXT_BYTES_FIRST = 256 };
 
+/* ---- Strings to numbers ---- */
+
 bool string_to_int(struct slice text, int64_t *ret_number)
 {
     size_t at = text.size > 0 && (text.data[0] == '+' || text.data[0] == '-');
@@ -104,6 +106,8 @@ bool string_to_double(struct slice text, double *ret_real)
     *ret_real = real;
     return true;
 }
+
+/* ---- Numbers to strings ---- */
 
 /* The digits of real times a power of ten, if a small one makes it whole: up to 15 digits read back
  * the same, so the first that do are the fewest. */
@@ -199,6 +203,8 @@ size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
     text[used] = '\0';
     return used;
 }
+
+/* ---- Values to strings ---- */
 
 /* JSON as Go's encoding/json writes a pcommon.Value: sorted keys, no space, its choice of escapes.
  * It grows in an arena; the error is sticky. */
