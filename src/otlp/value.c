@@ -148,32 +148,34 @@ static size_t config_bytes(const struct config_value *config)
     return size;
 }
 
-static struct value value_of_config(const struct config_value *config)
-{
-    switch (config->type) {
-    case CONFIG_VALUE_BOOL:
-        return (struct value){.type = VALUE_BOOL, .boolean = config->boolean};
-    case CONFIG_VALUE_INT:
-        return (struct value){.type = VALUE_INT, .integer = config->integer};
-    case CONFIG_VALUE_DOUBLE:
-        return (struct value){.type = VALUE_DOUBLE, .real = config->real};
-    case CONFIG_VALUE_TEXT:
-        return (struct value){.type = VALUE_STRING, .bytes = slice_of_text(config->text)};
-    case CONFIG_VALUE_LIST:
-        return (struct value){.type = VALUE_LIST};
-    case CONFIG_VALUE_MAP:
-        return (struct value){.type = VALUE_MAP};
-    case CONFIG_VALUE_NULL:
-    default:
-        return (struct value){.type = VALUE_EMPTY};
-    }
-}
-
 /* Recursion is bounded by CONFIG_DEPTH_MAX. */
 struct slice value_from_config(const struct config_value *config)
 {
     size_t room_bytes = config_bytes(config);
-    struct value value = value_of_config(config);
+    struct value value = {.type = VALUE_EMPTY};
+    switch (config->type) {
+    case CONFIG_VALUE_BOOL:
+        value = (struct value){.type = VALUE_BOOL, .boolean = config->boolean};
+        break;
+    case CONFIG_VALUE_INT:
+        value = (struct value){.type = VALUE_INT, .integer = config->integer};
+        break;
+    case CONFIG_VALUE_DOUBLE:
+        value = (struct value){.type = VALUE_DOUBLE, .real = config->real};
+        break;
+    case CONFIG_VALUE_TEXT:
+        value = (struct value){.type = VALUE_STRING, .bytes = slice_of_text(config->text)};
+        break;
+    case CONFIG_VALUE_LIST:
+        value.type = VALUE_LIST;
+        break;
+    case CONFIG_VALUE_MAP:
+        value.type = VALUE_MAP;
+        break;
+    case CONFIG_VALUE_NULL:
+    default:
+        break;
+    }
     struct wire_writer content = wire_writer_of(mem_alloc(room_bytes), room_bytes);
     for (size_t i = 0; i < config->count; i++) {
         struct slice item = value_from_config(&config->items[i]);

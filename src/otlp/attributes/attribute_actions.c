@@ -322,32 +322,6 @@ void attribute_actions_destroy(struct attribute_actions *actions)
 
 /* ---- Applying ---- */
 
-/* Values of one metadata key, joined by ";" as Go does. */
-static bool metadata_value(const struct client_info *client, const char *key, struct arena *arena,
-                           struct slice *ret_value)
-{
-    size_t size = 0;
-    size_t used = 0;
-    bool is_first = true;
-    for (size_t i = 0; i < client->metadata_count; i++)
-        if (strcasecmp(client->metadata[i].key, key) == 0)
-            size += strlen(client->metadata[i].value) + 1;
-    char *joined = size > 0 ? arena_try_alloc(arena, size) : NULL;
-    if (joined == NULL)
-        return false;
-    for (size_t i = 0; i < client->metadata_count; i++) {
-        if (strcasecmp(client->metadata[i].key, key) != 0)
-            continue;
-        if (!is_first)
-            joined[used++] = ';';
-        is_first = false;
-        size_t length = strlen(client->metadata[i].value);
-        memcpy(joined + used, client->metadata[i].value, length);
-        used += length;
-    }
-    return value_write_string(arena, slice_of(joined, used), ret_value);
-}
-
 /* client.address, metadata.<key>, auth.<attribute>, or a bare metadata key. */
 static bool context_value(const struct client_info *client, const char *name, struct arena *arena,
                           struct slice *ret_value)
@@ -368,7 +342,24 @@ static bool context_value(const struct client_info *client, const char *name, st
     }
     if (strncmp(name, metadata, strlen(metadata)) == 0)
         name += strlen(metadata);
-    return metadata_value(client, name, arena, ret_value);
+    /* The values of one metadata key, joined by ";" as in Go. */
+    size_t size = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < client->metadata_count; i++)
+        if (strcasecmp(client->metadata[i].key, name) == 0)
+            size += strlen(client->metadata[i].value) + 1;
+    char *joined = size > 0 ? arena_try_alloc(arena, size) : NULL;
+    if (joined == NULL)
+        return false;
+    for (size_t i = 0; i < client->metadata_count; i++) {
+        if (strcasecmp(client->metadata[i].key, name) != 0)
+            continue;
+        size_t length = strlen(client->metadata[i].value);
+        memcpy(joined + used, client->metadata[i].value, length);
+        used += length;
+        joined[used++] = ';';
+    }
+    return value_write_string(arena, slice_of(joined, used - 1), ret_value);
 }
 
 static void set_from_source(const struct action *action, const struct client_info *client,

@@ -57,22 +57,6 @@ static inline const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* The size of the escape at this backslash, or 0 when it is malformed. */
-static size_t escape_size(const uint8_t *at, const uint8_t *end)
-{
-    assert(at < end && *at == '\\');
-    if (end - at < 2)
-        return 0;
-    if (at[1] != 'u')
-        return memchr("\"\\/bfnrt", at[1], 8) != NULL ? 2 : 0;
-    if (end - at < 6)
-        return 0;
-    for (size_t i = 2; i < 6; i++)
-        if (hex_digit(at[i]) > 15)
-            return 0;
-    return 6;
-}
-
 bool json_scan_string(struct json_scan *scan, struct json_string *ret_string)
 {
     assert(json_scan_peek(scan) == '"');
@@ -80,9 +64,13 @@ bool json_scan_string(struct json_scan *scan, struct json_string *ret_string)
     const uint8_t *at = skip_plain(begin, scan->end);
     bool has_escapes = false;
     while (at < scan->end && *at == '\\') {
-        size_t size = escape_size(at, scan->end);
+        size_t left = (size_t)(scan->end - at);
+        size_t size = left > 1 && at[1] == 'u' ? 6 : 2;
         has_escapes = true;
-        if (size == 0)
+        bool is_sound = left >= size && (size == 6 || memchr("\"\\/bfnrt", at[1], 8) != NULL);
+        for (size_t i = 2; i < size && is_sound; i++)
+            is_sound = hex_digit(at[i]) < 16;
+        if (!is_sound)
             break;
         at = skip_plain(at + size, scan->end);
     }

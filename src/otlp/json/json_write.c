@@ -139,33 +139,6 @@ static void put_string(struct writer *writer, struct slice text)
     put_byte(writer, '"');
 }
 
-/* Quoted, lower case. */
-static void put_hex(struct writer *writer, struct slice bytes)
-{
-    uint8_t *at = reserve(writer, 2 * bytes.size + 2);
-    if (at == NULL)
-        return;
-    at[0] = '"';
-    hex_write(bytes.data, bytes.size, at + 1);
-    at[1 + 2 * bytes.size] = '"';
-    writer->out->size += 2 * bytes.size + 2;
-    assert(writer->out->size <= writer->out->capacity);
-}
-
-/* Quoted. */
-static void put_base64(struct writer *writer, struct slice bytes)
-{
-    size_t size = base64_size(bytes.size);
-    uint8_t *at = reserve(writer, size + 2);
-    if (at == NULL)
-        return;
-    at[0] = '"';
-    base64_encode(bytes, (char *)at + 1);
-    at[size + 1] = '"';
-    writer->out->size += size + 2;
-    assert(writer->out->size <= writer->out->capacity);
-}
-
 static void put_unsigned(struct writer *writer, uint64_t number)
 {
     char digits[NUMBER_BYTES_MAX];
@@ -229,21 +202,27 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
     }
 }
 
+/* A string, base64, or the hexadecimal digits of an id. */
 static void write_bytes(struct writer *writer, const struct otlp_field *field, struct slice bytes)
 {
-    assert(field->wire == WIRE_BYTES);
-    switch (field->kind) {
-    case OTLP_STRING:
-    case OTLP_STRINGS:
+    if (field->kind == OTLP_STRING || field->kind == OTLP_STRINGS) {
         put_string(writer, bytes);
         return;
-    case OTLP_BYTES:
-        put_base64(writer, bytes);
-        return;
-    default:
-        assert(field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID);
-        put_hex(writer, bytes);
     }
+    bool is_id = field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID;
+    assert(is_id || field->kind == OTLP_BYTES);
+    size_t size = is_id ? 2 * bytes.size : base64_size(bytes.size);
+    uint8_t *at = reserve(writer, size + 2);
+    if (at == NULL)
+        return;
+    at[0] = '"';
+    if (is_id)
+        hex_write(bytes.data, bytes.size, at + 1);
+    else
+        base64_encode(bytes, (char *)at + 1);
+    at[size + 1] = '"';
+    writer->out->size += size + 2;
+    assert(writer->out->size <= writer->out->capacity);
 }
 
 /* ---- Messages ---- */

@@ -160,25 +160,6 @@ static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
     return exponent;
 }
 
-static size_t write_plain(char *text, const char *digits, int exponent)
-{
-    assert(exponent < 21);
-    int count = (int)strlen(digits);
-    size_t used = 0;
-    if (exponent < 0) {
-        text[used++] = '0';
-        text[used++] = '.';
-        for (int i = exponent + 1; i < 0; i++)
-            text[used++] = '0';
-    }
-    for (int i = 0; i < count || i <= exponent; i++) {
-        if (i == exponent + 1 && exponent >= 0)
-            text[used++] = '.';
-        text[used++] = i < count ? digits[i] : '0';
-    }
-    return used;
-}
-
 size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
 {
     char digits[DOUBLE_DIGITS_MAX + 1];
@@ -191,8 +172,21 @@ size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
     if (signbit(real))
         text[used++] = '-';
     int exponent = shortest_digits(size, digits);
-    if (size == 0 || (size >= 1e-6 && size < 1e21))
-        return used + write_plain(text + used, digits, exponent);
+    if (size == 0 || (size >= 1e-6 && size < 1e21)) {
+        int count = (int)strlen(digits);
+        if (exponent < 0) {
+            text[used++] = '0';
+            text[used++] = '.';
+            for (int i = exponent + 1; i < 0; i++)
+                text[used++] = '0';
+        }
+        for (int i = 0; i < count || i <= exponent; i++) {
+            if (i == exponent + 1 && exponent >= 0)
+                text[used++] = '.';
+            text[used++] = i < count ? digits[i] : '0';
+        }
+        return used;
+    }
     used += (size_t)snprintf(text + used, DOUBLE_STRING_BYTES_MAX - used, "%c%s%se%+03d", digits[0],
                              digits[1] != '\0' ? "." : "", digits + 1, exponent);
     /* e-09 is written e-9; e+21 has two digits anyway. */
@@ -292,38 +286,6 @@ static void write_quoted(struct json_text *json, struct slice text)
     write_text(json, "\"");
 }
 
-static void write_scalar(struct json_text *json, const struct value *value)
-{
-    assert(value->type != VALUE_LIST && value->type != VALUE_MAP);
-    char number[DOUBLE_STRING_BYTES_MAX];
-    switch (value->type) {
-    case VALUE_STRING:
-        write_quoted(json, value->bytes);
-        return;
-    case VALUE_BOOL:
-        write_text(json, value->boolean ? "true" : "false");
-        return;
-    case VALUE_INT:
-        snprintf(number, sizeof(number), "%" PRId64, value->integer);
-        write_text(json, number);
-        return;
-    case VALUE_DOUBLE:
-        json->has_no_text |= !isfinite(value->real);
-        json_text_raw(json, slice_of(number, double_to_string(value->real, number)));
-        return;
-    case VALUE_BYTES:
-        write_text(json, "\"");
-        json_text_base64(json, value->bytes);
-        write_text(json, "\"");
-        return;
-    case VALUE_EMPTY:
-    case VALUE_LIST:
-    case VALUE_MAP:
-    default:
-        write_text(json, "null");
-    }
-}
-
 struct entry {
     struct slice key;
     struct slice value;
@@ -390,17 +352,41 @@ static void write_map(struct json_text *json, struct slice container)
 static void json_text_value(struct json_text *json, struct slice encoded)
 {
     struct value value = value_read(encoded);
-    if (value.type == VALUE_MAP) {
-        write_map(json, value.bytes);
-        return;
-    }
-    if (value.type != VALUE_LIST) {
-        write_scalar(json, &value);
-        return;
-    }
-    struct wire_reader reader = wire_reader_of(value.bytes);
+    struct wire_reader reader;
     struct wire_field field;
     const char *separator = "[";
+    char number[DOUBLE_STRING_BYTES_MAX];
+    switch (value.type) {
+    case VALUE_STRING:
+        write_quoted(json, value.bytes);
+        return;
+    case VALUE_BOOL:
+        write_text(json, value.boolean ? "true" : "false");
+        return;
+    case VALUE_INT:
+        snprintf(number, sizeof(number), "%" PRId64, value.integer);
+        write_text(json, number);
+        return;
+    case VALUE_DOUBLE:
+        json->has_no_text |= !isfinite(value.real);
+        json_text_raw(json, slice_of(number, double_to_string(value.real, number)));
+        return;
+    case VALUE_BYTES:
+        write_text(json, "\"");
+        json_text_base64(json, value.bytes);
+        write_text(json, "\"");
+        return;
+    case VALUE_MAP:
+        write_map(json, value.bytes);
+        return;
+    case VALUE_EMPTY:
+    default:
+        write_text(json, "null");
+        return;
+    case VALUE_LIST:
+        break;
+    }
+    reader = wire_reader_of(value.bytes);
     while (!json->has_failed && wire_read_field(&reader, &field)) {
         if (field.number != 1)
             continue;
