@@ -29,7 +29,7 @@ static void expect_sizes(const struct test_exporter *exporter, const uint64_t *s
         assert_int_equal(exporter->attempts[i].items, sizes[i]);
 }
 
-static void an_item_waits_for_the_timeout_and_its_sender_does_not(void **state)
+static void an_item_waits_for_the_timeout_and_its_client_does_not(void **state)
 {
     (void)state;
     struct harness *h = harness_create("processors: {batch: {timeout: 200ms}}\n" DIRECT);
@@ -190,7 +190,7 @@ static void a_refused_batch_is_kept_and_offered_again(void **state)
     assert_int_equal(exporter->delivered_items, 2);
     assert_int_equal(exporter->doubled_items, 0);
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], 1);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_BUSY], 1);
     harness_destroy(h);
 }
 
@@ -222,23 +222,23 @@ static void what_can_never_fit_the_queue_is_lost_and_counted(void **state)
     struct test_exporter *exporter = harness_exporter(h, "test");
     assert_int_equal(harness_send_now(h, 10)->outcome.verdict, ACCEPTED);
     harness_advance(h, 1 * S);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.dropped, 10);
-    assert_int_equal(books.by_reason[LOSS_TOO_LARGE], 10);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.dropped, 10);
+    assert_int_equal(totals.by_reason[LOSS_TOO_LARGE], 10);
     assert_int_equal(exporter->attempts_count, 0);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     harness_destroy(h);
 }
 
-static void a_permanent_error_is_a_drop_when_the_sender_was_told_ok(void **state)
+static void a_permanent_error_is_a_drop_after_the_client_got_its_ok(void **state)
 {
     (void)state;
     struct harness *h = harness_create("processors: {batch: {timeout: 0s}}\n" DIRECT);
     harness_exporter(h, "test")->answer = ANSWER_PERMANENT;
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.dropped, 5);
-    assert_int_equal(books.by_reason[LOSS_PERMANENT], 5);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.dropped, 5);
+    assert_int_equal(totals.by_reason[LOSS_PERMANENT], 5);
     harness_destroy(h);
 }
 
@@ -263,12 +263,12 @@ static void wait_for_result_answers_when_all_pieces_have_an_answer(void **state)
     assert_int_equal(small->outcome.verdict, ACCEPTED);
     assert_int_equal(large->outcome.verdict, LOST);
     assert_int_equal(last->outcome.verdict, LOST);
-    assert_int_equal(harness_books(h, TRACES).rejected, 4);
-    assert_int_equal(harness_books(h, TRACES).delivered, 4);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 4);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 4);
     harness_destroy(h);
 }
 
-static void what_never_fits_is_rejected_when_the_sender_waits(void **state)
+static void what_never_fits_is_rejected_when_the_client_waits(void **state)
 {
     (void)state;
     struct harness *h = harness_create(
@@ -277,7 +277,7 @@ static void what_never_fits_is_rejected_when_the_sender_waits(void **state)
     struct test_request *request = harness_send_now(h, 6);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
-    assert_int_equal(harness_books(h, TRACES).rejected, 6);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 6);
     harness_destroy(h);
 }
 
@@ -386,7 +386,7 @@ static void more_outputs_than_may_be_under_way_wait_their_turn(void **state)
     harness_destroy(h);
 }
 
-/* A slow back-end meets no limit that is configured, so senders wait for their answer. */
+/* A slow back-end meets no limit that is configured, so clients wait for their response. */
 static void while_exports_are_slow_input_waits_and_a_stop_lets_it_go(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     assert_in_range(harness_budget_used(h), MIB, MIB + MIB / 8);
     harness_let_go(h);
     harness_advance(h, 10 * S);
-    assert_int_equal(harness_books(h, PROFILES).delivered, SAMPLES);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES);
     assert_int_equal(exporter->attempts_count, SAMPLES);
     harness_destroy(h);
     mem_free((void *)(uintptr_t)request.data);
@@ -479,7 +479,7 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_item_waits_for_the_timeout_and_its_sender_does_not),
+        cmocka_unit_test(an_item_waits_for_the_timeout_and_its_client_does_not),
         cmocka_unit_test(ticks_come_every_timeout_after_the_last_flush),
         cmocka_unit_test(a_flush_by_size_starts_the_timeout_anew),
         cmocka_unit_test(sizes_decide_what_is_sent_at_once),
@@ -488,9 +488,9 @@ int main(void)
         cmocka_unit_test(a_refused_batch_is_kept_and_offered_again),
         cmocka_unit_test(a_full_batch_is_gathered_while_one_waits_and_no_more),
         cmocka_unit_test(what_can_never_fit_the_queue_is_lost_and_counted),
-        cmocka_unit_test(a_permanent_error_is_a_drop_when_the_sender_was_told_ok),
+        cmocka_unit_test(a_permanent_error_is_a_drop_after_the_client_got_its_ok),
         cmocka_unit_test(wait_for_result_answers_when_all_pieces_have_an_answer),
-        cmocka_unit_test(what_never_fits_is_rejected_when_the_sender_waits),
+        cmocka_unit_test(what_never_fits_is_rejected_when_the_client_waits),
         cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),
         cmocka_unit_test(made_up_tenants_lock_nobody_out),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipelines behind pipelines: what goes through a connector, what the sender hears, what the books
+/* Pipelines behind pipelines: what goes through a connector, what the client gets, what the ledger
  * say, and that a stop loses nothing. */
 #include "tests/support/harness.h"
 
@@ -35,9 +35,9 @@ static void items_pass_and_are_counted_once(void **state)
     struct harness *h = harness_create("exporters: {test/a: {}}\n" LINE);
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 5);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.received, 5);
-    assert_int_equal(books.delivered, 5);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, 5);
+    assert_int_equal(totals.delivered, 5);
     harness_destroy(h);
 }
 
@@ -48,8 +48,8 @@ static void each_pipeline_behind_gets_every_item(void **state)
     harness_exporter(h, "test/b")->answer = ANSWER_HOLD;
     struct test_request *request = harness_send_now(h, 5);
     assert_false(request->is_answered); /* the slower of the two answers last */
-    assert_int_equal(harness_books(h, TRACES).received, 10);
-    assert_int_equal(harness_books(h, TRACES).in_flight, 5);
+    assert_int_equal(harness_totals(h, TRACES).received, 10);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 5);
     test_exporter_release(harness_exporter(h, "test/b"), ANSWER_OK);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 5);
@@ -68,7 +68,7 @@ static void two_pipelines_join_into_one(void **state)
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 6);
     assert_int_equal(harness_exporter(h, "test/a")->doubled_items, 3);
-    assert_int_equal(harness_books(h, TRACES).received, 6);
+    assert_int_equal(harness_totals(h, TRACES).received, 6);
     harness_destroy(h);
 }
 
@@ -99,7 +99,7 @@ static void signals_stay_apart(void **state)
     harness_destroy(h);
 }
 
-static void a_refusal_behind_is_the_senders(void **state)
+static void a_refusal_downstream_reaches_the_client(void **state)
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: " ONE "}\n" LINE);
@@ -110,10 +110,10 @@ static void a_refusal_behind_is_the_senders(void **state)
     assert_int_equal(request->outcome.verdict, REFUSED);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_string_equal(request->text, "sending queue is full");
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.received, 3);
-    assert_int_equal(books.rejected, 2);
-    assert_int_equal(books.by_reason[LOSS_BUSY], 2);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, 3);
+    assert_int_equal(totals.rejected, 2);
+    assert_int_equal(totals.by_reason[LOSS_BUSY], 2);
     test_exporter_release(a, ANSWER_OK);
     harness_destroy(h);
 }
@@ -127,7 +127,7 @@ static void what_a_back_end_refuses_for_good_is_lost_once(void **state)
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_INVALID_ARGUMENT);
     assert_string_equal(request->text, "back-end says no");
-    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 2);
     harness_exporter(h, "test/a")->answer = ANSWER_PARTIAL;
     request = harness_send_now(h, 4);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
@@ -146,7 +146,7 @@ static void what_one_pipeline_refuses_is_lost_when_another_took_it(void **state)
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 3);
-    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 2);
     test_exporter_release(b, ANSWER_OK);
     harness_destroy(h);
 }
@@ -160,7 +160,7 @@ static void what_all_pipelines_refuse_is_refused_as_a_whole(void **state)
     a->answer = b->answer = ANSWER_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
-    assert_int_equal(harness_books(h, TRACES).rejected, 4);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 4);
     a->answer = b->answer = ANSWER_OK;
     test_exporter_release(a, ANSWER_OK);
     test_exporter_release(b, ANSWER_OK);
@@ -186,18 +186,18 @@ static void a_connector_stands_beside_exporters(void **state)
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     /* Behind the connector there is no room; beside it there is. */
     assert_int_equal(harness_send_now(h, 4)->outcome.verdict, LOST);
-    assert_int_equal(harness_books(h, TRACES).rejected, 4);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 4);
     a->answer = ANSWER_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, LOST);
     /* Now nowhere. */
     assert_int_equal(harness_send_now(h, 8)->outcome.verdict, REFUSED);
-    assert_int_equal(harness_books(h, TRACES).rejected, 5 + 16);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16);
     test_exporter_release(b, ANSWER_OK);
     harness_turn(h);
     /* Beside it there is none, behind it there is. */
     b->answer = ANSWER_OK;
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, LOST);
-    assert_int_equal(harness_books(h, TRACES).rejected, 5 + 16 + 2);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16 + 2);
     assert_int_equal(b->delivered_items, 1 + 1 + 2);
     test_exporter_release(a, ANSWER_OK);
     harness_destroy(h);
@@ -216,12 +216,12 @@ static void batches_that_are_refused_behind_are_offered_again(void **state)
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
     harness_advance(h, 1 * S);
-    assert_int_equal(harness_books(h, TRACES).in_flight, 3);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 3);
     a->answer = ANSWER_OK;
     test_exporter_release(a, ANSWER_OK);
     harness_advance(h, 1 * S);
     assert_int_equal(a->delivered_items, 3);
-    assert_int_equal(harness_books(h, TRACES).rejected + harness_books(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, TRACES).rejected + harness_totals(h, TRACES).dropped, 0);
     harness_destroy(h);
 }
 
@@ -242,7 +242,7 @@ static void a_slow_back_end_holds_back_the_pipelines_before_it(void **state)
         answered += requests[i]->is_answered;
     }
     assert_int_equal(answered, 2);
-    assert_int_equal(harness_books(h, TRACES).in_flight, 100);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 100);
     harness_let_go(h);
     harness_advance(h, 1 * S);
     for (size_t i = 0; i < 100; i++)
@@ -268,14 +268,14 @@ static void a_stop_drains_a_chain_front_to_back(void **state)
     for (int i = 0; i < 7; i++)
         assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     /* All of it is in the first batch; two more wait behind. */
-    assert_int_equal(harness_books(h, TRACES).in_flight, 14);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 14);
     harness_stop(h);
     harness_advance(h, 1 * S);
     assert_true(h->has_stopped);
     assert_false(h->was_forced);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 7);
     assert_int_equal(harness_exporter(h, "test/b")->delivered_items, 7);
-    assert_int_equal(harness_books(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
     assert_non_null(strstr(test_events(), "stop processor pass\nstop processor pass/2\n"
                                           "stop processor pass/3\n"));
     harness_destroy(h);
@@ -300,7 +300,7 @@ static void a_forced_stop_counts_what_is_left(void **state)
     harness_advance(h, 40 * S);
     assert_true(h->was_forced);
     assert_int_equal(service_abandoned_items(h->service), 3);
-    assert_int_equal(harness_books(h, TRACES).dropped, 3);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 3);
     harness_abandon(h);
 }
 
@@ -332,8 +332,8 @@ static void a_drop_on_the_way_counts_for_all_exporters_behind(void **state)
     budget_take(&h->service->budget, 7 * MIB);
     struct test_request *request = harness_send_now(h, 3);
     assert_int_equal(request->outcome.verdict, REFUSED);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_MEMORY], 6);
-    assert_int_equal(harness_books(h, TRACES).received, 6);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 6);
+    assert_int_equal(harness_totals(h, TRACES).received, 6);
     budget_return(&h->service->budget, 7 * MIB);
     harness_destroy(h);
 }
@@ -350,8 +350,8 @@ static void a_budget_that_is_used_up_refuses_nothing_behind(void **state)
     budget_take(budget, left);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.delivered, 6);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.delivered, 6);
     budget_return(budget, left);
     harness_destroy(h);
 }
@@ -370,18 +370,18 @@ static void a_connector_may_make_something_else(void **state)
         (struct test_connector *)harness_connector(h, "count", TRACES, LOGS);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 4)->outcome.verdict, ACCEPTED);
-    assert_int_equal(harness_books(h, TRACES).received, 14);
-    assert_int_equal(harness_books(h, TRACES).delivered, 14);
+    assert_int_equal(harness_totals(h, TRACES).received, 14);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 14);
     count->refuses = true;
     struct test_request *request = harness_send_now(h, 5);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_string_equal(request->text, "connector is busy");
-    assert_int_equal(harness_books(h, TRACES).rejected, 5);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 5);
     /* It tells at its stop, when the pipeline behind it still takes it. */
     harness_stop(h);
     harness_advance(h, 1 * S);
     assert_int_equal(harness_exporter_on(h, "test/b", 0, LOGS)->delivered_items, 2);
-    assert_int_equal(harness_books(h, LOGS).received, 2);
+    assert_int_equal(harness_totals(h, LOGS).received, 2);
     harness_destroy(h);
 }
 
@@ -397,10 +397,10 @@ static void one_that_is_alone_may_refuse(void **state)
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     count->refuses = true;
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, REFUSED);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.received, 8);
-    assert_int_equal(books.delivered, 3);
-    assert_int_equal(books.rejected, 5);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, 8);
+    assert_int_equal(totals.delivered, 3);
+    assert_int_equal(totals.rejected, 5);
     harness_destroy(h);
 }
 
@@ -421,7 +421,7 @@ int main(void)
         cmocka_unit_test(each_pipeline_behind_gets_every_item),
         cmocka_unit_test(two_pipelines_join_into_one),
         cmocka_unit_test(signals_stay_apart),
-        cmocka_unit_test(a_refusal_behind_is_the_senders),
+        cmocka_unit_test(a_refusal_downstream_reaches_the_client),
         cmocka_unit_test(what_a_back_end_refuses_for_good_is_lost_once),
         cmocka_unit_test(what_one_pipeline_refuses_is_lost_when_another_took_it),
         cmocka_unit_test(what_all_pipelines_refuse_is_refused_as_a_whole),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several exporters behind one pipeline and several pipelines behind one receiver: who gets what,
- * and what the sender hears. */
+ * and what the client gets. */
 #include "tests/support/harness.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void every_exporter_gets_every_item(void **state)
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 5);
     assert_int_equal(harness_exporter(h, "test/b")->delivered_items, 5);
-    assert_int_equal(harness_books(h, TRACES).received, 10);
+    assert_int_equal(harness_totals(h, TRACES).received, 10);
     harness_destroy(h);
 }
 
@@ -42,9 +42,9 @@ static void a_full_queue_refuses_for_itself_alone(void **state)
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_int_equal(a->delivered_items, 3);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.rejected, 2);
-    assert_int_equal(books.by_reason[LOSS_BUSY], 2);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.rejected, 2);
+    assert_int_equal(totals.by_reason[LOSS_BUSY], 2);
     test_exporter_release(b, ANSWER_OK);
     harness_destroy(h);
 }
@@ -60,7 +60,7 @@ static void a_batch_that_no_queue_has_room_for_is_refused_as_a_whole(void **stat
     a->answer = b->answer = ANSWER_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
-    assert_int_equal(harness_books(h, TRACES).rejected, 4); /* twice two: once for each exporter */
+    assert_int_equal(harness_totals(h, TRACES).rejected, 4); /* twice two: once for each exporter */
     a->answer = b->answer = ANSWER_OK;
     test_exporter_release(a, ANSWER_OK);
     test_exporter_release(b, ANSWER_OK);
@@ -70,7 +70,7 @@ static void a_batch_that_no_queue_has_room_for_is_refused_as_a_whole(void **stat
     harness_destroy(h);
 }
 
-static void a_dead_exporter_without_queue_fails_the_sender_and_not_the_other(void **state)
+static void a_dead_exporter_without_queue_fails_the_client_and_not_the_other(void **state)
 {
     (void)state;
     struct harness *h = harness_create(
@@ -82,9 +82,9 @@ static void a_dead_exporter_without_queue_fails_the_sender_and_not_the_other(voi
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_int_equal(harness_exporter(h, "test/good")->delivered_items, 3);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.delivered, 3);
-    assert_int_equal(books.rejected, 3);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.delivered, 3);
+    assert_int_equal(totals.rejected, 3);
     harness_destroy(h);
 }
 
@@ -97,11 +97,11 @@ static void a_dead_exporter_with_a_queue_does_not_disturb_the_other(void **state
         assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 100);
     harness_advance(h, 400 * S);
-    assert_true(harness_books(h, TRACES).by_reason[LOSS_RETRIES_OVER] > 0);
+    assert_true(harness_totals(h, TRACES).by_reason[LOSS_RETRIES_OVER] > 0);
     harness_destroy(h);
 }
 
-static void the_worst_answer_of_several_exporters_is_the_senders(void **state)
+static void the_client_gets_the_worst_outcome_of_several_exporters(void **state)
 {
     (void)state;
     struct harness *h =
@@ -188,7 +188,7 @@ static void one_refusing_pipeline_refuses_for_both(void **state)
     assert_int_equal(request->outcome.verdict, REFUSED);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 2);
-    assert_int_equal(harness_books(h, TRACES).rejected, 1);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 1);
     harness_destroy(h);
 }
 
@@ -220,7 +220,7 @@ static void signals_do_not_share_an_exporters_queue(void **state)
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter_on(h, "test", 0, LOGS)->delivered_items, 6);
-    assert_int_equal(harness_books(h, LOGS).delivered, 6);
+    assert_int_equal(harness_totals(h, LOGS).delivered, 6);
     harness_destroy(h);
 }
 
@@ -230,9 +230,9 @@ int main(void)
         cmocka_unit_test(every_exporter_gets_every_item),
         cmocka_unit_test(a_full_queue_refuses_for_itself_alone),
         cmocka_unit_test(a_batch_that_no_queue_has_room_for_is_refused_as_a_whole),
-        cmocka_unit_test(a_dead_exporter_without_queue_fails_the_sender_and_not_the_other),
+        cmocka_unit_test(a_dead_exporter_without_queue_fails_the_client_and_not_the_other),
         cmocka_unit_test(a_dead_exporter_with_a_queue_does_not_disturb_the_other),
-        cmocka_unit_test(the_worst_answer_of_several_exporters_is_the_senders),
+        cmocka_unit_test(the_client_gets_the_worst_outcome_of_several_exporters),
         cmocka_unit_test(two_blocking_queues_are_waited_for_in_turn),
         cmocka_unit_test(a_refusal_beside_a_blocking_queue_counts_when_it_stands),
         cmocka_unit_test(two_pipelines_on_one_receiver_both_get_it),

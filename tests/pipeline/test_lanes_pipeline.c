@@ -94,7 +94,7 @@ static void a_lane_that_is_blocked_by_another_is_let_go_by_the_stop(void **state
     harness_turn(h);
     assert_true(h->has_stopped);
     assert_true(blocked->is_answered);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_SHUTDOWN], 2);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 2);
     harness_destroy(h);
 }
 
@@ -154,12 +154,12 @@ static void run_on_threads(const char *yaml)
     }
     pumps_run(h, &plan);
     harness_check(h);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.received, PUMPS * PUMP_REQUESTS);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, PUMPS * PUMP_REQUESTS);
     /* What still waits for a retry when the stop comes may get one more "busy". */
-    uint64_t dropped = is_retried ? books.dropped : 0;
-    assert_int_equal(books.delivered + books.rejected + dropped, PUMPS * PUMP_REQUESTS);
-    assert_true(books.delivered > 0);
+    uint64_t dropped = is_retried ? totals.dropped : 0;
+    assert_int_equal(totals.delivered + totals.rejected + dropped, PUMPS * PUMP_REQUESTS);
+    assert_true(totals.delivered > 0);
     assert_int_equal(exporter_on(h, 0)->doubled_items + exporter_on(h, 1)->doubled_items, 0);
     assert_int_equal(harness_budget_used(h), 0);
     harness_discard(h);

@@ -41,7 +41,7 @@ static void above_the_soft_limit_requests_are_refused_until_it_is_below(void **s
     assert_false(refused->outcome.is_permanent);
     assert_true(refused->outcome.retry_after_ns > 0);
     assert_string_equal(refused->text, "data refused due to high memory usage");
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_MEMORY], 2);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 2);
     budget_return(budget, 1 * MIB);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     budget_return(budget, 5 * MIB);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile_limits processor in a pipeline, from YAML to bytes and books: what it leaves out is a
- * drop once the rest is accepted, and nothing at all while the rest is refused. */
+/* The profile_limits processor in a pipeline, from YAML to bytes and ledger: what it leaves out is
+ * a drop once the rest is accepted, and nothing at all while the rest is refused. */
 #include "tests/support/harness.h"
 
 #include <setjmp.h>
@@ -78,16 +78,16 @@ static void what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted(v
     assert_false(contains(batch, "secret"));
     assert_false(contains(batch, "idle"));
     assert_false(contains(batch, "rest"));
-    assert_int_equal(harness_books(h, PROFILES).dropped, 0);
+    assert_int_equal(harness_totals(h, PROFILES).dropped, 0);
     test_exporter_release(exporter, ANSWER_OK);
     harness_turn(h);
     assert_true(request->is_answered);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, 3);
-    assert_int_equal(books.delivered, 2);
-    assert_int_equal(books.dropped, 1);
-    assert_int_equal(books.by_reason[LOSS_TOO_LARGE], 1);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, 3);
+    assert_int_equal(totals.delivered, 2);
+    assert_int_equal(totals.dropped, 1);
+    assert_int_equal(totals.by_reason[LOSS_TOO_LARGE], 1);
     char *metrics = harness_metrics(h);
     assert_non_null(strstr(metrics, "otelcol_processor_profile_limits_dropped_samples"));
     assert_non_null(strstr(metrics, "otelcol_processor_profile_limits_renamed"));
@@ -123,9 +123,9 @@ static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void 
     struct test_request *request = offer(h);
     assert_true(request->is_answered);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, books.rejected + books.dropped);
-    assert_int_equal(books.delivered, 0);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, totals.rejected + totals.dropped);
+    assert_int_equal(totals.delivered, 0);
     harness_destroy(h);
 }
 

@@ -40,9 +40,9 @@ static void the_queue_answers_for_what_it_takes(void **state)
     struct harness *h = create_held(QUEUE(""));
     struct test_request *request = harness_send_now(h, 5);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    assert_int_equal(harness_books(h, TRACES).in_flight, 5);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 5);
     release_all(h);
-    assert_int_equal(harness_books(h, TRACES).delivered, 5);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 5);
     harness_destroy(h);
 }
 
@@ -58,7 +58,7 @@ static void a_full_queue_answers_busy_and_resumes_after_it_drained(void **state)
     assert_false(refused->outcome.is_permanent);
     assert_true(refused->outcome.retry_after_ns > 0);
     assert_string_equal(refused->text, "sending queue is full");
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_BUSY], 7);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_BUSY], 7);
     assert_int_equal(harness_exporter(h, "test")->attempts_count, 2);
     release_all(h);
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
@@ -126,11 +126,11 @@ static void an_element_larger_than_the_queue_is_unavailable_for_good(void **stat
     struct test_request *request = harness_send_now(h, 11);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_true(request->outcome.is_permanent);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_TOO_LARGE], 11);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_TOO_LARGE], 11);
     harness_destroy(h);
 }
 
-static void block_on_overflow_makes_the_sender_wait_for_room(void **state)
+static void block_on_overflow_makes_the_client_wait_for_room(void **state)
 {
     (void)state;
     struct harness *h =
@@ -258,7 +258,7 @@ static void what_waits_before_a_blocked_queue_is_bounded_by_the_budget(void **st
     assert_int_equal(refused->outcome.code, STATUS_UNAVAILABLE);
     assert_true(refused->outcome.retry_after_ns > 0);
     assert_in_range(h->requests_count, 200, 1000);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_MEMORY], 1);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 1);
     char *page = harness_metrics(h);
     assert_non_null(strstr(page, "spanflame_budget_refusals 1\n"));
     assert_non_null(
@@ -316,7 +316,7 @@ static void thousands_of_requests_in_one_turn_are_all_taken(void **state)
                 h, (struct harness_offer){.items = 1, .lane = i % crowd_cases[row].lanes}));
         harness_advance(h, 1 * S);
         assert_int_equal(count_answers(h, ACCEPTED), MANY_REQUESTS);
-        assert_int_equal(harness_books(h, TRACES).rejected, 0);
+        assert_int_equal(harness_totals(h, TRACES).rejected, 0);
         harness_destroy(h);
     }
 }
@@ -337,12 +337,12 @@ static void wait_for_result_answers_with_the_end_of_the_export(void **state)
     harness_turn(h);
     assert_int_equal(bad->outcome.verdict, LOST);
     assert_int_equal(bad->outcome.code, STATUS_INVALID_ARGUMENT);
-    assert_int_equal(harness_books(h, TRACES).rejected, 1 + 3);
-    assert_int_equal(harness_books(h, TRACES).delivered, 1);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 1 + 3);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
     harness_destroy(h);
 }
 
-static void without_a_queue_the_sender_hears_the_export(void **state)
+static void without_a_queue_the_client_gets_the_result_of_the_export(void **state)
 {
     (void)state;
     struct harness *h = create_held(QUEUE("enabled: false"));
@@ -356,7 +356,7 @@ static void without_a_queue_the_sender_hears_the_export(void **state)
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_string_equal(request->text, "back-end says no");
-    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 2);
     harness_destroy(h);
 }
 
@@ -531,8 +531,8 @@ static void one_failed_piece_fails_the_requests_in_it(void **state)
     harness_turn(h);
     assert_int_equal(whole->outcome.verdict, ACCEPTED);
     assert_int_equal(torn->outcome.verdict, LOST);
-    assert_int_equal(harness_books(h, TRACES).delivered, 4);
-    assert_int_equal(harness_books(h, TRACES).rejected, 2);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 4);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 2);
     harness_destroy(h);
 }
 
@@ -551,8 +551,8 @@ static void bytes_cut_too_and_what_cannot_be_cut_is_lost(void **state)
     harness_send_now(h, 3);
     harness_advance(h, 200 * MS);
     assert_int_equal(harness_exporter(h, "test")->attempts_count, 0);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_TOO_LARGE], 3);
-    assert_int_equal(harness_books(h, TRACES).dropped, 3);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_TOO_LARGE], 3);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 3);
     harness_destroy(h);
 }
 
@@ -629,7 +629,7 @@ int main(void)
         cmocka_unit_test(room_is_held_until_the_export_has_ended),
         cmocka_unit_test(the_sizer_says_what_queue_size_counts),
         cmocka_unit_test(an_element_larger_than_the_queue_is_unavailable_for_good),
-        cmocka_unit_test(block_on_overflow_makes_the_sender_wait_for_room),
+        cmocka_unit_test(block_on_overflow_makes_the_client_wait_for_room),
         cmocka_unit_test(what_never_fits_does_not_wait_for_room),
         cmocka_unit_test(all_wait_before_a_blocked_queue_and_nobody_is_refused),
         cmocka_unit_test(batch_waits_for_a_blocked_queue_and_refuses_nobody),
@@ -638,7 +638,7 @@ int main(void)
         cmocka_unit_test(requests_without_items_take_no_room_of_an_items_sizer),
         cmocka_unit_test(thousands_of_requests_in_one_turn_are_all_taken),
         cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
-        cmocka_unit_test(without_a_queue_the_sender_hears_the_export),
+        cmocka_unit_test(without_a_queue_the_client_gets_the_result_of_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),
         cmocka_unit_test(parts_of_a_request_are_booked_where_they_belong),
         cmocka_unit_test(the_metrics_page_shows_the_queue),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random traffic, answers and pauses through many shapes of pipelines. Whatever happens, the books
- * add up after every turn (the harness sees to it), nothing is delivered twice, and what a sender
+/* Random traffic, answers and pauses through many shapes of pipelines. Whatever happens, the ledger
+ * adds up after every turn (the harness checks it), nothing is delivered twice, and what a client
  * was told is true. */
 #include "tests/support/harness.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retries on the fake clock with fixed jitter: when each attempt comes, when it ends, and what the
- * books say then. */
+ * ledger shows then. */
 #include "tests/support/harness.h"
 
 #include "src/base/random.h"
@@ -94,8 +94,8 @@ static void waits_are_as_configured(void **state)
             assert_int_equal(exporter->attempts[waits + 1].at_ns - exporter->attempts[waits].at_ns,
                              row->waits_ms[waits] * MS);
         assert_int_equal(exporter->attempts_count, waits + 1);
-        assert_int_equal(harness_books(h, TRACES).dropped, 3);
-        assert_int_equal(harness_books(h, TRACES).by_reason[row->reason], 3);
+        assert_int_equal(harness_totals(h, TRACES).dropped, 3);
+        assert_int_equal(harness_totals(h, TRACES).by_reason[row->reason], 3);
         harness_destroy(h);
     }
 }
@@ -110,10 +110,10 @@ static void max_elapsed_time_0_never_gives_up(void **state)
     harness_send_now(h, 3);
     harness_advance(h, 3600 * S);
     assert_int_equal(exporter->attempts_count, 3601);
-    assert_int_equal(harness_books(h, TRACES).in_flight, 3);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 3);
     exporter->answer = ANSWER_OK;
     harness_advance(h, 1 * S);
-    assert_int_equal(harness_books(h, TRACES).delivered, 3);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 3);
     harness_destroy(h);
 }
 
@@ -128,7 +128,7 @@ static void a_permanent_error_is_not_repeated(void **state)
     harness_send_now(h, 2);
     harness_advance(h, 60 * S);
     assert_int_equal(exporter->attempts_count, 2);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_PERMANENT], 2);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_PERMANENT], 2);
     harness_destroy(h);
 }
 

@@ -77,7 +77,7 @@ static void queued_requests_of_a_dead_back_end_are_tried_once_each(void **state)
     assert_int_equal(exporter->attempts_count, 2);
     stop_now(h);
     assert_int_equal(exporter->attempts_count, 2 + 50);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_SHUTDOWN], 50);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 50);
     harness_destroy(h);
 }
 
@@ -95,7 +95,7 @@ static void a_full_queue_of_a_dead_back_end_does_not_hold_up_the_batch(void **st
     harness_advance(h, 1 * S);
     assert_true(h->has_stopped);
     assert_false(h->was_forced);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_SHUTDOWN], 4);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 4);
     assert_int_equal(exporter->attempts_count, 1 + 4);
     harness_destroy(h);
 }
@@ -115,7 +115,7 @@ static void a_blocked_fan_out_before_a_dead_back_end_does_not_either(void **stat
     assert_false(h->was_forced);
     for (int i = 0; i < 4; i++)
         assert_int_equal(requests[i]->outcome.verdict, ACCEPTED);
-    assert_int_equal(harness_books(h, TRACES).by_reason[LOSS_SHUTDOWN], 4);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 4);
     harness_destroy(h);
 }
 
@@ -147,7 +147,7 @@ static void who_waits_for_a_retry_is_answered_after_one_more_try(void **state)
         assert_int_equal(exporter->attempts_count, 2);
         assert_int_equal(request->outcome.verdict, LOST);
         assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
-        assert_int_equal(harness_books(h, TRACES).rejected, 1);
+        assert_int_equal(harness_totals(h, TRACES).rejected, 1);
         harness_destroy(h);
     }
 }
@@ -165,7 +165,7 @@ static void an_export_under_way_is_awaited(void **state)
     test_exporter_release(exporter, ANSWER_OK);
     harness_turn(h);
     assert_true(h->has_stopped);
-    assert_int_equal(harness_books(h, TRACES).delivered, 1);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
     harness_destroy(h);
 }
 
@@ -174,10 +174,10 @@ static void expect_forced(struct harness *h, uint64_t items)
     assert_true(h->has_stopped);
     assert_true(h->was_forced);
     assert_int_equal(service_abandoned_items(h->service), items);
-    struct harness_books books = harness_books(h, TRACES);
-    assert_int_equal(books.in_flight, 0);
-    assert_int_equal(books.by_reason[LOSS_SHUTDOWN], items);
-    assert_int_equal(books.received, books.delivered + books.rejected + books.dropped);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.in_flight, 0);
+    assert_int_equal(totals.by_reason[LOSS_SHUTDOWN], items);
+    assert_int_equal(totals.received, totals.delivered + totals.rejected + totals.dropped);
     harness_abandon(h);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count_for of trace_profile_join, on the fake clock: what each span has in each type of profile,
- * read by the oracle, and what the books say of the copies. */
+ * read by the oracle, and what the ledger shows of the copies. */
 #include "tests/support/join_fixture.h"
 
 #include <setjmp.h>
@@ -110,10 +110,10 @@ static void check_total(const struct oracle_items *items, const struct total *to
 
 static void check_books(const struct harness *h, uint64_t received)
 {
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, received);
-    assert_int_equal(books.received,
-                     books.delivered + books.rejected + books.dropped + books.in_flight);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, received);
+    assert_int_equal(totals.received,
+                     totals.delivered + totals.rejected + totals.dropped + totals.in_flight);
 }
 
 static const struct {
@@ -239,10 +239,10 @@ static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
     harness_advance(h, S);
     assert_int_equal(exporter->held_count, 1);
     assert_int_equal(exporter->held[0].batch->items, 2);
-    assert_int_equal(harness_books(h, PROFILES).in_flight, 2);
+    assert_int_equal(harness_totals(h, PROFILES).in_flight, 2);
     join_let_go(exporter);
     check_books(h, 2);
-    assert_int_equal(harness_books(h, PROFILES).delivered, 2);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, 2);
     harness_destroy(h);
 }
 
@@ -286,18 +286,18 @@ static void copies_that_are_refused_are_in_the_books_once(void **state)
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, SAMPLES + 6);
-    assert_int_equal(books.rejected, SAMPLES + 6);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, SAMPLES + 6);
+    assert_int_equal(totals.rejected, SAMPLES + 6);
     exporter->answer = ANSWER_OK;
     request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     check_books(h, 2 * (SAMPLES + 6));
-    assert_int_equal(harness_books(h, PROFILES).delivered, SAMPLES + 6);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES + 6);
     harness_destroy(h);
 }
 
-/* A processor behind that refuses: nobody else has booked what it was offered. */
+/* A processor behind that refuses: nothing else has counted what it was offered. */
 static void what_the_next_stage_refuses_takes_its_copies_along(void **state)
 {
     (void)state;
@@ -317,13 +317,13 @@ static void what_the_next_stage_refuses_takes_its_copies_along(void **state)
     assert_int_equal(request->outcome.verdict, REFUSED);
     assert_int_equal(exporter->attempts_count, 0);
     check_books(h, SAMPLES + 3);
-    assert_int_equal(harness_books(h, PROFILES).by_reason[LOSS_MEMORY], SAMPLES + 3);
-    assert_int_equal(harness_books(h, PROFILES).in_flight, 0);
+    assert_int_equal(harness_totals(h, PROFILES).by_reason[LOSS_MEMORY], SAMPLES + 3);
+    assert_int_equal(harness_totals(h, PROFILES).in_flight, 0);
     budget_return(budget, most);
     request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     check_books(h, 2 * (SAMPLES + 3));
-    assert_int_equal(harness_books(h, PROFILES).delivered, SAMPLES + 3);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES + 3);
     harness_destroy(h);
 }
 
@@ -516,8 +516,8 @@ static void what_keep_leaves_out_is_not_copied(void **state)
     oracle_clear(&items);
     join_let_go(exporter);
     check_books(h, SAMPLES + 3);
-    assert_int_equal(harness_books(h, PROFILES).by_reason[LOSS_UNWANTED], 1);
-    assert_int_equal(harness_books(h, PROFILES).delivered, 6);
+    assert_int_equal(harness_totals(h, PROFILES).by_reason[LOSS_UNWANTED], 1);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, 6);
     harness_destroy(h);
 }
 

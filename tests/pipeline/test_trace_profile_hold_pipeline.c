@@ -25,7 +25,7 @@ static void a_profile_waits_for_its_span_and_goes_on_when_that_comes(void **stat
     assert_int_equal(exporter->held_count, 0);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 1);
     assert_true(join_metric(h, JOIN_METRIC "held_bytes{") > 0);
-    assert_int_equal(harness_books(h, PROFILES).in_flight, 1);
+    assert_int_equal(harness_totals(h, PROFILES).in_flight, 1);
     harness_advance(h, 3 * S);
     assert_int_equal(exporter->held_count, 0);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
@@ -200,9 +200,9 @@ static void what_the_next_stage_will_never_take_is_in_the_books(void **state)
     join_profiles_sink(h, ANSWER_PERMANENT);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S);
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.dropped, 1);
-    assert_int_equal(books.in_flight, 0);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.dropped, 1);
+    assert_int_equal(totals.in_flight, 0);
     harness_destroy(h);
 }
 

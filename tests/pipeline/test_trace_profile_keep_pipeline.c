@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keep of trace_profile_join, on the fake clock: which samples stay, what the books say of the
+/* keep of trace_profile_join, on the fake clock: which samples stay, what the ledger shows of the
  * others, and that rules may change while requests wait. */
 #include "tests/support/join_fixture.h"
 
@@ -56,11 +56,11 @@ static void check_kept(const struct test_exporter *exporter, size_t held, unsign
 
 static void check_books(const struct harness *h, uint64_t received, uint64_t unwanted)
 {
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, received);
-    assert_int_equal(books.by_reason[LOSS_UNWANTED], unwanted);
-    assert_int_equal(books.received,
-                     books.delivered + books.rejected + books.dropped + books.in_flight);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, received);
+    assert_int_equal(totals.by_reason[LOSS_UNWANTED], unwanted);
+    assert_int_equal(totals.received,
+                     totals.delivered + totals.rejected + totals.dropped + totals.in_flight);
     assert_int_equal(join_metric(h, JOIN_METRIC "unwanted_samples{"), unwanted);
 }
 
@@ -118,8 +118,8 @@ static void what_is_refused_is_not_in_the_books_yet(void **state)
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_true(request->is_answered);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
-    struct harness_books books = harness_books(h, PROFILES);
-    assert_int_equal(books.received, books.rejected);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, totals.rejected);
     join_let_go(exporter);
     harness_destroy(h);
 }

@@ -85,9 +85,9 @@ static void offer_round(struct component *receiver, unsigned lane, size_t round,
 
 static void check_books(const struct harness *h, enum signal_kind signal, uint64_t items)
 {
-    struct harness_books books = harness_books(h, signal);
-    assert_int_equal(books.received, items);
-    assert_int_equal(books.delivered, items);
+    struct harness_totals totals = harness_totals(h, signal);
+    assert_int_equal(totals.received, items);
+    assert_int_equal(totals.delivered, items);
 }
 
 static void run_on_threads(const char *yaml)

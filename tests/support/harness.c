@@ -129,22 +129,22 @@ void harness_abandon(struct harness *harness)
     clock_fake_stop();
 }
 
-struct harness_books harness_books(const struct harness *harness, enum signal_kind signal)
+struct harness_totals harness_totals(const struct harness *harness, enum signal_kind signal)
 {
-    struct harness_books books = {0};
+    struct harness_totals totals = {0};
     for (unsigned i = 0; i < harness->lanes_count; i++) {
         const struct ledger_signal *row = &harness->service->lanes[i].ledger.signals[signal];
-        books.received += atomic_load(&row->received);
-        books.delivered += atomic_load(&row->delivered);
-        books.in_flight += atomic_load(&row->in_flight);
+        totals.received += atomic_load(&row->received);
+        totals.delivered += atomic_load(&row->delivered);
+        totals.in_flight += atomic_load(&row->in_flight);
         for (int reason = 0; reason < LOSS_REASONS; reason++) {
-            books.rejected += atomic_load(&row->rejected[reason]);
-            books.dropped += atomic_load(&row->dropped[reason]);
-            books.by_reason[reason] +=
+            totals.rejected += atomic_load(&row->rejected[reason]);
+            totals.dropped += atomic_load(&row->dropped[reason]);
+            totals.by_reason[reason] +=
                 atomic_load(&row->rejected[reason]) + atomic_load(&row->dropped[reason]);
         }
     }
-    return books;
+    return totals;
 }
 
 static uint64_t delivered_items(const struct harness *harness, enum signal_kind signal)
@@ -171,10 +171,10 @@ void harness_check(const struct harness *harness)
     if (harness->was_forced)
         return;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
-        struct harness_books books = harness_books(harness, (enum signal_kind)signal);
-        assert_int_equal(books.received,
-                         books.delivered + books.rejected + books.dropped + books.in_flight);
-        assert_int_equal(books.delivered, delivered_items(harness, (enum signal_kind)signal));
+        struct harness_totals totals = harness_totals(harness, (enum signal_kind)signal);
+        assert_int_equal(totals.received,
+                         totals.delivered + totals.rejected + totals.dropped + totals.in_flight);
+        assert_int_equal(totals.delivered, delivered_items(harness, (enum signal_kind)signal));
     }
 }
 
@@ -311,7 +311,7 @@ void harness_destroy(struct harness *harness)
     assert_true(harness->has_stopped);
     assert_false(harness->was_forced);
     for (int signal = 0; signal < SIGNAL_KINDS; signal++)
-        assert_int_equal(harness_books(harness, (enum signal_kind)signal).in_flight, 0);
+        assert_int_equal(harness_totals(harness, (enum signal_kind)signal).in_flight, 0);
     for (size_t i = 0; i < harness->requests_count; i++)
         assert_true(harness->requests[i]->is_answered);
     assert_int_equal(harness_budget_used(harness), 0);

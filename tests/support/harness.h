@@ -45,7 +45,7 @@ struct harness_offer {
 };
 
 /* Sums over the lanes of one signal. */
-struct harness_books {
+struct harness_totals {
     uint64_t received;
     uint64_t delivered;
     uint64_t rejected;
@@ -89,7 +89,7 @@ void harness_let_go(const struct harness *harness);
 /* Begins to stop; has_stopped follows from turns. */
 void harness_stop(struct harness *harness);
 
-/* The books add up, and agree with what the exporters say. harness_turn calls it. */
+/* The ledger adds up, and agrees with the exporters. harness_turn calls it. */
 void harness_check(const struct harness *harness);
 struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane);
 /* The exporter instance of lane 0; traces unless told otherwise. */
@@ -101,7 +101,7 @@ struct component *harness_connector(const struct harness *harness, const char *i
                                     enum signal_kind taken, enum signal_kind given);
 /* What the instances of that component share. */
 void *harness_shared(const struct harness *harness, const char *id);
-struct harness_books harness_books(const struct harness *harness, enum signal_kind signal);
+struct harness_totals harness_totals(const struct harness *harness, enum signal_kind signal);
 uint64_t harness_budget_used(const struct harness *harness);
 /* The metrics page; freed with free(). */
 char *harness_metrics(const struct harness *harness);

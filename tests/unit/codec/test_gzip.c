@@ -359,7 +359,7 @@ static void telemetry_that_repeats_is_no_bomb(void **state)
     mem_free(packed);
 }
 
-/* The hint is the sender's word: a lie costs no more than honest bytes could. */
+/* The hint is the client's: a lie costs no more than honest bytes could. */
 static void a_lying_length_is_malformed_and_cheap(void **state)
 {
     static const uint32_t lies[] = {0, 1, 1999, 2001, 1 << 20, 0x7fffffff, 0xffffffff};

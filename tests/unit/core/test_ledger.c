@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger: every entry keeps the equation, a closed book is not written any more. */
+/* The ledger: every entry keeps the equation, a closed ledger does not change. */
 #include "src/core/ledger.h"
 
 #include "src/base/counter.h"

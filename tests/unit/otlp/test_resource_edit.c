@@ -466,7 +466,7 @@ static struct batch *many_attributes(size_t count)
 }
 
 /* Most that is held is what was charged; without room the batch is not edited at all, unless its
- * sender has been answered. */
+ * client has its response. */
 static void an_edit_stays_within_the_budget(void **state)
 {
     enum { COUNT = 200000, SLACK_BYTES = 64 * 1024 };

@@ -131,7 +131,7 @@ static void refusals_are_json(void **state)
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", TRACES), 2);
 }
 
-static void without_memory_the_sender_is_told_to_come_back(void **state)
+static void without_memory_the_client_is_asked_to_retry(void **state)
 {
     (void)state;
     unsigned refusals = 0;
@@ -175,7 +175,7 @@ int main(void)
         ROW(json_may_be_compressed),
         ROW(bodies_without_items_are_fine_but_not_offered),
         ROW(refusals_are_json),
-        ROW(without_memory_the_sender_is_told_to_come_back),
+        ROW(without_memory_the_client_is_asked_to_retry),
         ROW(profiles_have_the_current_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
