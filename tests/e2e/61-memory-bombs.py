@@ -319,6 +319,16 @@ def push(profiles, inner):
     return message(1, labels, sample * profiles)
 
 
+def packed(path, body):
+    """As it is sent, and its headers."""
+    if path.startswith("/ingest"):  # where gzip would mean pprof
+        return body, {}
+    kind = JSON if body[:1] == b"{" else client.PROTOBUF
+    if path.startswith("/push"):
+        kind = "application/proto"
+    return gzip.compress(body, 1), {"Content-Type": kind, "Content-Encoding": "gzip"}
+
+
 class MemoryBombs(case.Case):
     def start(self, budget_mib=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"):
         self.http, self.port, self.pyroscope = free_port(), free_port(), free_port()
@@ -341,17 +351,11 @@ class MemoryBombs(case.Case):
         self.assertLessEqual(peak, BUDGET_MIB * 1024 * RSS_SLACK, what)
 
     def post(self, path, body):
-        kind = JSON if body[:1] == b"{" else client.PROTOBUF
-        headers = {"Content-Type": kind, "Content-Encoding": "gzip"}
-        if path.startswith(("/ingest", "/push")):
-            port = self.pyroscope
-            headers["Content-Type"] = "application/proto"
-        else:
-            port = self.http
-        if path.startswith("/ingest"):  # where gzip would mean pprof
-            del headers["Content-Encoding"]
-            return client.request(port, "POST", path, body, headers)
-        return client.request(port, "POST", path, gzip.compress(body, 1), headers)
+        return self.send(path, *packed(path, body))
+
+    def send(self, path, body, headers):
+        port = self.pyroscope if path.startswith(("/ingest", "/push")) else self.http
+        return client.request(port, "POST", path, body, headers)
 
     def post_packed(self, codec, body):
         headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": codec}
@@ -588,8 +592,9 @@ ROWS = [
 def add(name, path, make, expected, changes=None):
     def test(self):
         daemon = self.start(**(changes or {}))
+        body, headers = packed(path, make())
         for _ in range(TIMES):
-            answer = self.post(path, make())
+            answer = self.send(path, body, headers)
             self.assertIn(answer.status, expected, (name, answer.body[:300]))
         self.check_memory(daemon, name)
         self.check_alive()

@@ -3,7 +3,6 @@
 build with a full pipeline, against what the request's bytes cost at the benchmark's rate. Prints a
 line for each shape. Skipped for sanitized builds, whose times mean nothing."""
 
-import gzip
 import importlib
 import json
 import os
@@ -130,15 +129,8 @@ class LaneHolds(case.Case):
         return daemon, watch
 
     def send(self, path, body):
-        pushed = path.startswith(("/ingest", "/push"))
-        kind = "application/json" if body[:1] == b"{" else client.PROTOBUF
-        headers = {"Content-Type": "application/proto" if pushed else kind}
-        headers["Content-Encoding"] = "gzip"
-        port = self.pyroscope if pushed else self.http
-        if path.startswith("/ingest"):
-            del headers["Content-Encoding"], headers["Content-Type"]
-            return client.request(port, "POST", path, body, headers)
-        return client.request(port, "POST", path, gzip.compress(body, 1), headers)
+        port = self.pyroscope if path.startswith(("/ingest", "/push")) else self.http
+        return client.request(port, "POST", path, *bombs.packed(path, body))
 
     def measure(self, name, path, body):
         """One request, from its first byte to the end of the daemon, which brings all to an end."""
