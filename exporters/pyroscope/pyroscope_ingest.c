@@ -70,10 +70,12 @@ bool pyroscope_ingest_profile(struct pyroscope_form *form, const struct pyroscop
     char from[NUMBER_BYTES_MAX];
     char until[NUMBER_BYTES_MAX];
     char rate[NUMBER_BYTES_MAX];
-    assert(ingest->time_ns > 0);
+    uint64_t duration_ns = walk->profile.duration_ns;
+    assert(ingest->time_ns > 0 && ingest->time_ns <= INT64_MAX);
     pyroscope_query_add(&query, "from", number_text(from, ingest->time_ns));
-    pyroscope_query_add(&query, "until",
-                        number_text(until, ingest->time_ns + walk->profile.duration_ns));
+    if (duration_ns > INT64_MAX - ingest->time_ns) /* as in the profile: none */
+        duration_ns = 0;
+    pyroscope_query_add(&query, "until", number_text(until, ingest->time_ns + duration_ns));
     pyroscope_query_add(&query, "spyName", spy.size > 0 ? spy : slice_of_text("spanflame"));
     pyroscope_query_add(&query, "sampleRate", number_text(rate, sample_rate(walk)));
     pyroscope_query_add(&query, "units", slice_of_text(units_of(&walk->type)));

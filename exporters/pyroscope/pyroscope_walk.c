@@ -19,6 +19,8 @@ enum {
     PART_BITS = 24,
 };
 #define DICTIONARY_BYTES_MAX (256 * MIB)
+/* time_nanos of a pprof is signed; a time may be moved on so far. */
+#define PPROF_TIME_NS_MAX ((uint64_t)INT64_MAX - MEMORY_TIME_STEPS_MAX)
 
 bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_config *config,
                          const struct otlp_to_pprof_rules *rules, struct slice request,
@@ -78,8 +80,8 @@ static bool is_in_window(struct pyroscope_walk *walk)
     uint64_t time_ns = walk->profile.time_unix_ns;
     bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
                   now_ns - time_ns > limits->max_age_ns;
-    bool is_new =
-        limits->max_ahead_ns != 0 && time_ns > now_ns && time_ns - now_ns > limits->max_ahead_ns;
+    bool is_new = time_ns > PPROF_TIME_NS_MAX || (limits->max_ahead_ns != 0 && time_ns > now_ns &&
+                                                  time_ns - now_ns > limits->max_ahead_ns);
     if (!is_old && !is_new)
         return true;
     walk->odd_age_ns = (int64_t)(now_ns - time_ns);

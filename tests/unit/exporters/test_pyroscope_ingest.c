@@ -378,6 +378,27 @@ static void files_of_equal_times_are_told_apart(void **state)
     tear_down(&fixture);
 }
 
+/* A pprof's time and duration are signed. Two profiles of one time, so that the second is moved on.
+ */
+static void times_beyond_those_of_a_pprof_are_dropped_and_counted(void **state)
+{
+    struct sketch_profile profiles[] = {cpu_profile, cpu_profile, cpu_profile};
+    const struct sketch sketch = {
+        .resource = {"service.name=s"}, .profiles_count = 3, .profiles = profiles};
+    struct fixture fixture;
+    (void)state;
+    profiles[0].time_ns = UINT64_MAX;
+    profiles[1].time_ns = UINT64_MAX;
+    profiles[2].duration_ns = UINT64_MAX;
+    set_up(&fixture, "mode: ingest, limits: {max_age: 0s, max_ahead: 0s}");
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_non_null(strstr(fixture.server->query, "&from=" NOW "&until=" NOW "&"));
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 2);
+    assert_int_equal(counter_read(&counters(&fixture)->too_new), 2);
+    tear_down(&fixture);
+}
+
 static void files_outside_the_window_are_dropped_and_counted(void **state)
 {
     struct opaque_profile old = upload;
@@ -630,6 +651,7 @@ int main(void)
         cmocka_unit_test(files_of_jfr_go_to_ingest_in_every_mode),
         cmocka_unit_test(a_file_without_parameters_goes_without),
         cmocka_unit_test(files_of_equal_times_are_told_apart),
+        cmocka_unit_test(times_beyond_those_of_a_pprof_are_dropped_and_counted),
         cmocka_unit_test(files_outside_the_window_are_dropped_and_counted),
         cmocka_unit_test(files_and_otlp_are_settled_each_by_itself),
         cmocka_unit_test(what_never_passes_alone_goes_in_pieces),
