@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -194,6 +195,35 @@ uint64_t daemon_cpu_ns(const struct daemon *daemon)
     if (daemon->pid == 0 || clock_gettime(daemon->cpu_clock, &time) != 0)
         return 0;
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+uint64_t process_starved_ns(const char *process)
+{
+    char path[320];
+    uint64_t sum_ns = 0;
+    snprintf(path, sizeof(path), "%s/task", process);
+    DIR *threads = opendir(path);
+    if (threads == NULL)
+        return 0;
+    for (struct dirent *thread = readdir(threads); thread != NULL; thread = readdir(threads)) {
+        unsigned long long starved_ns = 0;
+        snprintf(path, sizeof(path), "%s/task/%s/schedstat", process, thread->d_name);
+        FILE *file = thread->d_name[0] != '.' ? fopen(path, "re") : NULL;
+        if (file == NULL)
+            continue;
+        if (fscanf(file, "%*u %llu", &starved_ns) == 1)
+            sum_ns += starved_ns;
+        fclose(file);
+    }
+    closedir(threads);
+    return sum_ns;
+}
+
+uint64_t daemon_starved_ns(const struct daemon *daemon)
+{
+    char process[32];
+    snprintf(process, sizeof(process), "/proc/%d", (int)daemon->pid);
+    return process_starved_ns(process);
 }
 
 uint64_t daemon_rss_bytes(const struct daemon *daemon)

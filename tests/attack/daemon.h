@@ -31,6 +31,10 @@ bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX]);
 /* CPU time that it has used. */
 uint64_t daemon_cpu_ns(const struct daemon *daemon);
+/* Time that its threads were ready to run and had no CPU, on a busy machine. */
+uint64_t daemon_starved_ns(const struct daemon *daemon);
+/* The same of a process by its directory in /proc. */
+uint64_t process_starved_ns(const char *process);
 uint64_t daemon_rss_bytes(const struct daemon *daemon);
 /* Reads a page of an HTTP server of it; false: no answer. */
 bool daemon_read_page(const struct daemon *daemon, enum door door, const char *path,

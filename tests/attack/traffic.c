@@ -53,7 +53,10 @@ struct traffic {
     uint64_t watch_cpu_ns; /* the daemon's CPU time when it was asked for */
     uint64_t watch_bytes;  /* that were sent since */
     uint64_t looked_ns;
-    uint64_t calmed_ns; /* when the back-end turned good for the sake of slow sessions; 0: not */
+    uint64_t now_ns;     /* the traffic's own clock: stands while a busy machine gives it no CPU */
+    uint64_t clock_ns;   /* the real one, when now_ns was set */
+    uint64_t starved_ns; /* of the daemon and of this process, at that time */
+    uint64_t calmed_ns;  /* when the back-end turned good for the sake of slow sessions; 0: not */
     struct traffic_figures figures;
 };
 
@@ -65,6 +68,8 @@ struct traffic *traffic_create(struct daemon *daemon, struct sink *sink)
     for (unsigned i = 0; i < LINKS_MAX; i++)
         traffic->links[i].fd = -1;
     traffic->watch.fd = -1;
+    traffic->clock_ns = traffic->now_ns = clock_now_ns();
+    traffic->starved_ns = daemon_starved_ns(daemon) + process_starved_ns("/proc/self");
     return traffic;
 }
 
@@ -98,7 +103,7 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
     bytes_add(&bytes, session->bytes.data, session->bytes.size);
     *link = (struct link){.fd = -1, .number = number, .session = *session};
     link->session.bytes = bytes;
-    link->begun_ns = clock_now_ns();
+    link->begun_ns = traffic->now_ns;
     link->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     assert(link->fd >= 0);
     setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -167,7 +172,7 @@ static void write_link(struct traffic *traffic, struct link *link)
     }
     if (link->sent < session->sent_max || link->sent_ns > 0)
         return;
-    link->sent_ns = clock_now_ns();
+    link->sent_ns = traffic->now_ns;
     if (session->sent_max < session->bytes.size)
         end_link(link);
     else if (!session->is_sound) {
@@ -236,6 +241,17 @@ static void ask_for_page(struct traffic *traffic)
     traffic->watch_bytes = 0;
 }
 
+static void turn_clock(struct traffic *traffic)
+{
+    uint64_t clock_ns = clock_now_ns();
+    uint64_t starved_ns = daemon_starved_ns(traffic->daemon) + process_starved_ns("/proc/self");
+    uint64_t passed_ns = clock_ns - traffic->clock_ns;
+    uint64_t lost_ns = starved_ns > traffic->starved_ns ? starved_ns - traffic->starved_ns : 0;
+    traffic->now_ns += passed_ns - (lost_ns < passed_ns ? lost_ns : passed_ns);
+    traffic->clock_ns = clock_ns;
+    traffic->starved_ns = starved_ns;
+}
+
 static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
 {
     struct traffic_figures *figures = &traffic->figures;
@@ -289,7 +305,7 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
     size_t sinks = sink_polls(traffic->sink, polls + count);
     poll(polls, count + sinks, LOOK_NS / NS_PER_MS);
     sink_turn(traffic->sink, polls + count, sinks);
-    uint64_t now_ns = clock_now_ns();
+    uint64_t now_ns = traffic->now_ns;
     for (size_t i = 0; i < count; i++) {
         struct link *link = links[i];
         if ((polls[i].revents & POLLOUT) != 0)
@@ -308,8 +324,10 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
             return false;
         }
     }
-    if (now_ns < traffic->looked_ns + LOOK_NS)
+    uint64_t clock_ns = clock_now_ns();
+    if (clock_ns < traffic->looked_ns + LOOK_NS)
         return true;
-    traffic->looked_ns = now_ns;
+    traffic->looked_ns = clock_ns;
+    turn_clock(traffic);
     return look(traffic, verdict);
 }
