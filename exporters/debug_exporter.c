@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug: prints what passes, as a line of figures, a line per item, or every field. To the log, or
- * to files of its own. One instance per lane and signal, on its lane. */
+/* debug: prints batches as a line of counts, a line per item, or with every field, to the log or to
+ * files of its own. One instance per lane and signal, on its lane. */
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
@@ -63,7 +63,7 @@ static const struct config_field debug_exporter_fields[] = {
     CONFIG_END,
 };
 
-/* How often messages of one hash came in this second; as in zap's sampler, collisions share. */
+/* Messages of one hash in this second; as in zap's sampler, collisions share. */
 struct sample {
     uint64_t ends_ns;
     uint64_t count;
@@ -84,19 +84,9 @@ static struct debug_exporter *debug_exporter_of(struct component *base)
     return (struct debug_exporter *)base;
 }
 
-static enum verbosity verbosity_of(const struct debug_exporter_config *config)
+static bool debug_exporter_check(const void *section, struct error *error)
 {
-    if (config->log_level == LEVEL_UNSET)
-        return (enum verbosity)config->verbosity;
-    return config->log_level == LEVEL_DEBUG  ? VERBOSITY_DETAILED
-           : config->log_level == LEVEL_INFO ? VERBOSITY_NORMAL
-                                             : VERBOSITY_BASIC;
-}
-
-static bool debug_exporter_check(const void *text, struct error *error)
-{
-    const struct debug_exporter_config *config = text;
-    assert(config != NULL);
+    const struct debug_exporter_config *config = section;
     bool has_paths = config->output_paths.texts != NULL;
     if (config->use_internal_logger && has_paths)
         return error_set(error, "output_paths is not supported when use_internal_logger is true; "
@@ -117,10 +107,9 @@ static bool debug_exporter_check(const void *text, struct error *error)
     return true;
 }
 
-/* FNV-1a over the message: whether it is printed. */
+/* Whether the message is printed: counts it by its FNV-1a hash. */
 static bool is_sampled(struct debug_exporter *exporter, const char *message)
 {
-    assert(message != NULL);
     const struct debug_exporter_config *config = exporter->base.config;
     uint64_t now_ns = clock_now_ns();
     uint32_t hash = 2166136261U;
@@ -141,88 +130,75 @@ static bool is_sampled(struct debug_exporter *exporter, const char *message)
                0;
 }
 
-/* What cannot be written is dropped: the destination is a terminal or a log of last resort. */
-static void write_all(int fd, const char *text, size_t size)
+/* Writes to the outputs. What cannot be written is dropped. */
+static void print(const struct debug_exporter *exporter, const struct text *text)
 {
-    assert(fd >= 0);
-    while (size > 0) {
-        ssize_t written = write(fd, text, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return;
-        text += written;
-        size -= (size_t)written;
+    for (size_t i = 0; i < exporter->outputs_count; i++) {
+        size_t done = 0;
+        while (done < text->size) {
+            ssize_t written = write(exporter->outputs[i], text->data + done, text->size - done);
+            if (written < 0 && errno == EINTR)
+                continue;
+            if (written <= 0)
+                break;
+            done += (size_t)written;
+        }
     }
 }
 
-static void print(const struct debug_exporter *exporter, const struct text *text)
-{
-    assert(text->data != NULL);
-    for (size_t i = 0; i < exporter->outputs_count; i++)
-        write_all(exporter->outputs[i], text->data, text->size);
-}
-
-struct figure {
+struct count {
     const char *name; /* NULL: none */
     uint64_t number;
 };
 
-struct figures {
-    const char *title;
-    struct figure rows[3];
-};
-
-static struct figures figures_of(const struct batch *batch, struct slice request)
+static void print_counts(struct debug_exporter *exporter, const struct batch *batch,
+                         struct slice request)
 {
-    assert(batch->signal < SIGNAL_KINDS);
+    static const char *const titles[SIGNAL_KINDS] = {
+        [TRACES] = "Traces", [METRICS] = "Metrics", [LOGS] = "Logs", [PROFILES] = "Profiles"};
+    const char *title = titles[batch->signal];
+    const struct logger *logger = &exporter->base.logger;
     struct otlp_text_figures counted = otlp_text_count(batch->signal, request);
-    if (batch->signal == TRACES)
-        return (struct figures){"Traces",
-                                {{"resource spans", counted.resources}, {"spans", batch->items}}};
-    if (batch->signal == METRICS)
-        return (struct figures){"Metrics",
-                                {{"resource metrics", counted.resources},
-                                 {"metrics", counted.metrics},
-                                 {"data points", batch->items}}};
-    if (batch->signal == PROFILES)
-        return (struct figures){
-            "Profiles",
-            {{"resource profiles", counted.resources}, {"sample records", batch->items}}};
-    return (struct figures){"Logs",
-                            {{"resource logs", counted.resources}, {"log records", batch->items}}};
-}
-
-static void tell_figures(struct debug_exporter *exporter, const struct figures *figures)
-{
-    assert(figures->title != NULL);
-    const struct figure *rows = figures->rows;
-    if (!is_sampled(exporter, figures->title))
+    const struct count counts[SIGNAL_KINDS][3] = {
+        [TRACES] = {{"resource spans", counted.resources}, {"spans", batch->items}},
+        [METRICS] = {{"resource metrics", counted.resources},
+                     {"metrics", counted.metrics},
+                     {"data points", batch->items}},
+        [LOGS] = {{"resource logs", counted.resources}, {"log records", batch->items}},
+        [PROFILES] = {{"resource profiles", counted.resources}, {"sample records", batch->items}},
+    };
+    const struct count *rows = counts[batch->signal];
+    if (!is_sampled(exporter, title))
         return;
     if (exporter->outputs_count > 0) {
         struct text line;
         text_init(&line, NULL);
-        text_add(&line, "%s\t{", figures->title);
+        text_add(&line, "%s\t{", title);
         for (size_t i = 0; i < 3 && rows[i].name != NULL; i++)
             text_add(&line, "%s\"%s\": %" PRIu64, i > 0 ? ", " : "", rows[i].name, rows[i].number);
         text_add(&line, "}\n");
         print(exporter, &line);
         text_fini(&line);
     } else if (rows[2].name != NULL) {
-        log_info(&exporter->base.logger, figures->title,
-                 log_int(rows[0].name, (int64_t)rows[0].number),
+        log_info(logger, title, log_int(rows[0].name, (int64_t)rows[0].number),
                  log_int(rows[1].name, (int64_t)rows[1].number),
                  log_int(rows[2].name, (int64_t)rows[2].number));
     } else {
-        log_info(&exporter->base.logger, figures->title,
-                 log_int(rows[0].name, (int64_t)rows[0].number),
+        log_info(logger, title, log_int(rows[0].name, (int64_t)rows[0].number),
                  log_int(rows[1].name, (int64_t)rows[1].number));
     }
 }
 
-/* The log copies the message. */
-static void log_items(struct debug_exporter *exporter, const struct text *text)
+static void print_text(struct debug_exporter *exporter, struct text *text)
 {
+    if (text->data == NULL || text->size == 0 || !is_sampled(exporter, text->data))
+        return;
+    if (exporter->outputs_count > 0) {
+        text_add(text, "\n");
+        print(exporter, text);
+        return;
+    }
+    /* The log copies the message. */
     struct budget *budget = exporter->base.budget;
     uint64_t bytes = log_line_bytes(text->size);
     if (!budget_try_take(budget, bytes)) {
@@ -233,47 +209,13 @@ static void log_items(struct debug_exporter *exporter, const struct text *text)
     budget_return(budget, bytes);
 }
 
-static void tell_text(struct debug_exporter *exporter, struct text *text)
-{
-    assert(text != NULL);
-    if (text->data == NULL || text->size == 0 || !is_sampled(exporter, text->data))
-        return;
-    if (exporter->outputs_count == 0)
-        log_items(exporter, text);
-    text_add(text, "\n");
-    print(exporter, text);
-}
-
-static void tell_items(struct debug_exporter *exporter, enum signal_kind signal,
-                       struct slice request)
-{
-    assert(signal < SIGNAL_KINDS);
-    const struct debug_exporter_config *config = exporter->base.config;
-    struct text text;
-    text_init(&text, exporter->base.budget);
-    otlp_text_write(&text, signal, request, verbosity_of(config) == VERBOSITY_DETAILED);
-    tell_text(exporter, &text);
-    text_fini(&text);
-}
-
-/* What links are good for: which code made a span slow. */
-static void tell_spans(struct debug_exporter *exporter, struct slice request)
-{
-    const struct debug_exporter_config *config = exporter->base.config;
-    struct text text;
-    assert(config->top_functions > 0);
-    text_init(&text, exporter->base.budget);
-    otlp_text_write_spans(&text, request, config->top_functions);
-    tell_text(exporter, &text);
-    text_fini(&text);
-}
-
 static void debug_exporter_consume(struct component *self, struct batch *batch,
                                    struct receipt *receipt)
 {
     struct debug_exporter *exporter = debug_exporter_of(self);
     const struct debug_exporter_config *config = self->config;
     struct batch_part whole;
+    struct text text;
     assert(batch->signal == self->signal);
     if (!batch_join(batch, self->budget, &whole)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to print a batch");
@@ -281,12 +223,24 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
         receipt_resolve(receipt, &outcome);
         return;
     }
-    struct figures figures = figures_of(batch, whole.bytes);
-    tell_figures(exporter, &figures);
-    if (verbosity_of(config) != VERBOSITY_BASIC)
-        tell_items(exporter, batch->signal, whole.bytes);
-    if (batch->signal == PROFILES && config->top_functions > 0)
-        tell_spans(exporter, whole.bytes);
+    enum verbosity verbosity = (enum verbosity)config->verbosity;
+    if (config->log_level != LEVEL_UNSET)
+        verbosity = config->log_level == LEVEL_DEBUG  ? VERBOSITY_DETAILED
+                    : config->log_level == LEVEL_INFO ? VERBOSITY_NORMAL
+                                                      : VERBOSITY_BASIC;
+    print_counts(exporter, batch, whole.bytes);
+    if (verbosity != VERBOSITY_BASIC) {
+        text_init(&text, self->budget);
+        otlp_text_write(&text, batch->signal, whole.bytes, verbosity == VERBOSITY_DETAILED);
+        print_text(exporter, &text);
+        text_fini(&text);
+    }
+    if (batch->signal == PROFILES && config->top_functions > 0) {
+        text_init(&text, self->budget);
+        otlp_text_write_spans(&text, whole.bytes, config->top_functions);
+        print_text(exporter, &text);
+        text_fini(&text);
+    }
     buffer_unref(whole.owner);
     receipt_resolve(receipt, &outcome_accepted);
 }
@@ -309,7 +263,6 @@ static bool output_open(struct debug_exporter *exporter, const char *path, struc
 
 static bool debug_exporter_create(struct component *self, struct error *error)
 {
-    assert(error != NULL);
     struct debug_exporter *exporter = debug_exporter_of(self);
     const struct debug_exporter_config *config = self->config;
     if (config->use_internal_logger)
